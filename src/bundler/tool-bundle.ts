@@ -1,0 +1,53 @@
+// The bundler's words: what goes in (ToolSource) and what comes out (ToolBundle). Plain data, imported by every zone above.
+
+/** A tool's files. `path` is a file or a folder on the host; `files` maps relative POSIX paths to text; `source` is one TypeScript file. */
+export type ToolSource =
+  | { readonly path: string }
+  | { readonly files: { readonly [path: string]: string }; readonly entry?: string | undefined }
+  | { readonly source: string };
+
+/**
+ * A compiled tool: content-addressed and immutable.
+ *
+ * `code` is one classic script whose completion value is `async function (register) {…}`; calling it evaluates the
+ * tool's top level and calls `register(namespace)` with the entry module's namespace. Nothing runs when the script itself is run.
+ */
+export interface ToolBundle {
+  /** Hex SHA-256 of `code`. */
+  readonly sha256: string;
+  readonly code: string;
+  /** Source map v3 as JSON text, for `code` as it stands; `sources` are the author's relative paths, `sourcesContent` included. */
+  readonly sourceMap: string;
+  /** The entry's relative path, e.g. `tool.ts`. */
+  readonly entry: string;
+  /** Names that the entry exports, e.g. `["default", "description"]`. */
+  readonly exports: readonly string[];
+  /** Files of the tool and of packages that went in, each with its bytes in the output, largest first. */
+  readonly inputs: readonly BundleInput[];
+  /** npm packages that went in, e.g. `["zod@4.6.7"]`. */
+  readonly packages: readonly string[];
+}
+
+export interface BundleInput {
+  readonly path: string;
+  readonly bytes: number;
+}
+
+export interface BundleLimits {
+  /** Bytes of all the tool's own files together. */
+  readonly sourceBytes: number;
+  /** Files that may be loaded, packages included. */
+  readonly files: number;
+  /** Bytes of `code`. */
+  readonly outputBytes: number;
+  /** Wall time of one build, child start included; the child is killed then. */
+  readonly timeoutMs: number;
+}
+
+/** Sized so that compiling the largest bundle stays near 0.2 s: compilation ignores `dispose()`. */
+export const DEFAULT_BUNDLE_LIMITS: BundleLimits = {
+  sourceBytes: 2 * 1024 * 1024,
+  files: 2_000,
+  outputBytes: 8 * 1024 * 1024,
+  timeoutMs: 10_000,
+};

@@ -1,0 +1,159 @@
+// What a tool author imports from "glovebox/tool": defineTool and its types. It runs inside the isolate, and imports nothing.
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+
+/** JSON Schema 2020-12 written by hand, as an object. */
+export type PlainJsonSchema = { readonly [keyword: string]: unknown };
+
+/** How an author may state a schema: any Standard Schema library (zod, valibot, arktype …), or plain JSON Schema. */
+export type ToolSchema = StandardSchemaV1 | PlainJsonSchema;
+
+type Mutable<T> = T extends readonly (infer Item)[]
+  ? Mutable<Item>[]
+  : T extends object
+    ? { -readonly [Key in keyof T]: Mutable<T[Key]> }
+    : T;
+
+interface ScalarTypes {
+  readonly string: string;
+  readonly number: number;
+  readonly integer: number;
+  readonly boolean: boolean;
+  readonly null: null;
+}
+
+type RequiredKeys<Schema, Properties> = Schema extends { readonly required: readonly (infer Key)[] }
+  ? Extract<Key, keyof Properties>
+  : never;
+
+type ObjectOf<Schema> = Schema extends { readonly properties: infer Properties }
+  ? { -readonly [Key in RequiredKeys<Schema, Properties>]: FromJsonSchema<Properties[Key]> } & {
+      -readonly [Key in Exclude<keyof Properties, RequiredKeys<Schema, Properties>>]?: FromJsonSchema<Properties[Key]>;
+    }
+  : Record<string, unknown>;
+
+type TypeOf<Schema, Type> = Type extends keyof ScalarTypes
+  ? ScalarTypes[Type]
+  : Type extends "array"
+    ? Schema extends { readonly items: infer Items }
+      ? FromJsonSchema<Items>[]
+      : unknown[]
+    : Type extends "object"
+      ? ObjectOf<Schema>
+      : unknown;
+
+/** The TypeScript type of a plain JSON Schema written as a literal; what it cannot express is `unknown`. */
+export type FromJsonSchema<Schema> = Schema extends { readonly const: infer Value }
+  ? Mutable<Value>
+  : Schema extends { readonly enum: readonly (infer Value)[] }
+    ? Mutable<Value>
+    : Schema extends { readonly anyOf: readonly (infer Branch)[] }
+      ? FromJsonSchema<Branch>
+      : Schema extends { readonly oneOf: readonly (infer Branch)[] }
+        ? FromJsonSchema<Branch>
+        : Schema extends { readonly type: readonly (infer Type)[] }
+          ? TypeOf<Schema, Type>
+          : Schema extends { readonly type: infer Type }
+            ? TypeOf<Schema, Type>
+            : unknown;
+
+/** What `execute` receives: the schema's output, after defaults and transforms. */
+export type InputOf<Schema> = Schema extends StandardSchemaV1
+  ? StandardSchemaV1.InferOutput<Schema>
+  : Schema extends PlainJsonSchema
+    ? FromJsonSchema<Schema>
+    : Record<string, unknown>;
+
+/** What `execute` returns: the schema's input, before defaults and transforms. */
+export type OutputOf<Schema> = Schema extends StandardSchemaV1
+  ? StandardSchemaV1.InferInput<Schema>
+  : Schema extends PlainJsonSchema
+    ? FromJsonSchema<Schema>
+    : unknown;
+
+export type LogLevel = "debug" | "info" | "warn" | "error";
+
+/** Writes one structured line to the call's logs. `data` must be JSON. Resolves when the host has it; need not be awaited. */
+export type LogCall = (message: string, data?: unknown) => Promise<void>;
+
+/** How far a call is, in MCP's words: `progress` grows, `total` if it is known. */
+export interface ToolProgress {
+  readonly progress: number;
+  readonly total?: number;
+  readonly message?: string;
+}
+
+/** The members of an `AbortSignal` that a guest has. */
+export interface ToolAbortSignal {
+  readonly aborted: boolean;
+  readonly reason: unknown;
+  throwIfAborted(): void;
+  addEventListener(type: "abort", listener: () => void): void;
+  removeEventListener(type: "abort", listener: () => void): void;
+}
+
+/** What `execute` is given besides its input. Each granted capability is one more member, by its name. */
+export interface ToolContext {
+  readonly callId: string;
+  readonly tenantId: string;
+  /** Aborts when the call is over, so that leftover work can stop itself. */
+  readonly signal: ToolAbortSignal;
+  readonly log: LogCall & { readonly [Level in LogLevel]: LogCall };
+  /** Tells the caller how far the call is. Never throws for want of a listener. */
+  progress(progress: ToolProgress): void;
+  /** A capability that the host granted: JSON in, JSON out. Rejects with `CAPABILITY_DENIED` when it was not granted. */
+  readonly [capability: string]: unknown;
+}
+
+/** The limits that a tool may set for itself, below the host's. */
+export interface ToolLimits {
+  readonly timeoutMs?: number;
+  readonly cpuMs?: number;
+  readonly memoryMiB?: number;
+  readonly outputBytes?: number;
+}
+
+export interface ToolAnnotations {
+  readonly title?: string;
+  readonly readOnlyHint?: boolean;
+  readonly destructiveHint?: boolean;
+  readonly idempotentHint?: boolean;
+  readonly openWorldHint?: boolean;
+}
+
+/** A tool as its author writes it. */
+export interface Tool<Input extends ToolSchema | undefined, Output extends ToolSchema | undefined> {
+  /** 1 to 128 of `A-Z a-z 0-9 _ - .`; without one, the file or folder gives the name. */
+  readonly name?: string;
+  readonly description: string;
+  readonly inputSchema?: Input;
+  readonly outputSchema?: Output;
+  readonly annotations?: ToolAnnotations;
+  /** Capabilities asked for by name; the host decides. */
+  readonly capabilities?: { readonly [name: string]: unknown };
+  readonly limits?: ToolLimits;
+  execute(input: InputOf<Input>, ctx: ToolContext): OutputOf<Output> | Promise<OutputOf<Output>>;
+}
+
+/**
+ * States a tool, so that `execute`'s input and output are typed by its schemas. Returns its argument.
+ *
+ * @example
+ * ```ts
+ * import { defineTool } from "glovebox/tool";
+ * export default defineTool({
+ *   description: "Adds two numbers",
+ *   inputSchema: {
+ *     type: "object",
+ *     properties: { a: { type: "number" }, b: { type: "number" } },
+ *     required: ["a", "b"],
+ *   },
+ *   execute: ({ a, b }) => ({ sum: a + b }),
+ * });
+ * ```
+ */
+export function defineTool<
+  const Input extends ToolSchema | undefined = undefined,
+  const Output extends ToolSchema | undefined = undefined,
+>(tool: Tool<Input, Output>): Tool<Input, Output> {
+  return tool;
+}

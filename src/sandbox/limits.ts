@@ -1,0 +1,61 @@
+// Every limit with its unit (in the name), default and hard bounds, as one table. The schema is made from the table.
+import { z } from "zod";
+
+interface LimitRow {
+  readonly min: number;
+  readonly default: number;
+  readonly max: number;
+  readonly about: string;
+}
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+
+/** `max` is what no host setting can pass; a host, tool or call may only choose within `min`..`max`. */
+export const LIMITS = {
+  timeoutMs: { min: 1, default: 5_000, max: 300_000, about: "wall time of a call, queueing included" },
+  cpuMs: { min: 1, default: 5_000, max: 300_000, about: "CPU time of a call's own isolate; waiting costs none" },
+  memoryMiB: { min: 8, default: 128, max: 2_048, about: "V8 heap and array buffers of a call's isolate" },
+  inputBytes: { min: 2, default: 8 * MiB, max: 64 * MiB, about: "arguments as UTF-8 JSON" },
+  outputBytes: { min: 2, default: 8 * MiB, max: 64 * MiB, about: "output as UTF-8 JSON" },
+  jsonDepth: { min: 1, default: 128, max: 1_000, about: "nesting of arguments and output" },
+  logBytes: { min: 0, default: 256 * KiB, max: 16 * MiB, about: "log text kept per call" },
+  logLines: { min: 0, default: 1_000, max: 100_000, about: "log entries kept per call" },
+  hostCalls: { min: 0, default: 1_000, max: 1_000_000, about: "capability calls in one tool call" },
+  pendingHostCalls: { min: 0, default: 100, max: 10_000, about: "capability calls waiting at one time" },
+  timers: { min: 0, default: 1_000, max: 10_000, about: "timers waiting at one time" },
+} as const satisfies Record<string, LimitRow>;
+
+export type LimitName = keyof typeof LIMITS;
+/** A whole set of limits, each resolved to one number. */
+export type Limits = { readonly [Name in LimitName]: number };
+
+const limitSchema = (row: LimitRow) => z.int().min(row.min).max(row.max);
+type LimitFields = { [Name in LimitName]: z.ZodOptional<z.ZodInt> };
+const fields = Object.fromEntries(
+  Object.entries(LIMITS).map(([name, row]) => [name, limitSchema(row).optional()]),
+) as LimitFields;
+
+/** Some limits, as a host, a tool or a call states them. */
+export const PartialLimitsSchema: z.ZodObject<LimitFields, z.core.$strict> = z.strictObject(fields);
+export type PartialLimits = { readonly [Name in LimitName]?: number | undefined };
+
+/** A whole set, as it crosses to the worker. */
+export const LimitsSchema: z.ZodType<Limits> = PartialLimitsSchema.required() as unknown as z.ZodType<Limits>;
+
+export const DEFAULT_LIMITS: Limits = Object.fromEntries(
+  Object.entries(LIMITS).map(([name, row]) => [name, row.default]),
+) as Limits;
+
+/** What a tool may name for itself: its definition is the guest's word, so it can only be lowered by the host, never raised past it. */
+export function lowestLimits(base: Limits, ...others: readonly (PartialLimits | undefined)[]): Limits {
+  const lowest: Record<LimitName, number> = { ...base };
+  for (const limits of others) {
+    if (limits === undefined) continue;
+    for (const name of Object.keys(LIMITS) as LimitName[]) {
+      const value = limits[name];
+      if (value !== undefined && value < lowest[name]) lowest[name] = value;
+    }
+  }
+  return lowest;
+}
