@@ -1,5 +1,5 @@
 // What a model sees of a tool, in MCP's words. A definition is learned inside an isolate: here it is parsed as hostile text.
-import { z } from "zod";
+import * as z from "zod";
 import type { JsonValue } from "./errors.ts";
 import { type PartialLimits, PartialLimitsSchema } from "./limits.ts";
 

@@ -1,5 +1,5 @@
 // Every limit with its unit (in the name), default and hard bounds, as one table. The schema is made from the table.
-import { z } from "zod";
+import * as z from "zod";
 
 interface LimitRow {
   readonly min: number;

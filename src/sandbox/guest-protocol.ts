@@ -1,0 +1,92 @@
+// The words that cross the isolate wall: what the guest's prelude posts out, and what the worker asks of it. Numbers and text only.
+// No imports: this file is bundled into the prelude and into the worker.
+
+/**
+ * Posted by the prelude.
+ *
+ * | kind | a | b | c |
+ * |---|---|---|---|
+ * | `done` | {@link GuestOutcome} | JSON text | |
+ * | `log` | level | text, capped | |
+ * | `progress` | JSON text of {progress,total,message} | | |
+ * | `capability` | request id | capability name | JSON text of the input |
+ * | `timer` | timer id | delay in ms, below 0 clears | |
+ */
+export type GuestMessageKind = "done" | "log" | "progress" | "capability" | "timer";
+
+/**
+ * How an entry into the guest ended; the text beside it:
+ * `output` the value as JSON · `thrown` a {@link GuestError} · `input` / `output-schema` a list of {@link GuestIssue} ·
+ * `unserializable` and `refused` a {@link GuestError} (the value is not JSON; the module is not a tool) ·
+ * `too-large` the size in UTF-16 units, a number as text · `ready` empty: the bundle is loaded.
+ */
+export const GUEST_OUTCOMES = [
+  "ready",
+  "output",
+  "thrown",
+  "input",
+  "output-schema",
+  "unserializable",
+  "refused",
+  "too-large",
+] as const;
+export type GuestOutcome = (typeof GUEST_OUTCOMES)[number];
+
+/** A thrown value as text parts, capped; `stack` is V8's, in the bundle's coordinates. */
+export interface GuestError {
+  readonly name: string;
+  readonly message: string;
+  readonly stack: string;
+  /** Own `code` of the error, if it had a short text one: the guest's word. */
+  readonly code?: string;
+  /** Set by the prelude alone, on errors that it made for a capability's refusal: a code of ERROR_CODES. */
+  readonly capabilityCode?: string;
+}
+
+/** One problem that the tool's own schema library found. */
+export interface GuestIssue {
+  /** RFC 6901 pointer into the value. */
+  readonly pointer: string;
+  readonly message: string;
+}
+
+/**
+ * Asked of the prelude, through its one entry function `enter(kind, a, b)`. `load`, `describe` and `invoke` end in one `done`.
+ *
+ * | kind | a | b |
+ * |---|---|---|
+ * | `load` | the bundle's function | |
+ * | `describe` | | |
+ * | `invoke` | JSON text of {@link InvokeHeader} | JSON text of the input |
+ * | `deliver` | request id | JSON text of a {@link CapabilityEnvelope} |
+ * | `timer` | timer id | |
+ */
+export type EnterKind = "load" | "describe" | "invoke" | "deliver" | "timer";
+
+/** A capability's answer. Host functions never throw into the guest: they answer with one of these. */
+export type CapabilityEnvelope =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly code: string; readonly message: string };
+
+/** What `invoke` is told besides the input. */
+export interface InvokeHeader {
+  readonly callId: string;
+  readonly tenantId: string;
+  /** Granted capabilities; those asked for but not granted are in `denied`. */
+  readonly granted: readonly string[];
+  readonly denied: readonly string[];
+  readonly outputBytes: number;
+  readonly logBytes: number;
+  readonly logLines: number;
+  readonly hostCalls: number;
+  readonly pendingHostCalls: number;
+  readonly timers: number;
+}
+
+/** The filename of a tool's script in the isolate: the only one whose frames are mapped to the author's files. */
+export const TOOL_SCRIPT_NAME = "glovebox:///tool.js";
+/** The filename of the prelude: its frames are dropped from stacks. */
+export const PRELUDE_SCRIPT_NAME = "glovebox:///prelude.js";
+
+/** Caps of the error text that leaves a guest, in UTF-16 units. */
+export const GUEST_ERROR_CAPS = { name: 128, message: 8_192, stack: 16_384, issues: 100 } as const;

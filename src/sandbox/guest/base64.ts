@@ -1,0 +1,105 @@
+// atob and btoa, after the Infra standard's forgiving-base64.
+import { DOMException } from "./dom-exception.ts";
+import {
+  append,
+  ArrayPrototypeJoin,
+  defineGlobal,
+  StringConstructor,
+  StringFromCharCode,
+  StringPrototypeCharCodeAt,
+  StringPrototypeIndexOf,
+  StringPrototypeSlice,
+  TypeErrorConstructor,
+} from "./primordials.ts";
+
+const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+/** Pieces are joined once: adding to one string a million times makes a rope that is slow to flatten. */
+const CHUNK_UNITS = 4_096;
+
+const SEXTETS: { readonly [code: number]: number } = (() => {
+  const table: { [code: number]: number } = { __proto__: null } as unknown as { [code: number]: number };
+  for (let value = 0; value < 64; value += 1) table[StringPrototypeCharCodeAt(ALPHABET, value)] = value;
+  return table;
+})();
+
+function requireArgument(name: string, args: readonly unknown[]): string {
+  if (args.length === 0) throw new TypeErrorConstructor(`${name} expected a string, got no argument`);
+  return StringConstructor(args[0]);
+}
+
+/** Bytes (as a binary string) to base64. */
+export function btoa(...args: readonly unknown[]): string {
+  const text = requireArgument("btoa", args);
+  const pieces: string[] = [];
+  let piece = "";
+  for (let index = 0; index < text.length; index += 3) {
+    const a = StringPrototypeCharCodeAt(text, index);
+    const hasB = index + 1 < text.length;
+    const hasC = index + 2 < text.length;
+    const b = hasB ? StringPrototypeCharCodeAt(text, index + 1) : 0;
+    const c = hasC ? StringPrototypeCharCodeAt(text, index + 2) : 0;
+    if (a > 255 || b > 255 || c > 255) {
+      throw new DOMException("btoa expected only characters below U+0100", "InvalidCharacterError");
+    }
+    piece +=
+      (ALPHABET[a >> 2] as string) +
+      ALPHABET[((a & 3) << 4) | (b >> 4)] +
+      (hasB ? ALPHABET[((b & 15) << 2) | (c >> 6)] : "=") +
+      (hasC ? ALPHABET[c & 63] : "=");
+    if (piece.length >= CHUNK_UNITS) {
+      append(pieces, piece);
+      piece = "";
+    }
+  }
+  append(pieces, piece);
+  return ArrayPrototypeJoin(pieces, "");
+}
+
+const invalid = (): DOMException => new DOMException("atob expected base64 text", "InvalidCharacterError");
+
+/** The significant characters: ASCII white space removed, padding removed where the length allows it. */
+function stripBase64(text: string): string {
+  const pieces: string[] = [];
+  let start = 0;
+  for (let index = 0; index <= text.length; index += 1) {
+    if (index === text.length || StringPrototypeIndexOf("\t\n\f\r ", text[index] as string) >= 0) {
+      if (index > start) append(pieces, StringPrototypeSlice(text, start, index));
+      start = index + 1;
+    }
+  }
+  const joined = ArrayPrototypeJoin(pieces, "");
+  if (joined.length % 4 !== 0) return joined;
+  const padding = joined[joined.length - 1] === "=" ? (joined[joined.length - 2] === "=" ? 2 : 1) : 0;
+  return StringPrototypeSlice(joined, 0, joined.length - padding);
+}
+
+/** Base64 to bytes, as a binary string. */
+export function atob(...args: readonly unknown[]): string {
+  const data = stripBase64(requireArgument("atob", args));
+  if (data.length % 4 === 1) throw invalid();
+  const pieces: string[] = [];
+  let piece = "";
+  let bits = 0;
+  let bitCount = 0;
+  for (let index = 0; index < data.length; index += 1) {
+    const sextet = SEXTETS[StringPrototypeCharCodeAt(data, index)];
+    if (sextet === undefined) throw invalid();
+    bits = ((bits << 6) | sextet) & 0xffffff;
+    bitCount += 6;
+    if (bitCount >= 8) {
+      bitCount -= 8;
+      piece += StringFromCharCode((bits >> bitCount) & 255);
+    }
+    if (piece.length >= CHUNK_UNITS) {
+      append(pieces, piece);
+      piece = "";
+    }
+  }
+  append(pieces, piece);
+  return ArrayPrototypeJoin(pieces, "");
+}
+
+export function installBase64(): void {
+  defineGlobal("atob", atob);
+  defineGlobal("btoa", btoa);
+}

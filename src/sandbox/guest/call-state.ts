@@ -1,0 +1,28 @@
+// What one entry into the guest (loading, or one call) has used of its allowances. Reset when a call begins; one at a time.
+import type { InvokeHeader } from "../guest-protocol.ts";
+
+interface CallState {
+  /** False between calls: then logs are dropped, timers and capability calls refused. */
+  active: boolean;
+  header: InvokeHeader | undefined;
+  logBytes: number;
+  logLines: number;
+  hostCalls: number;
+}
+
+/** Before a call, while the bundle loads, a tool may log this much and no more. */
+const LOAD_ALLOWANCE = { logBytes: 16_384, logLines: 100, timers: 100 } as const;
+
+export const callState: CallState = { active: true, header: undefined, logBytes: 0, logLines: 0, hostCalls: 0 };
+
+export function beginCall(header: InvokeHeader): void {
+  callState.active = true;
+  callState.header = header;
+  callState.logBytes = 0;
+  callState.logLines = 0;
+  callState.hostCalls = 0;
+}
+
+export function allowance(name: "logBytes" | "logLines" | "timers"): number {
+  return callState.header?.[name] ?? LOAD_ALLOWANCE[name];
+}

@@ -1,0 +1,362 @@
+// TextEncoder and TextDecoder (WHATWG Encoding): UTF-8, UTF-16 and Latin-1. Other labels are refused by name.
+import {
+  append,
+  ArrayBufferConstructor,
+  ArrayBufferIsView,
+  ArrayPrototypeJoin,
+  defineLazyGlobals,
+  ObjectPrototypeToString,
+  RangeErrorConstructor,
+  ReflectApply,
+  StringConstructor,
+  StringFromCharCode,
+  StringPrototypeCharCodeAt,
+  StringPrototypeToLowerCase,
+  StringPrototypeTrim,
+  TypedArrayPrototypeGetTag,
+  TypedArrayPrototypeGetBuffer,
+  TypedArrayPrototypeGetByteLength,
+  TypedArrayPrototypeGetByteOffset,
+  DataViewPrototypeGetBuffer,
+  DataViewPrototypeGetByteLength,
+  DataViewPrototypeGetByteOffset,
+  TypeErrorConstructor,
+  Uint8ArrayConstructor,
+} from "./primordials.ts";
+
+/** The Encoding standard's labels of what is here ("Names and labels"). */
+const LABELS: { readonly [label: string]: "utf-8" | "utf-16le" | "utf-16be" | "windows-1252" } = {
+  __proto__: null as never,
+  "utf-8": "utf-8",
+  utf8: "utf-8",
+  "unicode-1-1-utf-8": "utf-8",
+  unicode11utf8: "utf-8",
+  unicode20utf8: "utf-8",
+  "x-unicode20utf8": "utf-8",
+  "utf-16": "utf-16le",
+  "utf-16le": "utf-16le",
+  "ucs-2": "utf-16le",
+  "iso-10646-ucs-2": "utf-16le",
+  unicode: "utf-16le",
+  unicodefeff: "utf-16le",
+  csunicode: "utf-16le",
+  "utf-16be": "utf-16be",
+  unicodefffe: "utf-16be",
+  ascii: "windows-1252",
+  "us-ascii": "windows-1252",
+  latin1: "windows-1252",
+  "iso-8859-1": "windows-1252",
+  "iso8859-1": "windows-1252",
+  l1: "windows-1252",
+  cp1252: "windows-1252",
+  "windows-1252": "windows-1252",
+};
+
+/** Bytes 0x80-0x9F of windows-1252, from the standard's index. */
+const WINDOWS_1252_HIGH = [
+  0x20ac, 0x81, 0x201a, 0x192, 0x201e, 0x2026, 0x2020, 0x2021, 0x2c6, 0x2030, 0x160, 0x2039, 0x152, 0x8d, 0x17d, 0x8f,
+  0x90, 0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014, 0x2dc, 0x2122, 0x161, 0x203a, 0x153, 0x9d, 0x17e, 0x178,
+];
+const CHUNK = 4_096;
+const REPLACEMENT = 0xfffd;
+
+/** Code point at `index` with lone surrogates replaced. */
+function scalarAt(text: string, index: number): number {
+  const unit = StringPrototypeCharCodeAt(text, index);
+  if (unit < 0xd800 || unit > 0xdfff) return unit;
+  if (unit > 0xdbff || index + 1 >= text.length) return REPLACEMENT;
+  const low = StringPrototypeCharCodeAt(text, index + 1);
+  if (low < 0xdc00 || low > 0xdfff) return REPLACEMENT;
+  return (unit - 0xd800) * 0x400 + (low - 0xdc00) + 0x10000;
+}
+
+const utf8Length = (scalar: number): number => (scalar < 0x80 ? 1 : scalar < 0x800 ? 2 : scalar < 0x10000 ? 3 : 4);
+
+function writeUtf8(target: Uint8Array, at: number, scalar: number): void {
+  if (scalar < 0x80) {
+    target[at] = scalar;
+  } else if (scalar < 0x800) {
+    target[at] = 0xc0 | (scalar >> 6);
+    target[at + 1] = 0x80 | (scalar & 63);
+  } else if (scalar < 0x10000) {
+    target[at] = 0xe0 | (scalar >> 12);
+    target[at + 1] = 0x80 | ((scalar >> 6) & 63);
+    target[at + 2] = 0x80 | (scalar & 63);
+  } else {
+    target[at] = 0xf0 | (scalar >> 18);
+    target[at + 1] = 0x80 | ((scalar >> 12) & 63);
+    target[at + 2] = 0x80 | ((scalar >> 6) & 63);
+    target[at + 3] = 0x80 | (scalar & 63);
+  }
+}
+
+/** Writes whole scalars while they fit; returns UTF-16 units read and bytes written. */
+function encodeInto(text: string, target: Uint8Array): { read: number; written: number } {
+  const room = TypedArrayPrototypeGetByteLength(target);
+  let read = 0;
+  let written = 0;
+  while (read < text.length) {
+    const scalar = scalarAt(text, read);
+    const length = utf8Length(scalar);
+    if (written + length > room) break;
+    writeUtf8(target, written, scalar);
+    written += length;
+    read += scalar > 0xffff ? 2 : 1;
+  }
+  return { read, written };
+}
+
+class TextEncoder {
+  get encoding(): string {
+    return "utf-8";
+  }
+
+  encode(input: unknown = ""): Uint8Array {
+    const text = StringConstructor(input);
+    let length = 0;
+    for (let index = 0; index < text.length; ) {
+      const scalar = scalarAt(text, index);
+      length += utf8Length(scalar);
+      index += scalar > 0xffff ? 2 : 1;
+    }
+    const bytes = new Uint8ArrayConstructor(length);
+    encodeInto(text, bytes);
+    return bytes;
+  }
+
+  encodeInto(source: unknown, destination: unknown): { read: number; written: number } {
+    if (TypedArrayPrototypeGetTag(destination) !== "Uint8Array") {
+      throw new TypeErrorConstructor("TextEncoder.encodeInto expected a Uint8Array as its second argument");
+    }
+    return encodeInto(StringConstructor(source), destination as Uint8Array);
+  }
+}
+
+/** The bytes behind any view or buffer, without a copy. */
+export function toBytes(input: unknown, what: string): Uint8Array {
+  if (input === undefined) return new Uint8ArrayConstructor(0);
+  if (TypedArrayPrototypeGetTag(input) !== undefined) {
+    return new Uint8ArrayConstructor(
+      TypedArrayPrototypeGetBuffer(input),
+      TypedArrayPrototypeGetByteOffset(input),
+      TypedArrayPrototypeGetByteLength(input),
+    );
+  }
+  if (ArrayBufferIsView(input)) {
+    return new Uint8ArrayConstructor(
+      DataViewPrototypeGetBuffer(input),
+      DataViewPrototypeGetByteOffset(input),
+      DataViewPrototypeGetByteLength(input),
+    );
+  }
+  if (input instanceof ArrayBufferConstructor) return new Uint8ArrayConstructor(input);
+  throw new TypeErrorConstructor(
+    `${what} expected an ArrayBuffer or a view of one, got ${ObjectPrototypeToString(input)}`,
+  );
+}
+
+/** Collects code points into text, in chunks. */
+class TextSink {
+  readonly #pieces: string[] = [];
+  #units: number[] = [];
+
+  add(scalar: number): void {
+    if (scalar > 0xffff) {
+      append(this.#units, 0xd800 + ((scalar - 0x10000) >> 10));
+      append(this.#units, 0xdc00 + ((scalar - 0x10000) & 0x3ff));
+    } else append(this.#units, scalar);
+    if (this.#units.length >= CHUNK) this.#flush();
+  }
+
+  #flush(): void {
+    append(this.#pieces, ReflectApply(StringFromCharCode, undefined, this.#units) as string);
+    this.#units = [];
+  }
+
+  text(): string {
+    this.#flush();
+    return ArrayPrototypeJoin(this.#pieces, "");
+  }
+}
+
+/** One decode of a stream: what the last chunk left unfinished. */
+interface DecoderState {
+  needed: number;
+  seen: number;
+  scalar: number;
+  lower: number;
+  upper: number;
+  /** UTF-16: a byte and a high surrogate waiting. */
+  byte: number;
+  lead: number;
+  bomSeen: boolean;
+}
+
+const freshState = (): DecoderState => ({
+  needed: 0,
+  seen: 0,
+  scalar: 0,
+  lower: 0x80,
+  upper: 0xbf,
+  byte: -1,
+  lead: -1,
+  bomSeen: false,
+});
+
+type Emit = (scalar: number) => void;
+
+/** The standard's "UTF-8 decoder", byte by byte; `malformed` is called once per error. */
+function decodeUtf8(bytes: Uint8Array, length: number, state: DecoderState, emit: Emit, malformed: () => void): void {
+  for (let index = 0; index < length; index += 1) {
+    const byte = bytes[index] as number;
+    if (state.needed === 0) {
+      if (byte < 0x80) emit(byte);
+      else if (byte >= 0xc2 && byte <= 0xdf) {
+        state.needed = 1;
+        state.scalar = byte & 0x1f;
+      } else if (byte >= 0xe0 && byte <= 0xef) {
+        if (byte === 0xe0) state.lower = 0xa0;
+        if (byte === 0xed) state.upper = 0x9f;
+        state.needed = 2;
+        state.scalar = byte & 0xf;
+      } else if (byte >= 0xf0 && byte <= 0xf4) {
+        if (byte === 0xf0) state.lower = 0x90;
+        if (byte === 0xf4) state.upper = 0x8f;
+        state.needed = 3;
+        state.scalar = byte & 7;
+      } else malformed();
+      continue;
+    }
+    if (byte < state.lower || byte > state.upper) {
+      resetUtf8(state);
+      malformed();
+      index -= 1;
+      continue;
+    }
+    state.lower = 0x80;
+    state.upper = 0xbf;
+    state.scalar = (state.scalar << 6) | (byte & 63);
+    state.seen += 1;
+    if (state.seen === state.needed) {
+      const scalar = state.scalar;
+      resetUtf8(state);
+      emit(scalar);
+    }
+  }
+}
+
+function resetUtf8(state: DecoderState): void {
+  state.needed = 0;
+  state.seen = 0;
+  state.scalar = 0;
+  state.lower = 0x80;
+  state.upper = 0xbf;
+}
+
+function decodeUtf16(
+  bytes: Uint8Array,
+  length: number,
+  bigEndian: boolean,
+  state: DecoderState,
+  emit: Emit,
+  malformed: () => void,
+): void {
+  for (let index = 0; index < length; index += 1) {
+    const byte = bytes[index] as number;
+    if (state.byte < 0) {
+      state.byte = byte;
+      continue;
+    }
+    const unit = bigEndian ? (state.byte << 8) | byte : (byte << 8) | state.byte;
+    state.byte = -1;
+    if (state.lead >= 0) {
+      const lead = state.lead;
+      state.lead = -1;
+      if (unit >= 0xdc00 && unit <= 0xdfff) {
+        emit((lead - 0xd800) * 0x400 + (unit - 0xdc00) + 0x10000);
+        continue;
+      }
+      malformed();
+    }
+    if (unit >= 0xd800 && unit <= 0xdbff) state.lead = unit;
+    else if (unit >= 0xdc00 && unit <= 0xdfff) malformed();
+    else emit(unit);
+  }
+}
+
+class TextDecoder {
+  readonly #encoding: "utf-8" | "utf-16le" | "utf-16be" | "windows-1252";
+  readonly #fatal: boolean;
+  readonly #ignoreBom: boolean;
+  #state: DecoderState = freshState();
+  #streaming = false;
+
+  constructor(label: unknown = "utf-8", options?: { readonly fatal?: unknown; readonly ignoreBOM?: unknown }) {
+    const known = LABELS[StringPrototypeToLowerCase(StringPrototypeTrim(StringConstructor(label)))];
+    if (known === undefined) {
+      throw new RangeErrorConstructor(
+        `TextDecoder expected one of utf-8, utf-16le, utf-16be, windows-1252, got "${StringConstructor(label)}"`,
+      );
+    }
+    this.#encoding = known;
+    this.#fatal = Boolean(options?.fatal);
+    this.#ignoreBom = Boolean(options?.ignoreBOM);
+  }
+
+  get encoding(): string {
+    return this.#encoding;
+  }
+  get fatal(): boolean {
+    return this.#fatal;
+  }
+  get ignoreBOM(): boolean {
+    return this.#ignoreBom;
+  }
+
+  decode(input?: unknown, options?: { readonly stream?: unknown }): string {
+    const bytes = toBytes(input, "TextDecoder.decode");
+    const length = TypedArrayPrototypeGetByteLength(bytes);
+    if (!this.#streaming) this.#state = freshState();
+    this.#streaming = Boolean(options?.stream);
+    const state = this.#state;
+    const sink = new TextSink();
+    const emit: Emit = (scalar) => {
+      if (!state.bomSeen) {
+        state.bomSeen = true;
+        if (scalar === 0xfeff && !this.#ignoreBom && this.#encoding !== "windows-1252") return;
+      }
+      sink.add(scalar);
+    };
+    const malformed = (): void => {
+      if (this.#fatal) {
+        this.#streaming = false;
+        throw new TypeErrorConstructor(`TextDecoder: the bytes are not valid ${this.#encoding}`);
+      }
+      emit(REPLACEMENT);
+    };
+    this.#run(bytes, length, state, emit, malformed);
+    if (!this.#streaming && (state.needed > 0 || state.byte >= 0 || state.lead >= 0)) {
+      resetUtf8(state);
+      state.byte = -1;
+      state.lead = -1;
+      malformed();
+    }
+    return sink.text();
+  }
+
+  #run(bytes: Uint8Array, length: number, state: DecoderState, emit: Emit, malformed: () => void): void {
+    if (this.#encoding === "utf-8") decodeUtf8(bytes, length, state, emit, malformed);
+    else if (this.#encoding === "windows-1252") {
+      for (let index = 0; index < length; index += 1) {
+        const byte = bytes[index] as number;
+        emit(byte >= 0x80 && byte <= 0x9f ? (WINDOWS_1252_HIGH[byte - 0x80] as number) : byte);
+      }
+    } else decodeUtf16(bytes, length, this.#encoding === "utf-16be", state, emit, malformed);
+  }
+}
+
+export { TextDecoder, TextEncoder };
+
+export function installEncoding(): void {
+  defineLazyGlobals(["TextEncoder", "TextDecoder"], () => ({ TextEncoder, TextDecoder }));
+}

@@ -1,0 +1,84 @@
+// Turns whatever a tool threw into capped text. The thrown value is hostile: getters, proxies, endless strings.
+import { GUEST_ERROR_CAPS, type GuestError } from "../guest-protocol.ts";
+import {
+  ErrorConstructor,
+  FunctionPrototypeToString,
+  JSONStringify,
+  ObjectPrototypeToString,
+  ReflectDefineProperty,
+  StringConstructor,
+  StringPrototypeSlice,
+  StringPrototypeToWellFormed,
+  SymbolPrototypeToString,
+  WeakMapConstructor,
+  WeakMapPrototypeGet,
+  WeakMapPrototypeSet,
+} from "./primordials.ts";
+
+const capabilityCodes = new WeakMapConstructor<object, string>();
+
+/** An error for a capability's refusal. Its code is remembered where a guest cannot write, so that it can be believed later. */
+export function makeCapabilityError(code: string, message: string): Error {
+  const error = new ErrorConstructor(message);
+  ReflectDefineProperty(error, "name", { value: "CapabilityError", enumerable: false });
+  ReflectDefineProperty(error, "code", { value: code, enumerable: true });
+  WeakMapPrototypeSet(capabilityCodes, error, code);
+  return error;
+}
+
+/** At most `cap` UTF-16 units, lone surrogates replaced. */
+export function capText(text: string, cap: number): string {
+  if (text.length <= cap) return StringPrototypeToWellFormed(text);
+  return `${StringPrototypeToWellFormed(StringPrototypeSlice(text, 0, cap))}…`;
+}
+
+/** A value as short text for a message; never throws. */
+export function describeValue(value: unknown): string {
+  try {
+    switch (typeof value) {
+      case "string":
+        return value;
+      case "symbol":
+        return SymbolPrototypeToString(value);
+      case "function":
+        return StringPrototypeSlice(FunctionPrototypeToString(value as () => void), 0, 80);
+      case "object":
+        return value === null ? "null" : (JSONStringify(value) ?? ObjectPrototypeToString(value));
+      default:
+        return StringConstructor(value);
+    }
+  } catch {
+    return "a value that cannot be shown";
+  }
+}
+
+function readText(source: object, key: "name" | "message" | "stack" | "code", cap: number): string | undefined {
+  try {
+    const value = (source as { readonly [key: string]: unknown })[key];
+    return typeof value === "string" ? capText(value, cap) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A thrown value's parts; a non-Error becomes one with its value as the message. */
+export function toGuestError(thrown: unknown): GuestError {
+  const isObject = (typeof thrown === "object" && thrown !== null) || typeof thrown === "function";
+  const text = isObject ? readText(thrown as object, "message", GUEST_ERROR_CAPS.message) : undefined;
+  if (!isObject || text === undefined) {
+    const shown = capText(describeValue(thrown), GUEST_ERROR_CAPS.message);
+    const message = `The tool threw a value that is not an Error: ${shown}`;
+    return { __proto__: null, name: "Error", message, stack: "" } as unknown as GuestError;
+  }
+  const error = thrown as object;
+  const code = readText(error, "code", 64);
+  const capabilityCode = WeakMapPrototypeGet(capabilityCodes, error);
+  return {
+    __proto__: null,
+    name: readText(error, "name", GUEST_ERROR_CAPS.name) ?? "Error",
+    message: text,
+    stack: readText(error, "stack", GUEST_ERROR_CAPS.stack) ?? "",
+    ...(code === undefined ? {} : { code }),
+    ...(capabilityCode === undefined ? {} : { capabilityCode }),
+  } as unknown as GuestError;
+}

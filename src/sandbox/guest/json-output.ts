@@ -1,0 +1,65 @@
+// A tool's result as JSON text, or what about it is not JSON and where.
+import { describeValue } from "./error-text.ts";
+import {
+  ArrayIsArray,
+  JSONStringify,
+  ObjectKeys,
+  SetConstructor,
+  SetPrototypeAdd,
+  SetPrototypeDelete,
+  SetPrototypeHas,
+} from "./primordials.ts";
+
+export type Serialized = { readonly text: string } | { readonly problem: string };
+
+const NOT_JSON: { readonly [type: string]: string } = {
+  __proto__: null as never,
+  function: "a function",
+  symbol: "a symbol",
+  bigint: "a BigInt",
+};
+
+/** Steps of the search below: it only makes a message better, and a hostile value must not make it long. */
+const MAX_VISITS = 10_000;
+
+/** Where in a value JSON.stringify must have stopped: a BigInt or a cycle. */
+function findProblem(root: unknown): string | undefined {
+  const path = new SetConstructor<object>();
+  let visits = 0;
+  const visit = (value: unknown, pointer: string): string | undefined => {
+    visits += 1;
+    if (typeof value === "bigint") return `a BigInt at ${pointer === "" ? "the top" : pointer}`;
+    if (typeof value !== "object" || value === null || visits > MAX_VISITS) return undefined;
+    if (SetPrototypeHas(path, value)) return `a cycle at ${pointer}`;
+    SetPrototypeAdd(path, value);
+    const keys = ObjectKeys(value);
+    for (let index = 0; index < keys.length; index += 1) {
+      const key = keys[index] as string;
+      const found = visit((value as Record<string, unknown>)[key], `${pointer}/${key}`);
+      if (found !== undefined) return found;
+    }
+    SetPrototypeDelete(path, value);
+    return undefined;
+  };
+  try {
+    return visit(root, "");
+  } catch {
+    return undefined;
+  }
+}
+
+/** What a tool returned, as JSON. Nothing (`undefined`) becomes `null`. */
+export function serialize(value: unknown): Serialized {
+  if (value === undefined) return { text: "null" };
+  const kind = NOT_JSON[typeof value];
+  if (kind !== undefined) return { problem: `Expected a JSON value, got ${kind}` };
+  try {
+    const text = JSONStringify(value);
+    if (text !== undefined) return { text };
+    return { problem: "Expected a JSON value, got an object whose toJSON() returned none" };
+  } catch (thrown) {
+    const found = findProblem(value);
+    const why = found ?? describeValue((thrown as { readonly message?: unknown } | null)?.message);
+    return { problem: `Expected a JSON value, got ${ArrayIsArray(value) ? "an array" : "an object"} with ${why}` };
+  }
+}

@@ -1,0 +1,62 @@
+// The prelude's entry: runs first in every isolate, captures intrinsics, gives the guest its globals, and returns the one way in.
+import type { EnterKind } from "../guest-protocol.ts";
+import { installBase64 } from "./base64.ts";
+import { deliver } from "./bridge.ts";
+import { installConsole } from "./console.ts";
+import { installPerformance } from "./context.ts";
+import { installDomException } from "./dom-exception.ts";
+import { installEncoding } from "./encoding.ts";
+import { installEvents } from "./events.ts";
+import { connectHost, type Post } from "./host.ts";
+import { lockDown } from "./lockdown.ts";
+import { DateNow, defineGlobal } from "./primordials.ts";
+import { installStructuredClone } from "./structured-clone.ts";
+import { fireTimer, installTimers } from "./timers.ts";
+import { type BundleFunction, describe, invoke, load } from "./tool-runner.ts";
+import { installUrl } from "./url.ts";
+
+/** The one function through which the worker enters. It never throws. */
+export type Enter = (kind: EnterKind, a?: unknown, b?: unknown) => void;
+
+/** A text kept outside the isolate until it is wanted: isolated-vm's ExternalCopy. */
+export interface Chunk {
+  copy(): string;
+}
+
+/** Called once, by the worker, before anything of the tool's is in the isolate. */
+export function boot(post: Post, urlChunk: Chunk): Enter {
+  const evaluate = globalThis.eval as (source: string) => unknown;
+  connectHost(post);
+  defineGlobal("self", globalThis);
+  installConsole();
+  installTimers();
+  installDomException();
+  installStructuredClone();
+  installEncoding();
+  installBase64();
+  installEvents();
+  installPerformance(DateNow);
+  installUrl(() => urlChunk.copy(), evaluate);
+  lockDown();
+  return enter;
+}
+
+function enter(kind: EnterKind, a?: unknown, b?: unknown): void {
+  switch (kind) {
+    case "load":
+      void load(a as BundleFunction);
+      break;
+    case "describe":
+      describe();
+      break;
+    case "invoke":
+      void invoke(a as string, b as string);
+      break;
+    case "deliver":
+      deliver(a as number, b as string);
+      break;
+    case "timer":
+      fireTimer(a as number);
+      break;
+  }
+}

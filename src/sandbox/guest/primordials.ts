@@ -1,0 +1,161 @@
+// The intrinsics that the prelude relies on, captured before any guest code runs. A guest may replace every global and
+// prototype method afterwards; nothing here is looked up again.
+// Never capture what a start-up snapshot lacks (Temporal, DisposableStack, Promise.try …) at module scope.
+
+const { bind, call } = Function.prototype;
+
+/** `fn.call` frozen in time: `uncurryThis(Array.prototype.slice)(list, 1)`. */
+export const uncurryThis = bind.bind(call) as unknown as <This, Args extends unknown[], Result>(
+  fn: (this: This, ...args: Args) => Result,
+) => (self: This, ...args: Args) => Result;
+
+export const {
+  apply: ReflectApply,
+  construct: ReflectConstruct,
+  defineProperty: ReflectDefineProperty,
+  deleteProperty: ReflectDeleteProperty,
+  get: ReflectGet,
+  getOwnPropertyDescriptor: ReflectGetOwnPropertyDescriptor,
+  getPrototypeOf: ReflectGetPrototypeOf,
+  ownKeys: ReflectOwnKeys,
+  setPrototypeOf: ReflectSetPrototypeOf,
+} = Reflect;
+
+export const { create: ObjectCreate, freeze: ObjectFreeze, keys: ObjectKeys, hasOwn: ObjectHasOwn } = Object;
+export const ObjectPrototype: object = Object.prototype;
+export const ObjectPrototypeToString: (self: unknown) => string = uncurryThis(Object.prototype.toString);
+
+export const ArrayIsArray = Array.isArray;
+export const ArrayPrototypeJoin = uncurryThis(Array.prototype.join) as (self: unknown[], separator: string) => string;
+
+export const StringConstructor = String;
+export const StringFromCharCode = String.fromCharCode;
+export const StringPrototypeCharCodeAt = uncurryThis(String.prototype.charCodeAt);
+export const StringPrototypeCodePointAt = uncurryThis(String.prototype.codePointAt);
+export const StringPrototypeSlice = uncurryThis(String.prototype.slice);
+export const StringPrototypeIndexOf = uncurryThis(String.prototype.indexOf);
+export const StringPrototypeToLowerCase = uncurryThis(String.prototype.toLowerCase);
+export const StringPrototypeToWellFormed = uncurryThis(String.prototype.toWellFormed);
+export const StringPrototypeTrim = uncurryThis(String.prototype.trim);
+
+export const MapConstructor = Map;
+export const MapPrototypeGet = uncurryThis(Map.prototype.get) as <K, V>(self: Map<K, V>, key: K) => V | undefined;
+export const MapPrototypeSet = uncurryThis(Map.prototype.set) as <K, V>(self: Map<K, V>, key: K, value: V) => Map<K, V>;
+export const MapPrototypeHas = uncurryThis(Map.prototype.has) as <K, V>(self: Map<K, V>, key: K) => boolean;
+export const MapPrototypeDelete = uncurryThis(Map.prototype.delete) as <K, V>(self: Map<K, V>, key: K) => boolean;
+export const MapPrototypeClear = uncurryThis(Map.prototype.clear) as <K, V>(self: Map<K, V>) => void;
+export const MapPrototypeForEach = uncurryThis(Map.prototype.forEach) as <K, V>(
+  self: Map<K, V>,
+  each: (value: V, key: K) => void,
+) => void;
+export const SetConstructor = Set;
+export const SetPrototypeHas = uncurryThis(Set.prototype.has) as <T>(self: Set<T>, value: T) => boolean;
+export const SetPrototypeAdd = uncurryThis(Set.prototype.add) as <T>(self: Set<T>, value: T) => Set<T>;
+export const SetPrototypeDelete = uncurryThis(Set.prototype.delete) as <T>(self: Set<T>, value: T) => boolean;
+export const SetPrototypeForEach = uncurryThis(Set.prototype.forEach) as <T>(
+  self: Set<T>,
+  each: (value: T) => void,
+) => void;
+export const WeakMapConstructor = WeakMap;
+export const WeakMapPrototypeGet = uncurryThis(WeakMap.prototype.get) as <K extends WeakKey, V>(
+  self: WeakMap<K, V>,
+  key: K,
+) => V | undefined;
+export const WeakMapPrototypeSet = uncurryThis(WeakMap.prototype.set) as <K extends WeakKey, V>(
+  self: WeakMap<K, V>,
+  key: K,
+  value: V,
+) => WeakMap<K, V>;
+
+export const PromiseConstructor = Promise;
+export const PromisePrototypeThen = uncurryThis(Promise.prototype.then) as <T>(
+  self: Promise<T>,
+  onFulfilled?: (value: T) => unknown,
+  onRejected?: (reason: unknown) => unknown,
+) => Promise<unknown>;
+
+export const JSONParse = JSON.parse;
+export const JSONStringify = JSON.stringify;
+
+export const DateNow = Date.now;
+export const DatePrototypeGetTime = uncurryThis(Date.prototype.getTime);
+export const DatePrototypeToISOString = uncurryThis(Date.prototype.toISOString);
+export const RegExpPrototypeToString = uncurryThis(RegExp.prototype.toString);
+export const RegExpPrototypeExec = uncurryThis(RegExp.prototype.exec);
+export const FunctionPrototypeToString = uncurryThis(Function.prototype.toString);
+export const SymbolPrototypeToString = uncurryThis(Symbol.prototype.toString);
+export const NumberConstructor = Number;
+export const { isNaN: NumberIsNaN, isFinite: NumberIsFinite, isInteger: NumberIsInteger } = Number;
+export const { floor: MathFloor, min: MathMin, max: MathMax, trunc: MathTrunc } = Math;
+
+export const ErrorConstructor = Error;
+export const TypeErrorConstructor = TypeError;
+export const RangeErrorConstructor = RangeError;
+export const EvalErrorConstructor = EvalError;
+export const FunctionConstructor = Function;
+export const Uint8ArrayConstructor = Uint8Array;
+export const ArrayBufferConstructor = ArrayBuffer;
+export const ArrayBufferIsView = ArrayBuffer.isView;
+const TypedArrayPrototype = ReflectGetPrototypeOf(Uint8Array.prototype) as object;
+
+/** A captured getter, as a function of its `this`. */
+export function uncurryGetter<Result>(prototype: object, key: PropertyKey): (self: unknown) => Result {
+  const getter = ReflectGetOwnPropertyDescriptor(prototype, key)?.get;
+  if (getter === undefined) throw new TypeErrorConstructor(`No getter ${StringConstructor(key)}`);
+  return uncurryThis(getter) as (self: unknown) => Result;
+}
+
+export const TypedArrayPrototypeGetBuffer = uncurryGetter<ArrayBuffer>(TypedArrayPrototype, "buffer");
+export const TypedArrayPrototypeGetByteOffset = uncurryGetter<number>(TypedArrayPrototype, "byteOffset");
+export const TypedArrayPrototypeGetByteLength = uncurryGetter<number>(TypedArrayPrototype, "byteLength");
+export const TypedArrayPrototypeGetLength = uncurryGetter<number>(TypedArrayPrototype, "length");
+export const TypedArrayPrototypeGetTag = uncurryGetter<string | undefined>(TypedArrayPrototype, Symbol.toStringTag);
+export const DataViewPrototypeGetBuffer = uncurryGetter<ArrayBuffer>(DataView.prototype, "buffer");
+export const DataViewPrototypeGetByteOffset = uncurryGetter<number>(DataView.prototype, "byteOffset");
+export const DataViewPrototypeGetByteLength = uncurryGetter<number>(DataView.prototype, "byteLength");
+export const DataViewConstructor = DataView;
+export const ArrayBufferPrototypeGetByteLength = uncurryGetter<number>(ArrayBuffer.prototype, "byteLength");
+export const ArrayBufferPrototypeSlice = uncurryThis(ArrayBuffer.prototype.slice);
+export const MapPrototypeGetSize = uncurryGetter<number>(Map.prototype, "size");
+export const SetPrototypeGetSize = uncurryGetter<number>(Set.prototype, "size");
+export const RegExpPrototypeGetSource = uncurryGetter<string>(RegExp.prototype, "source");
+export const RegExpPrototypeGetFlags = uncurryGetter<string>(RegExp.prototype, "flags");
+export const RegExpConstructor = RegExp;
+export const DateConstructor = Date;
+
+export const SymbolIterator: typeof Symbol.iterator = Symbol.iterator;
+export const SymbolToStringTag: typeof Symbol.toStringTag = Symbol.toStringTag;
+
+/** Adds to the end of a list of the prelude's own, whatever the guest did to `Array.prototype` (an index setter there would see a plain assignment). */
+export function append<T>(list: T[], value: T): void {
+  ReflectDefineProperty(list, list.length, { __proto__: null, value, writable: true, enumerable: true, configurable: true } as PropertyDescriptor);
+}
+
+/** Sets a global as the web platform does: writable, configurable, not enumerable. */
+export function defineGlobal(name: string, value: unknown): void {
+  ReflectDefineProperty(globalThis, name, {
+    __proto__: null,
+    value,
+    writable: true,
+    enumerable: false,
+    configurable: true,
+  } as PropertyDescriptor);
+}
+
+/** A global made when it is first touched, so that a tool pays only for what it uses. */
+export function defineLazyGlobals(names: readonly string[], make: () => { readonly [name: string]: unknown }): void {
+  for (let index = 0; index < names.length; index += 1) {
+    const name = names[index] as string;
+    ReflectDefineProperty(globalThis, name, {
+      __proto__: null,
+      configurable: true,
+      enumerable: false,
+      get: () => {
+        const value = make()[name];
+        defineGlobal(name, value);
+        return value;
+      },
+      set: (value: unknown) => defineGlobal(name, value),
+    } as PropertyDescriptor);
+  }
+}

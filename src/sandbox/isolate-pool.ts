@@ -1,0 +1,65 @@
+// The isolates of one worker: made when a call needs one, kept warm between calls where the caller accepts shared state.
+import { createEngine, createLoadableBundle, type Engine, type GuestEnd, type GuestListener, type LoadableBundle, ToolIsolate } from "./tool-isolate.ts";
+
+/** Idle warm isolates kept in one worker (1.2 to 2 MB each); the longest unused goes first. */
+const MAX_IDLE = 16;
+
+/** An isolate with a bundle in it, lent for one call. */
+export interface Lease {
+  readonly isolate: ToolIsolate;
+  /** Undefined when the bundle is loaded; else how loading failed. */
+  readonly failure: GuestEnd | undefined;
+}
+
+interface IdleIsolate {
+  readonly key: string;
+  readonly isolate: ToolIsolate;
+}
+
+export class IsolatePool {
+  readonly #engine: Engine;
+  readonly #bundles = new Map<string, LoadableBundle>();
+  /** In order of last use, oldest first. */
+  #idle: IdleIsolate[] = [];
+
+  constructor(preludeSource: string, urlChunkSource: string) {
+    this.#engine = createEngine(preludeSource, urlChunkSource);
+  }
+
+  addBundle(sha256: string, code: string, codeCache: Uint8Array): void {
+    this.#bundles.set(sha256, createLoadableBundle(sha256, code, codeCache));
+  }
+
+  bundle(sha256: string): LoadableBundle | undefined {
+    return this.#bundles.get(sha256);
+  }
+
+  /** A warm isolate that no call is using, if there is one. */
+  takeIdle(key: string): ToolIsolate | undefined {
+    for (let index = this.#idle.length - 1; index >= 0; index -= 1) {
+      const candidate = this.#idle[index];
+      if (candidate?.key !== key) continue;
+      this.#idle.splice(index, 1);
+      if (!candidate.isolate.isDisposed) return candidate.isolate;
+    }
+    return undefined;
+  }
+
+  /** An isolate with nothing of a tool's in it. */
+  create(memoryMiB: number): ToolIsolate {
+    return new ToolIsolate(this.#engine, memoryMiB);
+  }
+
+  /** Evaluates the bundle in a new isolate. */
+  async load(isolate: ToolIsolate, bundle: LoadableBundle, listener: GuestListener): Promise<Lease> {
+    const end = await isolate.load(bundle, listener);
+    return { isolate, failure: end.outcome === "ready" ? undefined : end };
+  }
+
+  /** Keeps a warm isolate for the next call of the same key. */
+  keep(key: string, isolate: ToolIsolate): void {
+    isolate.rest();
+    this.#idle.push({ key, isolate });
+    if (this.#idle.length > MAX_IDLE) void this.#idle.shift()?.isolate.dispose();
+  }
+}

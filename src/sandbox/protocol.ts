@@ -1,0 +1,129 @@
+// Every message that crosses the process wall, checked on the side that receives it. Payloads travel beside a message as frame
+// parts of opaque text or bytes (see frames.ts); which parts, each schema's comment says.
+import * as z from "zod";
+import { GUEST_OUTCOMES } from "./guest-protocol.ts";
+import { LimitsSchema } from "./limits.ts";
+
+/** Host and worker are always of one version; a mismatch is a broken installation. */
+export const PROTOCOL_VERSION = 1;
+
+const seq = z.int().min(1).max(Number.MAX_SAFE_INTEGER);
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
+const capabilityName = z.string().max(64);
+
+export const ISOLATIONS = ["call", "tool"] as const;
+/** How long an isolate lives: for one call, or for many of one (tenant, tool version). */
+export type Isolation = (typeof ISOLATIONS)[number];
+
+/** Parts: prelude source, URL chunk source. */
+const InitSchema = z.strictObject({ type: z.literal("init"), protocolVersion: z.literal(PROTOCOL_VERSION) });
+/** Parts: code, V8 code cache (may be empty). Sent once per worker and bundle, before the first call that names it. */
+const BundleSchema = z.strictObject({ type: z.literal("bundle"), sha256 });
+/** Evaluates the bundle and tells its definition; then makes the code cache. Ends in one `ended` with outcome `output`. */
+const LearnSchema = z.strictObject({ type: z.literal("learn"), seq, sha256, limits: LimitsSchema });
+/** Parts: input as JSON text. Ends in exactly one `ended`, then one `released`. */
+const CallSchema = z.strictObject({
+  type: z.literal("call"),
+  seq,
+  sha256,
+  isolation: z.enum(ISOLATIONS),
+  callId: z.string().max(1_024),
+  tenantId: z.string().max(1_024),
+  limits: LimitsSchema,
+  granted: z.array(capabilityName).max(256),
+  denied: z.array(capabilityName).max(256),
+});
+/** The host's clock or caller has ended the call: dispose its isolate. */
+const CancelSchema = z.strictObject({ type: z.literal("cancel"), seq });
+/** Parts: a CapabilityEnvelope as JSON text. */
+const CapabilityResultSchema = z.strictObject({ type: z.literal("capability-result"), seq, requestId: seq });
+
+export const HostMessageSchema = z.discriminatedUnion("type", [
+  InitSchema,
+  BundleSchema,
+  LearnSchema,
+  CallSchema,
+  CancelSchema,
+  CapabilityResultSchema,
+]);
+export type HostMessage = z.infer<typeof HostMessageSchema>;
+export type CallMessage = z.infer<typeof CallSchema>;
+export type LearnMessage = z.infer<typeof LearnSchema>;
+
+/** Why the worker stopped an isolate by itself. */
+export const STOP_REASONS = ["memory", "cpu", "cancelled", "isolate-failed"] as const;
+export type StopReason = (typeof STOP_REASONS)[number];
+
+const count = z.number().min(0).max(Number.MAX_SAFE_INTEGER);
+/** What a call cost inside the worker. */
+export const WorkerUsageSchema = z.strictObject({
+  cpuMs: count,
+  heapBytes: count,
+  startMs: count,
+  executeMs: count,
+  logsDropped: count,
+});
+export type WorkerUsage = z.infer<typeof WorkerUsageSchema>;
+
+export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** Parts: none. The worker takes messages. */
+const ReadySchema = z.strictObject({ type: z.literal("ready"), protocolVersion: z.literal(PROTOCOL_VERSION) });
+/** The call must first wait for an isolate: until `started` no line of the tool has run for it. */
+const PreparingSchema = z.strictObject({ type: z.literal("preparing"), seq });
+const StartedSchema = z.strictObject({ type: z.literal("started"), seq });
+/** Parts: the outcome's text (see GUEST_OUTCOMES); after `learn`, also the code cache. */
+const EndedSchema = z.strictObject({
+  type: z.literal("ended"),
+  seq,
+  outcome: z.union([z.enum(GUEST_OUTCOMES), z.enum(STOP_REASONS)]),
+  /** How far it had come: a tool's top level, or its execute. */
+  phase: z.enum(["load", "execute"]),
+  usage: WorkerUsageSchema,
+});
+/** Nothing of the call runs any more. Until this comes the host must assume that it does. */
+const ReleasedSchema = z.strictObject({ type: z.literal("released"), seq });
+/** Parts: text. */
+const LogSchema = z.strictObject({ type: z.literal("log"), seq, level: z.enum(LOG_LEVELS), time: count });
+/** Parts: progress as JSON text. */
+const ProgressMessageSchema = z.strictObject({ type: z.literal("progress"), seq });
+/** Parts: input as JSON text. */
+const CapabilitySchema = z.strictObject({ type: z.literal("capability"), seq, requestId: seq, name: capabilityName });
+
+export const WorkerMessageSchema = z.discriminatedUnion("type", [
+  ReadySchema,
+  PreparingSchema,
+  StartedSchema,
+  EndedSchema,
+  ReleasedSchema,
+  LogSchema,
+  ProgressMessageSchema,
+  CapabilitySchema,
+]);
+export type WorkerMessage = z.infer<typeof WorkerMessageSchema>;
+export type EndedMessage = z.infer<typeof EndedSchema>;
+export type Outcome = EndedMessage["outcome"];
+
+/** A message's JSON may be this long at most: all that can be large travels as parts. */
+export const MAX_MESSAGE_BYTES = 64 * 1024;
+
+/** What a tool may report with `ctx.progress`, in MCP's words. */
+export const ProgressSchema = z.strictObject({
+  progress: z.number(),
+  total: z.number().optional(),
+  message: z.string().max(2_048).optional(),
+});
+export type Progress = z.infer<typeof ProgressSchema>;
+
+/** A guest error's text parts, as they come through the worker. */
+export const GuestErrorSchema = z.strictObject({
+  name: z.string().max(1_024),
+  message: z.string().max(16_384),
+  stack: z.string().max(32_768),
+  code: z.string().max(128).optional(),
+  capabilityCode: z.string().max(64).optional(),
+});
+export const GuestIssuesSchema = z.array(
+  z.strictObject({ pointer: z.string().max(65_536), message: z.string().max(1_024) }),
+);

@@ -1,0 +1,259 @@
+// ToolIsolate: one V8 isolate with the prelude and one bundle in it. The one importer of isolated-vm; its handles never leave this file.
+import ivm from "isolated-vm";
+import {
+  type EnterKind,
+  GUEST_OUTCOMES,
+  type GuestMessageKind,
+  type GuestOutcome,
+  PRELUDE_SCRIPT_NAME,
+  TOOL_SCRIPT_NAME,
+} from "./guest-protocol.ts";
+import type { StopReason } from "./protocol.ts";
+
+/** What every isolate of a worker starts from. Made once: the prelude's text and its code cache. */
+export interface Engine {
+  readonly preludeSource: string;
+  readonly urlChunk: ivm.ExternalCopy<string>;
+  preludeCache: ivm.ExternalCopy<ArrayBuffer> | undefined;
+}
+
+export function createEngine(preludeSource: string, urlChunkSource: string): Engine {
+  return { preludeSource, urlChunk: new ivm.ExternalCopy(urlChunkSource), preludeCache: undefined };
+}
+
+/** A bundle as the worker holds it. */
+export interface LoadableBundle {
+  readonly sha256: string;
+  readonly code: string;
+  readonly codeCache: ivm.ExternalCopy<ArrayBuffer> | undefined;
+}
+
+export function createLoadableBundle(sha256: string, code: string, codeCache: Uint8Array): LoadableBundle {
+  if (codeCache.byteLength === 0) return { sha256, code, codeCache: undefined };
+  const bytes = new Uint8Array(codeCache).buffer;
+  return { sha256, code, codeCache: new ivm.ExternalCopy(bytes) };
+}
+
+/** What the guest tells while it runs; numbers and text, not yet believed. */
+export interface GuestListener {
+  onLog(level: string, text: string): void;
+  onProgress(text: string): void;
+  onCapability(requestId: number, name: string, text: string): void;
+}
+
+/** How an entry into the guest ended. */
+export interface GuestEnd {
+  readonly outcome: GuestOutcome | StopReason;
+  readonly text: string;
+}
+
+const SILENT: GuestListener = { onLog() {}, onProgress() {}, onCapability() {} };
+/** After its result a guest may finish what it is doing for this long; then its isolate is not reused but disposed. */
+const SETTLE_MS = 2;
+const isGuestOutcome = (value: unknown): value is GuestOutcome => GUEST_OUTCOMES.includes(value as GuestOutcome);
+
+/**
+ * Owns one isolate. One entry at a time: `load`, then any number of `call`s. Dispose it to stop whatever runs.
+ *
+ * Every entry into the guest is an `apply` whose promise settles when the thread has left the isolate, microtasks included
+ * (measured); `#running` counts them, so that "disposed" can be told from "really stopped".
+ */
+export class ToolIsolate {
+  readonly #isolate: ivm.Isolate;
+  readonly #context: ivm.Context;
+  readonly #timers = new Map<number, NodeJS.Timeout>();
+  #enter: ivm.Reference<(kind: EnterKind, a?: unknown, b?: unknown) => void> | undefined;
+  #listener: GuestListener = SILENT;
+  #finish: ((end: GuestEnd) => void) | undefined;
+  #running = 0;
+  #onIdle: (() => void)[] = [];
+  #stopReason: StopReason | undefined;
+  #disposed = false;
+
+  constructor(engine: Engine, memoryMiB: number) {
+    this.#isolate = new ivm.Isolate({ __proto__: null, memoryLimit: memoryMiB } as unknown as ivm.IsolateOptions);
+    this.#context = this.#isolate.createContextSync();
+    this.#boot(engine);
+  }
+
+  /** Only our own code runs here, so waiting for it in line is safe. */
+  #boot(engine: Engine): void {
+    const cachedData = engine.preludeCache;
+    const script = this.#isolate.compileScriptSync(engine.preludeSource, {
+      filename: PRELUDE_SCRIPT_NAME,
+      ...(cachedData === undefined ? {} : { cachedData }),
+    });
+    const boot = script.runSync(this.#context, { reference: true }) as unknown as ivm.Reference;
+    const post = new ivm.Callback(
+      (kind: unknown, a: unknown, b: unknown, c: unknown) => this.#receive(kind as GuestMessageKind, a, b, c),
+      { ignored: true },
+    );
+    this.#enter = boot.applySync(undefined, [post, engine.urlChunk], { result: { reference: true } }) as ivm.Reference;
+    if (engine.preludeCache === undefined) engine.preludeCache = this.#makeCache(engine.preludeSource, PRELUDE_SCRIPT_NAME);
+  }
+
+  /** Compiling text that this isolate has just run finds its functions, lazily compiled ones included, and caches them all. */
+  #makeCache(code: string, filename: string): ivm.ExternalCopy<ArrayBuffer> | undefined {
+    const script = this.#isolate.compileScriptSync(code, { filename, produceCachedData: true }) as unknown as {
+      readonly cachedData?: ivm.ExternalCopy<ArrayBuffer>;
+    };
+    return script.cachedData;
+  }
+
+  get isDisposed(): boolean {
+    return this.#disposed || this.#isolate.isDisposed;
+  }
+
+  /** True while the isolate's thread is, or may be, in the guest. */
+  get isRunning(): boolean {
+    return this.#running > 0;
+  }
+
+  /** CPU time of all that has run in this isolate, in ms. */
+  get cpuMs(): number {
+    return this.isDisposed ? 0 : Number(this.#isolate.cpuTime) / 1e6;
+  }
+
+  /** V8 heap and array buffers in use, in bytes; 0 while the guest runs, since asking would wait for it. */
+  get heapBytes(): number {
+    if (this.isDisposed || this.isRunning) return 0;
+    const statistics = this.#isolate.getHeapStatisticsSync();
+    return statistics.used_heap_size + statistics.externally_allocated_size;
+  }
+
+  /** Compiles the bundle and evaluates the tool's top level. */
+  async load(bundle: LoadableBundle, listener: GuestListener): Promise<GuestEnd> {
+    this.#listener = listener;
+    try {
+      const script = await this.#isolate.compileScript(bundle.code, {
+        filename: TOOL_SCRIPT_NAME,
+        ...(bundle.codeCache === undefined ? {} : { cachedData: bundle.codeCache }),
+      });
+      // Running the script only makes the function: the tool's first line runs in `enter`.
+      const evaluate = (await script.run(this.#context, { reference: true })) as unknown as ivm.Reference;
+      return await this.#exchange("load", evaluate.derefInto());
+    } catch {
+      return this.#stopped("isolate-failed");
+    }
+  }
+
+  /** The tool's definition as JSON text. */
+  describe(): Promise<GuestEnd> {
+    return this.#exchange("describe");
+  }
+
+  /** Runs one call. `header` and `input` are JSON text. */
+  call(header: string, input: string, listener: GuestListener): Promise<GuestEnd> {
+    this.#listener = listener;
+    return this.#exchange("invoke", header, input);
+  }
+
+  /** Hands a capability's envelope to the guest. */
+  deliver(requestId: number, envelope: string): void {
+    this.#run("deliver", requestId, envelope);
+  }
+
+  /** V8's code cache of the bundle, after a warm-up run; only called while the guest is idle. */
+  makeCodeCache(bundle: LoadableBundle): Uint8Array {
+    const cache = this.#makeCache(bundle.code, TOOL_SCRIPT_NAME);
+    return cache === undefined ? new Uint8Array(0) : new Uint8Array(cache.copy());
+  }
+
+  /** Gives the guest a moment to finish after its result; false if it still runs, and then it should be disposed. */
+  async settle(): Promise<boolean> {
+    if (!this.isRunning) return true;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, SETTLE_MS);
+    });
+    await Promise.race([this.#idle(), late]);
+    clearTimeout(timer);
+    return !this.isRunning;
+  }
+
+  /** Between two calls: nothing of the last one stays with the worker. */
+  rest(): void {
+    this.#listener = SILENT;
+    this.#clearTimers();
+  }
+
+  /**
+   * Ends the isolate; an entry under way ends with `reason`. Resolves when its thread has really left: some guest code
+   * never does, and then only the end of the process stops it.
+   */
+  dispose(reason: StopReason = "cancelled"): Promise<void> {
+    this.#stopReason ??= reason;
+    if (!this.#disposed) {
+      this.#disposed = true;
+      this.#clearTimers();
+      this.#listener = SILENT;
+      if (!this.#isolate.isDisposed) this.#isolate.dispose();
+      this.#finish?.(this.#stopped(reason));
+    }
+    return this.#idle();
+  }
+
+  #stopped(fallback: StopReason): GuestEnd {
+    // An isolate that is gone though nobody disposed it was ended by V8 for its memory limit.
+    const reason = this.#stopReason ?? (this.#isolate.isDisposed ? "memory" : fallback);
+    return { outcome: reason, text: "" };
+  }
+
+  #idle(): Promise<void> {
+    if (this.#running === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#onIdle.push(resolve));
+  }
+
+  #exchange(kind: EnterKind, a?: unknown, b?: unknown): Promise<GuestEnd> {
+    return new Promise((resolve) => {
+      this.#finish = (end) => {
+        this.#finish = undefined;
+        resolve(end);
+      };
+      if (this.isDisposed) this.#finish(this.#stopped("isolate-failed"));
+      else this.#run(kind, a, b);
+    });
+  }
+
+  #run(kind: EnterKind, a?: unknown, b?: unknown): void {
+    if (this.isDisposed || this.#enter === undefined) return;
+    this.#running += 1;
+    // A rejection says nothing to be believed: a detached promise of the guest can cause it. Only the isolate's end counts.
+    const left = (): void => {
+      this.#running -= 1;
+      if (this.#isolate.isDisposed) this.#finish?.(this.#stopped("isolate-failed"));
+      if (this.#running > 0) return;
+      const waiting = this.#onIdle;
+      this.#onIdle = [];
+      for (const resolve of waiting) resolve();
+    };
+    this.#enter.apply(undefined, [kind, a as string, b as string]).then(left, left);
+  }
+
+  #receive(kind: GuestMessageKind, a: unknown, b: unknown, c: unknown): void {
+    if (this.#disposed) return;
+    if (kind === "done" && isGuestOutcome(a) && typeof b === "string") this.#finish?.({ outcome: a, text: b });
+    else if (kind === "log" && typeof a === "string" && typeof b === "string") this.#listener.onLog(a, b);
+    else if (kind === "progress" && typeof a === "string") this.#listener.onProgress(a);
+    else if (kind === "timer" && typeof a === "number" && typeof b === "number") this.#setTimer(a, b);
+    else if (kind === "capability" && typeof a === "number" && typeof b === "string" && typeof c === "string") {
+      this.#listener.onCapability(a, b, c);
+    }
+  }
+
+  #setTimer(id: number, delayMs: number): void {
+    clearTimeout(this.#timers.get(id));
+    this.#timers.delete(id);
+    if (delayMs < 0) return;
+    const timer = setTimeout(() => {
+      this.#timers.delete(id);
+      this.#run("timer", id);
+    }, delayMs);
+    this.#timers.set(id, timer);
+  }
+
+  #clearTimers(): void {
+    for (const timer of this.#timers.values()) clearTimeout(timer);
+    this.#timers.clear();
+  }
+}

@@ -1,0 +1,75 @@
+// The worker process's entry: one socket on descriptor 3, messages in, calls run, messages out. It has no other authority,
+// and it ends by SIGKILL only: process.exit() waits for busy isolates.
+import { Socket } from "node:net";
+import { ActiveCall } from "./active-call.ts";
+import { FrameReader, FrameWriter, type Frame } from "./frames.ts";
+import { IsolatePool } from "./isolate-pool.ts";
+import { type HostMessage, HostMessageSchema, PROTOCOL_VERSION } from "./protocol.ts";
+
+const CPU_CHECK_MS = 10;
+
+const die = (): void => {
+  process.kill(process.pid, "SIGKILL");
+};
+
+class Worker {
+  readonly #writer: FrameWriter;
+  readonly #calls = new Map<number, ActiveCall>();
+  #pool: IsolatePool | undefined;
+  #cpuCheck: NodeJS.Timeout | undefined;
+
+  constructor(socket: Socket) {
+    this.#writer = new FrameWriter(socket);
+    const reader = new FrameReader();
+    socket.on("data", (chunk: Buffer) => {
+      for (const frame of reader.push(chunk)) this.#handle(frame);
+    });
+  }
+
+  #handle(frame: Frame): void {
+    const message = HostMessageSchema.parse(JSON.parse(frame[0].toString()));
+    const text = (index: number): string => frame[index]?.toString() ?? "";
+    switch (message.type) {
+      case "init":
+        this.#pool = new IsolatePool(text(1), text(2));
+        this.#writer.write({ type: "ready", protocolVersion: PROTOCOL_VERSION });
+        break;
+      case "bundle":
+        this.#pool?.addBundle(message.sha256, text(1), frame[2] ?? new Uint8Array(0));
+        break;
+      case "learn":
+      case "call":
+        this.#start(message, text(1));
+        break;
+      case "cancel":
+        this.#calls.get(message.seq)?.cancel();
+        break;
+      case "capability-result":
+        this.#calls.get(message.seq)?.deliver(message.requestId, text(1));
+        break;
+    }
+  }
+
+  #start(message: Extract<HostMessage, { type: "call" | "learn" }>, input: string): void {
+    const bundle = this.#pool?.bundle(message.sha256);
+    if (this.#pool === undefined || bundle === undefined) throw new Error("A call came before its bundle");
+    const call = new ActiveCall(message, bundle, this.#pool, (sent, parts) => this.#writer.write(sent, parts));
+    this.#calls.set(message.seq, call);
+    this.#cpuCheck ??= setInterval(() => {
+      for (const active of this.#calls.values()) active.checkCpu();
+    }, CPU_CHECK_MS);
+    void call.run(input).then(() => {
+      this.#calls.delete(message.seq);
+      if (this.#calls.size > 0) return;
+      clearInterval(this.#cpuCheck);
+      this.#cpuCheck = undefined;
+    }, die);
+  }
+}
+
+// The host is gone, or it speaks nonsense: there is nothing left to do here.
+process.on("uncaughtException", die);
+process.on("unhandledRejection", die);
+const socket = new Socket({ fd: 3, readable: true, writable: true });
+socket.on("error", die).on("end", die).on("close", die);
+new Worker(socket);
