@@ -1,0 +1,93 @@
+// Answers the capability requests of one call: is it granted, is there allowance left, does the input fit, what came of it.
+import { ToolError } from "../../sandbox/errors.ts";
+import type { CapabilityEnvelope } from "../../sandbox/guest-protocol.ts";
+import type { Limits } from "../../sandbox/limits.ts";
+import { parseJsonText } from "../json-text.ts";
+import type { Capability, CapabilityContext } from "./capability.ts";
+
+const INPUT_CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
+
+/** What a tool may learn of a failure: a ToolError's code and text; of anything else, only that it happened. */
+function toEnvelope(thrown: unknown, name: string): CapabilityEnvelope {
+  if (thrown instanceof ToolError) return { ok: false, code: thrown.code, message: thrown.message };
+  return { ok: false, code: "TOOL_FAILED", message: `The capability "${name}" failed` };
+}
+
+export interface BrokerOptions {
+  readonly granted: ReadonlyMap<string, Capability>;
+  readonly limits: Limits;
+  readonly context: CapabilityContext;
+  /** Hears what the tool may not: failures of a handler that are not ToolErrors. */
+  readonly onHandlerError?: ((error: unknown, capability: string) => void) | undefined;
+}
+
+/** One call's side of the bridge, on the host. Counts what the guest and the worker have counted before: neither is believed. */
+export class CapabilityBroker {
+  readonly #options: BrokerOptions;
+  /** Codes that this call was really answered with: what a guest may claim as the cause of its failure. */
+  readonly #refusals = new Set<string>();
+  #calls = 0;
+  #pending = 0;
+
+  constructor(options: BrokerOptions) {
+    this.#options = options;
+  }
+
+  wasRefusedWith(code: string): boolean {
+    return this.#refusals.has(code);
+  }
+
+  /** The envelope for one request, as JSON text. Never rejects. */
+  async answer(name: string, inputText: string): Promise<string> {
+    this.#pending += 1;
+    try {
+      return await this.#run(name, inputText);
+    } catch (thrown) {
+      const envelope = toEnvelope(thrown, name);
+      if (!envelope.ok) this.#refusals.add(envelope.code);
+      if (!(thrown instanceof ToolError)) this.#options.onHandlerError?.(thrown, name);
+      return JSON.stringify(envelope);
+    } finally {
+      this.#pending -= 1;
+    }
+  }
+
+  async #run(name: string, inputText: string): Promise<string> {
+    const { granted, limits, context } = this.#options;
+    const capability = granted.get(name);
+    if (capability === undefined) {
+      throw new ToolError("CAPABILITY_DENIED", `The capability "${name}" was not granted to this tool`);
+    }
+    this.#count(name);
+    const bounds = { bytes: limits.inputBytes, depth: limits.jsonDepth };
+    const raw = parseJsonText(inputText, bounds, INPUT_CODES, `The input of capability ${name}`);
+    const input = await capability.checkInput(raw);
+    if ("problem" in input) throw new ToolError("PARAM_INVALID", `The input of capability ${name}: ${input.problem}`);
+    const returned = await capability.handler(input.value as never, context);
+    const output = await capability.checkOutput(returned ?? null);
+    if ("problem" in output) {
+      throw new ToolError("OUTPUT_INVALID", `The capability ${name} answered with something it may not`, {
+        cause: output.problem,
+      });
+    }
+    return toEnvelopeText(output.value, name, limits.outputBytes);
+  }
+
+  #count(name: string): void {
+    const { hostCalls, pendingHostCalls } = this.#options.limits;
+    // Lines of the log have an allowance of their own, which CallLog keeps.
+    if (name !== "log") this.#calls += 1;
+    if (this.#calls > hostCalls) throw new ToolError("QUOTA_EXCEEDED", `This call may make ${hostCalls} host calls`);
+    if (this.#pending > pendingHostCalls) {
+      throw new ToolError("QUOTA_EXCEEDED", `${pendingHostCalls} host calls are waiting already`);
+    }
+  }
+}
+
+function toEnvelopeText(value: unknown, name: string, outputBytes: number): string {
+  const text = JSON.stringify(value) ?? "null";
+  if (text.length > outputBytes) {
+    throw new ToolError("OUTPUT_TOO_LARGE", `The capability ${name} answered with more than ${outputBytes} bytes`);
+  }
+  return `{"ok":true,"value":${text}}`;
+}

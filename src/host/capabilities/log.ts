@@ -1,0 +1,15 @@
+// log: the first capability. Structured lines into the call's log; every tool has it.
+import * as z from "zod";
+import { LOG_LEVELS } from "../../sandbox/protocol.ts";
+import { type Capability, defineCapability } from "./capability.ts";
+
+export const logCapability: Capability = defineCapability({
+  name: "log",
+  description: "Writes a structured line to the call's log",
+  inputSchema: z.strictObject({ level: z.enum(LOG_LEVELS), message: z.string(), data: z.json().optional() }),
+  outputSchema: z.null(),
+  handler: ({ level, message, data }, { log }) => {
+    log.add(level, Date.now(), message, data);
+    return null;
+  },
+});

@@ -1,0 +1,148 @@
+// createGlovebox's options: one schema that states every default. An error names the option's path.
+import { availableParallelism, homedir } from "node:os";
+import { join } from "node:path";
+import * as z from "zod";
+import type { BundleLimits } from "../bundler/tool-bundle.ts";
+import { type DefinitionOverrides, DefinitionOverridesSchema } from "../sandbox/definition.ts";
+import { ToolError } from "../sandbox/errors.ts";
+import { type PartialLimits, PartialLimitsSchema } from "../sandbox/limits.ts";
+import { ISOLATIONS, type Isolation } from "../sandbox/protocol.ts";
+import type { Capability } from "./capabilities/capability.ts";
+
+export const PLACEMENTS = ["tenant", "shared"] as const;
+/** Whom a worker process serves: one tenant, then it dies; or any tenant of this host. */
+export type Placement = (typeof PLACEMENTS)[number];
+
+/** All of it optional; the defaults are the safe ones. */
+export interface GloveboxOptions {
+  /** For every call: a tool and a call can only lower them. */
+  readonly limits?: PartialLimits | undefined;
+  /** How long an isolate lives; `call` unless stated. */
+  readonly isolation?: Isolation | undefined;
+  /** Whom a worker process serves; `tenant` unless stated. */
+  readonly placement?: Placement | undefined;
+  readonly bundler?:
+    | {
+        /** Folder that a tool's packages come from; without it each `node_modules` next to the tool or above it, up to `root`. */
+        readonly store?: string | undefined;
+        /** Highest folder in which packages are looked for; the working folder unless stated. */
+        readonly root?: string | undefined;
+        /** Packages that tools may import; all of the store unless stated. */
+        readonly allowPackages?: readonly string[] | undefined;
+        readonly limits?: Partial<BundleLimits> | undefined;
+      }
+    | undefined;
+  readonly workers?:
+    | {
+        /** Processes at most, 1 to 1,024. */
+        readonly max?: number | undefined;
+        /** Processes kept ready that nobody has used, 0 to 64. */
+        readonly spares?: number | undefined;
+      }
+    | undefined;
+  /** Bundles and code caches on disk; `false` keeps them in memory only. */
+  readonly cache?: false | { readonly directory?: string | undefined; readonly maxBytes?: number | undefined } | undefined;
+  /** Host functions that can be granted to tools. */
+  readonly capabilities?: readonly Capability[] | undefined;
+  /** Told of failures that a caller may not see the cause of. */
+  readonly onError?: ((error: unknown) => void) | undefined;
+}
+
+const isCapability = (value: unknown): value is Capability =>
+  typeof value === "object" && value !== null && typeof (value as Capability).checkInput === "function";
+const isFunction = (value: unknown): value is (error: unknown) => void => typeof value === "function";
+
+const OptionsSchema = z.strictObject({
+  limits: PartialLimitsSchema.default({}),
+  isolation: z.enum(ISOLATIONS).default("call"),
+  placement: z.enum(PLACEMENTS).default("tenant"),
+  bundler: z
+    .strictObject({
+      store: z.string().min(1).optional(),
+      root: z.string().min(1).optional(),
+      allowPackages: z.array(z.string().min(1)).optional(),
+      limits: z.record(z.string(), z.number()).optional(),
+    })
+    .default({}),
+  workers: z
+    .strictObject({
+      max: z.int().min(1).max(1_024).default(16),
+      spares: z.int().min(0).max(64).default(1),
+    })
+    .prefault({}),
+  cache: z
+    .union([
+      z.literal(false),
+      z.strictObject({ directory: z.string().min(1).optional(), maxBytes: z.int().min(0).optional() }),
+    ])
+    .default({}),
+  capabilities: z.array(z.custom<Capability>(isCapability, "Expected what defineCapability() returns")).default([]),
+  onError: z.custom<(error: unknown) => void>(isFunction, "Expected a function").optional(),
+});
+
+export type Config = z.infer<typeof OptionsSchema>;
+
+/** One process takes this many calls at a time; an owner with more gets another process, up to one for each core. */
+export const CALLS_PER_WORKER = 16;
+export const WORKER_IDLE_MS = 60_000;
+export const maxWorkersPerOwner = (): number => Math.max(1, availableParallelism());
+export const defaultCacheDirectory = (): string => join(homedir(), ".cache", "glovebox");
+
+function parseOptions<T>(schema: z.ZodType<T>, value: unknown, what: string): T {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.slice(0, 20).map(({ path, message }) => ({ pointer: path.join("."), message }));
+  const text = problems.map(({ pointer, message }) => `${pointer === "" ? what : `${what}.${pointer}`}: ${message}`);
+  throw new ToolError("PARAM_INVALID", text.join("; "), { details: { problems } });
+}
+
+/** @throws {ToolError} PARAM_INVALID, naming the path of each option that is wrong */
+export function parseConfig(options: GloveboxOptions | undefined): Config {
+  return parseOptions(OptionsSchema, options ?? {}, "options");
+}
+
+/** A tool's source as a host hands it in, with what the host supplies or overrides. */
+export type ToolInput = (
+  | { readonly path: string }
+  | { readonly files: { readonly [path: string]: string }; readonly entry?: string | undefined }
+  | { readonly source: string }
+) & {
+  /** Used when the definition has none. */
+  readonly name?: string | undefined;
+  /** Fields that the host supplies or overrides; `capabilities` named here are granted. */
+  readonly definition?: DefinitionOverrides | undefined;
+};
+
+export interface AddToolOptions {
+  /** Whose tool it is; everybody's unless stated. */
+  readonly tenantId?: string | undefined;
+  /** Capabilities granted by name. `log` always is. */
+  readonly grant?: readonly string[] | undefined;
+  /** For this tool, instead of the host's own. */
+  readonly isolation?: Isolation | undefined;
+}
+
+const common = { name: z.string().optional(), definition: DefinitionOverridesSchema.optional() };
+const ToolInputSchema = z.union(
+  [
+    z.strictObject({ path: z.string().min(1), ...common }),
+    z.strictObject({ files: z.record(z.string(), z.string()), entry: z.string().optional(), ...common }),
+    z.strictObject({ source: z.string(), ...common }),
+  ],
+  "Expected { path }, { files, entry? } or { source }, each with an optional name and definition",
+);
+const AddToolOptionsSchema = z.strictObject({
+  tenantId: z.string().min(1).max(1_024).optional(),
+  grant: z.array(z.string()).default([]),
+  isolation: z.enum(ISOLATIONS).optional(),
+});
+
+/** @throws {ToolError} PARAM_INVALID */
+export function parseToolInput(input: unknown): ToolInput {
+  return parseOptions(ToolInputSchema, input, "tool");
+}
+
+/** @throws {ToolError} PARAM_INVALID */
+export function parseAddToolOptions(options: unknown): z.infer<typeof AddToolOptionsSchema> {
+  return parseOptions(AddToolOptionsSchema, options ?? {}, "options");
+}

@@ -1,0 +1,19 @@
+// The seam between the router and what runs a call: sandboxed tools, trusted host functions, later upstream servers.
+import type { ToolError } from "../../sandbox/errors.ts";
+import type { CallLog } from "../logs.ts";
+import type { PreparedCall, ToolUsage } from "../tool-call.ts";
+
+/** How an execution ended: `outputText` is JSON that nobody has looked at yet. */
+export type Execution =
+  | { readonly usage: ToolUsage; readonly outputText: string | Buffer }
+  | { readonly usage: ToolUsage; readonly error: ToolError };
+
+/**
+ * Runs prepared calls of one tool. Settles soon after `call.signal` aborts, with the signal's reason as the error.
+ * May reject: the router answers INTERNAL then.
+ */
+export interface Executor {
+  /** Where the tool comes from, for routing, listing and telemetry. */
+  readonly source: "sandbox" | "host";
+  execute(call: PreparedCall, log: CallLog): Promise<Execution>;
+}

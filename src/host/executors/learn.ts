@@ -1,0 +1,137 @@
+// Learns a bundle's definition by running its top level in an isolate of a process in which nothing has run before, and has the
+// V8 code cache made there. A process that had run other guests could be one that a guest has taken over: its cache would be poison.
+import { createHash } from "node:crypto";
+import { type BundleCache, engineKeyOf } from "../../bundler/bundle-cache.ts";
+import type { StackMapper } from "../../bundler/source-map.ts";
+import type { ToolBundle } from "../../bundler/tool-bundle.ts";
+import { type LearnedDefinition, LearnedDefinitionSchema } from "../../sandbox/definition.ts";
+import { ToolError } from "../../sandbox/errors.ts";
+import type { Limits } from "../../sandbox/limits.ts";
+import { parseJsonText } from "../json-text.ts";
+import { NO_USAGE } from "../tool-call.ts";
+import { V8_FLAGS } from "../workers/launch.ts";
+import type { Ticket, WorkerPool } from "../workers/worker-pool.ts";
+import { toGuestFailure } from "./sandbox.ts";
+
+export interface Learned {
+  readonly definition: LearnedDefinition;
+  readonly codeCache: Uint8Array;
+}
+
+/** A definition is what a model reads: a quarter of a MiB is more than any model should. */
+const DEFINITION_BYTES = 256 * 1024;
+const DEFINITION_DEPTH = 64;
+const LENGTH_BYTES = 4;
+
+const CODES = { invalid: "BUNDLE_FAILED", tooLarge: "BUNDLE_FAILED" } as const;
+
+function parseDefinition(text: string): LearnedDefinition {
+  const value = parseJsonText(text, { bytes: DEFINITION_BYTES, depth: DEFINITION_DEPTH }, CODES, "The tool's definition");
+  const parsed = LearnedDefinitionSchema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.slice(0, 10).map(({ path, message }) => ({ pointer: path.join("/"), message }));
+  const shown = problems.slice(0, 3).map(({ pointer, message }) => `${pointer || "definition"}: ${message}`);
+  throw new ToolError("BUNDLE_FAILED", `The tool's definition: ${shown.join("; ")}`, { details: { problems } });
+}
+
+/** Both in one entry of the cache: the text's length, the text, the code cache. */
+function pack(definitionText: string, codeCache: Uint8Array): Uint8Array {
+  const text = Buffer.from(definitionText);
+  const length = Buffer.alloc(LENGTH_BYTES);
+  length.writeUInt32LE(text.length, 0);
+  return Buffer.concat([length, text, codeCache]);
+}
+
+function unpack(packed: Uint8Array): Learned | undefined {
+  const bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength);
+  const end = bytes.length < LENGTH_BYTES ? 0 : LENGTH_BYTES + bytes.readUInt32LE(0);
+  if (end === 0 || end > bytes.length) return undefined;
+  try {
+    return { definition: parseDefinition(bytes.toString("utf8", LENGTH_BYTES, end)), codeCache: bytes.subarray(end) };
+  } catch {
+    return undefined;
+  }
+}
+
+export interface LearnerOptions {
+  readonly pool: WorkerPool;
+  readonly cache: BundleCache;
+  /** What a bundle sees before its own first line: another prelude may mean another definition. */
+  readonly preludeSource: string;
+  readonly limits: Limits;
+}
+
+export class Learner {
+  readonly #options: LearnerOptions;
+  readonly #engineKey: string;
+
+  constructor(options: LearnerOptions) {
+    this.#options = options;
+    const prelude = createHash("sha256").update(options.preludeSource).digest("hex");
+    this.#engineKey = engineKeyOf([V8_FLAGS, prelude]);
+  }
+
+  /**
+   * @param owner whose process the learning one becomes, if it has none yet
+   * @throws {ToolError} BUNDLE_FAILED, TOOL_FAILED, TOOL_TIMEOUT, MEMORY_LIMIT, CPU_LIMIT, SANDBOX_CRASHED
+   */
+  async learn(bundle: ToolBundle, stackMapper: StackMapper, owner: string): Promise<Learned> {
+    const { cache } = this.#options;
+    const known = await cache.getCodeCache(bundle.sha256, this.#engineKey);
+    const unpacked = known === undefined ? undefined : unpack(known);
+    if (unpacked !== undefined) return unpacked;
+    const [text, codeCache = new Uint8Array(0)] = await this.#run(bundle, stackMapper, owner);
+    const definition = parseDefinition(text.toString());
+    await cache.setCodeCache(bundle.sha256, this.#engineKey, pack(text.toString(), codeCache));
+    return { definition, codeCache };
+  }
+
+  #run(bundle: ToolBundle, stackMapper: StackMapper, owner: string): Promise<[text: Buffer, codeCache?: Buffer]> {
+    const { pool, limits } = this.#options;
+    const { sha256, code, entry } = bundle;
+    let ticket: Ticket | undefined;
+    let timer: NodeJS.Timeout | undefined;
+    const learned = new Promise<[Buffer, Buffer?]>((resolve, reject) => {
+      const late = (): void => {
+        ticket?.cancel();
+        reject(
+          new ToolError("TOOL_TIMEOUT", `The top level of ${entry} did not finish within ${limits.timeoutMs} ms and was stopped`, {
+            details: { timeoutMs: limits.timeoutMs, phase: "load" },
+          }),
+        );
+      };
+      ticket = pool.run({
+        owner,
+        order: { type: "learn", sha256, limits },
+        bundle: { sha256, code, codeCache: new Uint8Array(0) },
+        input: "",
+        fresh: true,
+        // The clock runs only while the tool does: the wait for a process is not the tool's.
+        onPlaced: () => {
+          clearTimeout(timer);
+          timer = setTimeout(late, limits.timeoutMs);
+        },
+        listener: {
+          onLog() {},
+          onProgress() {},
+          onCapability() {},
+          onEnded: (message, [text, codeCache]) => {
+            if (message.outcome === "output" && text !== undefined) {
+              resolve(codeCache === undefined ? [text] : [text, codeCache]);
+              return;
+            }
+            const usage = { ...NO_USAGE, ...message.usage };
+            reject(toGuestFailure(message, { limits, usage, text: text?.toString() ?? "", stackMapper }, entry));
+          },
+          onLost: () =>
+            reject(
+              new ToolError("SANDBOX_CRASHED", `The sandbox process ended while the top level of ${entry} ran`, {
+                details: { phase: "load" },
+              }),
+            ),
+        },
+      });
+    });
+    return learned.finally(() => clearTimeout(timer));
+  }
+}

@@ -1,0 +1,264 @@
+// Sandboxed tools as an Executor: a prepared call becomes a job of the worker pool, and what comes back becomes an Execution.
+import type { StackMapper } from "../../bundler/source-map.ts";
+import type { ToolBundle } from "../../bundler/tool-bundle.ts";
+import { ERROR_CODES, type ErrorCode, type ErrorDetails, type JsonValue, ToolError } from "../../sandbox/errors.ts";
+import type { Limits } from "../../sandbox/limits.ts";
+import {
+  type EndedMessage,
+  GuestErrorSchema,
+  GuestIssuesSchema,
+  type Isolation,
+  ProgressSchema,
+} from "../../sandbox/protocol.ts";
+import { CapabilityBroker } from "../capabilities/broker.ts";
+import type { Capability } from "../capabilities/capability.ts";
+import type { CallLog } from "../logs.ts";
+import { NO_USAGE, type PreparedCall, type ToolUsage } from "../tool-call.ts";
+import type { CallListener, SentBundle } from "../workers/worker-process.ts";
+import type { Ticket, WorkerPool } from "../workers/worker-pool.ts";
+import type { Execution, Executor } from "./executor.ts";
+
+export interface SandboxTool {
+  readonly bundle: ToolBundle;
+  readonly codeCache: Uint8Array;
+  readonly stackMapper: StackMapper;
+  readonly isolation: Isolation;
+  /** Which processes it may run in: a tenant's own, or those of a trust group. */
+  readonly ownerOf: (tenantId: string) => string;
+  readonly granted: ReadonlyMap<string, Capability>;
+  /** Asked for, not granted: the tool is told so when it uses one. */
+  readonly denied: readonly string[];
+  readonly onHandlerError?: ((error: unknown, capability: string) => void) | undefined;
+}
+
+/** After its signal a call's process may still say what it cost; the caller waits no longer than this for it. */
+const CANCEL_GRACE_MS = 50;
+
+export function createSandboxExecutor(tool: SandboxTool, pool: WorkerPool): Executor {
+  const sent: SentBundle = { sha256: tool.bundle.sha256, code: tool.bundle.code, codeCache: tool.codeCache };
+  return {
+    source: "sandbox",
+    execute: (call, log) => new SandboxRun(tool, sent, call, log).run(pool),
+  };
+}
+
+/** One call on its way through the pool. */
+class SandboxRun {
+  readonly #tool: SandboxTool;
+  readonly #sent: SentBundle;
+  readonly #call: PreparedCall;
+  readonly #log: CallLog;
+  readonly #broker: CapabilityBroker;
+  readonly #over = new AbortController();
+  readonly #admitted = performance.now();
+  #placedAt: number | undefined;
+  #ticket: Ticket | undefined;
+
+  constructor(tool: SandboxTool, sent: SentBundle, call: PreparedCall, log: CallLog) {
+    this.#tool = tool;
+    this.#sent = sent;
+    this.#call = call;
+    this.#log = log;
+    const { callId, tenantId, limits } = call;
+    const context = { callId, tenantId, toolName: call.definition.name, signal: this.#over.signal, log };
+    this.#broker = new CapabilityBroker({
+      granted: tool.granted,
+      limits,
+      context,
+      onHandlerError: tool.onHandlerError,
+    });
+  }
+
+  async run(pool: WorkerPool): Promise<Execution> {
+    const { signal } = this.#call;
+    let graceTimer: NodeJS.Timeout | undefined;
+    let abort: (() => void) | undefined;
+    try {
+      return await new Promise<Execution>((resolve) => {
+        this.#ticket = this.#enqueue(pool, resolve);
+        abort = () => {
+          const stopped = (): void => resolve({ usage: this.#usage(), error: signal.reason as ToolError });
+          this.#ticket?.cancel();
+          if (this.#placedAt === undefined) stopped();
+          else graceTimer = setTimeout(stopped, CANCEL_GRACE_MS);
+        };
+        signal.addEventListener("abort", abort, { once: true });
+      });
+    } finally {
+      clearTimeout(graceTimer);
+      if (abort !== undefined) signal.removeEventListener("abort", abort);
+      this.#over.abort();
+    }
+  }
+
+  #enqueue(pool: WorkerPool, resolve: (execution: Execution) => void): Ticket {
+    const { callId, tenantId, limits, inputText, definition } = this.#call;
+    const { isolation, ownerOf, granted, denied } = this.#tool;
+    return pool.run({
+      owner: ownerOf(tenantId),
+      order: {
+        type: "call",
+        sha256: this.#sent.sha256,
+        isolation,
+        callId,
+        tenantId,
+        limits,
+        granted: [...granted.keys()].filter((name) => name !== "log"),
+        denied: [...denied],
+      },
+      bundle: this.#sent,
+      input: inputText,
+      listener: this.#listener(resolve),
+      idempotent: definition.annotations?.idempotentHint === true,
+      onPlaced: () => {
+        this.#placedAt = performance.now();
+      },
+    });
+  }
+
+  #listener(resolve: (execution: Execution) => void): CallListener {
+    return {
+      onLog: (level, time, text) => this.#log.add(level, time, text),
+      onProgress: (text) => this.#reportProgress(text),
+      onCapability: (requestId, name, text) => {
+        void this.#broker.answer(name, text).then((envelope) => this.#ticket?.deliver(requestId, envelope));
+      },
+      onEnded: (message, parts) => resolve(this.#toExecution(message, parts)),
+      onLost: (begun) => resolve({ usage: this.#usage(), error: this.#lost(begun) }),
+    };
+  }
+
+  #reportProgress(text: string): void {
+    const { onProgress } = this.#call.context;
+    if (onProgress === undefined) return;
+    const parsed = ProgressSchema.safeParse(parseOr(text));
+    if (!parsed.success) return;
+    try {
+      onProgress(parsed.data);
+    } catch {
+      // A listener that throws is the caller's own affair: the call goes on.
+    }
+  }
+
+  #usage(message?: EndedMessage): ToolUsage {
+    const placedAt = this.#placedAt ?? performance.now();
+    return { ...NO_USAGE, queueMs: placedAt - this.#admitted, ...message?.usage };
+  }
+
+  #lost(begun: boolean): ToolError {
+    // What the call's own clock or caller ended is not a crash, however its process came to its end.
+    if (this.#call.signal.aborted) return this.#call.signal.reason as ToolError;
+    return new ToolError("SANDBOX_CRASHED", "The sandbox process of the call ended before the call did", {
+      details: { begun },
+    });
+  }
+
+  #toExecution(message: EndedMessage, parts: readonly Buffer[]): Execution {
+    const usage = this.#usage(message);
+    const [text] = parts;
+    if (message.outcome === "output" && text !== undefined) return { usage, outputText: text };
+    if (message.outcome === "cancelled" && this.#call.signal.aborted) {
+      return { usage, error: this.#call.signal.reason as ToolError };
+    }
+    const facts = { limits: this.#call.limits, usage, text: text?.toString() ?? "", stackMapper: this.#tool.stackMapper };
+    const error = toGuestFailure(message, facts, this.#call.definition.name);
+    return { usage, error: this.#believe(error) };
+  }
+
+  /** A capability's code counts only if the broker really gave it: a guest may write anything. */
+  #believe(error: ToolError): ToolError {
+    const claimed = error.details?.["capabilityCode"];
+    if (typeof claimed !== "string" || !isErrorCode(claimed)) return error;
+    const denied = claimed === "CAPABILITY_DENIED" && this.#tool.denied.length > 0;
+    if (!denied && claimed !== "QUOTA_EXCEEDED" && !this.#broker.wasRefusedWith(claimed)) return error;
+    if (claimed !== "CAPABILITY_DENIED" && claimed !== "QUOTA_EXCEEDED") return error;
+    const { message, details, guestStack } = error;
+    return new ToolError(claimed, message, {
+      ...(details === undefined ? {} : { details }),
+      ...(guestStack === undefined ? {} : { guestStack }),
+    });
+  }
+}
+
+const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERROR_CODES, code);
+
+function parseOr(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** What is known beside an outcome. */
+export interface FailureFacts {
+  readonly limits: Limits;
+  readonly usage: ToolUsage;
+  readonly text: string;
+  readonly stackMapper: StackMapper;
+}
+
+/** How each outcome that is not an output becomes an error. By where it happened, never by what the guest wrote. */
+export function toGuestFailure(message: EndedMessage, facts: FailureFacts, name: string): ToolError {
+  const { limits, text } = facts;
+  switch (message.outcome) {
+    case "memory":
+      return new ToolError("MEMORY_LIMIT", `${name} used more than ${limits.memoryMiB} MiB of memory and was stopped`, {
+        details: { limitMiB: limits.memoryMiB },
+      });
+    case "cpu":
+      return new ToolError("CPU_LIMIT", `${name} used more than ${limits.cpuMs} ms of CPU time and was stopped`, {
+        details: { limitMs: limits.cpuMs, usedMs: Math.round(facts.usage.cpuMs) },
+      });
+    case "too-large":
+      return new ToolError("OUTPUT_TOO_LARGE", `The output of ${name}: expected at most ${limits.outputBytes} bytes of JSON`, {
+        details: { limitBytes: limits.outputBytes, characters: Number(text) || 0 },
+      });
+    case "input":
+      return issuesError("PARAM_INVALID", `The arguments of ${name}`, text);
+    case "output-schema":
+      return issuesError("OUTPUT_INVALID", `The output of ${name}`, text);
+    case "unserializable":
+    case "refused":
+    case "thrown":
+      return thrownError(message, facts, name);
+    default:
+      return new ToolError("SANDBOX_CRASHED", `The isolate of ${name} ended before the call did`, {
+        details: { outcome: message.outcome },
+      });
+  }
+}
+
+function issuesError(code: "PARAM_INVALID" | "OUTPUT_INVALID", what: string, text: string): ToolError {
+  const parsed = GuestIssuesSchema.safeParse(parseOr(text));
+  const issues = parsed.success ? parsed.data : [];
+  const shown = issues.slice(0, 3).map(({ pointer, message }) => `${pointer === "" ? "at the top" : pointer}: ${message}`);
+  const rest = issues.length > shown.length ? `; and ${issues.length - shown.length} more` : "";
+  return new ToolError(code, `${what}: ${shown.join("; ") || "the tool's own schema refused the value"}${rest}`, {
+    details: { problems: issues },
+  });
+}
+
+const THROWN_CODES = { unserializable: "OUTPUT_INVALID", refused: "BUNDLE_FAILED", thrown: "TOOL_FAILED" } as const;
+
+function thrownError(message: EndedMessage, facts: FailureFacts, name: string): ToolError {
+  const outcome = message.outcome as keyof typeof THROWN_CODES;
+  const parsed = GuestErrorSchema.safeParse(parseOr(facts.text));
+  if (!parsed.success) return new ToolError("SANDBOX_CRASHED", `The isolate of ${name} answered with nothing that can be read`);
+  const { name: errorName, message: errorMessage, stack, code, capabilityCode } = parsed.data;
+  const mapped = stack === "" ? undefined : facts.stackMapper.mapStack(stack);
+  const [frame] = mapped?.frames ?? [];
+  const location: JsonValue | undefined =
+    frame === undefined ? undefined : { file: frame.file, line: frame.line, column: frame.column };
+  const details: ErrorDetails = {
+    errorName,
+    ...(code === undefined ? {} : { errorCode: code }),
+    ...(capabilityCode === undefined ? {} : { capabilityCode }),
+    ...(message.phase === "load" ? { phase: "load" } : {}),
+    ...(location === undefined ? {} : { location }),
+  };
+  return new ToolError(THROWN_CODES[outcome], errorMessage, {
+    details,
+    ...(mapped === undefined ? {} : { guestStack: mapped.stack }),
+  });
+}

@@ -1,0 +1,35 @@
+// The whole public surface of "glovebox".
+export type { ToolBundle, ToolSource } from "../bundler/tool-bundle.ts";
+export type {
+  CapabilityRequests,
+  DefinitionOverrides,
+  JsonSchema,
+  ToolAnnotations,
+  ToolDefinition,
+} from "../sandbox/definition.ts";
+export {
+  ERROR_CODES,
+  type ErrorAudience,
+  type ErrorCode,
+  type ErrorDetails,
+  type ErrorPolicy,
+  type JsonValue,
+  ToolError,
+  type ToolErrorData,
+} from "../sandbox/errors.ts";
+export { LIMITS, type LimitName, type Limits, type PartialLimits } from "../sandbox/limits.ts";
+export type { Isolation, LogLevel, Progress } from "../sandbox/protocol.ts";
+export {
+  type Capability,
+  type CapabilityContext,
+  type CapabilityOptions,
+  type CapabilitySchema,
+  defineCapability,
+} from "./capabilities/capability.ts";
+export type { AddToolOptions, GloveboxOptions, Placement, ToolInput } from "./config.ts";
+export type { HostFunction, HostFunctionContext } from "./executors/host-function.ts";
+export type { LogEntry, LogListener } from "./logs.ts";
+export { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "./registry.ts";
+export { type HostToolDefinition, type RegisterOptions, ToolRouter, type ToolRouterOptions } from "./router.ts";
+export { type BatchContext, createGlovebox, type Glovebox, type ToolInspection } from "./runtime.ts";
+export type { ToolCall, ToolContext, ToolResult, ToolUsage } from "./tool-call.ts";

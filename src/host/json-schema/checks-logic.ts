@@ -1,0 +1,170 @@
+// Keywords that apply other schemas to the same value: references, allOf, anyOf, oneOf, not, if.
+import { constant, describeValue, list, typeOf } from "./describe.ts";
+import { type Builder, evaluate, evaluateQuietly, type SchemaNode, Seen } from "./node.ts";
+import type { SchemaProblem } from "./outcome.ts";
+import type { Run } from "./run.ts";
+import { isObject, own, type Schema } from "./schema-copy.ts";
+
+/** Unions with more branches are told by a list only: telling the closest branch evaluates each again. */
+const MAX_EXPLAINED_BRANCHES = 20;
+const MAX_BRANCH_PROBLEMS = 5;
+
+function buildReference(keyword: "$ref" | "$dynamicRef" | "$recursiveRef"): Builder {
+  return (stated, _schema, context) => {
+    const { node, dynamicName } = context.reference(keyword, String(stated));
+    if (dynamicName === undefined) return (value, run, seen) => evaluate(node, value, run, seen);
+    return (value, run, seen) => {
+      run.spend(run.scope.length);
+      const outermost = run.scope.find((resource) => resource.dynamicAnchors.has(dynamicName));
+      const target = outermost === undefined ? undefined : context.dynamicNode(outermost, dynamicName);
+      return evaluate(target ?? node, value, run, seen);
+    };
+  };
+}
+
+function branchesOf(stated: unknown, inPlace: (schema: unknown, index: number) => SchemaNode): readonly SchemaNode[] {
+  return Array.isArray(stated) ? stated.map(inPlace) : [];
+}
+
+const buildAllOf: Builder = (stated, _schema, context) => {
+  const branches = branchesOf(stated, (schema, index) => context.inPlace(schema, "allOf", index));
+  return (value, run, seen) => {
+    let valid = true;
+    for (const branch of branches) {
+      if (evaluate(branch, value, run, seen)) continue;
+      valid = false;
+      if (!run.collecting || run.full) return false;
+    }
+    return valid;
+  };
+};
+
+const buildAnyOf: Builder = (stated, _schema, context) => {
+  const branches = branchesOf(stated, (schema, index) => context.inPlace(schema, "anyOf", index));
+  return (value, run, seen) => {
+    let matched = false;
+    for (const branch of branches) {
+      if (evaluateQuietly(branch, value, run, seen)) matched = true;
+      // Every branch that holds may note members for `unevaluated*`; else the first is enough.
+      if (matched && seen === undefined) return true;
+    }
+    return matched || explain("anyOf", branches, value, run);
+  };
+};
+
+const buildOneOf: Builder = (stated, _schema, context) => {
+  const branches = branchesOf(stated, (schema, index) => context.inPlace(schema, "oneOf", index));
+  return (value, run, seen) => {
+    let matches = 0;
+    for (const branch of branches) {
+      const noted = seen === undefined ? undefined : new Seen();
+      if (!evaluateQuietly(branch, value, run, noted)) continue;
+      matches += 1;
+      if (matches > 1) {
+        const got = `${describeValue(value)}, which matches several`;
+        return run.report("oneOf", () => `exactly one of ${describeBranches(branches)}`, value, got);
+      }
+      if (seen !== undefined && noted !== undefined) seen.merge(noted, run);
+    }
+    return matches === 1 || explain("oneOf", branches, value, run);
+  };
+};
+
+const buildNot: Builder = (stated, _schema, context) => {
+  const node = context.inPlace(stated, "not");
+  return (value, run) =>
+    !evaluateQuietly(node, value, run, undefined) ||
+    run.report("not", () => `anything but ${describeSchema(node.schema)}`, value);
+};
+
+const buildIf: Builder = (stated, schema, context) => {
+  const condition = context.inPlace(stated, "if");
+  const branch = (keyword: string): SchemaNode | undefined => {
+    const part = own(schema, keyword);
+    return part === undefined ? undefined : context.inPlace(part, keyword);
+  };
+  const whenTrue = branch("then");
+  const whenFalse = branch("else");
+  return (value, run, seen) => {
+    const next = evaluateQuietly(condition, value, run, seen) ? whenTrue : whenFalse;
+    return next === undefined || evaluate(next, value, run, seen);
+  };
+};
+
+/**
+ * No branch holds. When exactly one is meant, by its type or by a constant such as a union's `kind`, its problems are the
+ * useful ones; else one problem lists the branches.
+ */
+function explain(keyword: string, branches: readonly SchemaNode[], value: unknown, run: Run): false {
+  if (!run.collecting || run.full) return false;
+  const meant = branches.length > MAX_EXPLAINED_BRANCHES ? [] : findMeant(branches, value, run);
+  const [only] = meant;
+  if (meant.length === 1 && only !== undefined) return run.adopt(only);
+  return run.report(keyword, () => `one of ${describeBranches(branches)}`, value);
+}
+
+function findMeant(branches: readonly SchemaNode[], value: unknown, run: Run): readonly (readonly SchemaProblem[])[] {
+  const depth = run.path.length;
+  const found: (readonly SchemaProblem[])[] = [];
+  for (const branch of branches) {
+    const problems = run.collectApart(MAX_BRANCH_PROBLEMS, () => evaluate(branch, value, run, undefined));
+    const isOther = problems.some((problem) => tellsApart(problem, depth));
+    if (!isOther && problems.length > 0) found.push(problems);
+  }
+  return found;
+}
+
+/** Whether a problem shows that another branch is meant: a wrong type of the value itself, or a wrong constant in it or in a member. */
+function tellsApart(problem: SchemaProblem, depth: number): boolean {
+  const below = problem.pointer.split("/").length - 1 - depth;
+  if (problem.keyword === "type" || problem.keyword === "false") return below <= 0;
+  return (problem.keyword === "const" || problem.keyword === "enum") && below <= 1;
+}
+
+function describeBranches(branches: readonly SchemaNode[]): string {
+  const texts = new Set(branches.map((branch) => describeSchema(branch.schema)));
+  return list([...texts], (text) => text);
+}
+
+/** A few words about a schema, from what tells schemas apart. */
+function describeSchema(schema: Schema): string {
+  if (!isObject(schema)) return schema ? "anything" : "nothing";
+  const constantValue = own(schema, "const");
+  if (constantValue !== undefined) return constant(constantValue);
+  const values = own(schema, "enum");
+  if (Array.isArray(values)) return list(values, constant);
+  const type = own(schema, "type");
+  const name = Array.isArray(type) ? type.join(" or ") : typeof type === "string" ? type : undefined;
+  const tag = isObject(own(schema, "properties")) ? describeTag(own(schema, "properties")) : undefined;
+  const required = own(schema, "required");
+  if (tag !== undefined) return `${name ?? "object"} with ${tag}`;
+  if (Array.isArray(required) && required.length > 0) return `${name ?? "object"} with ${list(required, constant)}`;
+  const reference = own(schema, "$ref");
+  if (name === undefined && typeof reference === "string") return constant(reference.split("/").at(-1));
+  return name ?? "another schema";
+}
+
+/** The first member with a constant value: what a tagged union is told apart by. */
+function describeTag(properties: unknown): string | undefined {
+  if (!isObject(properties)) return undefined;
+  for (const [name, member] of Object.entries(properties)) {
+    const value = isObject(member) ? own(member, "const") : undefined;
+    if (value !== undefined && typeOf(value) !== "object") return `${constant(name)}: ${constant(value)}`;
+  }
+  return undefined;
+}
+
+export const REFERENCE_CHECKS: readonly (readonly [keywords: readonly string[], build: Builder])[] = [
+  [["$ref"], buildReference("$ref")],
+];
+export const DYNAMIC_REFERENCES = {
+  "2020-12": [["$dynamicRef"], buildReference("$dynamicRef")],
+  "2019-09": [["$recursiveRef"], buildReference("$recursiveRef")],
+} as const satisfies Record<string, readonly [readonly string[], Builder]>;
+export const LOGIC_CHECKS: readonly (readonly [keywords: readonly string[], build: Builder])[] = [
+  [["allOf"], buildAllOf],
+  [["anyOf"], buildAnyOf],
+  [["oneOf"], buildOneOf],
+  [["not"], buildNot],
+  [["if"], buildIf],
+];

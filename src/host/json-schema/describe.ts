@@ -1,0 +1,90 @@
+// Short texts about instance values and schema keywords: what a problem says it expected and got. All bounded, all one line.
+
+const MAX_TEXT_CHARS = 40;
+const MAX_LISTED = 10;
+/** Names longer than this, or lists longer, are not searched for a likely misspelling: the search is quadratic. */
+const MAX_SUGGESTION_CHARS = 40;
+const MAX_SUGGESTION_NAMES = 200;
+
+export type JsonType = "null" | "boolean" | "number" | "string" | "array" | "object";
+
+export function typeOf(value: unknown): JsonType {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "array";
+  const type = typeof value;
+  if (type === "boolean" || type === "number" || type === "string") return type;
+  return "object";
+}
+
+/** As JSON with its quotes; a long one is cut. JSON escapes control characters and lone surrogates. */
+export function quote(text: string): string {
+  return text.length <= MAX_TEXT_CHARS ? JSON.stringify(text) : `${JSON.stringify(text.slice(0, MAX_TEXT_CHARS))}…`;
+}
+
+/** Such as `string "abc"`, `number 3`, `array of 2 items`, `object`. Costs the same for any value. */
+export function describeValue(value: unknown): string {
+  switch (typeOf(value)) {
+    case "null":
+      return "null";
+    case "boolean":
+      return `boolean ${String(value)}`;
+    case "number":
+      return `number ${String(value)}`;
+    case "string":
+      return `string ${quote(String(value))}`;
+    case "array":
+      return `array of ${count((value as readonly unknown[]).length, "item", "items")}`;
+    case "object":
+      return "object";
+  }
+}
+
+export function count(amount: number, one: string, many: string): string {
+  return `${amount} ${amount === 1 ? one : many}`;
+}
+
+/** A schema's constant: scalars as JSON, the rest by their JSON's beginning. */
+export function constant(value: unknown): string {
+  if (typeof value === "string") return quote(value);
+  const json = JSON.stringify(value) ?? "null";
+  return json.length <= MAX_TEXT_CHARS ? json : `${json.slice(0, MAX_TEXT_CHARS)}…`;
+}
+
+/** `a, b, c`, at most ten, then how many more. */
+export function list<Item>(items: readonly Item[], toText: (item: Item) => string): string {
+  const shown = items.slice(0, MAX_LISTED).map(toText).join(", ");
+  return items.length <= MAX_LISTED ? shown : `${shown} and ${items.length - MAX_LISTED} more`;
+}
+
+/** The known name that `name` is most likely a misspelling of: at most a third of its letters differ. */
+export function didYouMean(name: string, known: readonly string[]): string | undefined {
+  if (name.length > MAX_SUGGESTION_CHARS || known.length > MAX_SUGGESTION_NAMES) return undefined;
+  let best: string | undefined;
+  let bestDistance = Math.floor(Math.max(name.length, 3) / 3) + 1;
+  for (const candidate of known) {
+    if (Math.abs(candidate.length - name.length) >= bestDistance) continue;
+    const distance = editDistance(name.toLowerCase(), candidate.toLowerCase());
+    if (distance < bestDistance) {
+      best = candidate;
+      bestDistance = distance;
+    }
+  }
+  return best;
+}
+
+/** Edits that turn one text into the other, two swapped neighbours counting as one (optimal string alignment). */
+function editDistance(a: string, b: string): number {
+  const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, index) => index)];
+  const at = (i: number, j: number): number => rows[i]?.[j] ?? 0;
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    rows.push(row);
+    for (let j = 1; j <= b.length; j++) {
+      const substituted = at(i - 1, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const best = Math.min(substituted, at(i - 1, j) + 1, at(i, j - 1) + 1);
+      row.push(swapped ? Math.min(best, at(i - 2, j - 2) + 1) : best);
+    }
+  }
+  return at(a.length, b.length);
+}

@@ -1,0 +1,94 @@
+// What each JSON Schema keyword must hold, as one table: it tells where subschemas are and what is a malformed schema.
+
+export type KeywordShape =
+  | "schema"
+  | "schemas"
+  | "schema or schemas"
+  | "schema map"
+  | "schema or strings map"
+  | "strings map"
+  | "strings"
+  | "list"
+  | "type"
+  | "string"
+  | "boolean"
+  | "count"
+  | "number"
+  | "number or boolean"
+  | "positive number"
+  | "pattern"
+  | "pattern map";
+
+const SHAPES = {
+  $id: "string",
+  $schema: "string",
+  $ref: "string",
+  $anchor: "string",
+  $dynamicRef: "string",
+  $dynamicAnchor: "string",
+  $recursiveRef: "string",
+  $recursiveAnchor: "boolean",
+  $defs: "schema map",
+  definitions: "schema map",
+  type: "type",
+  enum: "list",
+  allOf: "schemas",
+  anyOf: "schemas",
+  oneOf: "schemas",
+  not: "schema",
+  if: "schema",
+  // biome-ignore lint/suspicious/noThenProperty: JSON Schema's own keyword; this table is never awaited
+  then: "schema",
+  else: "schema",
+  properties: "schema map",
+  patternProperties: "pattern map",
+  additionalProperties: "schema",
+  unevaluatedProperties: "schema",
+  propertyNames: "schema",
+  required: "strings",
+  minProperties: "count",
+  maxProperties: "count",
+  dependentRequired: "strings map",
+  dependentSchemas: "schema map",
+  dependencies: "schema or strings map",
+  prefixItems: "schemas",
+  items: "schema or schemas",
+  additionalItems: "schema",
+  unevaluatedItems: "schema",
+  contains: "schema",
+  minContains: "count",
+  maxContains: "count",
+  minItems: "count",
+  maxItems: "count",
+  uniqueItems: "boolean",
+  minimum: "number",
+  maximum: "number",
+  exclusiveMinimum: "number or boolean",
+  exclusiveMaximum: "number or boolean",
+  multipleOf: "positive number",
+  minLength: "count",
+  maxLength: "count",
+  pattern: "pattern",
+  format: "string",
+} as const satisfies Record<string, KeywordShape>;
+
+/** A Map, so that a hostile keyword such as `constructor` finds nothing inherited. */
+export const KEYWORD_SHAPES: ReadonlyMap<string, KeywordShape> = new Map(Object.entries(SHAPES));
+
+export const TYPE_NAMES: readonly string[] = ["null", "boolean", "integer", "number", "string", "array", "object"];
+
+/** Dialects by their `$schema`, without scheme, "www." or a trailing "#". */
+export const DIALECTS: ReadonlyMap<string, Dialect> = new Map([
+  ["json-schema.org/draft/2020-12/schema", "2020-12"],
+  ["json-schema.org/draft/2019-09/schema", "2019-09"],
+  ["json-schema.org/draft-07/schema", "draft-07"],
+  ["json-schema.org/draft-06/schema", "draft-06"],
+  ["json-schema.org/draft-04/schema", "draft-04"],
+]);
+
+export type Dialect = "2020-12" | "2019-09" | "draft-07" | "draft-06" | "draft-04";
+
+/** Up to draft-07 a `$ref` hides its siblings. */
+export function refHidesSiblings(dialect: Dialect): boolean {
+  return dialect.startsWith("draft-");
+}

@@ -1,0 +1,120 @@
+// Whether one keyword's value is of the right shape, and which subschemas it holds.
+import { describeValue, list, quote } from "./describe.ts";
+import { escapeStep } from "./json-pointer.ts";
+import { type KeywordShape, TYPE_NAMES } from "./keywords.ts";
+import { patternFault } from "./pattern.ts";
+import { isObject, type Schema } from "./schema-copy.ts";
+import type { RefuseSchema } from "./schema-error.ts";
+
+export interface Subschema {
+  readonly schema: Schema;
+  readonly pointer: string;
+}
+
+const NONE: readonly Subschema[] = [];
+
+/** The subschemas of a keyword. @throws {ToolError} when its value is not of `shape` */
+export function checkKeyword(
+  shape: KeywordShape,
+  value: unknown,
+  pointer: string,
+  refuse: RefuseSchema,
+): readonly Subschema[] {
+  switch (shape) {
+    case "schema":
+      return [subschema(value, pointer, refuse)];
+    case "schemas":
+      return subschemas(value, pointer, refuse);
+    case "schema or schemas":
+      return Array.isArray(value) ? subschemas(value, pointer, refuse) : [subschema(value, pointer, refuse)];
+    case "schema map":
+    case "schema or strings map":
+    case "strings map":
+    case "pattern map":
+      return checkMap(shape, value, pointer, refuse);
+    case "pattern":
+      checkPattern(value, pointer, refuse);
+      return NONE;
+    default:
+      checkPlain(shape, value, pointer, refuse);
+      return NONE;
+  }
+}
+
+function subschema(value: unknown, pointer: string, refuse: RefuseSchema): Subschema {
+  if (typeof value === "boolean" || isObject(value)) return { schema: value, pointer };
+  return refuse(pointer, "a schema (an object or a boolean)", describeValue(value));
+}
+
+function subschemas(value: unknown, pointer: string, refuse: RefuseSchema): readonly Subschema[] {
+  if (!Array.isArray(value)) return refuse(pointer, "an array of schemas", describeValue(value));
+  return value.map((item, index) => subschema(item, `${pointer}/${index}`, refuse));
+}
+
+function checkMap(
+  shape: "schema map" | "schema or strings map" | "strings map" | "pattern map",
+  value: unknown,
+  pointer: string,
+  refuse: RefuseSchema,
+): readonly Subschema[] {
+  if (!isObject(value)) return refuse(pointer, "an object", describeValue(value));
+  const found: Subschema[] = [];
+  for (const [name, member] of Object.entries(value)) {
+    const place = `${pointer}/${escapeStep(name)}`;
+    if (shape === "pattern map") checkPattern(name, place, refuse);
+    const takesStrings = shape === "strings map" || (shape === "schema or strings map" && Array.isArray(member));
+    if (takesStrings) checkPlain("strings", member, place, refuse);
+    else found.push(subschema(member, place, refuse));
+  }
+  return found;
+}
+
+function checkPattern(value: unknown, pointer: string, refuse: RefuseSchema): void {
+  if (typeof value !== "string") refuse(pointer, "a regular expression as a string", describeValue(value));
+  const fault = patternFault(value);
+  if (fault !== undefined) refuse(pointer, fault, quote(value));
+}
+
+type PlainShape = Exclude<
+  KeywordShape,
+  | "schema"
+  | "schemas"
+  | "schema or schemas"
+  | "schema map"
+  | "schema or strings map"
+  | "strings map"
+  | "pattern"
+  | "pattern map"
+>;
+
+const isString = (value: unknown): boolean => typeof value === "string";
+const isTypeName = (value: unknown): boolean => typeof value === "string" && TYPE_NAMES.includes(value);
+
+const PLAIN_SHAPES: { readonly [Shape in PlainShape]: { expected: string; test: (value: unknown) => boolean } } = {
+  string: { expected: "a string", test: isString },
+  strings: {
+    expected: "an array of strings",
+    test: (value) => Array.isArray(value) && value.every(isString),
+  },
+  list: { expected: "an array", test: Array.isArray },
+  type: {
+    expected: `one or an array of ${list(TYPE_NAMES, quote)}`,
+    test: (value) => isTypeName(value) || (Array.isArray(value) && value.length > 0 && value.every(isTypeName)),
+  },
+  boolean: { expected: "a boolean", test: (value) => typeof value === "boolean" },
+  // Not only safe integers: generators write 1e308 for "no limit".
+  count: { expected: "a whole number, 0 or more", test: (value) => Number.isInteger(value) && Number(value) >= 0 },
+  number: { expected: "a number", test: Number.isFinite },
+  "number or boolean": {
+    expected: "a number",
+    test: (value) => Number.isFinite(value) || typeof value === "boolean",
+  },
+  "positive number": { expected: "a number above 0", test: (value) => Number.isFinite(value) && Number(value) > 0 },
+};
+
+function checkPlain(shape: PlainShape, value: unknown, pointer: string, refuse: RefuseSchema): void {
+  const { expected, test } = PLAIN_SHAPES[shape];
+  if (test(value)) return;
+  const got = typeof value === "string" ? quote(value) : describeValue(value);
+  refuse(pointer, expected, got);
+}

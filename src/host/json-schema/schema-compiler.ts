@@ -1,0 +1,176 @@
+// From an indexed document to nodes: each subschema once, references tied, and no cycle that would never end.
+import { ARRAY_CHECKS, UNEVALUATED_ITEMS } from "./checks-array.ts";
+import { DYNAMIC_REFERENCES, LOGIC_CHECKS, REFERENCE_CHECKS } from "./checks-logic.ts";
+import { OBJECT_CHECKS, UNEVALUATED_PROPERTIES } from "./checks-object.ts";
+import { SCALAR_CHECKS } from "./checks-scalar.ts";
+import { escapeStep } from "./json-pointer.ts";
+import { refHidesSiblings } from "./keywords.ts";
+import type { Builder, CompileContext, SchemaNode } from "./node.ts";
+import { RECURSIVE_ANCHOR, type Resource } from "./resource.ts";
+import { isObject, own, type Schema, type SchemaObject } from "./schema-copy.ts";
+import type { SchemaDocument } from "./schema-document.ts";
+import type { RefuseSchema } from "./schema-error.ts";
+
+type Row = readonly [keywords: readonly string[], build: Builder];
+interface OrderedRow {
+  readonly keywords: readonly string[];
+  readonly build: Builder;
+  readonly order: number;
+}
+
+/** The order in which a node checks: what is cheap and tells most first, `unevaluated*` last as they need the rest. */
+const FIRST_ROWS: readonly Row[] = SCALAR_CHECKS.map(([keyword, build]): Row => [[keyword], build]);
+const LAST_ROWS: readonly Row[] = [
+  ...ARRAY_CHECKS,
+  ...OBJECT_CHECKS,
+  ...LOGIC_CHECKS,
+  UNEVALUATED_PROPERTIES,
+  UNEVALUATED_ITEMS,
+];
+
+/** The root's node. @throws {ToolError} for a `$ref` that leads nowhere or only back to itself */
+export function compileDocument(document: SchemaDocument, refuse: RefuseSchema): SchemaNode {
+  const compiler = new SchemaCompiler(document);
+  const root = compiler.compile();
+  refuseEndless(compiler.nodes(), refuse);
+  return root;
+}
+
+class SchemaCompiler {
+  readonly #document: SchemaDocument;
+  readonly #nodes = new Map<SchemaObject, SchemaNode>();
+  readonly #waiting: SchemaNode[] = [];
+  readonly #rows: ReadonlyMap<string, OrderedRow>;
+
+  constructor(document: SchemaDocument) {
+    this.#document = document;
+    const { dialect } = document;
+    const dynamic = dialect === "2020-12" || dialect === "2019-09" ? [DYNAMIC_REFERENCES[dialect]] : [];
+    const rows = [...FIRST_ROWS, ...REFERENCE_CHECKS, ...dynamic, ...LAST_ROWS];
+    this.#rows = new Map(
+      rows.flatMap(([keywords, build], order) => {
+        const row: OrderedRow = { keywords, build, order };
+        return keywords.map((keyword) => [keyword, row] as const);
+      }),
+    );
+  }
+
+  compile(): SchemaNode {
+    const root = this.#nodeFor(this.#document.root, this.#document.rootResource, "");
+    // A list of work instead of recursion: references may chain through thousands of schemas.
+    for (let node = this.#waiting.pop(); node !== undefined; node = this.#waiting.pop()) this.#fill(node);
+    return root;
+  }
+
+  nodes(): Iterable<SchemaNode> {
+    return this.#nodes.values();
+  }
+
+  #nodeFor(schema: Schema, resource: Resource, pointer: string): SchemaNode {
+    if (!isObject(schema)) return booleanNode(schema, resource, pointer);
+    const known = this.#nodes.get(schema);
+    if (known !== undefined) return known;
+    const place = this.#document.placeOf(schema);
+    const node: SchemaNode = { schema, ...place, checks: [], inPlace: [], needsSeen: false };
+    this.#nodes.set(schema, node);
+    this.#waiting.push(node);
+    return node;
+  }
+
+  #fill(node: SchemaNode): void {
+    const { schema } = node;
+    if (!isObject(schema)) return;
+    const context = this.#contextFor(node, schema);
+    const onlyReference = refHidesSiblings(this.#document.dialect) && own(schema, "$ref") !== undefined;
+    for (const { keywords, build } of this.#rowsFor(schema, onlyReference)) {
+      const stated = keywords.map((keyword) => own(schema, keyword)).find((value) => value !== undefined);
+      const check = build(stated, schema, context);
+      if (check !== undefined) node.checks.push(check);
+    }
+    const isSeenBy = (keyword: string): boolean => !onlyReference && own(schema, keyword) !== undefined;
+    node.needsSeen = isSeenBy("unevaluatedProperties") || isSeenBy("unevaluatedItems");
+  }
+
+  /** By the schema's own keywords, since most have two or three of forty. */
+  #rowsFor(schema: SchemaObject, onlyReference: boolean): readonly OrderedRow[] {
+    const found = new Set<OrderedRow>();
+    for (const keyword of onlyReference ? ["$ref"] : Object.keys(schema)) {
+      const row = this.#rows.get(keyword);
+      if (row !== undefined) found.add(row);
+    }
+    return [...found].sort((a, b) => a.order - b.order);
+  }
+
+  #contextFor(node: SchemaNode, schema: SchemaObject): CompileContext {
+    const child: CompileContext["child"] = (part, ...steps) => {
+      const pointer = node.pointer + steps.map((step) => `/${escapeStep(String(step))}`).join("");
+      return this.#nodeFor(part as Schema, node.resource, pointer);
+    };
+    const tie = (target: SchemaNode): SchemaNode => {
+      node.inPlace.push(target);
+      return target;
+    };
+    return {
+      child,
+      inPlace: (part, ...steps) => tie(child(part, ...steps)),
+      reference: (keyword, reference) => {
+        const target = this.#document.resolve(schema, keyword, reference);
+        const dynamicName = dynamicNameOf(keyword, target.resource, target.schema, target.anchor);
+        if (dynamicName !== undefined) this.#tieDynamic(dynamicName, tie);
+        return { node: tie(this.#nodeFor(target.schema, target.resource, "")), dynamicName };
+      },
+      dynamicNode: (resource, name) => {
+        const target = resource.dynamicAnchors.get(name);
+        return target === undefined ? undefined : this.#nodes.get(target);
+      },
+    };
+  }
+
+  /** Any resource that has the name may become the target, so each is made ready. */
+  #tieDynamic(name: string, tie: (target: SchemaNode) => SchemaNode): void {
+    for (const resource of new Set(this.#document.resources())) {
+      const schema = resource.dynamicAnchors.get(name);
+      if (schema !== undefined) tie(this.#nodeFor(schema, resource, ""));
+    }
+  }
+}
+
+/** The name by which a reference looks through the dynamic scope; undefined when it is an ordinary one. */
+function dynamicNameOf(
+  keyword: string,
+  resource: Resource,
+  schema: Schema,
+  anchor: string | undefined,
+): string | undefined {
+  const name = keyword === "$recursiveRef" ? RECURSIVE_ANCHOR : keyword === "$dynamicRef" ? anchor : undefined;
+  if (name === undefined) return undefined;
+  return resource.dynamicAnchors.get(name) === schema ? name : undefined;
+}
+
+function booleanNode(schema: boolean, resource: Resource, pointer: string): SchemaNode {
+  const node: SchemaNode = { schema, resource, pointer, checks: [], inPlace: [], needsSeen: false };
+  if (!schema) node.checks.push((value, run) => run.report("false", () => "nothing here", value));
+  return node;
+}
+
+/** A schema that leads back to itself without going into the value, such as {"$ref": "#"}, would be checked forever. */
+function refuseEndless(nodes: Iterable<SchemaNode>, refuse: RefuseSchema): void {
+  const state = new Map<SchemaNode, "open" | "done">();
+  for (const start of nodes) {
+    if (state.has(start)) continue;
+    const stack = [{ node: start, next: 0 }];
+    state.set(start, "open");
+    for (let top = stack.at(-1); top !== undefined; top = stack.at(-1)) {
+      const target = top.node.inPlace[top.next++];
+      if (target === undefined) {
+        state.set(top.node, "done");
+        stack.pop();
+      } else if (state.get(target) === "open") {
+        refuse(top.node.pointer, "a schema that does not lead back to itself", "one that would be checked forever");
+      } else if (!state.has(target)) {
+        state.set(target, "open");
+        stack.push({ node: target, next: 0 });
+      }
+    }
+  }
+}

@@ -1,0 +1,171 @@
+// A foreign schema, checked and indexed: which subschemas there are, which `$id`s and anchors, and what each `$ref` means.
+// References stay inside the document: nothing is ever fetched.
+import { describeValue, list, quote } from "./describe.ts";
+import { escapeStep, parsePointer } from "./json-pointer.ts";
+import { DIALECTS, type Dialect, KEYWORD_SHAPES, refHidesSiblings } from "./keywords.ts";
+import { RECURSIVE_ANCHOR, type Resource } from "./resource.ts";
+import { checkKeyword } from "./schema-check.ts";
+import { isObject, own, type Schema, type SchemaObject } from "./schema-copy.ts";
+import type { RefuseSchema } from "./schema-error.ts";
+
+/** The base of a schema without `$id`; no scheme that anything could fetch. */
+const ROOT_URI = "glovebox:/schema";
+interface Place {
+  readonly resource: Resource;
+  readonly pointer: string;
+}
+
+export interface ResolvedRef {
+  readonly schema: Schema;
+  readonly resource: Resource;
+  /** The plain name of the fragment, when it is one. */
+  readonly anchor: string | undefined;
+}
+
+export class SchemaDocument {
+  readonly dialect: Dialect;
+  readonly root: Schema;
+  readonly rootResource: Resource;
+  readonly #resources = new Map<string, Resource>();
+  readonly #places = new Map<SchemaObject, Place>();
+  readonly #refuse: RefuseSchema;
+
+  constructor(root: Schema, refuse: RefuseSchema) {
+    this.#refuse = refuse;
+    this.root = root;
+    this.dialect = isObject(root) ? this.#readDialect(root) : "2020-12";
+    this.rootResource = { uri: ROOT_URI, root, anchors: new Map(), dynamicAnchors: new Map() };
+    this.#resources.set(ROOT_URI, this.rootResource);
+    this.#index(root, "", this.rootResource);
+  }
+
+  placeOf(schema: SchemaObject): Place {
+    return this.#places.get(schema) ?? { resource: this.rootResource, pointer: "" };
+  }
+
+  resources(): Iterable<Resource> {
+    return this.#resources.values();
+  }
+
+  /** What `reference` in `schema` means. @throws {ToolError} when that is not in this document */
+  resolve(schema: SchemaObject, keyword: string, reference: string): ResolvedRef {
+    const place = this.placeOf(schema);
+    const pointer = `${place.pointer}/${keyword}`;
+    const target = parseReference(reference, place.resource.uri);
+    const got = quote(reference);
+    if (target === undefined) return this.#refuse(pointer, "a URI reference", got);
+    const resource = this.#resources.get(target.uri);
+    if (resource === undefined) {
+      return this.#refuse(pointer, "a reference within this schema, such as #/$defs/name (none is fetched)", got);
+    }
+    const { fragment } = target;
+    if (fragment !== "" && !fragment.startsWith("/")) {
+      const anchored = resource.anchors.get(fragment);
+      if (anchored === undefined) return this.#refuse(pointer, "the name of an $anchor in this schema", got);
+      return { schema: anchored, resource: this.placeOf(anchored).resource, anchor: fragment };
+    }
+    const found = this.#follow(resource, fragment);
+    if (found === undefined) return this.#refuse(pointer, "a reference to a schema that is there", got);
+    return found;
+  }
+
+  #follow(resource: Resource, fragment: string): ResolvedRef | undefined {
+    const steps = parsePointer(fragment);
+    if (steps === undefined) return undefined;
+    let value: unknown = resource.root;
+    let inside = resource;
+    let pointer = isObject(value) ? this.placeOf(value).pointer : "";
+    for (const step of steps) {
+      value = stepInto(value, step);
+      pointer += `/${escapeStep(step)}`;
+      if (isObject(value)) inside = this.#places.get(value)?.resource ?? inside;
+    }
+    if (typeof value !== "boolean" && !isObject(value)) return undefined;
+    // A schema under a keyword that is none, such as OpenAPI's "components": known from here on.
+    if (isObject(value) && !this.#places.has(value)) this.#index(value, pointer, inside);
+    return { schema: value, resource: inside, anchor: undefined };
+  }
+
+  #readDialect(root: SchemaObject): Dialect {
+    const stated = own(root, "$schema");
+    if (stated === undefined) return "2020-12";
+    if (typeof stated !== "string") return this.#refuse("/$schema", "a string", describeValue(stated));
+    const dialect = DIALECTS.get(stated.replace(/^https?:\/\/(www\.)?/, "").replace(/#$/, ""));
+    const known = list([...DIALECTS.values()], (name) => name);
+    return dialect ?? this.#refuse("/$schema", `one of ${known}`, quote(stated));
+  }
+
+  /** Checks the keywords of a schema and all below it, and notes where each subschema stands. */
+  #index(schema: Schema, pointer: string, outer: Resource): void {
+    if (!isObject(schema) || this.#places.has(schema)) return;
+    const resource = this.#enter(schema, pointer, outer);
+    this.#places.set(schema, { resource, pointer });
+    for (const [keyword, value] of Object.entries(schema)) {
+      const shape = KEYWORD_SHAPES.get(keyword);
+      if (shape === undefined) continue;
+      const place = `${pointer}/${escapeStep(keyword)}`;
+      for (const part of checkKeyword(shape, value, place, this.#refuse)) {
+        this.#index(part.schema, part.pointer, resource);
+      }
+    }
+  }
+
+  /** The resource that a schema belongs to: its own when it has an `$id`. */
+  #enter(schema: SchemaObject, pointer: string, outer: Resource): Resource {
+    const legacy = refHidesSiblings(this.dialect);
+    if (legacy && own(schema, "$ref") !== undefined) return outer;
+    const idKeyword = this.dialect === "draft-04" ? "id" : "$id";
+    const id = own(schema, idKeyword);
+    let resource = outer;
+    if (typeof id === "string") {
+      const parsed = parseReference(id, outer.uri);
+      if (parsed === undefined) return this.#refuse(`${pointer}/${idKeyword}`, "a URI reference", quote(id));
+      if (parsed.fragment !== "") this.#anchor(outer.anchors, parsed.fragment, schema, pointer);
+      if (!id.startsWith("#")) resource = this.#openResource(parsed.uri, schema, pointer);
+    }
+    for (const keyword of ["$anchor", "$dynamicAnchor"]) {
+      const name = own(schema, keyword);
+      if (typeof name !== "string") continue;
+      this.#anchor(resource.anchors, name, schema, pointer);
+      if (keyword === "$dynamicAnchor") resource.dynamicAnchors.set(name, schema);
+    }
+    if (own(schema, "$recursiveAnchor") === true) resource.dynamicAnchors.set(RECURSIVE_ANCHOR, schema);
+    return resource;
+  }
+
+  #openResource(uri: string, root: SchemaObject, pointer: string): Resource {
+    if (root === this.root) {
+      this.#resources.set(uri, this.rootResource);
+      Object.assign(this.rootResource, { uri });
+      return this.rootResource;
+    }
+    if (this.#resources.has(uri)) this.#refuse(pointer, "an $id that no other part has", quote(uri));
+    const resource: Resource = { uri, root, anchors: new Map(), dynamicAnchors: new Map() };
+    this.#resources.set(uri, resource);
+    return resource;
+  }
+
+  #anchor(anchors: Map<string, SchemaObject>, name: string, schema: SchemaObject, pointer: string): void {
+    const other = anchors.get(name);
+    if (other !== undefined && other !== schema) this.#refuse(pointer, "an anchor that no other part has", quote(name));
+    anchors.set(name, schema);
+  }
+}
+
+function stepInto(value: unknown, step: string): unknown {
+  if (Array.isArray(value)) return /^(0|[1-9]\d{0,8})$/.test(step) ? value[Number(step)] : undefined;
+  return isObject(value) ? own(value, step) : undefined;
+}
+
+/** A reference as an absolute URI and its decoded fragment, or undefined when it is malformed. */
+function parseReference(reference: string, base: string): { uri: string; fragment: string } | undefined {
+  const url = URL.parse(reference, base);
+  if (url === null) return undefined;
+  try {
+    const fragment = decodeURIComponent(url.hash.slice(1));
+    url.hash = "";
+    return { uri: url.href, fragment };
+  } catch {
+    return undefined;
+  }
+}

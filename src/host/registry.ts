@@ -1,0 +1,78 @@
+// Which tools there are, for whom. Lookups see a tenant's own tools first, then the global ones.
+import type { ToolDefinition } from "../sandbox/definition.ts";
+import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../sandbox/definition.ts";
+import { ToolError } from "../sandbox/errors.ts";
+import type { PartialLimits } from "../sandbox/limits.ts";
+import type { Executor } from "./executors/executor.ts";
+import type { CompiledSchema } from "./json-schema/compile-schema.ts";
+
+/** A tool ready to be called. */
+export interface RegisteredTool {
+  readonly definition: ToolDefinition;
+  /** Whose it is; undefined for everybody's. */
+  readonly tenantId: string | undefined;
+  readonly executor: Executor;
+  /** Compiled once, at registration. */
+  readonly inputSchema: CompiledSchema;
+  readonly outputSchema: CompiledSchema | undefined;
+  /** What the host set for this tool, and what its author did: the author's can only lower. */
+  readonly hostLimits: PartialLimits | undefined;
+  readonly authorLimits: PartialLimits | undefined;
+}
+
+/** Where tools are kept. Every implementation passes `test/host/registry-conformance.ts`. */
+export interface ToolRegistry {
+  /** @throws {ToolError} PARAM_INVALID for a malformed name, or one that is taken for this tenant */
+  add(tool: RegisteredTool): void;
+  /** False when there was no such tool. A tenant cannot remove a global tool. */
+  remove(toolName: string, tenantId?: string): boolean;
+  get(toolName: string, tenantId?: string): RegisteredTool | undefined;
+  /** A tenant's tools and the global ones, by name. */
+  list(tenantId?: string): readonly RegisteredTool[];
+}
+
+export class MemoryToolRegistry implements ToolRegistry {
+  readonly #global = new Map<string, RegisteredTool>();
+  readonly #tenants = new Map<string, Map<string, RegisteredTool>>();
+
+  add(tool: RegisteredTool): void {
+    const { name } = tool.definition;
+    if (!TOOL_NAME_PATTERN.test(name)) {
+      throw new ToolError("PARAM_INVALID", `Expected a tool name of ${TOOL_NAME_RULE}, got ${JSON.stringify(name).slice(0, 200)}`);
+    }
+    if (this.get(name, tool.tenantId) !== undefined) {
+      const whose = tool.tenantId === undefined || this.#global.has(name) ? "a global tool" : "a tool of this tenant";
+      throw new ToolError("PARAM_INVALID", `The name "${name}" is taken by ${whose}; remove that one first, or choose another name`);
+    }
+    this.#toolsOf(tool.tenantId).set(name, tool);
+  }
+
+  remove(toolName: string, tenantId?: string): boolean {
+    if (tenantId === undefined) return this.#global.delete(toolName);
+    const tools = this.#tenants.get(tenantId);
+    const removed = tools?.delete(toolName) ?? false;
+    if (tools?.size === 0) this.#tenants.delete(tenantId);
+    return removed;
+  }
+
+  get(toolName: string, tenantId?: string): RegisteredTool | undefined {
+    const own = tenantId === undefined ? undefined : this.#tenants.get(tenantId)?.get(toolName);
+    return own ?? this.#global.get(toolName);
+  }
+
+  list(tenantId?: string): readonly RegisteredTool[] {
+    const tools = new Map(this.#global);
+    if (tenantId !== undefined) for (const [name, tool] of this.#tenants.get(tenantId) ?? []) tools.set(name, tool);
+    return [...tools.values()].sort((a, b) => (a.definition.name < b.definition.name ? -1 : 1));
+  }
+
+  #toolsOf(tenantId: string | undefined): Map<string, RegisteredTool> {
+    if (tenantId === undefined) return this.#global;
+    let tools = this.#tenants.get(tenantId);
+    if (tools === undefined) {
+      tools = new Map();
+      this.#tenants.set(tenantId, tools);
+    }
+    return tools;
+  }
+}

@@ -1,0 +1,162 @@
+// ToolRouter: the one way to a tool. validate → prepare → execute → normalize; always one ToolResult, never a throw.
+import { ANY_OBJECT_SCHEMA, type ToolDefinition } from "../sandbox/definition.ts";
+import { toToolError, ToolError } from "../sandbox/errors.ts";
+import { DEFAULT_LIMITS, type PartialLimits } from "../sandbox/limits.ts";
+import type { Executor } from "./executors/executor.ts";
+import { createHostFunctionExecutor, type HostFunction } from "./executors/host-function.ts";
+import { compileSchema } from "./json-schema/compile-schema.ts";
+import type { JsonTextLimits } from "./json-text.ts";
+import { CallLog } from "./logs.ts";
+import { executeCall } from "./pipeline/execute.ts";
+import { normalize, type ResultFacts, toFailure } from "./pipeline/normalize.ts";
+import { prepareCall } from "./pipeline/prepare.ts";
+import { checkTimeout, DEFAULT_TENANT, readContext, readEnvelope, validateCall } from "./pipeline/validate.ts";
+import { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "./registry.ts";
+import type { ToolCall, ToolContext, ToolResult } from "./tool-call.ts";
+
+export interface ToolRouterOptions {
+  readonly registry?: ToolRegistry;
+  /** What the host states for every call; a tool and a call can only lower it. */
+  readonly limits?: PartialLimits;
+  /** Told of each failure that is ours (INTERNAL), with its cause: for the operator's log, never for a caller. */
+  readonly onInternalError?: (error: ToolError) => void;
+}
+
+/** What `register` needs of a definition: the name comes beside it, the rest has defaults. */
+export type HostToolDefinition = Partial<Omit<ToolDefinition, "name" | "capabilities">>;
+
+/** A host tool belongs to everybody unless it is given a tenant. */
+export interface RegisterOptions {
+  readonly tenantId?: string;
+}
+
+interface RegistryEntry extends RegisterOptions {
+  readonly hostLimits?: PartialLimits | undefined;
+  readonly authorLimits?: PartialLimits | undefined;
+}
+
+/** Schemas are compiled here, once. @throws {ToolError} BUNDLE_FAILED for a schema that cannot be used */
+export function toRegisteredTool(definition: ToolDefinition, executor: Executor, entry: RegistryEntry): RegisteredTool {
+  const { inputSchema, outputSchema } = definition;
+  return {
+    definition,
+    tenantId: entry.tenantId,
+    executor,
+    inputSchema: compileSchema(inputSchema, { subject: "inputSchema" }),
+    outputSchema: outputSchema === undefined ? undefined : compileSchema(outputSchema, { subject: "outputSchema" }),
+    hostLimits: entry.hostLimits,
+    authorLimits: entry.authorLimits,
+  };
+}
+
+/** Dispose it to end its calls: those in it resolve with CANCELLED, later ones with TOOL_UNAVAILABLE. */
+export class ToolRouter implements AsyncDisposable {
+  readonly registry: ToolRegistry;
+  readonly #closing = new AbortController();
+  readonly #inFlight = new Set<Promise<ToolResult>>();
+  readonly #limits: PartialLimits;
+  readonly #inputBounds: JsonTextLimits;
+  readonly #onInternalError: ((error: ToolError) => void) | undefined;
+
+  constructor({ registry = new MemoryToolRegistry(), limits = {}, onInternalError }: ToolRouterOptions = {}) {
+    this.registry = registry;
+    this.#limits = limits;
+    this.#inputBounds = {
+      bytes: limits.inputBytes ?? DEFAULT_LIMITS.inputBytes,
+      depth: limits.jsonDepth ?? DEFAULT_LIMITS.jsonDepth,
+    };
+    this.#onInternalError = onInternalError;
+  }
+
+  /**
+   * Adds a trusted host function as a tool.
+   * @throws {ToolError} PARAM_INVALID for a malformed or taken name, or a handler that is no function; BUNDLE_FAILED for a bad schema
+   */
+  register(toolName: string, definition: HostToolDefinition, handler: HostFunction, options: RegisterOptions = {}): void {
+    if (typeof handler !== "function") {
+      throw new ToolError("PARAM_INVALID", `The handler of ${JSON.stringify(toolName)}: expected a function, got ${typeof handler}`);
+    }
+    const { description = "", inputSchema = ANY_OBJECT_SCHEMA, limits, ...rest } = definition ?? {};
+    const whole: ToolDefinition = { ...rest, name: toolName, description, inputSchema, ...(limits === undefined ? {} : { limits }) };
+    this.registry.add(toRegisteredTool(whole, createHostFunctionExecutor(handler), { ...options, hostLimits: limits }));
+  }
+
+  /** Definitions of a tenant's and the global tools, by name; without a tenant the global ones. */
+  getRegisteredTools({ tenantId }: RegisterOptions = {}): readonly ToolDefinition[] {
+    return this.registry.list(tenantId).map((tool) => tool.definition);
+  }
+
+  hasTool(toolName: string, { tenantId }: RegisterOptions = {}): boolean {
+    return this.registry.get(toolName, tenantId ?? DEFAULT_TENANT) !== undefined;
+  }
+
+  /**
+   * Runs one call; settles within its timeout of admission, queueing included. Never throws, never rejects, whatever it is
+   * given: every failure is a ToolResult with a code.
+   * @param timeoutMs wall time, 1 to 300,000; the lowest of host, tool, context and this wins
+   */
+  async execute(toolCall: ToolCall, context?: ToolContext, timeoutMs?: number): Promise<ToolResult> {
+    const running = this.#run(toolCall, context, timeoutMs);
+    this.#inFlight.add(running);
+    try {
+      return await running;
+    } finally {
+      this.#inFlight.delete(running);
+    }
+  }
+
+  async #run(toolCall: ToolCall, context: ToolContext | undefined, timeoutMs: number | undefined): Promise<ToolResult> {
+    const started = performance.now();
+    let facts: ResultFacts = { ...readNames(toolCall), started };
+    try {
+      if (this.#closing.signal.aborted) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is closed");
+      const envelope = readEnvelope(toolCall);
+      facts = { callId: envelope.callId, toolName: envelope.toolName, started };
+      checkTimeout(timeoutMs, "timeoutMs");
+      const validated = validateCall(envelope, readContext(context), this.registry, this.#inputBounds);
+      using preparation = prepareCall(
+        validated,
+        { limits: this.#limits, closing: this.#closing.signal },
+        timeoutMs,
+      );
+      const { call } = preparation;
+      const log = new CallLog(call.limits, call.context.onLog);
+      const execution = await executeCall(validated.tool.executor, call, log);
+      const usage = { ...execution.usage, logsDropped: execution.usage.logsDropped + log.dropped };
+      const result = normalize({ ...facts, usage, logs: log.entries }, execution, validated.tool, call.limits);
+      return this.#report(result, "error" in execution ? execution.error : undefined);
+    } catch (thrown) {
+      const error = toToolError(thrown);
+      return this.#report(toFailure(facts, error), error);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort();
+    await Promise.allSettled([...this.#inFlight]);
+  }
+
+  /** A failure of ours is not swallowed: the operator hears its cause. */
+  #report(result: ToolResult, error: ToolError | undefined): ToolResult {
+    if (result.success || result.error.code !== "INTERNAL" || this.#onInternalError === undefined) return result;
+    try {
+      this.#onInternalError(error ?? new ToolError("INTERNAL", result.error.message));
+    } catch {
+      // The operator's own listener failed: the caller still gets the result.
+    }
+    return result;
+  }
+}
+
+/** What a result can name when the call itself cannot be read. */
+function readNames(toolCall: unknown): { readonly callId: string; readonly toolName: string } {
+  try {
+    const { id, toolName } = toolCall as { readonly id?: unknown; readonly toolName?: unknown };
+    return {
+      callId: typeof id === "string" ? id.slice(0, 1_024) : "",
+      toolName: typeof toolName === "string" ? toolName.slice(0, 128) : "",
+    };
+  } catch {
+    return { callId: "", toolName: "" };
+  }
+}

@@ -1,0 +1,251 @@
+// createGlovebox(): the composition root. Every part is made here, and handed to those that need it.
+import { basename, dirname, extname, resolve } from "node:path";
+import { createBundleCache } from "../bundler/bundle-cache.ts";
+import { Bundler } from "../bundler/bundler.ts";
+import { loadSandboxArtifacts } from "../bundler/sandbox-artifacts.ts";
+import { createStackMapper } from "../bundler/source-map.ts";
+import type { ToolBundle, ToolSource } from "../bundler/tool-bundle.ts";
+import { TOOL_NAME_PATTERN, TOOL_NAME_RULE, type ToolDefinition } from "../sandbox/definition.ts";
+import { ToolError } from "../sandbox/errors.ts";
+import type { Capability } from "./capabilities/capability.ts";
+import { logCapability } from "./capabilities/log.ts";
+import {
+  type AddToolOptions,
+  CALLS_PER_WORKER,
+  type Config,
+  defaultCacheDirectory,
+  type GloveboxOptions,
+  maxWorkersPerOwner,
+  parseAddToolOptions,
+  parseConfig,
+  parseToolInput,
+  type ToolInput,
+  WORKER_IDLE_MS,
+} from "./config.ts";
+import { type Learned, Learner } from "./executors/learn.ts";
+import { createSandboxExecutor } from "./executors/sandbox.ts";
+import { resolveLimits } from "./pipeline/prepare.ts";
+import { ToolRouter, toRegisteredTool } from "./router.ts";
+import type { ToolCall, ToolContext, ToolResult } from "./tool-call.ts";
+import { WorkerPool } from "./workers/worker-pool.ts";
+
+export interface BatchContext extends ToolContext {
+  /** Calls that run at one time, 1 to 10; 4 unless stated. */
+  readonly maxConcurrency?: number | undefined;
+}
+
+/** What `inspect` shows of a tool: it has been bundled and learned, and is not registered. */
+export interface ToolInspection {
+  readonly definition: ToolDefinition;
+  readonly bundle: ToolBundle;
+  readonly codeCacheBytes: number;
+  readonly bundleMs: number;
+  readonly cached: boolean;
+}
+
+/** `{ path: "tools/add/tool.ts" }` is named after its folder when the file's own name says nothing. */
+const GENERIC_FILE_NAMES = new Set(["tool", "index", "main"]);
+
+function nameFromSource(source: ToolSource, bundle: ToolBundle): string {
+  if ("source" in source) return `tool_${bundle.sha256.slice(0, 8)}`;
+  const path = "path" in source ? resolve(source.path) : bundle.entry;
+  const file = basename(path, extname(path));
+  const name = GENERIC_FILE_NAMES.has(file) ? basename(dirname(path)) : file;
+  return name === "" || name === "." ? `tool_${bundle.sha256.slice(0, 8)}` : name.replaceAll(/[^A-Za-z0-9_.-]+/g, "-");
+}
+
+/**
+ * A running Glovebox. Dispose it (`await using`) or `close()` it: then its processes end, calls still in it get their results
+ * (CANCELLED), and later ones TOOL_UNAVAILABLE.
+ */
+export class Glovebox implements AsyncDisposable {
+  readonly router: ToolRouter;
+  readonly #config: Config;
+  readonly #bundler: Bundler;
+  readonly #pool: WorkerPool;
+  readonly #learner: Learner;
+  readonly #capabilities: ReadonlyMap<string, Capability>;
+  #closed = false;
+
+  /** @internal use {@link createGlovebox} */
+  constructor(parts: {
+    readonly config: Config;
+    readonly router: ToolRouter;
+    readonly bundler: Bundler;
+    readonly pool: WorkerPool;
+    readonly learner: Learner;
+  }) {
+    this.#config = parts.config;
+    this.router = parts.router;
+    this.#bundler = parts.bundler;
+    this.#pool = parts.pool;
+    this.#learner = parts.learner;
+    this.#capabilities = new Map([logCapability, ...parts.config.capabilities].map((one) => [one.name, one]));
+  }
+
+  /** Process ids of the workers, for the operator. */
+  get workerPids(): readonly number[] {
+    return this.#pool.pids;
+  }
+
+  /**
+   * Bundles a tool, learns its definition in an isolate, and registers it.
+   * @throws {ToolError} PARAM_INVALID for bad options or a taken name; BUNDLE_FAILED when it cannot be built or is no tool;
+   *   TOOL_FAILED, TOOL_TIMEOUT, MEMORY_LIMIT, CPU_LIMIT, SANDBOX_CRASHED when its top level throws, hangs or runs away
+   */
+  async addTool(tool: ToolInput, options?: AddToolOptions): Promise<ToolDefinition> {
+    this.#refuseWhenClosed();
+    const { tenantId, grant, isolation } = parseAddToolOptions(options);
+    const input = parseToolInput(tool);
+    const { definition, bundle, learned } = await this.#build(input, tenantId);
+    this.#refuseWhenClosed();
+    const granted = this.#grants([...grant, ...Object.keys(input.definition?.capabilities ?? {})]);
+    const asked = Object.keys(learned.definition.capabilities ?? {});
+    const executor = createSandboxExecutor(
+      {
+        bundle,
+        codeCache: learned.codeCache,
+        stackMapper: createStackMapper(bundle.sourceMap),
+        isolation: isolation ?? this.#config.isolation,
+        ownerOf: (tenant) => this.#ownerOf(tenant),
+        granted,
+        denied: asked.filter((name) => !granted.has(name)),
+        onHandlerError: this.#config.onError,
+      },
+      this.#pool,
+    );
+    const authorLimits = learned.definition.limits;
+    this.router.registry.add(
+      toRegisteredTool(definition, executor, {
+        ...(tenantId === undefined ? {} : { tenantId }),
+        hostLimits: input.definition?.limits,
+        authorLimits,
+      }),
+    );
+    return definition;
+  }
+
+  /** Takes a tool out of the registry; calls that have begun go on. False when there was none. */
+  removeTool(toolName: string, { tenantId }: { readonly tenantId?: string } = {}): boolean {
+    return this.router.registry.remove(toolName, tenantId);
+  }
+
+  /** Bundles a tool and learns its definition, without registering it. Throws as `addTool` does. */
+  async inspectTool(tool: ToolInput): Promise<ToolInspection> {
+    this.#refuseWhenClosed();
+    const { definition, bundle, learned, bundleMs, cached } = await this.#build(parseToolInput(tool), undefined);
+    return { definition, bundle, codeCacheBytes: learned.codeCache.byteLength, bundleMs, cached };
+  }
+
+  /** Runs one call: `box.router.execute()`. Always resolves. */
+  execute(toolCall: ToolCall, context?: ToolContext): Promise<ToolResult> {
+    return this.router.execute(toolCall, context);
+  }
+
+  /** Runs independent calls side by side; results come in the order of the calls, failures beside successes. Always resolves. */
+  async executeBatch(toolCalls: readonly ToolCall[], context?: BatchContext): Promise<ToolResult[]> {
+    const results: ToolResult[] = [];
+    const lanes = Math.min(10, Math.max(1, Math.floor(context?.maxConcurrency ?? 4) || 1));
+    let next = 0;
+    const lane = async (): Promise<void> => {
+      while (next < toolCalls.length) {
+        const index = next;
+        next += 1;
+        results[index] = await this.execute(toolCalls[index] as ToolCall, context);
+      }
+    };
+    await Promise.all(Array.from({ length: lanes }, lane));
+    return results;
+  }
+
+  /** Ends all calls, each with its result, and all processes. Twice is a no-op. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.router[Symbol.asyncDispose]();
+    await this.#bundler[Symbol.asyncDispose]();
+    await this.#pool[Symbol.asyncDispose]();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #refuseWhenClosed(): void {
+    if (this.#closed) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is closed");
+  }
+
+  #ownerOf(tenantId: string): string {
+    return this.#config.placement === "tenant" ? `tenant:${tenantId}` : "shared";
+  }
+
+  #grants(names: readonly string[]): ReadonlyMap<string, Capability> {
+    const granted = new Map<string, Capability>([[logCapability.name, logCapability]]);
+    for (const name of names) {
+      const capability = this.#capabilities.get(name);
+      if (capability === undefined) {
+        const known = [...this.#capabilities.keys()].join(", ");
+        throw new ToolError("PARAM_INVALID", `There is no capability named "${name}" to grant; known are: ${known}`);
+      }
+      granted.set(name, capability);
+    }
+    return granted;
+  }
+
+  async #build(input: ToolInput, tenantId: string | undefined): Promise<BuiltTool> {
+    const { name, definition: overrides, ...source } = input;
+    const { bundle, durationMs, cached } = await this.#bundler.bundle(source);
+    // A global tool's process serves no tenant: it learns, and is ended.
+    const owner = tenantId === undefined ? `learn:${bundle.sha256}` : this.#ownerOf(tenantId);
+    const learned = await this.#learner.learn(bundle, createStackMapper(bundle.sourceMap), owner);
+    const chosen = overrides?.name ?? learned.definition.name ?? name ?? nameFromSource(source, bundle);
+    if (!TOOL_NAME_PATTERN.test(chosen)) {
+      throw new ToolError("PARAM_INVALID", `Expected a tool name of ${TOOL_NAME_RULE}, got ${JSON.stringify(chosen.slice(0, 200))}`);
+    }
+    const stated = Object.entries(overrides ?? {}).filter(([, value]) => value !== undefined);
+    const definition = { ...learned.definition, ...Object.fromEntries(stated), name: chosen } as ToolDefinition;
+    return { definition, bundle, learned, bundleMs: durationMs, cached };
+  }
+}
+
+interface BuiltTool {
+  readonly definition: ToolDefinition;
+  readonly bundle: ToolBundle;
+  readonly learned: Learned;
+  readonly bundleMs: number;
+  readonly cached: boolean;
+}
+
+/**
+ * Starts a Glovebox: a bundler, a pool of worker processes, a router.
+ * @throws {ToolError} PARAM_INVALID for an option that is wrong, naming its path; INTERNAL for a broken installation
+ * @example
+ * ```ts
+ * import { createGlovebox } from "glovebox";
+ * await using box = await createGlovebox();
+ * await box.addTool({ name: "double", source: "export default ({ n }) => ({ doubled: n * 2 })" });
+ * const result = await box.execute({ id: "c1", toolName: "double", arguments: { n: 21 } });
+ * console.log(result.success && result.output);
+ * ```
+ */
+export async function createGlovebox(options?: GloveboxOptions): Promise<Glovebox> {
+  const config = parseConfig(options);
+  const artifacts = await loadSandboxArtifacts();
+  const { limits, workers, bundler, cache: cacheOptions, onError } = config;
+  const cache = createBundleCache(
+    cacheOptions === false ? {} : { ...cacheOptions, directory: cacheOptions.directory ?? defaultCacheDirectory() },
+  );
+  const pool = new WorkerPool(artifacts, {
+    ...workers,
+    maxPerOwner: maxWorkersPerOwner(),
+    callsPerWorker: CALLS_PER_WORKER,
+    idleMs: WORKER_IDLE_MS,
+  });
+  const learner = new Learner({
+    pool,
+    cache,
+    preludeSource: artifacts.preludeSource,
+    limits: resolveLimits([limits], undefined),
+  });
+  const router = new ToolRouter({ limits, ...(onError === undefined ? {} : { onInternalError: onError }) });
+  return new Glovebox({ config, router, bundler: new Bundler({ ...bundler, cache }), pool, learner });
+}

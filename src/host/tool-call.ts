@@ -1,0 +1,82 @@
+// The words of the public face: what a caller hands in, what it gets back, and what passes between the router's stages.
+import type { JsonValue, ToolErrorData } from "../sandbox/errors.ts";
+import type { ToolDefinition } from "../sandbox/definition.ts";
+import type { Limits } from "../sandbox/limits.ts";
+import type { Progress } from "../sandbox/protocol.ts";
+import type { LogEntry, LogListener } from "./logs.ts";
+
+/** One request to run a tool. `arguments` is any JSON value that the tool's schema takes; left out, it is `{}`. */
+export interface ToolCall {
+  readonly id: string;
+  readonly toolName: string;
+  readonly arguments?: unknown;
+}
+
+/** Who calls, and how. Without a `tenantId` the call belongs to the tenant `default`. */
+export interface ToolContext {
+  readonly tenantId?: string | undefined;
+  readonly executionId?: string | undefined;
+  readonly stepId?: string | undefined;
+  /** Ends the call at once, with CANCELLED; the tool is stopped, not abandoned. */
+  readonly signal?: AbortSignal | undefined;
+  /** Wall time in ms from admission, 1 to 300,000. The lowest of host, tool and call wins. */
+  readonly timeoutMs?: number | undefined;
+  /** Each log line as it comes. */
+  readonly onLog?: LogListener | undefined;
+  readonly onProgress?: ((progress: Progress) => void) | undefined;
+}
+
+/** What a call cost. Times in ms; a host function's own cost is not metered. */
+export interface ToolUsage {
+  /** CPU time of the tool's isolate. */
+  readonly cpuMs: number;
+  /** Memory in use by the end of the call: V8 heap and array buffers. */
+  readonly heapBytes: number;
+  /** Waiting for a worker. */
+  readonly queueMs: number;
+  /** Waiting for the bundler; 0 for a tool that was added before. */
+  readonly bundleMs: number;
+  /** Making an isolate and loading the bundle into it. */
+  readonly startMs: number;
+  /** In the tool. */
+  readonly executeMs: number;
+  readonly logsDropped: number;
+}
+
+interface ToolResultBase {
+  readonly callId: string;
+  readonly toolName: string;
+  /** From admission to result. */
+  readonly durationMs: number;
+  readonly usage: ToolUsage;
+  readonly logs: readonly LogEntry[];
+}
+
+/** The one answer to a call: plain JSON. */
+export type ToolResult =
+  | (ToolResultBase & { readonly success: true; readonly output: JsonValue })
+  | (ToolResultBase & { readonly success: false; readonly error: ToolErrorData });
+
+export const NO_USAGE: ToolUsage = {
+  cpuMs: 0,
+  heapBytes: 0,
+  queueMs: 0,
+  bundleMs: 0,
+  startMs: 0,
+  executeMs: 0,
+  logsDropped: 0,
+};
+
+/** A call that has passed the first two stages: all that an executor needs, and nothing to be checked again. */
+export interface PreparedCall {
+  readonly callId: string;
+  readonly tenantId: string;
+  readonly definition: ToolDefinition;
+  /** The arguments as JSON, and parsed: a copy of the router's own. */
+  readonly inputText: string;
+  readonly input: JsonValue;
+  readonly limits: Limits;
+  /** Aborts at the deadline or when the caller cancels; its reason is the ToolError to answer with. */
+  readonly signal: AbortSignal;
+  readonly context: ToolContext;
+}

@@ -1,0 +1,247 @@
+// The worker processes: how many there are, whose they are, which call goes where, and what is done when one dies.
+import { ToolError } from "../../sandbox/errors.ts";
+import { type CallListener, type CallOrder, type SentBundle, WorkerProcess, type WorkerSources } from "./worker-process.ts";
+
+export interface WorkerPoolOptions {
+  /** Processes at most, spares included. */
+  readonly max: number;
+  /** Processes started ahead, that nobody has used. */
+  readonly spares: number;
+  /** Processes that one owner may have at one time. */
+  readonly maxPerOwner: number;
+  /** Calls that run in one process at one time. */
+  readonly callsPerWorker: number;
+  /** An idle process of an owner is ended after this long. */
+  readonly idleMs: number;
+}
+
+/** A call for the pool to run. */
+export interface Job {
+  /** No process ever serves two owners. */
+  readonly owner: string;
+  readonly order: CallOrder;
+  readonly bundle: SentBundle;
+  readonly input: string;
+  readonly listener: CallListener;
+  /** It needs a process in which nothing has run yet. */
+  readonly fresh?: boolean;
+  /** It may be run again though it had begun. */
+  readonly idempotent?: boolean;
+  /** Told when the call is sent to a process; again if that process dies before the call has begun. */
+  onPlaced(): void;
+}
+
+interface PlacedJob {
+  readonly job: Job;
+  attempts: number;
+  worker: WorkerProcess | undefined;
+  seq: number;
+  state: "queued" | "placed" | "over";
+}
+
+/** A job's handle. */
+export interface Ticket {
+  /** Ends the call: out of the queue at once, or out of its process. The listener still hears how it ended, if it had begun. */
+  cancel(): void;
+  deliver(requestId: number, envelope: string): void;
+}
+
+/** A job whose process dies before it has begun is tried this often in all: three deaths are not bad luck. */
+const MAX_ATTEMPTS = 3;
+const REAP_MS = 5_000;
+
+export class WorkerPool implements AsyncDisposable {
+  readonly #sources: WorkerSources;
+  readonly #options: WorkerPoolOptions;
+  readonly #workers = new Set<WorkerProcess>();
+  /** Waiting jobs by owner; owners are served in turn. */
+  readonly #queues = new Map<string, PlacedJob[]>();
+  readonly #reaper: NodeJS.Timeout;
+  #failedStarts = 0;
+  #scheduling = false;
+  #closed = false;
+
+  constructor(sources: WorkerSources, options: WorkerPoolOptions) {
+    this.#sources = sources;
+    this.#options = options;
+    this.#reaper = setInterval(() => this.#reapIdle(), REAP_MS).unref();
+    this.#refillSpares();
+  }
+
+  /** Process ids of all workers, for tests and the operator. */
+  get pids(): readonly number[] {
+    return [...this.#workers].flatMap((worker) => worker.pid ?? []);
+  }
+
+  /** @throws {ToolError} TOOL_UNAVAILABLE when the pool is closed */
+  run(job: Job): Ticket {
+    if (this.#closed) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is closed");
+    const placed: PlacedJob = { job, attempts: 0, worker: undefined, seq: 0, state: "queued" };
+    this.#enqueue(placed);
+    this.#schedule();
+    return {
+      cancel: () => this.#cancel(placed),
+      deliver: (requestId, envelope) => placed.worker?.deliver(placed.seq, requestId, envelope),
+    };
+  }
+
+  #enqueue(placed: PlacedJob): void {
+    const { owner } = placed.job;
+    const queue = this.#queues.get(owner);
+    if (queue === undefined) this.#queues.set(owner, [placed]);
+    else queue.push(placed);
+  }
+
+  #cancel(placed: PlacedJob): void {
+    if (placed.state === "placed") placed.worker?.cancel(placed.seq);
+    if (placed.state !== "queued") return;
+    placed.state = "over";
+    const queue = this.#queues.get(placed.job.owner) ?? [];
+    const kept = queue.filter((other) => other !== placed);
+    if (kept.length === 0) this.#queues.delete(placed.job.owner);
+    else this.#queues.set(placed.job.owner, kept);
+  }
+
+  /** Ending a process to make room comes back here: one round at a time. */
+  #schedule(): void {
+    if (this.#scheduling || this.#closed) return;
+    this.#scheduling = true;
+    this.#placeAll();
+    this.#refillSpares();
+    this.#scheduling = false;
+  }
+
+  /** Places what can be placed: one job of each owner, then the next of each, until nothing fits. */
+  #placeAll(): void {
+    let moved = true;
+    while (moved) {
+      moved = false;
+      for (const [owner, queue] of [...this.#queues]) {
+        const [placed] = queue;
+        const worker = placed === undefined ? undefined : this.#workerFor(placed.job);
+        if (placed === undefined || worker === undefined) continue;
+        queue.shift();
+        if (queue.length === 0) this.#queues.delete(owner);
+        this.#place(placed, worker);
+        moved = true;
+      }
+    }
+  }
+
+  #workerFor(job: Job): WorkerProcess | undefined {
+    const own = [...this.#workers].filter((worker) => worker.owner === job.owner && !worker.singleUse);
+    if (job.fresh) return this.#freshFor(job.owner, own);
+    const free = own.filter((worker) => worker.load < this.#options.callsPerWorker);
+    const [best] = free.sort((a, b) => a.load - b.load);
+    if (best?.load === 0 || own.length >= this.#options.maxPerOwner) return best;
+    return this.#takeNew(job.owner) ?? best;
+  }
+
+  /** An owner's first process serves it from then on; a further one is used for this job and ended. */
+  #freshFor(owner: string, own: readonly WorkerProcess[]): WorkerProcess | undefined {
+    const worker = this.#takeNew(owner);
+    if (worker !== undefined) worker.singleUse = own.length > 0;
+    return worker;
+  }
+
+  /** A process that nobody has used: a spare, a new one, or a new one in the place of somebody's idle one. */
+  #takeNew(owner: string): WorkerProcess | undefined {
+    const spare = [...this.#workers]
+      .filter((worker) => worker.owner === undefined)
+      .sort((a, b) => Number(b.isReady) - Number(a.isReady))[0];
+    if (spare !== undefined) {
+      spare.owner = owner;
+      return spare;
+    }
+    if (this.#workers.size >= this.#options.max && !this.#evict()) return undefined;
+    const worker = this.#spawn();
+    worker.owner = owner;
+    return worker;
+  }
+
+  /** Ends the idle process that was used longest ago. */
+  #evict(): boolean {
+    const idle = [...this.#workers].filter((worker) => worker.load === 0 && worker.owner !== undefined);
+    const [oldest] = idle.sort((a, b) => a.lastUsed - b.lastUsed);
+    oldest?.kill();
+    return oldest !== undefined;
+  }
+
+  #spawn(): WorkerProcess {
+    const worker = new WorkerProcess(this.#sources, (changed) => this.#onChange(changed));
+    this.#workers.add(worker);
+    return worker;
+  }
+
+  #refillSpares(): void {
+    // A machine on which workers do not start is not helped by starting more of them.
+    if (this.#failedStarts >= MAX_ATTEMPTS) return;
+    let spares = [...this.#workers].filter((worker) => worker.owner === undefined).length;
+    for (; spares < this.#options.spares && this.#workers.size < this.#options.max; spares += 1) this.#spawn();
+  }
+
+  #onChange(worker: WorkerProcess): void {
+    if (worker.isDead) {
+      this.#workers.delete(worker);
+      this.#failedStarts = worker.isReady ? 0 : this.#failedStarts + 1;
+    } else if (worker.isReady) this.#failedStarts = 0;
+    if (worker.singleUse && worker.load === 0 && worker.served > 0) worker.kill();
+    this.#schedule();
+  }
+
+  #place(placed: PlacedJob, worker: WorkerProcess): void {
+    const { job } = placed;
+    const { listener } = job;
+    placed.worker = worker;
+    placed.state = "placed";
+    placed.attempts += 1;
+    job.onPlaced();
+    placed.seq = worker.start(job.order, job.bundle, job.input, {
+      onLog: (level, time, text) => listener.onLog(level, time, text),
+      onProgress: (text) => listener.onProgress(text),
+      onCapability: (requestId, name, text) => listener.onCapability(requestId, name, text),
+      onEnded: (message, parts) => {
+        placed.state = "over";
+        listener.onEnded(message, parts);
+      },
+      onLost: (begun) => this.#onLost(placed, begun),
+    });
+  }
+
+  /** Run again elsewhere what had not begun; what had is over, unless its author says that twice does no harm. */
+  #onLost(placed: PlacedJob, begun: boolean): void {
+    const { job } = placed;
+    const again = (!begun || job.idempotent === true) && placed.attempts < MAX_ATTEMPTS && !this.#closed;
+    if (!again) {
+      placed.state = "over";
+      job.listener.onLost(begun);
+      return;
+    }
+    placed.state = "queued";
+    placed.worker = undefined;
+    this.#enqueue(placed);
+  }
+
+  #reapIdle(): void {
+    const now = performance.now();
+    for (const worker of this.#workers) {
+      const idle = worker.owner !== undefined && worker.load === 0 && !this.#queues.has(worker.owner);
+      if (idle && now - worker.lastUsed > this.#options.idleMs) worker.kill();
+    }
+  }
+
+  /** Ends every process. Calls in them, and those that wait, hear that they are lost. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    clearInterval(this.#reaper);
+    for (const queue of this.#queues.values()) {
+      for (const placed of queue) {
+        placed.state = "over";
+        placed.job.listener.onLost(false);
+      }
+    }
+    this.#queues.clear();
+    for (const worker of [...this.#workers]) worker.kill();
+  }
+}

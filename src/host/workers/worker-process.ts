@@ -1,0 +1,274 @@
+// One worker process, seen from the host: frames out, frames in, every one of them checked. It counts as hostile: whatever does not
+// fit ends it, and all it can ever do is answer the calls that it was given.
+import type { ChildProcess } from "node:child_process";
+import type { Socket } from "node:net";
+import { type Frame, FrameReader, FrameWriter } from "../../sandbox/frames.ts";
+import type { Limits } from "../../sandbox/limits.ts";
+import {
+  type CallMessage,
+  type EndedMessage,
+  type LearnMessage,
+  type LogLevel,
+  MAX_MESSAGE_BYTES,
+  PROTOCOL_VERSION,
+  type WorkerMessage,
+  WorkerMessageSchema,
+} from "../../sandbox/protocol.ts";
+import { launchWorker } from "./launch.ts";
+
+/** A call as the pool sends it: the worker process gives it its number. */
+export type CallOrder = Omit<CallMessage, "seq"> | Omit<LearnMessage, "seq">;
+
+/** A bundle to be sent once to each worker that runs it. */
+export interface SentBundle {
+  readonly sha256: string;
+  readonly code: string;
+  readonly codeCache: Uint8Array;
+}
+
+/** Hears what becomes of one call. After `onEnded` or `onLost` nothing more comes. */
+export interface CallListener {
+  onLog(level: LogLevel, time: number, text: string): void;
+  onProgress(text: string): void;
+  onCapability(requestId: number, name: string, text: string): void;
+  onEnded(message: EndedMessage, parts: readonly Buffer[]): void;
+  /** The worker is gone. `begun`: a line of the tool may have run for this call. */
+  onLost(begun: boolean): void;
+}
+
+export interface WorkerSources {
+  readonly workerPath: string;
+  readonly preludeSource: string;
+  readonly urlChunkSource: string;
+}
+
+/** From `ended` or `cancel` to `released`; then the isolate counts as one that only SIGKILL stops. */
+const RELEASE_MS = 200;
+/** A worker that does not answer by then will not. */
+const START_MS = 10_000;
+/** The last of what a worker wrote to stderr, for the operator. */
+const STDERR_UNITS = 4_096;
+/** A well-behaved worker sends no more than this many progress reports of one call. */
+const PROGRESS_REPORTS = 10_000;
+
+interface OpenCall {
+  readonly listener: CallListener;
+  readonly limits: Limits;
+  state: "sent" | "preparing" | "started" | "ended";
+  logLines: number;
+  progressReports: number;
+  requests: number;
+  releaseTimer: NodeJS.Timeout | undefined;
+}
+
+export class WorkerProcess {
+  readonly #child: ChildProcess;
+  readonly #socket: Socket;
+  readonly #writer: FrameWriter;
+  readonly #reader = new FrameReader();
+  readonly #calls = new Map<number, OpenCall>();
+  readonly #bundles = new Set<string>();
+  readonly #onChange: (worker: WorkerProcess) => void;
+  readonly #startTimer: NodeJS.Timeout;
+  #lastSeq = 0;
+  #ready = false;
+  #dead = false;
+  #stderr = "";
+  /** Who may use it; undefined for a spare that nobody has used. */
+  owner: string | undefined;
+  /** It runs one job and is ended. */
+  singleUse = false;
+  /** `performance.now()` when it last ran a call. */
+  lastUsed: number = performance.now();
+
+  /** @param onChange called when a call is released, when the worker is ready, and when it has died */
+  constructor(sources: WorkerSources, onChange: (worker: WorkerProcess) => void) {
+    this.#onChange = onChange;
+    this.#child = launchWorker(sources.workerPath);
+    this.#socket = this.#child.stdio[3] as Socket;
+    this.#writer = new FrameWriter(this.#socket);
+    this.#startTimer = setTimeout(() => this.kill(), START_MS);
+    this.#listen();
+    this.#writer.write({ type: "init", protocolVersion: PROTOCOL_VERSION }, [sources.preludeSource, sources.urlChunkSource]);
+    this.#hold();
+  }
+
+  #listen(): void {
+    this.#child.on("error", () => this.kill());
+    this.#child.on("exit", () => this.#die());
+    this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      this.#stderr = (this.#stderr + text).slice(-STDERR_UNITS);
+    });
+    this.#socket.on("error", () => this.kill());
+    this.#socket.on("close", () => this.kill());
+    this.#socket.on("data", (chunk: Buffer) => {
+      try {
+        for (const frame of this.#reader.push(chunk)) if (!this.#dead) this.#receive(frame);
+      } catch {
+        // Not our protocol: nothing this process says can be used any more.
+        this.kill();
+      }
+    });
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+  get isReady(): boolean {
+    return this.#ready;
+  }
+  get isDead(): boolean {
+    return this.#dead;
+  }
+  /** Calls in it, those included that have ended but may still run. */
+  get load(): number {
+    return this.#calls.size;
+  }
+  /** Calls it has ever been given. */
+  get served(): number {
+    return this.#lastSeq;
+  }
+  /** What it last wrote to stderr: for the operator, never for a caller. */
+  get diagnostics(): string {
+    return this.#stderr;
+  }
+
+  /** Sends a call, and its bundle if this worker has not seen it. Returns the call's number here. */
+  start(order: CallOrder, bundle: SentBundle, input: string, listener: CallListener): number {
+    this.#lastSeq += 1;
+    const seq = this.#lastSeq;
+    this.lastUsed = performance.now();
+    if (!this.#bundles.has(bundle.sha256)) {
+      this.#bundles.add(bundle.sha256);
+      this.#writer.write({ type: "bundle", sha256: bundle.sha256 }, [bundle.code, bundle.codeCache]);
+    }
+    const { limits } = order;
+    const open: OpenCall = {
+      listener,
+      limits,
+      state: "sent",
+      logLines: 0,
+      progressReports: 0,
+      requests: 0,
+      releaseTimer: undefined,
+    };
+    this.#calls.set(seq, open);
+    this.#hold();
+    this.#writer.write({ ...order, seq }, [input]);
+    return seq;
+  }
+
+  /** Ends a call's isolate. If it has not really stopped soon, the process is killed. */
+  cancel(seq: number): void {
+    const open = this.#calls.get(seq);
+    if (open === undefined || open.state === "ended") return;
+    this.#writer.write({ type: "cancel", seq });
+    this.#expectRelease(open);
+  }
+
+  /** Hands a capability's answer to a call; one that is over is not told. */
+  deliver(seq: number, requestId: number, envelope: string): void {
+    const open = this.#calls.get(seq);
+    if (open === undefined || open.state === "ended") return;
+    this.#writer.write({ type: "capability-result", seq, requestId }, [envelope]);
+  }
+
+  /** SIGKILL, always: process.exit() waits for busy isolates. Calls in it are lost. Twice is a no-op. */
+  kill(): void {
+    this.#child.kill("SIGKILL");
+    this.#die();
+  }
+
+  #die(): void {
+    if (this.#dead) return;
+    this.#dead = true;
+    clearTimeout(this.#startTimer);
+    this.#socket.destroy();
+    for (const open of this.#calls.values()) {
+      clearTimeout(open.releaseTimer);
+      const begun = open.state === "started" || (open.state === "sent" && this.#ready);
+      if (open.state !== "ended") open.listener.onLost(begun);
+    }
+    this.#calls.clear();
+    this.#onChange(this);
+  }
+
+  #expectRelease(open: OpenCall): void {
+    open.releaseTimer ??= setTimeout(() => this.kill(), RELEASE_MS);
+  }
+
+  #receive([message, ...parts]: Frame): void {
+    if (message.length > MAX_MESSAGE_BYTES) throw new Error("A message of the worker is too long");
+    const parsed = WorkerMessageSchema.parse(JSON.parse(message.toString()));
+    if (parsed.type === "ready") {
+      if (this.#ready) throw new Error("The worker was ready already");
+      this.#ready = true;
+      clearTimeout(this.#startTimer);
+      this.#hold();
+      this.#onChange(this);
+      return;
+    }
+    const open = this.#calls.get(parsed.seq);
+    if (open === undefined || !this.#ready) throw new Error("The worker named a call that it was not given");
+    this.#advance(parsed, open, parts);
+  }
+
+  /** One message of one call, in an order that makes sense or not at all. */
+  #advance(message: Exclude<WorkerMessage, { type: "ready" }>, open: OpenCall, parts: readonly Buffer[]): void {
+    const { listener, limits } = open;
+    if ((message.type === "released") !== (open.state === "ended")) throw new Error("The worker's messages are out of order");
+    switch (message.type) {
+      case "preparing":
+        if (open.state !== "sent") throw new Error("The worker prepared a call twice");
+        open.state = "preparing";
+        break;
+      case "started":
+        if (open.state !== "preparing") throw new Error("The worker started a call twice");
+        open.state = "started";
+        break;
+      case "log":
+        bound((open.logLines += 1), limits.logLines);
+        listener.onLog(message.level, message.time, text(parts, limits.logBytes * 4));
+        break;
+      case "progress":
+        bound((open.progressReports += 1), PROGRESS_REPORTS);
+        listener.onProgress(text(parts, 16_384));
+        break;
+      case "capability":
+        bound((open.requests += 1), limits.hostCalls + limits.logLines);
+        listener.onCapability(message.requestId, message.name, text(parts, limits.inputBytes * 4));
+        break;
+      case "ended":
+        open.state = "ended";
+        this.#expectRelease(open);
+        listener.onEnded(message, parts);
+        break;
+      case "released":
+        clearTimeout(open.releaseTimer);
+        this.#calls.delete(message.seq);
+        this.lastUsed = performance.now();
+        this.#hold();
+        this.#onChange(this);
+        break;
+    }
+  }
+
+  /** An idle worker does not keep the host's process alive; a busy or a starting one does. */
+  #hold(): void {
+    const busy = this.#calls.size > 0 || !this.#ready;
+    for (const handle of [this.#child, this.#socket, this.#child.stderr as Socket | null]) {
+      if (busy) handle?.ref();
+      else handle?.unref();
+    }
+  }
+}
+
+function bound(count: number, most: number): void {
+  if (count > most) throw new Error("The worker sent more than its call may cause");
+}
+
+function text(parts: readonly Buffer[], maxBytes: number): string {
+  const [part] = parts;
+  if (part === undefined || part.length > maxBytes) throw new Error("A part of the worker's message is missing or too long");
+  return part.toString();
+}
