@@ -16,7 +16,7 @@ export interface SandboxArtifacts {
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 const RUNS_FROM_SOURCE = import.meta.url.endsWith(".ts");
-const FILES = { worker: "worker.js", prelude: "prelude.js", urlChunk: "url-chunk.js" } as const;
+const FILES = { worker: "worker.mjs", prelude: "prelude.js", urlChunk: "url-chunk.js" } as const;
 
 async function readArtifacts(folder: string): Promise<SandboxArtifacts> {
   const [preludeSource, urlChunkSource] = await Promise.all([

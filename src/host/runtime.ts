@@ -40,6 +40,8 @@ export interface ToolInspection {
   readonly bundle: ToolBundle;
   readonly codeCacheBytes: number;
   readonly bundleMs: number;
+  readonly learnMs: number;
+  /** Whether nothing had to be bundled. */
   readonly cached: boolean;
 }
 
@@ -131,10 +133,11 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /** Bundles a tool and learns its definition, without registering it. Throws as `addTool` does. */
-  async inspectTool(tool: ToolInput): Promise<ToolInspection> {
+  async inspectTool(tool: ToolInput, options?: Pick<AddToolOptions, "tenantId">): Promise<ToolInspection> {
     this.#refuseWhenClosed();
-    const { definition, bundle, learned, bundleMs, cached } = await this.#build(parseToolInput(tool), undefined);
-    return { definition, bundle, codeCacheBytes: learned.codeCache.byteLength, bundleMs, cached };
+    const { tenantId } = parseAddToolOptions(options);
+    const { learned, ...built } = await this.#build(parseToolInput(tool), tenantId);
+    return { ...built, codeCacheBytes: learned.codeCache.byteLength };
   }
 
   /** Runs one call: `box.router.execute()`. Always resolves. */
@@ -196,6 +199,7 @@ export class Glovebox implements AsyncDisposable {
     const { bundle, durationMs, cached } = await this.#bundler.bundle(source);
     // A global tool's process serves no tenant: it learns, and is ended.
     const owner = tenantId === undefined ? `learn:${bundle.sha256}` : this.#ownerOf(tenantId);
+    const bundled = performance.now();
     const learned = await this.#learner.learn(bundle, createStackMapper(bundle.sourceMap), owner);
     const chosen = overrides?.name ?? learned.definition.name ?? name ?? nameFromSource(source, bundle);
     if (!TOOL_NAME_PATTERN.test(chosen)) {
@@ -203,7 +207,8 @@ export class Glovebox implements AsyncDisposable {
     }
     const stated = Object.entries(overrides ?? {}).filter(([, value]) => value !== undefined);
     const definition = { ...learned.definition, ...Object.fromEntries(stated), name: chosen } as ToolDefinition;
-    return { definition, bundle, learned, bundleMs: durationMs, cached };
+    const learnMs = performance.now() - bundled;
+    return { definition, bundle, learned, bundleMs: durationMs, learnMs, cached };
   }
 }
 
@@ -212,6 +217,7 @@ interface BuiltTool {
   readonly bundle: ToolBundle;
   readonly learned: Learned;
   readonly bundleMs: number;
+  readonly learnMs: number;
   readonly cached: boolean;
 }
 

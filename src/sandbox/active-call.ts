@@ -57,6 +57,8 @@ export class ActiveCall implements GuestListener {
       end = await this.#runToEnd(input);
       if (this.#message.type === "learn" && end.outcome === "output" && (await this.#isolate?.settle())) {
         codeCache = this.#isolate?.makeCodeCache(this.#bundle);
+        // The process that learned a bundle is often the one that runs it: it has no other way to hear of the cache.
+        if (codeCache !== undefined) this.#pool.addBundle(this.#bundle.sha256, this.#bundle.code, codeCache);
       }
     } catch {
       end = { outcome: "isolate-failed", text: "" };

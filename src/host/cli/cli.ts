@@ -1,0 +1,45 @@
+// Which command, and what its exit code says: 0 success, 1 the tool or a limit failed, 2 usage or bundle error.
+import { readFileSync } from "node:fs";
+import { ToolError } from "../../sandbox/errors.ts";
+import { initCommand } from "./init.ts";
+import { inspectCommand } from "./inspect.ts";
+import { runCommand } from "./run.ts";
+import { type Io, USAGE, UsageError } from "./usage.ts";
+
+const COMMANDS: ReadonlyMap<string, (args: readonly string[], io: Io) => Promise<number>> = new Map([
+  ["run", runCommand],
+  ["inspect", inspectCommand],
+  ["init", initCommand],
+]);
+
+function version(): string {
+  const manifest = JSON.parse(readFileSync(new URL("../../../package.json", import.meta.url), "utf8")) as {
+    readonly version: string;
+  };
+  return manifest.version;
+}
+
+/** Runs one command line. Resolves with the exit code; never rejects for what a person typed. */
+export async function runCli(args: readonly string[], io: Io): Promise<number> {
+  const [name, ...rest] = args;
+  if (name === undefined || name === "help" || args.includes("--help") || args.includes("-h")) {
+    (name === undefined ? io.stderr : io.stdout).write(`${USAGE}\n`);
+    return name === undefined ? 2 : 0;
+  }
+  if (name === "--version" || name === "-v") {
+    io.stdout.write(`${version()}\n`);
+    return 0;
+  }
+  const command = COMMANDS.get(name);
+  try {
+    if (command === undefined) {
+      throw new UsageError(`There is no command "${name}"; expected one of ${[...COMMANDS.keys()].join(", ")}`);
+    }
+    return await command(rest, io);
+  } catch (thrown) {
+    if (!(thrown instanceof UsageError) && !(thrown instanceof ToolError)) throw thrown;
+    io.stderr.write(`glovebox: ${thrown.message}\n`);
+    if (thrown instanceof UsageError) io.stderr.write("Run glovebox --help for the usage\n");
+    return 2;
+  }
+}

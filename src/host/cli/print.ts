@@ -1,0 +1,84 @@
+// What a person reads: errors with the source line they are at, logs as they come, and where the time went.
+import type { StackMapper } from "../../bundler/source-map.ts";
+import { codeFrame } from "../../bundler/source-map.ts";
+import type { JsonValue, ToolErrorData } from "../../sandbox/errors.ts";
+import type { LogEntry } from "../logs.ts";
+import type { ToolResult } from "../tool-call.ts";
+
+type Output = NodeJS.Process["stderr"];
+type Details = { readonly [key: string]: JsonValue | undefined };
+
+const isDetails = (value: unknown): value is Details =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Control characters could move the cursor or retitle the terminal; a tool's text gets none through but tab and newline. */
+export function printable(text: string): string {
+  return text.replace(/\p{Cc}/gu, (control) => (control === "\n" || control === "\t" ? control : "\ufffd"));
+}
+
+export function printLog(entry: LogEntry, output: Output): void {
+  const data = entry.data === undefined ? "" : ` ${JSON.stringify(entry.data)}`;
+  output.write(`${printable(`${entry.level.padEnd(5)} ${entry.message}${data}`)}\n`);
+}
+
+function indent(text: string): string {
+  return text
+    .split("\n")
+    .map((line) => `  ${line}`)
+    .join("\n");
+}
+
+/** The place of a bundle error, from its own line text. */
+function problemFrame(problem: Details): string | undefined {
+  const { file, line, column, lineText } = problem;
+  if (typeof file !== "string" || typeof line !== "number" || typeof lineText !== "string") return undefined;
+  const at = typeof column === "number" ? column : 1;
+  // codeFrame counts lines from the text's first: the one line is put where it stands.
+  const frame = codeFrame({ line: 1, column: at, text: lineText })?.replace("> 1 |", `> ${line} |`);
+  return `${file}:${line}:${at}\n${frame ?? ""}`;
+}
+
+function problemLines(details: Details): string[] {
+  const problems = Array.isArray(details["problems"]) ? (details["problems"] as readonly JsonValue[]) : [];
+  return problems.slice(0, 10).flatMap((problem) => {
+    if (!isDetails(problem)) return [];
+    return problemFrame(problem) ?? [];
+  });
+}
+
+/** The error's code and message, then the place in the author's source. */
+export function printError(error: ToolErrorData, output: Output, mapper?: StackMapper): void {
+  output.write(`${printable(`${error.code}: ${error.message}`)}\n`);
+  const details: Details = error.details ?? {};
+  for (const frame of problemLines(details)) output.write(`\n${printable(indent(frame))}\n`);
+  const { location } = details;
+  if (isDetails(location) && mapper !== undefined) {
+    const { file, line, column } = location;
+    if (typeof file !== "string" || typeof line !== "number" || typeof column !== "number") return;
+    const frame = mapper.codeFrameOf({ file, line, column });
+    if (frame !== undefined) output.write(`\n${printable(indent(frame))}\n`);
+  }
+  const frames = (error.stack ?? "").split("\n").filter((line) => line.startsWith("    at "));
+  if (frames.length > 0) output.write(`\n${printable(frames.join("\n"))}\n`);
+}
+
+export function printOutput(output: JsonValue, target: NodeJS.Process["stdout"]): void {
+  target.write(`${JSON.stringify(output, null, target.isTTY ? 2 : undefined)}\n`);
+}
+
+/** Milliseconds by step; what is left over is the way between the parts. */
+export function printTimes(result: ToolResult, build: { readonly bundleMs: number; readonly learnMs: number }, output: Output): void {
+  const { usage, durationMs } = result;
+  const rows: readonly (readonly [string, number])[] = [
+    ["bundle", build.bundleMs],
+    ["learn", build.learnMs],
+    ["queue", usage.queueMs],
+    ["start", usage.startMs],
+    ["execute", usage.executeMs],
+    ["the rest", Math.max(0, durationMs - usage.queueMs - usage.startMs - usage.executeMs)],
+    ["call in all", durationMs],
+  ];
+  for (const [name, ms] of rows) output.write(`${name.padEnd(12)} ${ms.toFixed(1).padStart(9)} ms\n`);
+  output.write(`${"CPU".padEnd(12)} ${usage.cpuMs.toFixed(1).padStart(9)} ms\n`);
+  output.write(`${"memory".padEnd(12)} ${(usage.heapBytes / 1024 / 1024).toFixed(1).padStart(9)} MiB\n`);
+}

@@ -1,0 +1,69 @@
+// What the command line takes: the help text, and arguments read strictly, each mistake named.
+import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
+import { LIMITS, type LimitName } from "../../sandbox/limits.ts";
+
+/** The process as a command sees it. */
+export type Io = Pick<NodeJS.Process, "stdin" | "stdout" | "stderr" | "on" | "off">;
+
+/** A mistake in what was typed: its message is all that is shown, and the exit code is 2. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+}
+
+export const USAGE = `Runs tools nobody on the team wrote: bundled, isolated, bounded
+
+Usage
+  glovebox run PATH [--input JSON | --input-file FILE | -] [options]   run a tool once
+  glovebox inspect PATH [--json]                                       show its definition, imports and sizes
+  glovebox init NAME                                                   write a new tool that works
+
+PATH is a file or a folder with a tool in it
+
+Options of run
+  --input JSON        the input; {} unless given
+  --input-file FILE   the input from a file: JSON, or any other text for a tool that takes one text
+  -                   the input, as JSON, from stdin
+  --tenant ID         on whose behalf; "default" unless given
+  --timeout-ms N      wall time, ${LIMITS.timeoutMs.min} to ${LIMITS.timeoutMs.max}; ${LIMITS.timeoutMs.default} unless given
+  --cpu-ms N          CPU time, ${LIMITS.cpuMs.min} to ${LIMITS.cpuMs.max}
+  --memory-mib N      memory, ${LIMITS.memoryMiB.min} to ${LIMITS.memoryMiB.max}; ${LIMITS.memoryMiB.default} unless given
+  --time              show where the milliseconds went
+  --json              print the whole result as one line of JSON
+
+Exit codes: 0 success, 1 the tool or a limit failed, 2 usage or bundle error`;
+
+export interface Arguments {
+  readonly values: { readonly [name: string]: string | boolean | undefined };
+  readonly positionals: readonly string[];
+}
+
+/** @throws {UsageError} for an option there is not, or one without its value */
+export function readArguments(args: readonly string[], options: ParseArgsOptionsConfig): Arguments {
+  try {
+    const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true, strict: true });
+    return { values: values as Arguments["values"], positionals };
+  } catch (thrown) {
+    // Node's message ends with advice on escaping; its first sentence says what is wrong.
+    const [message = ""] = (thrown as Error).message.split(/\. (?=To |Did )/);
+    throw new UsageError(message);
+  }
+}
+
+/** @throws {UsageError} unless there is exactly one */
+export function onePositional(positionals: readonly string[], what: string): string {
+  const [first, second] = positionals;
+  if (first === undefined) throw new UsageError(`Expected ${what}, got nothing`);
+  if (second !== undefined) throw new UsageError(`Expected one ${what}, got also "${second}"`);
+  return first;
+}
+
+/** @throws {UsageError} unless it is a whole number within the limit's bounds */
+export function readLimit(flag: string, text: string | boolean | undefined, name: LimitName): number | undefined {
+  if (text === undefined) return undefined;
+  const { min, max } = LIMITS[name];
+  const value = Number(text);
+  if (typeof text !== "string" || text.trim() === "" || !Number.isInteger(value) || value < min || value > max) {
+    throw new UsageError(`--${flag}: expected a whole number from ${min} to ${max}, got "${String(text)}"`);
+  }
+  return value;
+}
