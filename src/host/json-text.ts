@@ -12,6 +12,8 @@ const OPEN_BRACKET = 91;
 const CLOSE_BRACKET = 93;
 const OPEN_BRACE = 123;
 const CLOSE_BRACE = 125;
+const COLON = 58;
+const SPACE = 32;
 
 /** The deepest nesting of valid JSON text; stops counting past `limit`. */
 function depthOf(text: string, limit: number): number {
@@ -41,15 +43,52 @@ function endOfString(text: string, start: number): number {
   return text.length;
 }
 
-/** An own `__proto__` key, which a careless merge downstream would follow. Looked for only where the text could hold one. */
-function findProtoKey(value: JsonValue, pointer: string): string | undefined {
-  if (typeof value !== "object" || value === null) return undefined;
-  if (Object.hasOwn(value, "__proto__")) return `${pointer}/__proto__`;
-  for (const [key, member] of Object.entries(value)) {
-    const found = findProtoKey(member, `${pointer}/${key.slice(0, 100)}`);
-    if (found !== undefined) return found;
+const PROTO = "__proto__";
+/** Every unit as an escape: the longest way to write the key. */
+const LONGEST_PROTO = PROTO.length * "\\u005f".length;
+
+/** Whether the text between two quotes is the key, plain or with escapes. */
+function isProto(raw: string): boolean {
+  return raw === PROTO || (raw.includes("\\") && JSON.parse(`"${raw}"`) === PROTO);
+}
+
+/**
+ * Whether valid JSON text has a key `__proto__`, which a careless merge downstream would follow. Read from the text: to walk
+ * the value took 3.9 s for 8 MB of `[],[],…`.
+ */
+function hasProtoKey(text: string): boolean {
+  let start = text.indexOf('"');
+  while (start >= 0) {
+    const end = endOfString(text, start);
+    const length = end - start - 1;
+    if (length >= PROTO.length && length <= LONGEST_PROTO && isProto(text.slice(start + 1, end))) {
+      let next = end + 1;
+      while (text.charCodeAt(next) <= SPACE) next += 1;
+      if (text.charCodeAt(next) === COLON) return true;
+    }
+    start = text.indexOf('"', end + 1);
   }
-  return undefined;
+  return false;
+}
+
+/** Visits that a better message is worth. */
+const MAX_VISITS = 10_000;
+
+/** Where the key is, as an RFC 6901 pointer; undefined when it is not among the first values. */
+function findProtoKey(root: JsonValue): string | undefined {
+  let visits = 0;
+  const visit = (value: JsonValue, pointer: string): string | undefined => {
+    visits += 1;
+    if (typeof value !== "object" || value === null || visits > MAX_VISITS) return undefined;
+    if (Object.hasOwn(value, PROTO)) return `${pointer}/${PROTO}`;
+    for (const key in value) {
+      const token = key.slice(0, 100).replaceAll("~", "~0").replaceAll("/", "~1");
+      const found = visit((value as { readonly [key: string]: JsonValue })[key] ?? null, `${pointer}/${token}`);
+      if (found !== undefined || visits > MAX_VISITS) return found;
+    }
+    return undefined;
+  };
+  return visit(root, "");
 }
 
 /** Which code each kind of violation gets: an input's and an output's differ. */
@@ -86,8 +125,13 @@ export function parseJsonText(text: string, limits: JsonTextLimits, codes: JsonT
     throw new ToolError(codes.invalid, `${what}: expected JSON, got text that is not`, { cause });
   }
   if (text.includes("__proto__") || text.includes("\\u005f") || text.includes("\\u005F")) {
-    const pointer = findProtoKey(value, "");
-    if (pointer !== undefined) throw new ToolError(codes.invalid, `${what}: the key "__proto__" is not allowed, at ${pointer}`);
+    if (hasProtoKey(text)) {
+      const pointer = findProtoKey(value);
+      const where = pointer === undefined ? "" : `, at ${pointer}`;
+      throw new ToolError(codes.invalid, `${what}: the key "__proto__" is not allowed${where}`, {
+        ...(pointer === undefined ? {} : { details: { problems: [{ pointer, message: "This key is not allowed" }] } }),
+      });
+    }
   }
   return value;
 }

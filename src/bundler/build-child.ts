@@ -1,0 +1,124 @@
+// The parent's side of a build: starts the child in a process group of its own, bounds its time and its answer, and leaves nothing running.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { ToolError } from "../sandbox/errors.ts";
+import { type BuildRequest, type BuildResponse, encodeFrame, FrameReader } from "./build-messages.ts";
+import { BuildResponseSchema } from "./build-response.ts";
+import type { BundleLimits } from "./tool-bundle.ts";
+
+/** A child that was told to end reaps esbuild and ends within a few ms; past this it is killed with its whole group. */
+const END_GRACE_MS = 250;
+const ANSWER_OVERHEAD_BYTES = 16 * 1024 * 1024;
+/** The child writes nothing, connects to nothing and starts nothing but esbuild; this costs no time that could be measured. */
+const PERMISSION_FLAGS = ["--permission", "--allow-fs-read=*", "--allow-child-process"];
+/** What is large lives in esbuild's process. */
+const NODE_FLAGS = ["--no-warnings", "--max-old-space-size=512", ...PERMISSION_FLAGS];
+
+/** A sibling module as a file, whether we run from `.ts` source or from built `.js`. */
+export function siblingFile(path: string): string {
+  const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
+  return fileURLToPath(new URL(path + extension, import.meta.url));
+}
+
+function bundleFailed(message: string, cause?: unknown): ToolError {
+  return new ToolError("BUNDLE_FAILED", message, { details: { problems: [{ message }] }, cause });
+}
+
+function startChild(): ChildProcess {
+  return spawn(process.execPath, [...NODE_FLAGS, siblingFile("./child")], {
+    // A group of its own, so that esbuild can be killed with it. No environment: ESBUILD_BINARY_PATH would name what we run.
+    detached: true,
+    env: {},
+    cwd: "/",
+    stdio: ["pipe", "pipe", "ignore"],
+    windowsHide: true,
+  });
+}
+
+function isRunning(child: ChildProcess): boolean {
+  return child.pid !== undefined && child.exitCode === null && child.signalCode === null;
+}
+
+function killGroup(child: ChildProcess): void {
+  if (child.pid === undefined) return;
+  try {
+    process.kill(-child.pid, "SIGKILL");
+  } catch {
+    // The group is gone, or (Windows) there are none.
+    child.kill("SIGKILL");
+  }
+}
+
+/** Lets the child reap esbuild and end; kills the whole group if it does not, or if it ended in another way than its own. */
+async function endChild(child: ChildProcess): Promise<void> {
+  if (isRunning(child)) {
+    child.stdin?.destroy();
+    const timer = setTimeout(() => killGroup(child), END_GRACE_MS);
+    await once(child, "exit").catch(() => undefined);
+    clearTimeout(timer);
+  }
+  // A child that was killed or crashed did not reap esbuild.
+  if (child.signalCode !== null) killGroup(child);
+}
+
+/** What the largest allowed bundle needs as JSON text: code and map escaped, the tool's own text in the map. */
+function maxAnswerBytes(limits: BundleLimits): number {
+  return 4 * (limits.outputBytes + limits.sourceBytes) + ANSWER_OVERHEAD_BYTES;
+}
+
+async function readAnswer(child: ChildProcess, maxBytes: number): Promise<string> {
+  const reader = new FrameReader(maxBytes);
+  return await new Promise((resolve, reject) => {
+    child.once("error", (error) => reject(bundleFailed("The bundler's process could not be started", error)));
+    child.once("close", () => reject(bundleFailed("The bundler ended before it was done with this source")));
+    // A child that ends early closes the pipe under us; its end is what counts.
+    child.stdin?.on("error", () => undefined);
+    child.stdout?.on("data", (chunk: Buffer) => {
+      try {
+        const text = reader.push(chunk);
+        if (text !== undefined) resolve(text);
+      } catch (error) {
+        reject(bundleFailed("The bundle and its source map are too large to take over", error));
+      }
+    });
+  });
+}
+
+function parseAnswer(text: string): BuildResponse {
+  const parsed = BuildResponseSchema.safeParse(JSON.parse(text));
+  if (!parsed.success) throw bundleFailed("The bundler's answer was not what it should be", parsed.error);
+  return parsed.data;
+}
+
+function rejectOnAbort(signal: AbortSignal, timedOut: AbortSignal, limits: BundleLimits): Promise<never> {
+  return new Promise((_, reject) => {
+    const stop = (): void => {
+      const hint = `the limit timeoutMs is ${limits.timeoutMs} ms`;
+      const error = timedOut.aborted
+        ? bundleFailed(`Building the tool took longer than it may; ${hint}`)
+        : new ToolError("CANCELLED", "The build was cancelled", { cause: signal.reason });
+      reject(error);
+    };
+    if (signal.aborted) stop();
+    else signal.addEventListener("abort", stop, { once: true });
+  });
+}
+
+/**
+ * Runs one build in a fresh child; when this settles, neither the child nor esbuild is left.
+ * @throws {ToolError} BUNDLE_FAILED, CANCELLED
+ */
+export async function runBuild(request: BuildRequest, signal?: AbortSignal): Promise<BuildResponse> {
+  const timedOut = AbortSignal.timeout(request.limits.timeoutMs);
+  const stop = AbortSignal.any(signal === undefined ? [timedOut] : [timedOut, signal]);
+  if (signal?.aborted) throw new ToolError("CANCELLED", "The build was cancelled", { cause: signal.reason });
+  const child = startChild();
+  try {
+    const answer = readAnswer(child, maxAnswerBytes(request.limits));
+    child.stdin?.write(encodeFrame(request));
+    return parseAnswer(await Promise.race([answer, rejectOnAbort(stop, timedOut, request.limits)]));
+  } finally {
+    await endChild(child);
+  }
+}

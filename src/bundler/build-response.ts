@@ -1,0 +1,43 @@
+// The parent's check of its child's answer: the child has read hostile source, so its answer is hostile until parsed.
+import { z } from "zod";
+import type { BuildResponse } from "./build-messages.ts";
+
+const text = (maxLength: number) => z.string().max(maxLength);
+const count = z.number().nonnegative();
+
+const ProblemSchema = z.strictObject({
+  message: text(2_000),
+  file: text(4_096).optional(),
+  line: z.int().nonnegative().optional(),
+  column: z.int().nonnegative().optional(),
+  lineText: text(500).optional(),
+  hint: text(4_096).optional(),
+});
+
+const DependencySchema = z.strictObject({
+  path: text(4_096),
+  owner: z.enum(["tool", "package"]),
+  size: count,
+  mtimeMs: z.number(),
+  ctimeMs: z.number(),
+  ino: count,
+  sha256: text(64),
+});
+
+/** Files that may be read besides those that are counted: a manifest for each folder of a package. */
+const MAX_LIST_LENGTH = 100_000;
+const list = <Item extends z.ZodType>(item: Item) => z.array(item).max(MAX_LIST_LENGTH);
+
+export const BuildResponseSchema: z.ZodType<BuildResponse> = z.discriminatedUnion("ok", [
+  z.strictObject({
+    ok: z.literal(true),
+    code: z.string(),
+    sourceMap: z.string(),
+    exports: list(text(1_024)),
+    inputs: list(z.strictObject({ path: text(4_096), bytes: count })),
+    packages: list(text(1_024)),
+    dependencies: list(DependencySchema),
+    absent: list(text(8_192)),
+  }),
+  z.strictObject({ ok: z.literal(false), problems: z.array(ProblemSchema).min(1).max(100) }),
+]);

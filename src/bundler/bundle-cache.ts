@@ -1,0 +1,158 @@
+// What was built before: bundles by the key of their source, V8 code caches by bundle and engine. In memory and, if given a folder, on disk.
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import { type BuiltBundle, freezeBundle } from "./bundle.ts";
+import { DiskCache } from "./disk-cache.ts";
+
+export interface BundleCacheOptions {
+  /** A folder of its own, made when first needed; without one nothing outlives the process. */
+  readonly directory?: string | undefined;
+  /** Bytes that the folder may hold. */
+  readonly maxBytes?: number | undefined;
+  /** Bytes of bundles and code caches that are kept in memory. */
+  readonly memoryBytes?: number | undefined;
+}
+
+const MiB = 1024 * 1024;
+const DEFAULT_MAX_BYTES = 512 * MiB;
+const DEFAULT_MEMORY_BYTES = 64 * MiB;
+
+const ListSchema = z.array(z.string());
+const BuiltBundleSchema = z.strictObject({
+  bundle: z.strictObject({
+    sha256: z.string(),
+    code: z.string(),
+    sourceMap: z.string(),
+    entry: z.string(),
+    exports: ListSchema,
+    inputs: z.array(z.strictObject({ path: z.string(), bytes: z.number() })),
+    packages: ListSchema,
+  }),
+  dependencies: z.array(
+    z.strictObject({
+      path: z.string(),
+      owner: z.enum(["tool", "package"]),
+      size: z.number(),
+      mtimeMs: z.number(),
+      ctimeMs: z.number(),
+      ino: z.number(),
+      sha256: z.string(),
+    }),
+  ),
+  absent: ListSchema,
+});
+
+/** What a code cache depends on besides its bundle; V8 rejects a cache of another version or other flags, but only after reading it. */
+export function engineKeyOf(v8Flags: readonly string[]): string {
+  const facts = [process.versions.v8, process.arch, process.platform, ...v8Flags];
+  return createHash("sha256").update(JSON.stringify(facts)).digest("hex").slice(0, 16);
+}
+
+function parseBuilt(text: string): BuiltBundle | undefined {
+  const parsed = BuiltBundleSchema.safeParse(JSON.parse(text));
+  if (!parsed.success) return undefined;
+  const { bundle, dependencies, absent } = parsed.data;
+  if (createHash("sha256").update(bundle.code).digest("hex") !== bundle.sha256) return undefined;
+  return { bundle: freezeBundle(bundle), dependencies, absent };
+}
+
+interface MemoryEntry {
+  readonly value: BuiltBundle | Uint8Array;
+  readonly bytes: number;
+}
+
+/** Two bytes a character at worst, and the lists besides. */
+function memoryBytesOf(value: BuiltBundle | Uint8Array): number {
+  if (value instanceof Uint8Array) return value.byteLength;
+  const { bundle, dependencies, absent } = value;
+  return 2 * (bundle.code.length + bundle.sourceMap.length) + 500 * (dependencies.length + absent.length);
+}
+
+/** A Map is in order of insertion: what is used moves to its end, what goes is taken from its start. */
+class MemoryCache {
+  readonly #entries = new Map<string, MemoryEntry>();
+  readonly #maxBytes: number;
+  #bytes = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  get(key: string): MemoryEntry["value"] | undefined {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return undefined;
+    this.#entries.delete(key);
+    this.#entries.set(key, entry);
+    return entry.value;
+  }
+
+  set(key: string, value: MemoryEntry["value"]): void {
+    this.delete(key);
+    const bytes = memoryBytesOf(value);
+    if (bytes > this.#maxBytes) return;
+    this.#entries.set(key, { value, bytes });
+    this.#bytes += bytes;
+    for (const oldest of this.#entries.keys()) {
+      if (this.#bytes <= this.#maxBytes) break;
+      this.delete(oldest);
+    }
+  }
+
+  delete(key: string): void {
+    this.#bytes -= this.#entries.get(key)?.bytes ?? 0;
+    this.#entries.delete(key);
+  }
+}
+
+/** Never throws for the disk's sake: a full, read-only or damaged folder only makes it forget. */
+export class BundleCache {
+  readonly #memory: MemoryCache;
+  readonly #disk: DiskCache | undefined;
+
+  constructor(options: BundleCacheOptions = {}) {
+    this.#memory = new MemoryCache(options.memoryBytes ?? DEFAULT_MEMORY_BYTES);
+    const maxBytes = options.maxBytes ?? DEFAULT_MAX_BYTES;
+    this.#disk = options.directory === undefined ? undefined : new DiskCache(options.directory, maxBytes);
+  }
+
+  /** `key` is hex; whether the files that a build read are still the same is the caller's to check. */
+  async get(key: string): Promise<BuiltBundle | undefined> {
+    const name = `${key}.bundle`;
+    const known = this.#memory.get(name);
+    if (known !== undefined && !(known instanceof Uint8Array)) return known;
+    const payload = await this.#disk?.read(name);
+    if (payload === undefined) return undefined;
+    const built = parseBuilt(payload.toString("utf8"));
+    if (built === undefined) await this.#disk?.delete(name);
+    else this.#memory.set(name, built);
+    return built;
+  }
+
+  async set(key: string, built: BuiltBundle): Promise<void> {
+    const name = `${key}.bundle`;
+    this.#memory.set(name, built);
+    await this.#disk?.write(name, Buffer.from(JSON.stringify(built)));
+  }
+
+  /** A code cache that we made ourselves, from a bundle of this hash, on an engine of this key. */
+  async getCodeCache(bundleSha256: string, engineKey: string): Promise<Uint8Array | undefined> {
+    const name = `${bundleSha256}-${engineKey}.v8`;
+    const known = this.#memory.get(name);
+    if (known instanceof Uint8Array) return known;
+    const payload = await this.#disk?.read(name);
+    if (payload !== undefined) this.#memory.set(name, payload);
+    return payload;
+  }
+
+  /** Only for what our own process produced after its own warm-up run: V8 trusts a code cache (CVE-2022-39266). */
+  async setCodeCache(bundleSha256: string, engineKey: string, codeCache: Uint8Array): Promise<void> {
+    const name = `${bundleSha256}-${engineKey}.v8`;
+    const copy = Buffer.from(codeCache);
+    this.#memory.set(name, copy);
+    await this.#disk?.write(name, copy);
+  }
+}
+
+export function createBundleCache(options: BundleCacheOptions = {}): BundleCache {
+  return new BundleCache(options);
+}

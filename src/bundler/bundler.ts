@@ -1,0 +1,190 @@
+// createBundler(): bundleTool with a cache in front, identical builds joined, and only so many children at a time.
+import { z } from "zod";
+import { ToolError } from "../sandbox/errors.ts";
+import { type BuiltBundle, type BundleOptions, buildLocated, toBuildRequest } from "./bundle.ts";
+import type { BundleCache } from "./bundle-cache.ts";
+import { cacheKeyOf, isFresh } from "./bundle-freshness.ts";
+import { type BundleLimits, DEFAULT_BUNDLE_LIMITS, type ToolBundle, type ToolSource } from "./tool-bundle.ts";
+import { locateTool, type ToolLocation } from "./tool-location.ts";
+
+export interface BundlerOptions {
+  readonly cache: BundleCache;
+  /** The folder above which no package is looked for. */
+  readonly root?: string | undefined;
+  /** The `node_modules` folder that packages come from; without it, those next to a tool and above it, up to `root`. */
+  readonly store?: string | undefined;
+  readonly allowPackages?: readonly string[] | undefined;
+  readonly limits?: Partial<BundleLimits> | undefined;
+  readonly maxConcurrentBuilds?: number | undefined;
+}
+
+const OptionsSchema = z.strictObject({
+  cache: z.custom<BundleCache>((value) => typeof value === "object" && value !== null, "Expected a BundleCache"),
+  root: z.string().min(1).optional(),
+  store: z.string().min(1).optional(),
+  allowPackages: z.array(z.string().min(1)).optional(),
+  limits: z
+    .strictObject({
+      sourceBytes: z
+        .int()
+        .min(1)
+        .max(64 * 1024 * 1024),
+      packageBytes: z
+        .int()
+        .min(0)
+        .max(256 * 1024 * 1024),
+      files: z.int().min(1).max(50_000),
+      outputBytes: z
+        .int()
+        .min(1)
+        .max(64 * 1024 * 1024),
+      timeoutMs: z.int().min(1).max(300_000),
+      memoryMiB: z.int().min(128).max(8_192),
+    })
+    .partial()
+    .default({}),
+  maxConcurrentBuilds: z.int().min(1).max(64).default(2),
+});
+
+export interface BundleOutcome {
+  readonly bundle: ToolBundle;
+  /** Whether nothing had to be built. */
+  readonly cached: boolean;
+  readonly durationMs: number;
+}
+
+/** A build that one or more callers wait for; it is stopped when the last of them has gone. */
+interface SharedBuild {
+  readonly result: Promise<BuiltBundle>;
+  readonly stop: AbortController;
+  waiting: number;
+}
+
+function cancelled(reason: unknown): ToolError {
+  return new ToolError("CANCELLED", "The build was cancelled", { cause: reason });
+}
+
+export class Bundler {
+  readonly #cache: BundleCache;
+  readonly #options: Omit<BundleOptions, "signal">;
+  readonly #maxConcurrentBuilds: number;
+  readonly #shared = new Map<string, SharedBuild>();
+  readonly #queue: (() => void)[] = [];
+  #running = 0;
+  #isDisposed = false;
+
+  constructor(options: BundlerOptions) {
+    const { cache, limits, maxConcurrentBuilds, ...policy } = OptionsSchema.parse(options);
+    const given = Object.fromEntries(Object.entries(limits).filter(([, limit]) => limit !== undefined));
+    this.#cache = cache;
+    this.#options = { ...policy, limits: { ...DEFAULT_BUNDLE_LIMITS, ...given } };
+    this.#maxConcurrentBuilds = maxConcurrentBuilds;
+  }
+
+  /**
+   * The bundle of a source: from the cache while every file that went into it is what it was, else built.
+   * @throws {ToolError} BUNDLE_FAILED, CANCELLED
+   */
+  async bundle(source: ToolSource, { signal }: { signal?: AbortSignal | undefined } = {}): Promise<BundleOutcome> {
+    const startedAt = performance.now();
+    this.#refuseWhenOver(signal);
+    const location = locateTool(source, this.#options, this.#options.limits);
+    const key = cacheKeyOf(toBuildRequest(location, this.#options));
+    const known = await this.#cache.get(key);
+    const isKnown = known !== undefined && isFresh(known);
+    this.#refuseWhenOver(signal);
+    const { bundle } = isKnown ? known : await this.#join(key, location, signal);
+    return { bundle, cached: isKnown, durationMs: performance.now() - startedAt };
+  }
+
+  /** Kills what is being built; whoever waits for it gets CANCELLED. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isDisposed = true;
+    const builds = [...this.#shared.values()];
+    for (const { stop } of builds) stop.abort();
+    await Promise.allSettled(builds.map(({ result }) => result));
+  }
+
+  #refuseWhenOver(signal: AbortSignal | undefined): void {
+    if (signal?.aborted) throw cancelled(signal.reason);
+    if (this.#isDisposed) throw new ToolError("CANCELLED", "The bundler has been disposed");
+  }
+
+  async #join(key: string, location: ToolLocation, signal: AbortSignal | undefined): Promise<BuiltBundle> {
+    const build = this.#shared.get(key) ?? this.#start(key, location);
+    build.waiting += 1;
+    try {
+      if (signal === undefined) return await build.result;
+      return await this.#raceAbort(build.result, signal);
+    } finally {
+      build.waiting -= 1;
+      if (build.waiting === 0) {
+        build.stop.abort();
+        // Whoever comes now must not join what is being stopped.
+        if (this.#shared.get(key) === build) this.#shared.delete(key);
+      }
+    }
+  }
+
+  async #raceAbort<Result>(result: Promise<Result>, signal: AbortSignal): Promise<Result> {
+    const { promise: aborted, reject } = Promise.withResolvers<never>();
+    const onAbort = (): void => reject(cancelled(signal.reason));
+    signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      return await Promise.race([result, aborted]);
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+    }
+  }
+
+  #start(key: string, location: ToolLocation): SharedBuild {
+    const stop = new AbortController();
+    const result = this.#build(key, location, stop.signal);
+    const build: SharedBuild = { result, stop, waiting: 0 };
+    this.#shared.set(key, build);
+    const forget = (): void => {
+      if (this.#shared.get(key) === build) this.#shared.delete(key);
+    };
+    result.then(forget, forget);
+    return build;
+  }
+
+  async #build(key: string, location: ToolLocation, signal: AbortSignal): Promise<BuiltBundle> {
+    await this.#takeTurn(signal);
+    try {
+      const built = await buildLocated(location, { ...this.#options, signal });
+      await this.#cache.set(key, built);
+      return built;
+    } finally {
+      // A turn is handed on, so that nobody who comes in between takes it.
+      const next = this.#queue.shift();
+      if (next === undefined) this.#running -= 1;
+      else next();
+    }
+  }
+
+  /** Waits, first come first served, until fewer than `maxConcurrentBuilds` run. */
+  async #takeTurn(signal: AbortSignal): Promise<void> {
+    if (this.#running < this.#maxConcurrentBuilds) {
+      this.#running += 1;
+      return;
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const onAbort = (): void => {
+      const position = this.#queue.indexOf(resolve);
+      if (position >= 0) this.#queue.splice(position, 1);
+      reject(cancelled(signal.reason));
+    };
+    this.#queue.push(resolve);
+    signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      await promise;
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+    }
+  }
+}
+
+export function createBundler(options: BundlerOptions): Bundler {
+  return new Bundler(options);
+}

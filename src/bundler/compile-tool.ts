@@ -1,0 +1,239 @@
+// One build, inside the child: scans the tool's own files, links them with their packages, and finishes the output.
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { dirname, relative, resolve } from "node:path";
+import type { BuildOptions, BuildResult, Message, Metafile, OutputFile } from "esbuild";
+import { BuildLedger } from "./build-ledger.ts";
+import {
+  type BuildFailure,
+  BuildProblemError,
+  type BuildRequest,
+  type BuildResponse,
+  type BuildSuccess,
+} from "./build-messages.ts";
+import { displayFile, FATAL_WARNINGS, type ProblemContext, toProblems } from "./build-problems.ts";
+import { finishSourceMap, OUTPUT_FILE, type OutputNames, sourcePathOf, wrapCode } from "./bundle-output.ts";
+import { createImportPolicy, type ImportPolicyOptions, NAMESPACES } from "./import-policy.ts";
+import { PackageStore } from "./package-store.ts";
+import { ToolFiles } from "./tool-files.ts";
+
+/** esbuild's `build`, handed in: child.ts is its one importer. */
+export type RunEsbuild = (options: BuildOptions) => Promise<BuildResult>;
+
+/** The same for every build; what a tool's folder says (tsconfig.json, NODE_PATH …) counts for nothing. */
+const FIXED_OPTIONS = {
+  bundle: true,
+  write: false,
+  metafile: true,
+  format: "esm",
+  platform: "browser",
+  mainFields: ["browser", "module", "main"],
+  conditions: ["worker", "browser"],
+  target: "node24",
+  supported: { "import-meta": false },
+  charset: "ascii",
+  legalComments: "none",
+  treeShaking: true,
+  keepNames: false,
+  // The only texts in a source map are those that this process read itself.
+  sourcemap: "external",
+  sourcesContent: false,
+  outfile: OUTPUT_FILE,
+  tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: false, experimentalDecorators: false } },
+  nodePaths: [],
+  logLevel: "silent",
+  logLimit: 100,
+} as const satisfies BuildOptions;
+
+interface Build {
+  readonly request: BuildRequest;
+  readonly ledger: BuildLedger;
+  readonly files: ToolFiles;
+  readonly store: PackageStore;
+  readonly context: ProblemContext;
+  readonly policy: Omit<ImportPolicyOptions, "phase" | "entryStub">;
+}
+
+/** A name that the tool's own text cannot have, being made from it; the same for the same text, wherever it lies. */
+function registerName({ files, policy }: Build): string {
+  const texts = [...policy.scanned].sort().map((path) => [path, files.texts.get(path)]);
+  return `__glovebox_register_${createHash("sha256").update(JSON.stringify(texts)).digest("hex").slice(0, 16)}`;
+}
+
+function prepare(request: BuildRequest): Build {
+  const ledger = new BuildLedger(request.limits);
+  const files = new ToolFiles(request.files, ledger);
+  const store = new PackageStore(request.stores, ledger);
+  const outermost = request.stores.at(-1);
+  const guestModule = { contents: readFileSync(request.guestModule), path: request.guestModule };
+  return {
+    request,
+    ledger,
+    files,
+    store,
+    context: { store, texts: files.texts, workingDirectory: outermost === undefined ? "/" : dirname(outermost) },
+    policy: { request, files, store, guestModule, scanned: new Set() },
+  };
+}
+
+function optionsOf(build: Build, phase: "scan" | "link"): BuildOptions {
+  const entryStub = `import * as tool from "tool";\n${registerName(build)}(tool);\n`;
+  const level = phase === "scan" ? "warning" : "silent";
+  return {
+    ...FIXED_OPTIONS,
+    entryPoints: ["entry"],
+    absWorkingDir: build.context.workingDirectory,
+    define: {
+      "process.env.NODE_ENV": '"production"',
+      "import.meta.url": JSON.stringify(`file:///tool/${encodeURI(build.request.entry)}`),
+      global: "globalThis",
+    },
+    logOverride: Object.fromEntries([...FATAL_WARNINGS].map((id) => [id, level])),
+    plugins: [createImportPolicy({ ...build.policy, phase, entryStub })],
+  };
+}
+
+interface Outcome {
+  readonly errors: readonly Message[];
+  readonly warnings: readonly Message[];
+}
+
+function isOutcome(failure: unknown): failure is Outcome {
+  if (typeof failure !== "object" || failure === null || !("errors" in failure && "warnings" in failure)) return false;
+  return Array.isArray(failure.errors) && failure.errors.length > 0 && Array.isArray(failure.warnings);
+}
+
+/** Warnings are silenced but for those that mean a failure. */
+function problemsOf({ errors, warnings }: Outcome, build: Build): BuildFailure["problems"] {
+  const fatal = warnings.filter((warning) => FATAL_WARNINGS.has(warning.id));
+  return toProblems([...errors, ...fatal], build.context);
+}
+
+async function run(build: Build, esbuild: RunEsbuild, phase: "scan" | "link"): Promise<BuildResult | BuildFailure> {
+  try {
+    const result = await esbuild(optionsOf(build, phase));
+    const problems = problemsOf(result, build);
+    return problems.length === 0 ? result : { ok: false, problems };
+  } catch (error) {
+    if (!isOutcome(error)) throw error;
+    return { ok: false, problems: problemsOf(error, build) };
+  }
+}
+
+function codeOutput(metafile: Metafile | undefined): Metafile["outputs"][string] {
+  const output = Object.values(metafile?.outputs ?? {}).find((candidate) => candidate.entryPoint !== undefined);
+  if (output === undefined) throw new Error("Expected one output of the bundler");
+  return output;
+}
+
+function failure(problem: BuildFailure["problems"][number]): BuildFailure {
+  return { ok: false, problems: [problem] };
+}
+
+/** Static imports cannot be left over; a `require` or `import()` that a package guards may be: it fails when it is reached. */
+function findLeftover(metafile: Metafile | undefined): string | undefined {
+  const { imports } = codeOutput(metafile);
+  return imports.find((item) => item.external === true && item.kind === "import-statement")?.path;
+}
+
+/** Sources without an author: our stub, and modules that are switched off. */
+const OWN_SOURCES = [
+  [`${NAMESPACES.entry}:`, "glovebox/entry"],
+  [`${NAMESPACES.empty}:`, "glovebox/empty"],
+  ["(disabled):", "glovebox/empty"],
+] as const;
+
+function namesFor(build: Build): OutputNames {
+  const { store, context, files } = build;
+  const printed = [...store.loaded].map((path) => {
+    return [relative(context.workingDirectory, path), store.displayPath(path) ?? "package"] as const;
+  });
+  return {
+    ofPrinted: new Map(printed),
+    ofSource: (source) => {
+      const name = displayFile(source, context);
+      if (name !== undefined && /^\w+:/.test(source)) return name;
+      const ours = OWN_SOURCES.find(([prefix]) => source.startsWith(prefix));
+      if (ours !== undefined) return ours[1];
+      const path = sourcePathOf(source);
+      return store.loaded.has(path) ? store.displayPath(path) : undefined;
+    },
+    textOf: (name) => files.texts.get(name),
+  };
+}
+
+function textOf(outputs: readonly OutputFile[] | undefined, extension: string): string {
+  const output = outputs?.find((candidate) => candidate.path.endsWith(extension));
+  if (output === undefined) throw new Error(`Expected an output that ends in ${extension}`);
+  return output.text;
+}
+
+function summarize(build: Build, metafile: Metafile | undefined): Pick<BuildSuccess, "inputs" | "packages"> {
+  const packages = new Set<string>();
+  const inputs = Object.entries(codeOutput(metafile).inputs).flatMap(([file, { bytesInOutput }]) => {
+    const path = displayFile(file, build.context);
+    if (path === undefined) return [];
+    const label = build.store.labelOf(resolve(build.context.workingDirectory, file));
+    if (label !== undefined) packages.add(label);
+    return [{ path, bytes: bytesInOutput }];
+  });
+  inputs.sort((a, b) => b.bytes - a.bytes || (a.path < b.path ? -1 : 1));
+  return { inputs, packages: [...packages].sort() };
+}
+
+function finish(build: Build, exports: readonly string[], result: BuildResult): BuildResponse {
+  const leftover = findLeftover(result.metafile);
+  if (leftover !== undefined)
+    return failure({ message: `Cannot import ${JSON.stringify(leftover)}: it is not bundled` });
+  const names = namesFor(build);
+  // Old CommonJS packages assign undeclared variables and use a global `this`.
+  const isStrict = !Object.values(result.metafile?.inputs ?? {}).some((input) => input.format === "cjs");
+  const code = wrapCode(textOf(result.outputFiles, ".js"), registerName(build), names, isStrict);
+  const { outputBytes } = build.request.limits;
+  const size = Buffer.byteLength(code);
+  if (size > outputBytes) {
+    const message = `The bundle has ${size} bytes; the limit outputBytes is ${outputBytes} bytes`;
+    return failure({ message, hint: "import less of a package, or a smaller one" });
+  }
+  return {
+    ok: true,
+    code,
+    sourceMap: finishSourceMap(textOf(result.outputFiles, ".map"), names),
+    exports,
+    ...summarize(build, result.metafile),
+    dependencies: build.ledger.dependencies,
+    absent: build.ledger.absent,
+  };
+}
+
+async function compile(build: Build, esbuild: RunEsbuild): Promise<BuildResponse> {
+  const scan = await run(build, esbuild, "scan");
+  if ("ok" in scan) return scan;
+  // The scan's entry is the tool's own, so that esbuild tells its exports, `export *` and CommonJS included.
+  const exports = codeOutput(scan.metafile).exports;
+  if (!exports.includes("default")) {
+    return failure({
+      file: build.request.entry,
+      line: 1,
+      column: 1,
+      message: `${build.request.entry} has no default export`,
+      hint: "write export default defineTool({ … }), or export default a function",
+    });
+  }
+  const link = await run(build, esbuild, "link");
+  return "ok" in link ? link : finish(build, exports, link);
+}
+
+/** Builds a tool; what is wrong with its source comes back as problems, what is wrong with us is thrown. */
+export async function compileTool(request: BuildRequest, esbuild: RunEsbuild): Promise<BuildResponse> {
+  try {
+    const build = prepare(request);
+    if (build.files.find(request.entry) !== request.entry) {
+      return failure({ message: `Cannot find the entry ${JSON.stringify(request.entry)} among the tool's files` });
+    }
+    return await compile(build, esbuild);
+  } catch (error) {
+    if (error instanceof BuildProblemError) return failure(error.problem);
+    throw error;
+  }
+}

@@ -1,0 +1,255 @@
+// What a tool may import, as a table of data, and the esbuild plugin that reads it: deny by default, and a second guard on each load.
+import { builtinModules } from "node:module";
+import type { OnLoadArgs, OnLoadResult, OnResolveArgs, OnResolveResult, PartialMessage, Plugin } from "esbuild";
+import { type BuildProblem, BuildProblemError, type BuildRequest } from "./build-messages.ts";
+import { type PackageStore, packageNameOf } from "./package-store.ts";
+import type { ToolFiles } from "./tool-files.ts";
+import { FILE_LOADERS, loaderOf, resolveRelative } from "./tool-paths.ts";
+
+/** Who imports: the tool's own file, or a file of a package. A package's author is trusted a little more: the host chose the store. */
+type Importer = "tool" | "package";
+
+interface SpecifierRule {
+  readonly matches: RegExp;
+  readonly importers: readonly Importer[];
+  readonly reason: string;
+}
+
+const BOTH: readonly Importer[] = ["tool", "package"];
+const TOOL_ONLY: readonly Importer[] = ["tool"];
+const BUILTIN_REASON = "Node built-ins do not exist in the sandbox";
+
+/** What no import may look like, first match wins. */
+export const SPECIFIER_RULES: readonly SpecifierRule[] = [
+  { matches: /^$/, importers: BOTH, reason: "the path is empty" },
+  { matches: /^.{1025}/s, importers: BOTH, reason: "the path is longer than 1024 characters" },
+  { matches: /[\p{Cc}\u2028\u2029]/u, importers: BOTH, reason: "a path has no control characters" },
+  { matches: /\\/, importers: BOTH, reason: "paths are written with forward slashes" },
+  { matches: /^node:/i, importers: TOOL_ONLY, reason: BUILTIN_REASON },
+  { matches: /^file:/i, importers: BOTH, reason: "the sandbox has no file system" },
+  { matches: /^(?!node:)[a-z][a-z0-9+.-]*:/i, importers: BOTH, reason: "modules cannot be loaded from a URL" },
+  { matches: /^\/\//, importers: BOTH, reason: "modules cannot be loaded from a URL" },
+  { matches: /^\//, importers: BOTH, reason: "absolute paths cannot be imported" },
+  { matches: /^~/, importers: TOOL_ONLY, reason: "~ names nothing here: there are no path aliases and no home folder" },
+  { matches: /^#/, importers: TOOL_ONLY, reason: "package imports (#name) work inside packages only" },
+  { matches: /%[0-9a-f]{2}/i, importers: TOOL_ONLY, reason: "paths are not percent-decoded" },
+  { matches: /^glovebox(?:$|\/)/, importers: TOOL_ONLY, reason: 'a tool\'s side of glovebox is "glovebox/tool"' },
+];
+
+export const ALLOWED_HINT = "a tool may import relative files, JSON files, and npm packages from its store";
+const IMPORT_KINDS: ReadonlySet<string> = new Set(["import-statement", "require-call", "dynamic-import"]);
+const BUILTINS: ReadonlySet<string> = new Set(builtinModules.map((name) => name.replace(/^node:/, "")));
+const GUEST_MODULE = "glovebox/tool";
+
+/** esbuild reads a file or `file:` URL named by the last such comment, virtual file or not; this one names nothing. */
+const NO_SOURCE_MAP = "\n//# sourceMappingURL=none:";
+
+export const NAMESPACES = { entry: "entry", tool: "tool", guest: "glovebox", empty: "empty", package: "file" } as const;
+
+export interface ImportPolicyOptions {
+  readonly request: BuildRequest;
+  readonly files: ToolFiles;
+  readonly store: PackageStore;
+  readonly guestModule: { readonly contents: Buffer; readonly path: string };
+  /** The tool's files that the scan has seen; the link loads no other. */
+  readonly scanned: Set<string>;
+  /** `scan` reads the tool's own files only; `link` packages too, and starts at `entryStub` instead of the tool's entry. */
+  readonly phase: "scan" | "link";
+  readonly entryStub: string;
+}
+
+export function quotePath(specifier: string): string {
+  return JSON.stringify(specifier.length > 120 ? `${specifier.slice(0, 120)}…` : specifier);
+}
+
+export function isNodeBuiltin(specifier: string): boolean {
+  return BUILTINS.has(specifier.replace(/^node:/, "").replace(/\/$/, ""));
+}
+
+function denyImport(specifier: string, reason: string, hint: string = ALLOWED_HINT): BuildProblemError {
+  return new BuildProblemError({ message: `Cannot import ${quotePath(specifier)}: ${reason}`, hint });
+}
+
+/** Why an import fails that no rule denies but that the store cannot serve. */
+export function explainUnresolved(specifier: string, store: PackageStore): BuildProblem {
+  const name = packageNameOf(specifier);
+  if (name !== undefined && store.has(name)) {
+    return denyImport(specifier, `the package ${name} has no such entry`, "see exports in its package.json").problem;
+  }
+  if (isNodeBuiltin(specifier)) return denyImport(specifier, BUILTIN_REASON).problem;
+  if (name === undefined) return denyImport(specifier, "the file does not exist in the package").problem;
+  const reason = store.nearest === undefined ? "there is no package store" : `the store has no package ${name}`;
+  return denyImport(specifier, reason, `install ${name} into the node_modules that this tool's store is`).problem;
+}
+
+/** Rules that need nothing but the import itself. */
+function checkForm(args: OnResolveArgs, importer: Importer): void {
+  const rule = SPECIFIER_RULES.find((row) => row.importers.includes(importer) && row.matches.test(args.path));
+  if (rule !== undefined) throw denyImport(args.path, rule.reason);
+  for (const [key, value] of Object.entries(args.with)) {
+    if (key === "type" && value === "json" && args.kind !== "require-call") continue;
+    const attribute = `${quotePath(key)}: ${quotePath(value)}`;
+    throw denyImport(args.path, `the import attribute ${attribute} is not supported`, '{ type: "json" } is');
+  }
+}
+
+function isRelative(specifier: string): boolean {
+  return /^\.\.?(?:\/|$)/.test(specifier);
+}
+
+function toMessage(thrown: unknown): PartialMessage {
+  // Only our own words leave: an error of fs names host paths.
+  if (!(thrown instanceof BuildProblemError)) return { text: "The bundler failed while it read this import" };
+  return { text: thrown.problem.message, detail: { hint: thrown.problem.hint } };
+}
+
+class ImportPolicy {
+  readonly #options: ImportPolicyOptions;
+
+  constructor(options: ImportPolicyOptions) {
+    this.#options = options;
+  }
+
+  resolve(args: OnResolveArgs): OnResolveResult | undefined {
+    const { request, phase } = this.#options;
+    if (args.kind === "entry-point" && args.namespace === "") {
+      return phase === "link"
+        ? { path: "entry", namespace: NAMESPACES.entry }
+        : { path: request.entry, namespace: NAMESPACES.tool };
+    }
+    if (args.namespace === NAMESPACES.entry) return { path: request.entry, namespace: NAMESPACES.tool };
+    if (args.namespace === NAMESPACES.tool) return this.#resolveFromTool(args);
+    if (args.namespace === NAMESPACES.package && phase === "link") return this.#resolveFromPackage(args);
+    throw denyImport(args.path, "it comes from where nothing may be imported");
+  }
+
+  load(args: OnLoadArgs): OnLoadResult {
+    const { phase, entryStub, guestModule } = this.#options;
+    switch (args.namespace) {
+      case NAMESPACES.entry:
+        return { contents: entryStub, loader: "js" };
+      case NAMESPACES.tool:
+        return this.#loadToolFile(args);
+      case NAMESPACES.guest:
+        return { contents: guestModule.contents, loader: loaderOf(guestModule.path) ?? "js" };
+      // The namespace "" is esbuild's for a built-in that a package's browser field switches off.
+      case NAMESPACES.empty:
+      case "":
+        return { contents: "", loader: "js" };
+      case NAMESPACES.package:
+        if (phase === "link") return this.#loadPackageFile(args.path);
+    }
+    throw new BuildProblemError({ message: "The import leads to what a tool may not load", hint: ALLOWED_HINT });
+  }
+
+  #resolveFromTool(args: OnResolveArgs): OnResolveResult | undefined {
+    if (!IMPORT_KINDS.has(args.kind)) {
+      throw denyImport(
+        args.path,
+        `${args.kind === "require-resolve" ? "require.resolve" : args.kind} is not supported`,
+      );
+    }
+    if (args.path === GUEST_MODULE) return { path: "tool", namespace: NAMESPACES.guest };
+    checkForm(args, "tool");
+    if (isRelative(args.path)) return { path: this.#findToolFile(args), namespace: NAMESPACES.tool };
+    this.#checkPackage(args.path);
+    // esbuild itself resolves packages, from the store: only so it knows a package's `type`, `exports`, `browser` and `sideEffects`.
+    return this.#options.phase === "scan" ? { path: args.path, external: true } : undefined;
+  }
+
+  #findToolFile(args: OnResolveArgs): string {
+    const resolution = resolveRelative(args.importer, args.path);
+    if (!resolution.ok) throw denyImport(args.path, resolution.reason);
+    const file = this.#options.files.find(resolution.path);
+    if (file === undefined) {
+      const known = Object.keys(FILE_LOADERS).join(" ");
+      throw denyImport(args.path, "there is no such file in the tool", `files end in one of ${known}`);
+    }
+    if (args.with.type === "json" && loaderOf(file) !== "json") throw denyImport(args.path, "it is not a .json file");
+    return file;
+  }
+
+  #checkPackage(specifier: string): void {
+    const { request, store } = this.#options;
+    const name = packageNameOf(specifier);
+    if (name === undefined) throw denyImport(specifier, "it names no package");
+    if (request.allowPackages !== null && !request.allowPackages.includes(name)) {
+      const allowed = request.allowPackages.slice(0, 20).join(", ");
+      const hint = allowed === "" ? "no packages are allowed" : `allowed packages are ${allowed}`;
+      throw denyImport(specifier, `the package ${name} is not on the allow list`, hint);
+    }
+    if (!store.has(name)) throw new BuildProblemError(explainUnresolved(specifier, store));
+  }
+
+  #resolveFromPackage(args: OnResolveArgs): OnResolveResult | undefined {
+    if (args.path === GUEST_MODULE) return { path: "tool", namespace: NAMESPACES.guest };
+    checkForm(args, "package");
+    const { store } = this.#options;
+    if (store.isDisabled(args.importer, args.path)) return { path: args.path, namespace: NAMESPACES.empty };
+    const name = packageNameOf(args.path);
+    if (name !== undefined && !isRelative(args.path)) store.has(name);
+    return undefined;
+  }
+
+  #loadToolFile(args: OnLoadArgs): OnLoadResult {
+    const { files, store, phase, scanned } = this.#options;
+    const loader = loaderOf(args.path);
+    const text = files.texts.get(args.path);
+    if (phase === "scan") scanned.add(args.path);
+    if (loader === undefined || text === undefined || !scanned.has(args.path)) {
+      throw denyImport(args.path, "there is no such file in the tool");
+    }
+    const contents = loader === "json" ? text : text + NO_SOURCE_MAP;
+    return { contents, loader, ...this.#resolveDirOf(text, phase, store) };
+  }
+
+  /**
+   * esbuild expands `import("./" + name)` by walking the disk from the module's folder, before any plugin is asked, and
+   * with no folder from its working directory. So in the scan a module's folder is one that does not exist and is deeper
+   * than any `../` its text can spell; such imports find nothing and fail there, and never reach the link.
+   */
+  #resolveDirOf(text: string, phase: "scan" | "link", store: PackageStore): { resolveDir?: string } {
+    if (phase === "scan") return { resolveDir: `/.glovebox-dead-end${"/x".repeat(Math.ceil(text.length / 3) + 1)}` };
+    return store.nearest === undefined ? {} : { resolveDir: store.nearest };
+  }
+
+  #loadPackageFile(path: string): OnLoadResult {
+    const loader = loaderOf(path);
+    if (loader === undefined) {
+      // The extension is looked at only after the guard: a path outside the store says nothing of itself.
+      this.#options.store.load(path);
+      throw new BuildProblemError({
+        message: "The package file has a type that cannot be imported",
+        hint: `files end in one of ${Object.keys(FILE_LOADERS).join(" ")}`,
+      });
+    }
+    const contents = this.#options.store.load(path);
+    return { contents: loader === "json" ? contents : Buffer.concat([contents, Buffer.from(NO_SOURCE_MAP)]), loader };
+  }
+}
+
+export function createImportPolicy(options: ImportPolicyOptions): Plugin {
+  const policy = new ImportPolicy(options);
+  const guarded = <Args, Result>(answer: (args: Args) => Result) => {
+    return (args: Args): Result | { errors: PartialMessage[] } => {
+      try {
+        return answer(args);
+      } catch (error) {
+        return { errors: [toMessage(error)] };
+      }
+    };
+  };
+  return {
+    name: "import-policy",
+    setup(build) {
+      build.onResolve(
+        { filter: /.*/ },
+        guarded((args: OnResolveArgs) => policy.resolve(args)),
+      );
+      build.onLoad(
+        { filter: /.*/ },
+        guarded((args: OnLoadArgs) => policy.load(args)),
+      );
+    },
+  };
+}

@@ -1,0 +1,160 @@
+// The npm packages that a tool may use: the folders they may come from, and the guard on each load. Nothing else is read.
+import { basename, dirname, join, posix, relative, sep } from "node:path";
+import type { BuildLedger } from "./build-ledger.ts";
+import { BuildProblemError } from "./build-messages.ts";
+import { type ContainedFile, isDirectory, isInside, readContainedFile } from "./contained-file.ts";
+
+const MAX_MANIFEST_BYTES = 1024 * 1024;
+/** npm's own rule is stricter for new names; old packages have capitals. */
+const PACKAGE_NAME = /^(?:@(?!\.)[\w.~-]+\/)?(?!\.)[\w.~-]+$/;
+const MAX_LABEL_LENGTH = 214;
+
+interface Manifest {
+  readonly folder: string;
+  readonly name: string | undefined;
+  readonly version: string | undefined;
+  /** Imports that the package's `browser` field replaces by nothing. */
+  readonly disabled: ReadonlySet<string>;
+}
+
+/** `@scope/name/sub/path` → `@scope/name`; `undefined` when it names no package. */
+export function packageNameOf(specifier: string): string | undefined {
+  const segments = specifier.split("/");
+  const name = segments.slice(0, specifier.startsWith("@") ? 2 : 1).join("/");
+  const subpath = segments.slice(name.split("/").length);
+  // "punycode/" is how a package is told from the Node built-in of its name.
+  if (subpath.length === 1 && subpath[0] === "") subpath.pop();
+  if (subpath.some((segment) => segment === "" || segment === "." || segment === "..")) return undefined;
+  return PACKAGE_NAME.test(name) && name.length <= MAX_LABEL_LENGTH && name !== "node_modules" ? name : undefined;
+}
+
+function parseManifest(file: ContainedFile): Manifest {
+  let json: unknown;
+  try {
+    json = JSON.parse(file.contents.toString("utf8"));
+  } catch {
+    json = undefined;
+  }
+  const fields: { readonly [key: string]: unknown } = typeof json === "object" && json !== null ? { ...json } : {};
+  const text = (key: string): string | undefined => {
+    const value = fields[key];
+    return typeof value === "string" && value !== "" && value.length <= MAX_LABEL_LENGTH ? value : undefined;
+  };
+  const browser = typeof fields.browser === "object" && fields.browser !== null ? fields.browser : {};
+  const disabled = Object.entries(browser).filter(([, replacement]) => replacement === false);
+  return {
+    folder: dirname(file.realPath),
+    name: text("name"),
+    version: text("version"),
+    disabled: new Set(disabled.map(([specifier]) => specifier)),
+  };
+}
+
+export class PackageStore {
+  readonly #stores: readonly string[];
+  readonly #ledger: BuildLedger;
+  readonly #manifests = new Map<string, Manifest | undefined>();
+  readonly #loaded = new Set<string>();
+
+  /** `stores` are real paths of `node_modules` folders, nearest first. */
+  constructor(stores: readonly string[], ledger: BuildLedger) {
+    this.#stores = stores;
+    this.#ledger = ledger;
+  }
+
+  /** Where the search for a package starts; `undefined` when there is no store at all. */
+  get nearest(): string | undefined {
+    return this.#stores[0];
+  }
+
+  get loaded(): ReadonlySet<string> {
+    return this.#loaded;
+  }
+
+  /** Whether some store has a package of this name; those that lack it are recorded, for one may get it later. */
+  has(name: string): boolean {
+    for (const store of this.#stores) {
+      const folder = join(store, name);
+      if (isDirectory(folder)) return true;
+      this.#ledger.recordAbsent(folder);
+    }
+    return false;
+  }
+
+  /**
+   * Reads one file of a package.
+   * @throws {BuildProblemError} when it lies outside the stores, is no regular file, or passes a cap
+   */
+  load(path: string): Buffer {
+    const read = readContainedFile(this.#stores, path, this.#ledger.bytesLeft("package"));
+    if (read.kind === "outside") {
+      throw new BuildProblemError({
+        message: "The import leads out of the package store",
+        hint: "a package and all its files must really lie in the store; a linked workspace package does not",
+      });
+    }
+    if (read.kind === "too-large") this.#ledger.count("package", read.size);
+    if (read.kind !== "file") {
+      throw new BuildProblemError({
+        message: `Cannot read a package file: ${read.kind === "unreadable" ? read.reason : "it does not exist"}`,
+      });
+    }
+    this.#ledger.count("package", read.file.contents.length);
+    this.#ledger.record("package", read.file);
+    this.#loaded.add(path);
+    this.#manifestFor(read.file.realPath);
+    return read.file.contents;
+  }
+
+  /** `node_modules/zod/index.js` for a path inside a store: what messages and source maps say. */
+  displayPath(path: string): string | undefined {
+    const store = this.#storeOf(path);
+    return store === undefined ? undefined : `node_modules/${relative(store, path).split(sep).join("/")}`;
+  }
+
+  /** `zod@4.6.7` for a file of that package. */
+  labelOf(path: string): string | undefined {
+    const manifest = this.#manifestFor(path);
+    if (manifest?.name === undefined) return undefined;
+    return manifest.version === undefined ? manifest.name : `${manifest.name}@${manifest.version}`;
+  }
+
+  /** Whether the importer's package says that this import is to be empty in a browser (`"browser": { "./node.js": false }`). */
+  isDisabled(importer: string, specifier: string): boolean {
+    const manifest = this.#manifestFor(importer);
+    if (manifest === undefined || manifest.disabled.size === 0) return false;
+    if (!specifier.startsWith(".")) return manifest.disabled.has(specifier);
+    const path = relative(manifest.folder, join(dirname(importer), specifier))
+      .split(sep)
+      .join("/");
+    const names = [path, `${path}.js`, `${path}.json`, posix.join(path, "index.js")];
+    return names.some((name) => manifest.disabled.has(`./${name}`) || manifest.disabled.has(name));
+  }
+
+  /** The innermost store: with a nested `node_modules`, the store it is nested in. */
+  #storeOf(path: string): string | undefined {
+    return this.#stores.find((store) => isInside(store, path));
+  }
+
+  #manifestFor(path: string): Manifest | undefined {
+    const store = this.#storeOf(path);
+    const folder = dirname(path);
+    if (store === undefined || !isInside(store, folder) || folder === store) return undefined;
+    if (this.#manifests.has(folder)) return this.#manifests.get(folder);
+    const manifest = this.#readManifest(folder) ?? this.#manifestFor(folder);
+    this.#manifests.set(folder, manifest);
+    return manifest;
+  }
+
+  #readManifest(folder: string): Manifest | undefined {
+    // A node_modules folder that appears here would shadow packages further up.
+    const nested = join(folder, "node_modules");
+    if (basename(folder) !== "node_modules" && !isDirectory(nested)) this.#ledger.recordAbsent(nested);
+    const read = readContainedFile(this.#stores, join(folder, "package.json"), MAX_MANIFEST_BYTES);
+    if (read.kind !== "file") return undefined;
+    this.#ledger.record("package", read.file);
+    const manifest = parseManifest(read.file);
+    // A package.json that only says {"type":"module"} marks a folder; the package is further up.
+    return manifest.name === undefined ? undefined : manifest;
+  }
+}

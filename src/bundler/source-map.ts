@@ -1,0 +1,161 @@
+// V8's stack text onto the author's files and lines, for a person to read. A stack is the guest's word: bounded, and only our script's frames.
+import { originalPositionFor, sourceContentFor, TraceMap } from "@jridgewell/trace-mapping";
+
+/** What a bundle's script is called inside an isolate. */
+export const TOOL_SCRIPT_NAME = "glovebox:///tool.js";
+
+export interface StackFrame {
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+  readonly functionName?: string;
+}
+
+export interface MappedStack {
+  /** The header, then one line a frame: `at name (file:line:column)`. */
+  readonly stack: string;
+  readonly frames: readonly StackFrame[];
+}
+
+export interface StackMapper {
+  mapStack(stack: string): MappedStack;
+  /** The source line that a frame is in, marked; `undefined` when its text is not in the map. */
+  codeFrameOf(frame: StackFrame): string | undefined;
+}
+
+/** A stack is looked at no further: V8's own has ten frames, a guest's may have millions. */
+const MAX_STACK_LENGTH = 64 * 1024;
+const MAX_HEADER_LENGTH = 4_096;
+const MAX_FRAMES = 50;
+const MAX_NAME_LENGTH = 120;
+const MAX_CODE_LENGTH = 120;
+const FRAME_LINE = /^\s{1,20}at /;
+const POSITION = /^(\d{1,9}):(\d{1,9})$/;
+const CONTROL = /[\p{Cc}\u2028\u2029]/gu;
+
+interface RawFrame {
+  readonly functionName: string | undefined;
+  readonly line: number;
+  readonly column: number;
+}
+
+function cut(text: string, length: number): string {
+  return text.length > length ? `${text.slice(0, length)}…` : text;
+}
+
+/** `    at name (place)` or `    at place`, and only when the place is in the tool's script. */
+function parseFrame(text: string): RawFrame | undefined {
+  const rest = text.trim().slice("at ".length);
+  const open = rest.endsWith(")") ? rest.lastIndexOf(" (") : -1;
+  const place = open < 0 ? rest.replace(/^async /, "") : rest.slice(open + 2, -1);
+  if (!place.startsWith(`${TOOL_SCRIPT_NAME}:`)) return undefined;
+  const [, line, column] = POSITION.exec(place.slice(TOOL_SCRIPT_NAME.length + 1)) ?? [];
+  if (line === undefined || column === undefined) return undefined;
+  const functionName = open < 0 ? undefined : cut(rest.slice(0, open).replace(CONTROL, " "), MAX_NAME_LENGTH);
+  return { functionName, line: Number(line), column: Number(column) };
+}
+
+function parseMap(json: string): TraceMap | undefined {
+  try {
+    return new TraceMap(json);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Frames of esbuild's helpers have no source; those of our own modules are none of the author's. */
+function locate(map: TraceMap, { line, column, functionName }: RawFrame): StackFrame | undefined {
+  if (line < 1 || column < 1) return undefined;
+  const at = originalPositionFor(map, { line, column: column - 1 });
+  if (at.source === null || at.source === "" || at.source.startsWith("glovebox/")) return undefined;
+  const place = { file: at.source, line: at.line, column: at.column + 1 };
+  return functionName === undefined ? place : { ...place, functionName };
+}
+
+function describe({ file, line, column, functionName }: StackFrame): string {
+  const place = `${file}:${line}:${column}`;
+  return functionName === undefined ? `    at ${place}` : `    at ${functionName} (${place})`;
+}
+
+class LazyStackMapper implements StackMapper {
+  readonly #json: string;
+  #map: TraceMap | undefined;
+  #isParsed = false;
+
+  constructor(json: string) {
+    this.#json = json;
+  }
+
+  mapStack(stack: string): MappedStack {
+    const lines = stack.slice(0, MAX_STACK_LENGTH).split("\n");
+    const firstFrame = lines.findIndex((line) => FRAME_LINE.test(line));
+    const header = lines.slice(0, firstFrame < 0 ? lines.length : firstFrame).join("\n");
+    const frames: StackFrame[] = [];
+    for (const line of firstFrame < 0 ? [] : lines.slice(firstFrame)) {
+      if (frames.length === MAX_FRAMES) break;
+      const raw = FRAME_LINE.test(line) ? parseFrame(line) : undefined;
+      const frame = raw === undefined ? undefined : this.#locate(raw);
+      if (frame !== undefined) frames.push(frame);
+    }
+    return { stack: [cut(header, MAX_HEADER_LENGTH), ...frames.map(describe)].join("\n"), frames };
+  }
+
+  codeFrameOf(frame: StackFrame): string | undefined {
+    const map = this.#parsed();
+    const text = map === undefined ? null : sourceContentFor(map, frame.file);
+    return text === null ? undefined : codeFrame({ ...frame, text });
+  }
+
+  #locate(raw: RawFrame): StackFrame | undefined {
+    const map = this.#parsed();
+    return map === undefined ? undefined : locate(map, raw);
+  }
+
+  /** A map of some MB takes some ms to parse, and most calls do not fail. */
+  #parsed(): TraceMap | undefined {
+    if (!this.#isParsed) this.#map = parseMap(this.#json);
+    this.#isParsed = true;
+    return this.#map;
+  }
+}
+
+export function createStackMapper(sourceMapJson: string): StackMapper {
+  return new LazyStackMapper(sourceMapJson);
+}
+
+/** As much of a long line as shows the column, and the column in that. */
+function window(line: string, column: number): { text: string; column: number } {
+  if (line.length <= MAX_CODE_LENGTH) return { text: line, column };
+  const start = Math.max(0, Math.min(column - 1 - MAX_CODE_LENGTH / 2, line.length - MAX_CODE_LENGTH));
+  return { text: line.slice(start, start + MAX_CODE_LENGTH), column: column - start };
+}
+
+/**
+ * The line of `text` and the one before it, with a mark below the column; `undefined` when there is no such line.
+ *
+ * @example
+ * ```text
+ *   4 | const sum = a + b;
+ * > 5 | throw new Error("no");
+ *     |       ^
+ * ```
+ */
+export function codeFrame(place: {
+  readonly line: number;
+  readonly column: number;
+  readonly text: string;
+}): string | undefined {
+  const lines = place.text.split(/\r\n|[\n\r\u2028\u2029]/, place.line);
+  const line = lines[place.line - 1];
+  if (line === undefined) return undefined;
+  const shown = window(line, Math.max(1, Math.min(place.column, line.length + 1)));
+  const width = String(place.line).length;
+  const before = lines[place.line - 2];
+  // The same tabs above the mark as in the line, so that it stands where the column does, however wide a tab is.
+  const indent = shown.text.slice(0, shown.column - 1).replace(/[^\t]/g, " ");
+  return [
+    ...(before === undefined ? [] : [`  ${String(place.line - 1).padStart(width)} | ${window(before, 1).text}`]),
+    `> ${place.line} | ${shown.text}`,
+    `  ${" ".repeat(width)} | ${indent}^`,
+  ].join("\n");
+}

@@ -1,0 +1,102 @@
+// The build's child process: started with nothing, killed with all it started, whatever happens to those who wait.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, describe, expect, test } from "vitest";
+import { build, descendants, failureOf, groupMembers, REPOSITORY } from "./workbench.ts";
+
+/** Takes esbuild longer than any test; too long for a command line, so it is text first. */
+const HANGING_TEXT = '"export default " + "(a=".repeat(30_000) + "1" + ")=>1".repeat(30_000)';
+const HANGING = `export default ${"(a=".repeat(30_000)}1${")=>1".repeat(30_000)}`;
+
+const before = new Set(descendants());
+const children = (): readonly number[] => descendants().filter((pid) => !before.has(pid));
+
+async function until<Value>(get: () => Value | undefined): Promise<Value> {
+  const deadline = performance.now() + 10_000;
+  for (;;) {
+    const value = get();
+    if (value !== undefined) return value;
+    if (performance.now() > deadline) throw new Error("Expected it to happen within 10 s");
+    await sleep(10);
+  }
+}
+
+/** Both the child and its esbuild are there. */
+async function bothRunning(): Promise<readonly number[]> {
+  return await until(() => (children().length >= 2 ? children() : undefined));
+}
+
+afterEach(() => {
+  expect(children()).toEqual([]);
+});
+
+describe("runBuild()", () => {
+  test("leaves no process when a build succeeds or fails", async () => {
+    await build({ source: "export default 1" });
+    expect(children()).toEqual([]);
+    await failureOf(build({ source: "export default (" }));
+    expect(children()).toEqual([]);
+  });
+
+  test("kills the child and esbuild when time is up", async () => {
+    const startedAt = performance.now();
+    const building = failureOf(build({ source: HANGING }, { limits: { timeoutMs: 1_500 } }));
+    await bothRunning();
+    const error = await building;
+    expect(children()).toEqual([]);
+    expect(error.code).toBe("BUNDLE_FAILED");
+    expect(error.message).toBe("Building the tool took longer than it may; the limit timeoutMs is 1500 ms");
+    expect(performance.now() - startedAt).toBeLessThan(3_500);
+  });
+
+  test("kills them when the caller aborts", async () => {
+    const controller = new AbortController();
+    const building = failureOf(build({ source: HANGING }, { signal: controller.signal }));
+    await bothRunning();
+    controller.abort();
+    expect((await building).code).toBe("CANCELLED");
+    expect(children()).toEqual([]);
+  });
+
+  test("starts nothing when the caller has aborted already", async () => {
+    const error = await failureOf(build({ source: HANGING }, { signal: AbortSignal.abort() }));
+    expect(error.code).toBe("CANCELLED");
+  });
+
+  test("starts the child without our environment, in a group of its own", async () => {
+    process.env.GLOVEBOX_TEST_SECRET = "hush";
+    const building = failureOf(build({ source: HANGING }, { limits: { timeoutMs: 2_000 } }));
+    for (const pid of await bothRunning()) {
+      expect(readFileSync(`/proc/${pid}/environ`, "utf8")).not.toContain("hush");
+      expect(readFileSync(`/proc/${pid}/environ`, "utf8")).not.toContain("PATH=");
+    }
+    delete process.env.GLOVEBOX_TEST_SECRET;
+    await building;
+  });
+
+  test("tells of a child that dies", async () => {
+    const building = failureOf(build({ source: HANGING }));
+    const [child] = await bothRunning();
+    process.kill(child ?? 0, "SIGKILL");
+    expect((await building).message).toBe("The bundler ended before it was done with this source");
+  });
+
+  test("the child ends, and esbuild with it, when its parent is killed", async () => {
+    const script = `
+      import { bundleTool } from ${JSON.stringify(`${REPOSITORY}/src/bundler/bundle.ts`)};
+      import { DEFAULT_BUNDLE_LIMITS as limits } from ${JSON.stringify(`${REPOSITORY}/src/bundler/tool-bundle.ts`)};
+      await bundleTool({ source: ${HANGING_TEXT} }, { limits: { ...limits, timeoutMs: 60_000 } });`;
+    const parent = spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: "ignore" });
+    const grandchildren = await until(() => {
+      const found = children().filter((pid) => pid !== parent.pid);
+      return found.length >= 2 ? found : undefined;
+    });
+    const group = Math.min(...grandchildren);
+    expect(groupMembers(group)).toHaveLength(2);
+    parent.kill("SIGKILL");
+    await once(parent, "exit");
+    await until(() => (groupMembers(group).length === 0 ? true : undefined));
+  });
+});

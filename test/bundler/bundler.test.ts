@@ -1,0 +1,151 @@
+// createBundler(): when it builds, when it need not, and who is told what when somebody leaves.
+import { readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, describe, expect, test } from "vitest";
+import { createBundleCache } from "../../src/bundler/bundle-cache.ts";
+import { type Bundler, type BundlerOptions, createBundler } from "../../src/bundler/bundler.ts";
+import type { ToolSource } from "../../src/bundler/tool-bundle.ts";
+import { descendants, evaluate, failureOf, makeFolder, REPOSITORY } from "./workbench.ts";
+
+const HANGING = `export default ${"(a=".repeat(30_000)}1${")=>1".repeat(30_000)}`;
+
+const before = new Set(descendants());
+const children = (): readonly number[] => descendants().filter((pid) => !before.has(pid));
+const bundlers: Bundler[] = [];
+
+afterEach(async () => {
+  for (const bundler of bundlers.splice(0)) await bundler[Symbol.asyncDispose]();
+  expect(children()).toEqual([]);
+});
+
+function makeBundler(options: Partial<BundlerOptions> = {}): Bundler {
+  const bundler = createBundler({
+    cache: createBundleCache(),
+    root: REPOSITORY,
+    limits: { timeoutMs: 30_000 },
+    ...options,
+  });
+  bundlers.push(bundler);
+  return bundler;
+}
+
+async function outcome(bundler: Bundler, source: ToolSource): Promise<[boolean, unknown]> {
+  const { bundle, cached } = await bundler.bundle(source);
+  return [cached, (await evaluate(bundle)).value];
+}
+
+async function untilBuilding(count: number): Promise<void> {
+  while (children().length < count) await sleep(5);
+}
+
+describe("createBundler() builds once", () => {
+  test("the same source, and then without a process", async () => {
+    const bundler = makeBundler();
+    const source = { source: 'import { z } from "zod"; export default z.string().parse("x")' };
+    const first = await bundler.bundle(source);
+    const second = await bundler.bundle({ ...source });
+    expect([first.cached, second.cached]).toEqual([false, true]);
+    expect(second.bundle).toBe(first.bundle);
+    expect(second.durationMs).toBeLessThan(50);
+  });
+
+  test("for another process too, from the disk", async () => {
+    const directory = join(makeFolder(), "cache");
+    const source = { files: { "tool.ts": 'export { default } from "./x.ts"', "x.ts": "export default 1" } };
+    expect(await outcome(makeBundler({ cache: createBundleCache({ directory }) }), source)).toEqual([false, 1]);
+    expect(await outcome(makeBundler({ cache: createBundleCache({ directory }) }), source)).toEqual([true, 1]);
+  });
+
+  test("what is asked for many times at once", async () => {
+    const bundler = makeBundler({ maxConcurrentBuilds: 1 });
+    const outcomes = await Promise.all(Array.from({ length: 8 }, () => bundler.bundle({ source: "export default 1" })));
+    expect(new Set(outcomes.map(({ bundle }) => bundle)).size).toBe(1);
+    expect(outcomes.every(({ cached }) => !cached)).toBe(true);
+  });
+
+  test("again after a cache entry was damaged", async () => {
+    const directory = join(makeFolder(), "cache");
+    const source = { source: "export default 1" };
+    await outcome(makeBundler({ cache: createBundleCache({ directory }) }), source);
+    const [entry = ""] = readdirSync(directory);
+    writeFileSync(join(directory, entry), "damaged");
+    expect(await outcome(makeBundler({ cache: createBundleCache({ directory }) }), source)).toEqual([false, 1]);
+    expect(await outcome(makeBundler({ cache: createBundleCache({ directory }) }), source)).toEqual([true, 1]);
+  });
+});
+
+describe("createBundler() and those who leave", () => {
+  test("one who aborts does not stop the others", async () => {
+    const bundler = makeBundler();
+    const source = { source: "export default 1" };
+    const leaving = new AbortController();
+    const left = failureOf(bundler.bundle(source, { signal: leaving.signal }));
+    const staying = bundler.bundle(source);
+    await untilBuilding(1);
+    leaving.abort();
+    expect((await left).code).toBe("CANCELLED");
+    expect((await staying).bundle.exports).toEqual(["default"]);
+  });
+
+  test("the last who aborts stops the build, and the next begins anew", async () => {
+    const bundler = makeBundler({ limits: { timeoutMs: 2_000 } });
+    const leaving = new AbortController();
+    const all = [1, 2].map(() => failureOf(bundler.bundle({ source: HANGING }, { signal: leaving.signal })));
+    await untilBuilding(2);
+    leaving.abort();
+    expect((await Promise.all(all)).map((error) => error.code)).toEqual(["CANCELLED", "CANCELLED"]);
+    expect((await failureOf(bundler.bundle({ source: HANGING }))).message).toContain("the limit timeoutMs");
+  });
+
+  test("one who waits for a turn leaves without taking it", async () => {
+    const bundler = makeBundler({ maxConcurrentBuilds: 1 });
+    const controllers = [new AbortController(), new AbortController()] as const;
+    const building = failureOf(bundler.bundle({ source: HANGING }, { signal: controllers[0].signal }));
+    await untilBuilding(2);
+    const waiting = failureOf(bundler.bundle({ source: "export default 1" }, { signal: controllers[1].signal }));
+    const next = bundler.bundle({ source: "export default 2" });
+    expect(children()).toHaveLength(2);
+    controllers[1].abort();
+    expect((await waiting).code).toBe("CANCELLED");
+    controllers[0].abort();
+    expect((await building).code).toBe("CANCELLED");
+    expect((await next).cached).toBe(false);
+  });
+
+  test("disposal kills what is built, tells those who wait, and may be repeated", async () => {
+    const bundler = makeBundler({ maxConcurrentBuilds: 1 });
+    const waiting = [
+      failureOf(bundler.bundle({ source: HANGING })),
+      failureOf(bundler.bundle({ source: "export default 1" })),
+    ];
+    await untilBuilding(2);
+    await bundler[Symbol.asyncDispose]();
+    expect(children()).toEqual([]);
+    expect((await Promise.all(waiting)).map((error) => error.code)).toEqual(["CANCELLED", "CANCELLED"]);
+    await bundler[Symbol.asyncDispose]();
+    expect((await failureOf(bundler.bundle({ source: "export default 1" }))).code).toBe("CANCELLED");
+  });
+
+  test("no more are built at one time than may be", async () => {
+    const bundler = makeBundler({ maxConcurrentBuilds: 2 });
+    const builds = Array.from({ length: 6 }, (_, n) => bundler.bundle({ source: `export default ${n}` }));
+    let most = 0;
+    let isDone = false;
+    const all = Promise.all(builds).finally(() => {
+      isDone = true;
+    });
+    while (!isDone) {
+      most = Math.max(most, children().length);
+      await sleep(5);
+    }
+    expect((await all).length).toBe(6);
+    // Each is a child and its esbuild.
+    expect(most).toBeLessThanOrEqual(4);
+  });
+
+  test("options that are none are refused", () => {
+    expect(() => makeBundler({ maxConcurrentBuilds: 0 })).toThrow();
+    expect(() => makeBundler({ limits: { timeoutMs: -1 } })).toThrow();
+  });
+});

@@ -1,0 +1,167 @@
+// createStackMapper() and codeFrame(): real stacks of a real isolate, and stacks that nobody should believe.
+import ivm from "isolated-vm";
+import { describe, expect, test } from "vitest";
+import { codeFrame, createStackMapper, TOOL_SCRIPT_NAME } from "../../src/bundler/source-map.ts";
+import type { ToolBundle } from "../../src/bundler/tool-bundle.ts";
+import { build } from "./workbench.ts";
+
+const FILES = {
+  "tool.ts":
+    'import { z } from "zod";\nimport { fail } from "./lib/fail.ts";\n\nexport default async (): Promise<never> => {\n\tz.string();\n\treturn await fail(1);\n};\n',
+  "lib/fail.ts":
+    "// ä 😀\ninterface Unused { a: number }\nexport async function fail(n: number): Promise<never> {\n  await null;\n  throw new TypeError('no ' + n);\n}\n",
+};
+
+async function stackOf(bundle: ToolBundle): Promise<string> {
+  const isolate = new ivm.Isolate({ memoryLimit: 64 });
+  try {
+    const context = await isolate.createContext();
+    const script = await isolate.compileScript(bundle.code, { filename: TOOL_SCRIPT_NAME });
+    const load = await script.run(context, { reference: true });
+    await context.global.set("load", load.derefInto());
+    const run =
+      "(async () => { let n; await load((x) => { n = x }); try { await n.default() } catch (e) { return e.stack } })()";
+    return await context.eval(run, { promise: true, copy: true });
+  } finally {
+    isolate.dispose();
+  }
+}
+
+const bundle = await build({ files: FILES });
+const at = (line: number, column: number, name?: string): string => {
+  const place = `${TOOL_SCRIPT_NAME}:${line}:${column}`;
+  return name === undefined ? `    at ${place}` : `    at ${name} (${place})`;
+};
+/** A place in the output that is in the author's source. */
+const [line = 0, column = 0] =
+  /:(\d+):(\d+)\)/
+    .exec(await stackOf(bundle))
+    ?.slice(1)
+    .map(Number) ?? [];
+
+describe("createStackMapper() maps", () => {
+  test("an isolate's stack onto the author's files", async () => {
+    const mapper = createStackMapper(bundle.sourceMap);
+    const { stack, frames } = mapper.mapStack(await stackOf(bundle));
+    expect(stack).toBe(
+      ["TypeError: no 1", "    at fail (lib/fail.ts:5:9)", "    at async default (tool.ts:6:9)"]
+        .join("\n")
+        .replace("async default", frames[1]?.functionName ?? ""),
+    );
+    expect(frames.map(({ file, line: at }) => [file, at])).toEqual([
+      ["lib/fail.ts", 5],
+      ["tool.ts", 6],
+    ]);
+  });
+
+  test("a frame to its line of code", async () => {
+    const mapper = createStackMapper(bundle.sourceMap);
+    const [frame, caller] = mapper.mapStack(await stackOf(bundle)).frames;
+    expect(frame && mapper.codeFrameOf(frame)).toBe(
+      "  4 |   await null;\n> 5 |   throw new TypeError('no ' + n);\n    |         ^",
+    );
+    expect(caller && mapper.codeFrameOf(caller)).toBe(
+      "  5 | \tz.string();\n> 6 | \treturn await fail(1);\n    | \t       ^",
+    );
+    expect(mapper.codeFrameOf({ file: "/etc/passwd", line: 1, column: 1 })).toBeUndefined();
+  });
+
+  test("frames without a name, of a constructor, a method, or after an await", () => {
+    const mapper = createStackMapper(bundle.sourceMap);
+    const stack = [
+      "Error",
+      at(line, column),
+      at(line, column, "new A"),
+      at(line, column, "A.b [as c]"),
+      `    at async ${TOOL_SCRIPT_NAME}:${line}:${column}`,
+    ];
+    const { frames } = mapper.mapStack(stack.join("\n"));
+    expect(frames.map((frame) => frame.functionName)).toEqual([undefined, "new A", "A.b [as c]", undefined]);
+  });
+});
+
+describe("createStackMapper() drops", () => {
+  test.for([
+    ["the host's files", "    at x (file:///etc/passwd:1:1)"],
+    ["absolute paths", "    at x (/root/.ssh/id_rsa:1:1)"],
+    ["Node's own", "    at x (node:internal/process:1:1)"],
+    ["isolated-vm's", "    at (<isolated-vm boundary>)"],
+    ["our prelude", "    at x (glovebox:///prelude.js:1:1)"],
+    ["eval", `    at eval (eval at x (${TOOL_SCRIPT_NAME}:1:1), <anonymous>:1:1)`],
+    ["a script whose name only begins like ours", `    at x (${TOOL_SCRIPT_NAME}.evil:1:1)`],
+    ["places that are not there", at(999_999, 1)],
+    ["places that are no numbers", `    at x (${TOOL_SCRIPT_NAME}:1:NaN)`],
+    ["negative and zero places", `${at(0, 0)}\n${at(1, 0)}\n    at x (${TOOL_SCRIPT_NAME}:-1:-1)`],
+    ["numbers without end", `    at x (${TOOL_SCRIPT_NAME}:${"9".repeat(500)}:1)`],
+    ["our entry and esbuild's helpers", Array.from({ length: 5 }, (_, n) => at(n + 1, 1)).join("\n")],
+    ["lines that are no frames", "    at\nat nothing\n    because"],
+  ] as const)("%s", ([, frames]) => {
+    const mapped = createStackMapper(bundle.sourceMap).mapStack(`Error: x\n${at(line, column, "mine")}\n${frames}`);
+    expect(mapped.frames).toHaveLength(1);
+    expect(mapped.stack).toMatch(/^Error: x\n {4}at mine \(lib\/fail\.ts:5:\d+\)$/);
+  });
+});
+
+describe("createStackMapper() withstands", () => {
+  test.for([
+    ["ten megabytes in one line", "x".repeat(10_000_000)],
+    ["a million lines", "Error\n".repeat(1_000_000)],
+    ["a million frames", `Error\n${`${at(line, column)}\n`.repeat(1_000_000)}`],
+    ["spaces without end", `Error\n${" ".repeat(5_000_000)}at x`],
+    ["parentheses without end", `Error\n    at ${"(".repeat(5_000_000)} (${TOOL_SCRIPT_NAME}:1:1)`],
+    ["a name without end", `Error\n${at(line, column, "n".repeat(60_000))}`],
+  ] as const)("%s", ([, stack]) => {
+    const mapper = createStackMapper(bundle.sourceMap);
+    mapper.mapStack("");
+    const startedAt = performance.now();
+    const mapped = mapper.mapStack(stack);
+    expect(performance.now() - startedAt).toBeLessThan(200);
+    expect(mapped.stack.length).toBeLessThan(20_000);
+    expect(mapped.frames.length).toBeLessThanOrEqual(50);
+  });
+
+  test("a name with escape sequences", () => {
+    const { frames } = createStackMapper(bundle.sourceMap).mapStack(`Error\n${at(line, column, "a\u001b[31m\u2028b")}`);
+    expect(frames[0]?.functionName).toBe("a [31m b");
+  });
+
+  test.for([
+    "",
+    "null",
+    "{}",
+    "[]",
+    '{"version":3}',
+    '{"version":3,"sources":[null],"names":[],"mappings":"AAAA"}',
+    "{".repeat(1_000),
+  ])("a source map that is none: %s", (json) => {
+    const mapper = createStackMapper(json);
+    expect(mapper.mapStack(`Error: x\n${at(1, 1)}`)).toEqual({ stack: "Error: x", frames: [] });
+    expect(mapper.codeFrameOf({ file: "a", line: 1, column: 1 })).toBeUndefined();
+  });
+});
+
+describe("codeFrame()", () => {
+  test.for([
+    ["the first line", { line: 1, column: 2, text: "ab\ncd" }, "> 1 | ab\n    |  ^"],
+    ["the end of a line", { line: 2, column: 3, text: "ab\ncd" }, "  1 | ab\n> 2 | cd\n    |   ^"],
+    ["tabs", { line: 1, column: 4, text: "\ta\tb" }, "> 1 | \ta\tb\n    | \t \t^"],
+    [
+      "line numbers of another width",
+      { line: 10, column: 1, text: `${"\n".repeat(8)}i\nj` },
+      "   9 | i\n> 10 | j\n     | ^",
+    ],
+    ["Windows line ends", { line: 2, column: 1, text: "a\r\nb\r\n" }, "  1 | a\n> 2 | b\n    | ^"],
+    ["a column past the end", { line: 1, column: 99, text: "ab" }, "> 1 | ab\n    |   ^"],
+    ["a line that is not there", { line: 3, column: 1, text: "a" }, undefined],
+    ["line zero", { line: 0, column: 1, text: "a" }, undefined],
+  ] as const)("%s", ([, place, expected]) => {
+    expect(codeFrame(place)).toBe(expected);
+  });
+
+  test("shows the part of a long line that has the column", () => {
+    const text = `${"a".repeat(5_000)}X${"b".repeat(5_000)}`;
+    const [shown = "", mark = ""] = codeFrame({ line: 1, column: 5_001, text })?.split("\n") ?? [];
+    expect(shown.length).toBeLessThan(140);
+    expect(shown[mark.indexOf("^")]).toBe("X");
+  });
+});
