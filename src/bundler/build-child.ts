@@ -25,6 +25,10 @@ function bundleFailed(message: string, cause?: unknown): ToolError {
   return new ToolError("BUNDLE_FAILED", message, { details: { problems: [{ message }] }, cause });
 }
 
+function cancelled(signal: AbortSignal | undefined): ToolError {
+  return new ToolError("CANCELLED", "The build was cancelled", { cause: signal?.reason });
+}
+
 function startChild(): ChildProcess {
   return spawn(process.execPath, [...NODE_FLAGS, siblingFile("./child")], {
     // A group of its own, so that esbuild can be killed with it. No environment: ESBUILD_BINARY_PATH would name what we run.
@@ -58,8 +62,8 @@ async function endChild(child: ChildProcess): Promise<void> {
     await once(child, "exit").catch(() => undefined);
     clearTimeout(timer);
   }
-  // A child that was killed or crashed did not reap esbuild.
-  if (child.signalCode !== null) killGroup(child);
+  // A child that was killed or crashed did not reap esbuild; one that ended in order leaves no group.
+  if (child.exitCode !== 0) killGroup(child);
 }
 
 /** What the largest allowed bundle needs as JSON text: code and map escaped, the tool's own text in the map. */
@@ -91,18 +95,18 @@ function parseAnswer(text: string): BuildResponse {
   return parsed.data;
 }
 
-function rejectOnAbort(signal: AbortSignal, timedOut: AbortSignal, limits: BundleLimits): Promise<never> {
-  return new Promise((_, reject) => {
-    const stop = (): void => {
-      const hint = `the limit timeoutMs is ${limits.timeoutMs} ms`;
-      const error = timedOut.aborted
-        ? bundleFailed(`Building the tool took longer than it may; ${hint}`)
-        : new ToolError("CANCELLED", "The build was cancelled", { cause: signal.reason });
-      reject(error);
-    };
-    if (signal.aborted) stop();
-    else signal.addEventListener("abort", stop, { once: true });
-  });
+/** Rejects when the build's time is up or its caller has gone; `disarm` ends the watch. */
+function watchEnd(limits: BundleLimits, signal?: AbortSignal): { readonly ended: Promise<never>; disarm(): void } {
+  const { promise: ended, reject } = Promise.withResolvers<never>();
+  const message = `Building the tool took longer than it may; the limit timeoutMs is ${limits.timeoutMs} ms`;
+  const timer = setTimeout(() => reject(bundleFailed(message)), limits.timeoutMs);
+  const onAbort = (): void => reject(cancelled(signal));
+  signal?.addEventListener("abort", onAbort, { once: true });
+  const disarm = (): void => {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", onAbort);
+  };
+  return { ended, disarm };
 }
 
 /**
@@ -110,15 +114,15 @@ function rejectOnAbort(signal: AbortSignal, timedOut: AbortSignal, limits: Bundl
  * @throws {ToolError} BUNDLE_FAILED, CANCELLED
  */
 export async function runBuild(request: BuildRequest, signal?: AbortSignal): Promise<BuildResponse> {
-  const timedOut = AbortSignal.timeout(request.limits.timeoutMs);
-  const stop = AbortSignal.any(signal === undefined ? [timedOut] : [timedOut, signal]);
-  if (signal?.aborted) throw new ToolError("CANCELLED", "The build was cancelled", { cause: signal.reason });
+  if (signal?.aborted) throw cancelled(signal);
+  const { ended, disarm } = watchEnd(request.limits, signal);
   const child = startChild();
   try {
     const answer = readAnswer(child, maxAnswerBytes(request.limits));
     child.stdin?.write(encodeFrame(request));
-    return parseAnswer(await Promise.race([answer, rejectOnAbort(stop, timedOut, request.limits)]));
+    return parseAnswer(await Promise.race([answer, ended]));
   } finally {
+    disarm();
     await endChild(child);
   }
 }

@@ -10,7 +10,6 @@ import { compileTool, type RunEsbuild } from "./compile-tool.ts";
 
 /** Esbuild grew by 1 GB a second in the worst case seen: 20 ms are 20 MB. */
 const MEMORY_CHECK_MS = 20;
-const PAGE_BYTES = 4096;
 const STOP_GRACE_MS = 100;
 
 /** esbuild's native service, as Node tells of it; esbuild's own API keeps its process to itself. */
@@ -29,7 +28,8 @@ async function endService(signal: NodeJS.Signals): Promise<void> {
 /** Resident bytes of the esbuild service; 0 where /proc does not tell. */
 function serviceMemory(): number {
   try {
-    return Number(readFileSync(`/proc/${service?.pid}/statm`, "utf8").split(" ")[1]) * PAGE_BYTES;
+    const status = readFileSync(`/proc/${service?.pid}/status`, "utf8");
+    return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024;
   } catch {
     return 0;
   }
@@ -66,7 +66,7 @@ async function main(): Promise<void> {
   // The parent holds our stdin open for as long as it wants us.
   process.stdin.on("end", async () => {
     await endService("SIGKILL");
-    process.exit(1);
+    process.exit(0);
   });
   const [request, { build }] = await Promise.all([readRequest(), import("esbuild")]);
   const response = await answer(request, build);

@@ -1,6 +1,5 @@
 // One build, inside the child: scans the tool's own files, links them with their packages, and finishes the output.
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { dirname, relative, resolve } from "node:path";
 import type { BuildOptions, BuildResult, Message, Metafile, OutputFile } from "esbuild";
 import { BuildLedger } from "./build-ledger.ts";
@@ -13,6 +12,7 @@ import {
 } from "./build-messages.ts";
 import { displayFile, FATAL_WARNINGS, type ProblemContext, toProblems } from "./build-problems.ts";
 import { finishSourceMap, OUTPUT_FILE, type OutputNames, sourcePathOf, wrapCode } from "./bundle-output.ts";
+import { readContainedFile, realPathOf } from "./contained-file.ts";
 import { createImportPolicy, type ImportPolicyOptions, NAMESPACES } from "./import-policy.ts";
 import { PackageStore } from "./package-store.ts";
 import { ToolFiles } from "./tool-files.ts";
@@ -60,12 +60,21 @@ function registerName({ files, policy }: Build): string {
   return `__glovebox_register_${createHash("sha256").update(JSON.stringify(texts)).digest("hex").slice(0, 16)}`;
 }
 
+/** Our own file; a dependency like any other, so that an upgrade of Glovebox makes bundles anew. */
+function readGuestModule(path: string, ledger: BuildLedger): ImportPolicyOptions["guestModule"] {
+  const realPath = realPathOf(path) ?? path;
+  const read = readContainedFile([dirname(realPath)], realPath, Number.POSITIVE_INFINITY);
+  if (read.kind !== "file") throw new Error("Expected the module behind glovebox/tool next to the bundler");
+  ledger.record("package", read.file);
+  return { contents: read.file.contents, path };
+}
+
 function prepare(request: BuildRequest): Build {
   const ledger = new BuildLedger(request.limits);
   const files = new ToolFiles(request.files, ledger);
   const store = new PackageStore(request.stores, ledger);
   const outermost = request.stores.at(-1);
-  const guestModule = { contents: readFileSync(request.guestModule), path: request.guestModule };
+  const guestModule = readGuestModule(request.guestModule, ledger);
   return {
     request,
     ledger,

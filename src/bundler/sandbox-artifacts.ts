@@ -79,8 +79,14 @@ async function hashSources(): Promise<string> {
   const sandbox = join(HERE, "..", "sandbox");
   const names = await readdir(sandbox, { recursive: true });
   const lockfile = join(HERE, "..", "..", "package-lock.json");
-  const files = [...names.filter((name) => name.endsWith(".ts")).sort().map((name) => join(sandbox, name))];
-  for (const file of [...files, fileURLToPath(import.meta.url), lockfile]) hash.update(await readFile(file).catch(() => ""));
+  const files = [
+    ...names
+      .filter((name) => name.endsWith(".ts"))
+      .sort()
+      .map((name) => join(sandbox, name)),
+  ];
+  for (const file of [...files, fileURLToPath(import.meta.url), lockfile])
+    hash.update(await readFile(file).catch(() => ""));
   return hash.digest("hex").slice(0, 16);
 }
 

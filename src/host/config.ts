@@ -41,7 +41,10 @@ export interface GloveboxOptions {
       }
     | undefined;
   /** Bundles and code caches on disk; `false` keeps them in memory only. */
-  readonly cache?: false | { readonly directory?: string | undefined; readonly maxBytes?: number | undefined } | undefined;
+  readonly cache?:
+    | false
+    | { readonly directory?: string | undefined; readonly maxBytes?: number | undefined }
+    | undefined;
   /** Host functions that can be granted to tools. */
   readonly capabilities?: readonly Capability[] | undefined;
   /** Told of failures that a caller may not see the cause of. */

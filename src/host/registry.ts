@@ -38,11 +38,17 @@ export class MemoryToolRegistry implements ToolRegistry {
   add(tool: RegisteredTool): void {
     const { name } = tool.definition;
     if (!TOOL_NAME_PATTERN.test(name)) {
-      throw new ToolError("PARAM_INVALID", `Expected a tool name of ${TOOL_NAME_RULE}, got ${JSON.stringify(name).slice(0, 200)}`);
+      throw new ToolError(
+        "PARAM_INVALID",
+        `Expected a tool name of ${TOOL_NAME_RULE}, got ${JSON.stringify(name).slice(0, 200)}`,
+      );
     }
     if (this.get(name, tool.tenantId) !== undefined) {
       const whose = tool.tenantId === undefined || this.#global.has(name) ? "a global tool" : "a tool of this tenant";
-      throw new ToolError("PARAM_INVALID", `The name "${name}" is taken by ${whose}; remove that one first, or choose another name`);
+      throw new ToolError(
+        "PARAM_INVALID",
+        `The name "${name}" is taken by ${whose}; remove that one first, or choose another name`,
+      );
     }
     this.#toolsOf(tool.tenantId).set(name, tool);
   }

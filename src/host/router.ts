@@ -1,6 +1,6 @@
 // ToolRouter: the one way to a tool. validate → prepare → execute → normalize; always one ToolResult, never a throw.
 import { ANY_OBJECT_SCHEMA, type ToolDefinition } from "../sandbox/definition.ts";
-import { toToolError, ToolError } from "../sandbox/errors.ts";
+import { ToolError, toToolError } from "../sandbox/errors.ts";
 import { DEFAULT_LIMITS, type PartialLimits } from "../sandbox/limits.ts";
 import type { Executor } from "./executors/executor.ts";
 import { createHostFunctionExecutor, type HostFunction } from "./executors/host-function.ts";
@@ -72,12 +72,26 @@ export class ToolRouter implements AsyncDisposable {
    * Adds a trusted host function as a tool.
    * @throws {ToolError} PARAM_INVALID for a malformed or taken name, or a handler that is no function; BUNDLE_FAILED for a bad schema
    */
-  register(toolName: string, definition: HostToolDefinition, handler: HostFunction, options: RegisterOptions = {}): void {
+  register(
+    toolName: string,
+    definition: HostToolDefinition,
+    handler: HostFunction,
+    options: RegisterOptions = {},
+  ): void {
     if (typeof handler !== "function") {
-      throw new ToolError("PARAM_INVALID", `The handler of ${JSON.stringify(toolName)}: expected a function, got ${typeof handler}`);
+      throw new ToolError(
+        "PARAM_INVALID",
+        `The handler of ${JSON.stringify(toolName)}: expected a function, got ${typeof handler}`,
+      );
     }
     const { description = "", inputSchema = ANY_OBJECT_SCHEMA, limits, ...rest } = definition ?? {};
-    const whole: ToolDefinition = { ...rest, name: toolName, description, inputSchema, ...(limits === undefined ? {} : { limits }) };
+    const whole: ToolDefinition = {
+      ...rest,
+      name: toolName,
+      description,
+      inputSchema,
+      ...(limits === undefined ? {} : { limits }),
+    };
     this.registry.add(toRegisteredTool(whole, createHostFunctionExecutor(handler), { ...options, hostLimits: limits }));
   }
 
@@ -114,11 +128,7 @@ export class ToolRouter implements AsyncDisposable {
       facts = { callId: envelope.callId, toolName: envelope.toolName, started };
       checkTimeout(timeoutMs, "timeoutMs");
       const validated = validateCall(envelope, readContext(context), this.registry, this.#inputBounds);
-      using preparation = prepareCall(
-        validated,
-        { limits: this.#limits, closing: this.#closing.signal },
-        timeoutMs,
-      );
+      using preparation = prepareCall(validated, { limits: this.#limits, closing: this.#closing.signal }, timeoutMs);
       const { call } = preparation;
       const log = new CallLog(call.limits, call.context.onLog);
       const execution = await executeCall(validated.tool.executor, call, log);

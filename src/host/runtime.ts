@@ -203,7 +203,10 @@ export class Glovebox implements AsyncDisposable {
     const learned = await this.#learner.learn(bundle, createStackMapper(bundle.sourceMap), owner);
     const chosen = overrides?.name ?? learned.definition.name ?? name ?? nameFromSource(source, bundle);
     if (!TOOL_NAME_PATTERN.test(chosen)) {
-      throw new ToolError("PARAM_INVALID", `Expected a tool name of ${TOOL_NAME_RULE}, got ${JSON.stringify(chosen.slice(0, 200))}`);
+      throw new ToolError(
+        "PARAM_INVALID",
+        `Expected a tool name of ${TOOL_NAME_RULE}, got ${JSON.stringify(chosen.slice(0, 200))}`,
+      );
     }
     const stated = Object.entries(overrides ?? {}).filter(([, value]) => value !== undefined);
     const definition = { ...learned.definition, ...Object.fromEntries(stated), name: chosen } as ToolDefinition;

@@ -1,6 +1,7 @@
 // The words of the public face: what a caller hands in, what it gets back, and what passes between the router's stages.
-import type { JsonValue, ToolErrorData } from "../sandbox/errors.ts";
+
 import type { ToolDefinition } from "../sandbox/definition.ts";
+import type { JsonValue, ToolErrorData } from "../sandbox/errors.ts";
 import type { Limits } from "../sandbox/limits.ts";
 import type { Progress } from "../sandbox/protocol.ts";
 import type { LogEntry, LogListener } from "./logs.ts";

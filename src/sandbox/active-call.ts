@@ -4,8 +4,8 @@ import type { IsolatePool } from "./isolate-pool.ts";
 import type { Limits } from "./limits.ts";
 import {
   type CallMessage,
-  LOG_LEVELS,
   type LearnMessage,
+  LOG_LEVELS,
   type LogLevel,
   type StopReason,
   type WorkerMessage,
@@ -18,7 +18,11 @@ export type Send = (message: WorkerMessage, parts?: readonly (string | Uint8Arra
 
 const isLogLevel = (level: string): level is LogLevel => LOG_LEVELS.includes(level as LogLevel);
 const DENIED = JSON.stringify({ ok: false, code: "CAPABILITY_DENIED", message: "This capability was not granted" });
-const TOO_LARGE = JSON.stringify({ ok: false, code: "PARAM_INVALID", message: "The input of this host call is too large" });
+const TOO_LARGE = JSON.stringify({
+  ok: false,
+  code: "PARAM_INVALID",
+  message: "The input of this host call is too large",
+});
 
 /** Runs one `call` or `learn`. Sends exactly one `ended` and then exactly one `released`. */
 export class ActiveCall implements GuestListener {
@@ -73,7 +77,8 @@ export class ActiveCall implements GuestListener {
   async #runToEnd(input: string): Promise<GuestEnd> {
     const started = performance.now();
     const message = this.#message;
-    const warm = message.type === "call" && message.isolation === "tool" ? this.#pool.takeIdle(this.#warmKey) : undefined;
+    const warm =
+      message.type === "call" && message.isolation === "tool" ? this.#pool.takeIdle(this.#warmKey) : undefined;
     if (warm === undefined) {
       this.#send({ type: "preparing", seq: message.seq });
       const failure = await this.#prepare();

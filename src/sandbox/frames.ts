@@ -22,7 +22,8 @@ function toFrameBuffers(parts: readonly (string | Uint8Array)[]): Buffer[] {
   const lengths = buffers.reduce((sum, buffer) => sum + buffer.byteLength, 0);
   const head = Buffer.allocUnsafe(PREFIX_BYTES + buffers.length * 4);
   const total = head.length - 4 + lengths;
-  if (total > MAX_FRAME_BYTES) throw new FrameError(`Expected a frame of at most ${MAX_FRAME_BYTES} bytes, got ${total}`);
+  if (total > MAX_FRAME_BYTES)
+    throw new FrameError(`Expected a frame of at most ${MAX_FRAME_BYTES} bytes, got ${total}`);
   head.writeUInt32LE(total, 0);
   head.writeUInt32LE(buffers.length, 4);
   buffers.forEach((buffer, index) => {
@@ -120,7 +121,8 @@ function toFrame(buffer: Buffer): Frame {
   let offset = PREFIX_BYTES + count * 4;
   for (let index = 0; index < count; index += 1) {
     const length = buffer.readUInt32LE(PREFIX_BYTES + index * 4);
-    if (offset + length > buffer.length) throw new FrameError("Expected the parts to fill the frame, got a part past its end");
+    if (offset + length > buffer.length)
+      throw new FrameError("Expected the parts to fill the frame, got a part past its end");
     parts.push(buffer.subarray(offset, offset + length));
     offset += length;
   }

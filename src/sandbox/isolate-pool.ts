@@ -1,5 +1,13 @@
 // The isolates of one worker: made when a call needs one, kept warm between calls where the caller accepts shared state.
-import { createEngine, createLoadableBundle, type Engine, type GuestEnd, type GuestListener, type LoadableBundle, ToolIsolate } from "./tool-isolate.ts";
+import {
+  createEngine,
+  createLoadableBundle,
+  type Engine,
+  type GuestEnd,
+  type GuestListener,
+  type LoadableBundle,
+  ToolIsolate,
+} from "./tool-isolate.ts";
 
 /** Idle warm isolates kept in one worker (1.2 to 2 MB each); the longest unused goes first. */
 const MAX_IDLE = 16;

@@ -89,7 +89,8 @@ export class ToolIsolate {
       { ignored: true },
     );
     this.#enter = boot.applySync(undefined, [post, engine.urlChunk], { result: { reference: true } }) as ivm.Reference;
-    if (engine.preludeCache === undefined) engine.preludeCache = this.#makeCache(engine.preludeSource, PRELUDE_SCRIPT_NAME);
+    if (engine.preludeCache === undefined)
+      engine.preludeCache = this.#makeCache(engine.preludeSource, PRELUDE_SCRIPT_NAME);
   }
 
   /** Compiling text that this isolate has just run finds its functions, lazily compiled ones included, and caches them all. */

@@ -2,7 +2,7 @@
 // and it ends by SIGKILL only: process.exit() waits for busy isolates.
 import { Socket } from "node:net";
 import { ActiveCall } from "./active-call.ts";
-import { FrameReader, FrameWriter, type Frame } from "./frames.ts";
+import { type Frame, FrameReader, FrameWriter } from "./frames.ts";
 import { IsolatePool } from "./isolate-pool.ts";
 import { type HostMessage, HostMessageSchema, PROTOCOL_VERSION } from "./protocol.ts";
 

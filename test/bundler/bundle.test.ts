@@ -230,6 +230,20 @@ describe.concurrent("bundleTool() with packages", () => {
     expect(error.message).toContain("the store has no package out-of-reach");
   });
 
+  test("finds them through pnpm's links, as long as those stay in the store", async () => {
+    const root = makeFolder({
+      "node_modules/.pnpm/a@1/node_modules/a/package.json": '{"name":"a","version":"1.0.0"}',
+      "node_modules/.pnpm/a@1/node_modules/a/index.js": 'export { default } from "b"',
+      "node_modules/.pnpm/b@2/node_modules/b/package.json": '{"name":"b","version":"2.0.0"}',
+      "node_modules/.pnpm/b@2/node_modules/b/index.js": "export default 42",
+    });
+    symlinkSync(".pnpm/a@1/node_modules/a", join(root, "node_modules/a"));
+    symlinkSync("../../b@2/node_modules/b", join(root, "node_modules/.pnpm/a@1/node_modules/b"));
+    const bundle = await buildHere({ source: 'export { default } from "a"' }, { root });
+    expect(bundle.packages).toEqual(["b@2.0.0"]);
+    expect((await evaluate(bundle)).value).toBe(42);
+  });
+
   test("takes them from the one store that the host names", async () => {
     const root = makeFolder({
       "tool.ts": 'import x from "x"; export default x',

@@ -1,10 +1,10 @@
 // defineCapability: a host function that a host grants to a tool by name. JSON in, JSON out, checked on both sides; it runs on the host.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { JsonSchema } from "../../sandbox/definition.ts";
 import type { JsonValue } from "../../sandbox/errors.ts";
 import { ToolError } from "../../sandbox/errors.ts";
-import type { CallLog } from "../logs.ts";
 import { compileSchema } from "../json-schema/compile-schema.ts";
-import type { JsonSchema } from "../../sandbox/definition.ts";
+import type { CallLog } from "../logs.ts";
 
 /** How a host states a capability's schemas: a Standard Schema (zod …), or JSON Schema. */
 export type CapabilitySchema = StandardSchemaV1 | JsonSchema;
@@ -55,14 +55,26 @@ function toCheck(schema: CapabilitySchema, subject: string): Check {
     return async (value) => {
       const result = await schema["~standard"].validate(value);
       if (result.issues === undefined) return { value: result.value };
-      return { problem: result.issues.slice(0, 3).map((issue) => issue.message).join("; ") };
+      return {
+        problem: result.issues
+          .slice(0, 3)
+          .map((issue) => issue.message)
+          .join("; "),
+      };
     };
   }
   const compiled = compileSchema(schema, { code: "PARAM_INVALID", subject });
   return async (value) => {
     const outcome = compiled.validate(value);
     if (outcome.valid) return { value };
-    return { problem: outcome.stopped ? outcome.message : outcome.problems.slice(0, 3).map(({ message }) => message).join("; ") };
+    return {
+      problem: outcome.stopped
+        ? outcome.message
+        : outcome.problems
+            .slice(0, 3)
+            .map(({ message }) => message)
+            .join("; "),
+    };
   };
 }
 
@@ -90,7 +102,10 @@ export function defineCapability<Input extends CapabilitySchema, Output extends 
     );
   }
   if (typeof handler !== "function") {
-    throw new ToolError("PARAM_INVALID", `The handler of capability ${name}: expected a function, got ${typeof handler}`);
+    throw new ToolError(
+      "PARAM_INVALID",
+      `The handler of capability ${name}: expected a function, got ${typeof handler}`,
+    );
   }
   return {
     name,

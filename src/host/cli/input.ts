@@ -41,7 +41,7 @@ function soleTextProperty(schema: JsonSchema): string | undefined {
   const [name] = names;
   if (names.length !== 1 || typeof name !== "string" || !isObject(properties)) return undefined;
   const property = properties[name];
-  return isObject(property) && property["type"] === "string" ? name : undefined;
+  return isObject(property) && property.type === "string" ? name : undefined;
 }
 
 async function readInputFile(file: string, schema: JsonSchema): Promise<unknown> {

@@ -42,11 +42,11 @@ export async function inspectCommand(args: readonly string[], io: Io): Promise<n
   await using box = await createGlovebox();
   try {
     const tool = await box.inspectTool({ path });
-    io.stdout.write(`${values["json"] === true ? JSON.stringify(toJson(tool)) : printable(describeTool(tool))}\n`);
+    io.stdout.write(`${values.json === true ? JSON.stringify(toJson(tool)) : printable(describeTool(tool))}\n`);
     return 0;
   } catch (thrown) {
     if (!(thrown instanceof ToolError)) throw thrown;
-    if (values["json"] === true) io.stdout.write(`${JSON.stringify({ error: thrown.toData(path) })}\n`);
+    if (values.json === true) io.stdout.write(`${JSON.stringify({ error: thrown.toData(path) })}\n`);
     else printError(thrown.toData(path), io.stderr);
     return thrown.code === "BUNDLE_FAILED" || thrown.code === "PARAM_INVALID" ? 2 : 1;
   }

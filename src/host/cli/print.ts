@@ -39,7 +39,7 @@ function problemFrame(problem: Details): string | undefined {
 }
 
 function problemLines(details: Details): string[] {
-  const problems = Array.isArray(details["problems"]) ? (details["problems"] as readonly JsonValue[]) : [];
+  const problems = Array.isArray(details.problems) ? (details.problems as readonly JsonValue[]) : [];
   return problems.slice(0, 10).flatMap((problem) => {
     if (!isDetails(problem)) return [];
     return problemFrame(problem) ?? [];
@@ -67,7 +67,11 @@ export function printOutput(output: JsonValue, target: NodeJS.Process["stdout"])
 }
 
 /** Milliseconds by step; what is left over is the way between the parts. */
-export function printTimes(result: ToolResult, build: { readonly bundleMs: number; readonly learnMs: number }, output: Output): void {
+export function printTimes(
+  result: ToolResult,
+  build: { readonly bundleMs: number; readonly learnMs: number },
+  output: Output,
+): void {
   const { usage, durationMs } = result;
   const rows: readonly (readonly [string, number])[] = [
     ["bundle", build.bundleMs],

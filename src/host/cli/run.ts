@@ -51,8 +51,8 @@ function readRequest({ values, positionals }: Arguments): RunRequest {
       ...(cpuMs === undefined ? {} : { cpuMs }),
       ...(memoryMiB === undefined ? {} : { memoryMiB }),
     },
-    showTimes: values["time"] === true,
-    asJson: values["json"] === true,
+    showTimes: values.time === true,
+    asJson: values.json === true,
   };
 }
 

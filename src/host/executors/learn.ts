@@ -26,7 +26,12 @@ const LENGTH_BYTES = 4;
 const CODES = { invalid: "BUNDLE_FAILED", tooLarge: "BUNDLE_FAILED" } as const;
 
 function parseDefinition(text: string): LearnedDefinition {
-  const value = parseJsonText(text, { bytes: DEFINITION_BYTES, depth: DEFINITION_DEPTH }, CODES, "The tool's definition");
+  const value = parseJsonText(
+    text,
+    { bytes: DEFINITION_BYTES, depth: DEFINITION_DEPTH },
+    CODES,
+    "The tool's definition",
+  );
   const parsed = LearnedDefinitionSchema.safeParse(value);
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.slice(0, 10).map(({ path, message }) => ({ pointer: path.join("/"), message }));
@@ -95,9 +100,13 @@ export class Learner {
       const late = (): void => {
         ticket?.cancel();
         reject(
-          new ToolError("TOOL_TIMEOUT", `The top level of ${entry} did not finish within ${limits.timeoutMs} ms and was stopped`, {
-            details: { timeoutMs: limits.timeoutMs, phase: "load" },
-          }),
+          new ToolError(
+            "TOOL_TIMEOUT",
+            `The top level of ${entry} did not finish within ${limits.timeoutMs} ms and was stopped`,
+            {
+              details: { timeoutMs: limits.timeoutMs, phase: "load" },
+            },
+          ),
         );
       };
       ticket = pool.run({

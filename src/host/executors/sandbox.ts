@@ -14,8 +14,8 @@ import { CapabilityBroker } from "../capabilities/broker.ts";
 import type { Capability } from "../capabilities/capability.ts";
 import type { CallLog } from "../logs.ts";
 import { NO_USAGE, type PreparedCall, type ToolUsage } from "../tool-call.ts";
-import type { CallListener, SentBundle } from "../workers/worker-process.ts";
 import type { Ticket, WorkerPool } from "../workers/worker-pool.ts";
+import type { CallListener, SentBundle } from "../workers/worker-process.ts";
 import type { Execution, Executor } from "./executor.ts";
 
 export interface SandboxTool {
@@ -160,14 +160,19 @@ class SandboxRun {
     if (message.outcome === "cancelled" && this.#call.signal.aborted) {
       return { usage, error: this.#call.signal.reason as ToolError };
     }
-    const facts = { limits: this.#call.limits, usage, text: text?.toString() ?? "", stackMapper: this.#tool.stackMapper };
+    const facts = {
+      limits: this.#call.limits,
+      usage,
+      text: text?.toString() ?? "",
+      stackMapper: this.#tool.stackMapper,
+    };
     const error = toGuestFailure(message, facts, this.#call.definition.name);
     return { usage, error: this.#believe(error) };
   }
 
   /** A capability's code counts only if the broker really gave it: a guest may write anything. */
   #believe(error: ToolError): ToolError {
-    const claimed = error.details?.["capabilityCode"];
+    const claimed = error.details?.capabilityCode;
     if (typeof claimed !== "string" || !isErrorCode(claimed)) return error;
     const denied = claimed === "CAPABILITY_DENIED" && this.#tool.denied.length > 0;
     if (!denied && claimed !== "QUOTA_EXCEEDED" && !this.#broker.wasRefusedWith(claimed)) return error;
@@ -211,9 +216,13 @@ export function toGuestFailure(message: EndedMessage, facts: FailureFacts, name:
         details: { limitMs: limits.cpuMs, usedMs: Math.round(facts.usage.cpuMs) },
       });
     case "too-large":
-      return new ToolError("OUTPUT_TOO_LARGE", `The output of ${name}: expected at most ${limits.outputBytes} bytes of JSON`, {
-        details: { limitBytes: limits.outputBytes, characters: Number(text) || 0 },
-      });
+      return new ToolError(
+        "OUTPUT_TOO_LARGE",
+        `The output of ${name}: expected at most ${limits.outputBytes} bytes of JSON`,
+        {
+          details: { limitBytes: limits.outputBytes, characters: Number(text) || 0 },
+        },
+      );
     case "input":
       return issuesError("PARAM_INVALID", `The arguments of ${name}`, text);
     case "output-schema":
@@ -232,7 +241,9 @@ export function toGuestFailure(message: EndedMessage, facts: FailureFacts, name:
 function issuesError(code: "PARAM_INVALID" | "OUTPUT_INVALID", what: string, text: string): ToolError {
   const parsed = GuestIssuesSchema.safeParse(parseOr(text));
   const issues = parsed.success ? parsed.data : [];
-  const shown = issues.slice(0, 3).map(({ pointer, message }) => `${pointer === "" ? "at the top" : pointer}: ${message}`);
+  const shown = issues
+    .slice(0, 3)
+    .map(({ pointer, message }) => `${pointer === "" ? "at the top" : pointer}: ${message}`);
   const rest = issues.length > shown.length ? `; and ${issues.length - shown.length} more` : "";
   return new ToolError(code, `${what}: ${shown.join("; ") || "the tool's own schema refused the value"}${rest}`, {
     details: { problems: issues },
@@ -244,7 +255,8 @@ const THROWN_CODES = { unserializable: "OUTPUT_INVALID", refused: "BUNDLE_FAILED
 function thrownError(message: EndedMessage, facts: FailureFacts, name: string): ToolError {
   const outcome = message.outcome as keyof typeof THROWN_CODES;
   const parsed = GuestErrorSchema.safeParse(parseOr(facts.text));
-  if (!parsed.success) return new ToolError("SANDBOX_CRASHED", `The isolate of ${name} answered with nothing that can be read`);
+  if (!parsed.success)
+    return new ToolError("SANDBOX_CRASHED", `The isolate of ${name} answered with nothing that can be read`);
   const { name: errorName, message: errorMessage, stack, code, capabilityCode } = parsed.data;
   const mapped = stack === "" ? undefined : facts.stackMapper.mapStack(stack);
   const [frame] = mapped?.frames ?? [];

@@ -29,7 +29,7 @@ const buildUniqueItems: Builder = (stated) => {
   return onArray((value, run) => {
     const duplicate = findDuplicate(value, run);
     if (duplicate === undefined) return true;
-    const got = `equal items at ${duplicate[0]} and ${duplicate[1]}`;
+    const got = (): string => `equal items at ${duplicate[0]} and ${duplicate[1]}`;
     return run.report("uniqueItems", () => "items that all differ", value, got);
   });
 };
@@ -90,7 +90,7 @@ const buildContains: Builder = (stated, schema, context) => {
   const most = Number(own(schema, "maxContains") ?? Number.POSITIVE_INFINITY);
   return onArray((value, run, seen) => {
     const found = countMatches(node, value, run, seen);
-    const got = `${count(found, "such item", "such items")} among ${value.length}`;
+    const got = (): string => `${count(found, "such item", "such items")} among ${value.length}`;
     const valid =
       found >= least ||
       run.report("contains", () => `at least ${count(least, "matching item", "matching items")}`, value, got);

@@ -8,6 +8,7 @@ import { isObject, own, type Schema } from "./schema-copy.ts";
 /** Unions with more branches are told by a list only: telling the closest branch evaluates each again. */
 const MAX_EXPLAINED_BRANCHES = 20;
 const MAX_BRANCH_PROBLEMS = 5;
+const NO_DESCRIPTION = "something the schema rules out";
 
 function buildReference(keyword: "$ref" | "$dynamicRef" | "$recursiveRef"): Builder {
   return (stated, _schema, context) => {
@@ -61,8 +62,8 @@ const buildOneOf: Builder = (stated, _schema, context) => {
       if (!evaluateQuietly(branch, value, run, noted)) continue;
       matches += 1;
       if (matches > 1) {
-        const got = `${describeValue(value)}, which matches several`;
-        return run.report("oneOf", () => `exactly one of ${describeBranches(branches)}`, value, got);
+        const got = (): string => `${describeValue(value)}, which matches several`;
+        return run.report("oneOf", () => `exactly ${describeBranches(branches)}`, value, got);
       }
       if (seen !== undefined && noted !== undefined) seen.merge(noted, run);
     }
@@ -100,7 +101,7 @@ function explain(keyword: string, branches: readonly SchemaNode[], value: unknow
   const meant = branches.length > MAX_EXPLAINED_BRANCHES ? [] : findMeant(branches, value, run);
   const [only] = meant;
   if (meant.length === 1 && only !== undefined) return run.adopt(only);
-  return run.report(keyword, () => `one of ${describeBranches(branches)}`, value);
+  return run.report(keyword, () => describeBranches(branches), value);
 }
 
 function findMeant(branches: readonly SchemaNode[], value: unknown, run: Run): readonly (readonly SchemaProblem[])[] {
@@ -121,9 +122,11 @@ function tellsApart(problem: SchemaProblem, depth: number): boolean {
   return (problem.keyword === "const" || problem.keyword === "enum") && below <= 1;
 }
 
+/** `one of string, number`; only how many there are, when nothing tells one of them from another. */
 function describeBranches(branches: readonly SchemaNode[]): string {
   const texts = new Set(branches.map((branch) => describeSchema(branch.schema)));
-  return list([...texts], (text) => text);
+  if (texts.has(NO_DESCRIPTION)) return `one of ${branches.length} forms`;
+  return `one of ${list([...texts], (text) => text)}`;
 }
 
 /** A few words about a schema, from what tells schemas apart. */
@@ -141,7 +144,7 @@ function describeSchema(schema: Schema): string {
   if (Array.isArray(required) && required.length > 0) return `${name ?? "object"} with ${list(required, constant)}`;
   const reference = own(schema, "$ref");
   if (name === undefined && typeof reference === "string") return constant(reference.split("/").at(-1));
-  return name ?? "another schema";
+  return name ?? NO_DESCRIPTION;
 }
 
 /** The first member with a constant value: what a tagged union is told apart by. */

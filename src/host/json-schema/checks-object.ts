@@ -25,7 +25,12 @@ function requireAll(keyword: string, names: readonly string[], value: SchemaObje
   run.spend(names.length >> 2);
   for (const name of names) {
     if (Object.hasOwn(value, name)) continue;
-    valid = run.report(keyword, () => `property ${quote(name)}`, undefined, "missing");
+    valid = run.report(
+      keyword,
+      () => `property ${quote(name)}`,
+      undefined,
+      () => "missing",
+    );
     if (!run.collecting || run.full) return false;
   }
   return valid;
@@ -40,7 +45,7 @@ function buildSize(keyword: "minProperties" | "maxProperties"): Builder {
     return onObject((value, run) => {
       const size = run.keysOf(value).length;
       if (isMin ? size >= limit : size <= limit) return true;
-      return run.report(keyword, expected, value, count(size, "property", "properties"));
+      return run.report(keyword, expected, value, () => count(size, "property", "properties"));
     });
   };
 }

@@ -116,15 +116,15 @@ function buildLength(keyword: "minLength" | "maxLength"): Builder {
     return (value, run) => {
       if (typeof value !== "string") return true;
       if (isMin ? value.length < limit : value.length <= limit) {
-        return !isMin || run.report(keyword, expected, value, stringLength(value, value.length));
+        return !isMin || run.report(keyword, expected, value, () => stringLength(value, value.length));
       }
       if (isMin ? value.length >= limit * 2 : value.length > limit * 2) {
-        return isMin || run.report(keyword, expected, value, stringLength(value, undefined));
+        return isMin || run.report(keyword, expected, value, () => stringLength(value, undefined));
       }
       run.spend(value.length >> 4);
       const length = codePoints(value);
       const holds = isMin ? length >= limit : length <= limit;
-      return holds || run.report(keyword, expected, value, stringLength(value, length));
+      return holds || run.report(keyword, expected, value, () => stringLength(value, length));
     };
   };
 }

@@ -79,7 +79,7 @@ export class Run {
   }
 
   /** Always false, so that a check can end with `return run.report(…)`. Texts are made only where they will be read. */
-  report(keyword: string, expected: () => string, got: unknown, gotText?: string): false {
+  report(keyword: string, expected: () => string, got: unknown, gotText?: () => string): false {
     if (!this.collecting || this.full) return false;
     if (this.#sink.length >= this.#maxProblems) {
       this.full = true;
@@ -87,7 +87,7 @@ export class Run {
     }
     const pointer = toBoundedPointer(this.path, MAX_POINTER_CHARS);
     const wanted = expected();
-    const found = gotText ?? describeValue(got);
+    const found = gotText === undefined ? describeValue(got) : gotText();
     const where = pointer === "" ? "" : ` at ${pointer}`;
     this.#sink.push({
       pointer,

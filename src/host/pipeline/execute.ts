@@ -9,7 +9,11 @@ const LAST_RESORT_MS = 1_000;
 
 const failure = (thrown: unknown): Execution => ({
   usage: NO_USAGE,
-  error: thrown instanceof ToolError ? thrown : new ToolError("INTERNAL", "The executor failed", { cause: thrown }),
+  // A proxy is no error, and asking a revoked one what it is throws.
+  error:
+    Error.isError(thrown) && thrown instanceof ToolError
+      ? thrown
+      : new ToolError("INTERNAL", "The executor failed", { cause: thrown }),
 });
 
 /** Always resolves. A call whose signal has aborted already is not begun. */

@@ -1,18 +1,34 @@
 // Stage 2: what the call may spend, and its clock. Of all limits stated, the lowest wins.
 import { ToolError } from "../../sandbox/errors.ts";
-import { DEFAULT_LIMITS, type LimitName, type Limits, lowestLimits, type PartialLimits } from "../../sandbox/limits.ts";
+import {
+  DEFAULT_LIMITS,
+  LIMITS,
+  type LimitName,
+  type Limits,
+  lowestLimits,
+  type PartialLimits,
+} from "../../sandbox/limits.ts";
 import type { PreparedCall } from "../tool-call.ts";
 import type { ValidatedCall } from "./validate.ts";
 
+/** Within the hard bounds; a number that is none counts as not stated. */
+function withinBounds(name: LimitName, value: number | undefined): number {
+  if (value === undefined || Number.isNaN(value)) return Number.POSITIVE_INFINITY;
+  return Math.max(LIMITS[name].min, Math.min(value, LIMITS[name].max));
+}
+
 /**
  * The limits of one call. What the host states (for all tools, for this one, for this call) replaces the defaults; the
- * lowest of several wins. What a tool's author states can only lower the outcome.
+ * lowest of several wins. What a tool's author states can only lower the outcome. Nothing passes the hard bounds.
  */
-export function resolveLimits(stated: readonly (PartialLimits | undefined)[], author: PartialLimits | undefined): Limits {
+export function resolveLimits(
+  stated: readonly (PartialLimits | undefined)[],
+  author: PartialLimits | undefined,
+): Limits {
   const limits: Record<LimitName, number> = { ...DEFAULT_LIMITS };
   for (const name of Object.keys(limits) as LimitName[]) {
     let lowest = Number.POSITIVE_INFINITY;
-    for (const some of stated) lowest = Math.min(lowest, some?.[name] ?? Number.POSITIVE_INFINITY);
+    for (const some of stated) lowest = Math.min(lowest, withinBounds(name, some?.[name]));
     if (lowest !== Number.POSITIVE_INFINITY) limits[name] = Math.ceil(lowest);
   }
   return lowestLimits(limits, author);
@@ -30,7 +46,11 @@ export interface PrepareOptions {
   readonly closing: AbortSignal;
 }
 
-export function prepareCall(validated: ValidatedCall, options: PrepareOptions, timeoutMs: number | undefined): Preparation {
+export function prepareCall(
+  validated: ValidatedCall,
+  options: PrepareOptions,
+  timeoutMs: number | undefined,
+): Preparation {
   const { tool, context } = validated;
   const limits = resolveLimits(
     [options.limits, tool.hostLimits, { timeoutMs: context.timeoutMs }, { timeoutMs }],
@@ -55,6 +75,10 @@ function startClock(timeoutMs: number, toolName: string, caller: AbortSignal | u
     controller.abort(new ToolError("CANCELLED", `The call of ${toolName} was cancelled by its caller`));
   const close = (): void =>
     controller.abort(new ToolError("CANCELLED", `The call of ${toolName} was cancelled because Glovebox was closed`));
+  if (caller?.aborted) cancel();
+  caller?.addEventListener("abort", cancel, { once: true });
+  closing.addEventListener("abort", close, { once: true });
+  // Last, so that a signal that cannot be listened to leaves no timer behind.
   const timer = setTimeout(() => {
     controller.abort(
       new ToolError("TOOL_TIMEOUT", `${toolName} did not finish within ${timeoutMs} ms and was stopped`, {
@@ -62,9 +86,6 @@ function startClock(timeoutMs: number, toolName: string, caller: AbortSignal | u
       }),
     );
   }, timeoutMs);
-  if (caller?.aborted) cancel();
-  caller?.addEventListener("abort", cancel, { once: true });
-  closing.addEventListener("abort", close, { once: true });
   return {
     signal: controller.signal,
     [Symbol.dispose]: () => {

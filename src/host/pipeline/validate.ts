@@ -8,6 +8,7 @@ import type { ToolContext } from "../tool-call.ts";
 
 export const DEFAULT_TENANT = "default";
 const MAX_ID_UNITS = 1_024;
+const MAX_SHOWN_UNITS = 100;
 const INPUT_CODES: JsonTextCodes = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" };
 
 /** A call's envelope, read once from the caller's object. */
@@ -26,50 +27,93 @@ export interface ValidatedCall {
   readonly context: ToolContext;
 }
 
-const typeName = (value: unknown): string =>
-  value === null ? "null" : Array.isArray(value) ? "an array" : value === undefined ? "nothing" : `a ${typeof value}`;
+/** A value in a message: short, and never read where reading could throw. */
+function describe(value: unknown): string {
+  switch (typeof value) {
+    case "string":
+      return value.length > MAX_SHOWN_UNITS ? `text of ${value.length} characters` : JSON.stringify(value);
+    case "number":
+      return String(value);
+    case "undefined":
+      return "nothing";
+    case "object":
+      return value === null ? "null" : "an object";
+    default:
+      return `a ${typeof value}`;
+  }
+}
 
-function invalid(where: string, expected: string, got: unknown): ToolError {
-  const text = typeof got === "string" || typeof got === "number" ? JSON.stringify(got).slice(0, 100) : typeName(got);
-  return new ToolError("PARAM_INVALID", `${where}: expected ${expected}, got ${text}`, {
-    details: { problems: [{ pointer: where, expected, got: text }] },
+function invalid(where: string, expected: string, got: string): ToolError {
+  return new ToolError("PARAM_INVALID", `${where}: expected ${expected}, got ${got}`, {
+    details: { problems: [{ pointer: where, expected, got }] },
   });
 }
 
 function readText(value: unknown, where: string): string {
   if (typeof value !== "string" || value.length === 0 || value.length > MAX_ID_UNITS) {
-    throw invalid(where, `text of 1 to ${MAX_ID_UNITS} characters`, value);
+    throw invalid(where, `text of 1 to ${MAX_ID_UNITS} characters`, describe(value));
   }
   return value;
 }
 
-/**
- * Reads the call's three fields. The object may be anything at all, a proxy that throws included.
- * @throws {ToolError} PARAM_INVALID
- */
-export function readEnvelope(toolCall: unknown): CallEnvelope {
-  if (typeof toolCall !== "object" || toolCall === null) throw invalid("toolCall", "an object { id, toolName, arguments }", toolCall);
+/** Reads fields of a caller's object, which may be anything at all, a proxy that throws included. */
+function readFields<Fields>(where: string, read: () => Fields): Fields {
   try {
-    const { id, toolName, arguments: args } = toolCall as { readonly [name: string]: unknown };
-    return { callId: readText(id, "toolCall.id"), toolName: readText(toolName, "toolCall.toolName"), arguments: args };
-  } catch (thrown) {
-    if (thrown instanceof ToolError) throw thrown;
-    throw new ToolError("PARAM_INVALID", "toolCall: expected a plain object, got one whose fields cannot be read", { cause: thrown });
+    return read();
+  } catch (cause) {
+    throw new ToolError("PARAM_INVALID", `${where}: expected a plain object, got one whose fields cannot be read`, {
+      cause,
+    });
   }
 }
 
-/** @throws {ToolError} PARAM_INVALID */
+const ENVELOPE_FIELDS = ["id", "toolName", "arguments"] as const;
+
+/**
+ * Reads the call's three fields, each once.
+ * @throws {ToolError} PARAM_INVALID
+ */
+export function readEnvelope(toolCall: unknown): CallEnvelope {
+  const expected = "an object { id, toolName, arguments }";
+  if (typeof toolCall !== "object" || toolCall === null) throw invalid("toolCall", expected, describe(toolCall));
+  const { keys, id, toolName, args } = readFields("toolCall", () => {
+    const call = toolCall as { readonly [name: string]: unknown };
+    return { keys: Object.keys(call), id: call.id, toolName: call.toolName, args: call.arguments };
+  });
+  // A call with `args` for `arguments` would run on `{}`.
+  const unknown = keys.find((key) => !ENVELOPE_FIELDS.includes(key as (typeof ENVELOPE_FIELDS)[number]));
+  if (unknown !== undefined) throw invalid("toolCall", expected, `one with the key ${describe(unknown)}`);
+  return { callId: readText(id, "toolCall.id"), toolName: readText(toolName, "toolCall.toolName"), arguments: args };
+}
+
+/** A real one: what only looks like one throws as soon as it is read. */
+const isAbortSignal = (value: unknown): value is AbortSignal =>
+  value instanceof AbortSignal && typeof value.aborted === "boolean";
+
+const isFunction = (value: unknown): boolean => value === undefined || typeof value === "function";
+
+/**
+ * Reads the context's fields, each once; what else the object has stays behind.
+ * @throws {ToolError} PARAM_INVALID
+ */
 export function readContext(context: unknown): ToolContext & { readonly tenantId: string } {
   if (context === undefined || context === null) return { tenantId: DEFAULT_TENANT };
-  if (typeof context !== "object") throw invalid("context", "an object { tenantId, signal, timeoutMs }", context);
-  const { tenantId, signal, timeoutMs, onLog, onProgress } = context as ToolContext;
-  if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalid("context.signal", "an AbortSignal", signal);
-  if (onLog !== undefined && typeof onLog !== "function") throw invalid("context.onLog", "a function", onLog);
-  if (onProgress !== undefined && typeof onProgress !== "function") {
-    throw invalid("context.onProgress", "a function", onProgress);
+  if (typeof context !== "object") {
+    throw invalid("context", "an object { tenantId, signal, timeoutMs }", describe(context));
   }
+  const { hasSignal, ...fields } = readFields("context", () => {
+    const { tenantId, executionId, stepId, signal, timeoutMs, onLog, onProgress } = context as ToolContext;
+    const hasSignal = signal === undefined || isAbortSignal(signal);
+    return { tenantId, executionId, stepId, signal, timeoutMs, onLog, onProgress, hasSignal };
+  });
+  const { tenantId, executionId, stepId, timeoutMs, onLog, onProgress } = fields;
+  if (!hasSignal) throw invalid("context.signal", "an AbortSignal", describe(fields.signal));
+  if (!isFunction(onLog)) throw invalid("context.onLog", "a function", describe(onLog));
+  if (!isFunction(onProgress)) throw invalid("context.onProgress", "a function", describe(onProgress));
   checkTimeout(timeoutMs, "context.timeoutMs");
-  return { ...context, tenantId: tenantId === undefined ? DEFAULT_TENANT : readText(tenantId, "context.tenantId") };
+  if (executionId !== undefined) readText(executionId, "context.executionId");
+  if (stepId !== undefined) readText(stepId, "context.stepId");
+  return { ...fields, tenantId: tenantId === undefined ? DEFAULT_TENANT : readText(tenantId, "context.tenantId") };
 }
 
 /** @throws {ToolError} PARAM_INVALID */
@@ -77,7 +121,36 @@ export function checkTimeout(timeoutMs: unknown, where: string): asserts timeout
   if (timeoutMs === undefined) return;
   const { min, max } = LIMITS.timeoutMs;
   const fits = typeof timeoutMs === "number" && Number.isFinite(timeoutMs) && timeoutMs >= min && timeoutMs <= max;
-  if (!fits) throw invalid(where, `a number of milliseconds from ${min} to ${max}`, timeoutMs);
+  if (!fits) throw invalid(where, `a number of milliseconds from ${min} to ${max}`, describe(timeoutMs));
+}
+
+/** Values that are looked at to say where JSON.stringify had to stop. */
+const MAX_VISITS = 10_000;
+
+/** The first BigInt or cycle, and where; undefined where neither is found or the value cannot be read. */
+function findUnserializable(root: unknown): string | undefined {
+  const path = new Set<object>();
+  let visits = 0;
+  const visit = (value: unknown, pointer: string): string | undefined => {
+    visits += 1;
+    const where = pointer === "" ? "at the top" : `at ${pointer}`;
+    if (typeof value === "bigint") return `a BigInt ${where}`;
+    if (typeof value !== "object" || value === null || visits > MAX_VISITS) return undefined;
+    if (path.has(value)) return `a cycle ${where}`;
+    path.add(value);
+    for (const key of Object.keys(value)) {
+      const token = key.slice(0, MAX_SHOWN_UNITS).replaceAll("~", "~0").replaceAll("/", "~1");
+      const found = visit((value as { readonly [key: string]: unknown })[key], `${pointer}/${token}`);
+      if (found !== undefined || visits > MAX_VISITS) return found;
+    }
+    path.delete(value);
+    return undefined;
+  };
+  try {
+    return visit(root, "");
+  } catch {
+    return undefined;
+  }
 }
 
 function serializeArguments(args: unknown): string {
@@ -86,13 +159,12 @@ function serializeArguments(args: unknown): string {
   try {
     text = JSON.stringify(args);
   } catch (cause) {
-    const why = cause instanceof TypeError ? "a cycle or a BigInt" : "a value that cannot be read";
-    throw new ToolError("PARAM_INVALID", `arguments: expected a JSON value, got ${why}`, {
-      cause,
-      details: { problems: [{ pointer: "", expected: "a JSON value", got: why }] },
-    });
+    // V8 throws a RangeError where its stack or its longest string ends.
+    const isRange = Error.isError(cause) && cause instanceof RangeError;
+    const unread = isRange ? "a value too large or nested too deep" : "a value that cannot be read";
+    throw invalid("toolCall.arguments", "a JSON value", findUnserializable(args) ?? unread);
   }
-  if (text === undefined) throw invalid("arguments", "a JSON value", args);
+  if (text === undefined) throw invalid("toolCall.arguments", "a JSON value", describe(args));
   return text;
 }
 
@@ -104,7 +176,9 @@ export function toSchemaError(
 ): ToolError {
   if (outcome.stopped) return new ToolError(code, `${what}: ${outcome.message}`);
   const { problems, truncated } = outcome;
-  const shown = problems.slice(0, 3).map(({ pointer, message }) => `${pointer === "" ? "at the top" : pointer}: ${message}`);
+  const shown = problems
+    .slice(0, 3)
+    .map(({ pointer, message }) => `${pointer === "" ? "at the top" : pointer}: ${message}`);
   const more = problems.length - shown.length;
   const rest = more > 0 || truncated ? `; and ${truncated ? "more" : `${more} more`}` : "";
   return new ToolError(code, `${what}: ${shown.join("; ")}${rest}`, { details: { problems, truncated } });
@@ -113,9 +187,21 @@ export function toSchemaError(
 function unknownTool(toolName: string, tenantId: string, registry: ToolRegistry): ToolError {
   const known = registry.list(tenantId).map((tool) => tool.definition.name);
   const hint = known.length === 0 ? "no tools are registered" : `known are: ${known.slice(0, 20).join(", ")}`;
-  return new ToolError("TOOL_UNAVAILABLE", `There is no tool named "${toolName.slice(0, 128)}"; ${hint}`, {
-    details: { toolName: toolName.slice(0, 128), known: known.slice(0, 20) },
-  });
+  return new ToolError(
+    "TOOL_UNAVAILABLE",
+    `There is no tool named ${JSON.stringify(toolName.slice(0, 128))}; ${hint}`,
+    {
+      details: { toolName: toolName.slice(0, 128), known: known.slice(0, 20) },
+    },
+  );
+}
+
+/** A tool's own bounds can only lower the host's. */
+function inputBounds(host: JsonTextLimits, { hostLimits, authorLimits }: RegisteredTool): JsonTextLimits {
+  return {
+    bytes: Math.min(host.bytes, hostLimits?.inputBytes ?? host.bytes, authorLimits?.inputBytes ?? host.bytes),
+    depth: Math.min(host.depth, hostLimits?.jsonDepth ?? host.depth, authorLimits?.jsonDepth ?? host.depth),
+  };
 }
 
 /**
@@ -131,9 +217,11 @@ export function validateCall(
   const tool = registry.get(envelope.toolName, context.tenantId);
   if (tool === undefined) throw unknownTool(envelope.toolName, context.tenantId, registry);
   const inputText = serializeArguments(envelope.arguments);
-  checkJsonBytes(inputText.length, limits, INPUT_CODES, "The arguments");
-  const input = parseJsonText(inputText, limits, INPUT_CODES, "The arguments");
+  const what = `The arguments of ${envelope.toolName}`;
+  const bounds = inputBounds(limits, tool);
+  checkJsonBytes(inputText.length, bounds, INPUT_CODES, what);
+  const input = parseJsonText(inputText, bounds, INPUT_CODES, what);
   const outcome = tool.inputSchema.validate(input);
-  if (!outcome.valid) throw toSchemaError("PARAM_INVALID", `The arguments of ${envelope.toolName}`, outcome);
+  if (!outcome.valid) throw toSchemaError("PARAM_INVALID", what, outcome);
   return { callId: envelope.callId, tenantId: context.tenantId, tool, inputText, input, context };
 }

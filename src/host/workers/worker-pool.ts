@@ -1,6 +1,12 @@
 // The worker processes: how many there are, whose they are, which call goes where, and what is done when one dies.
 import { ToolError } from "../../sandbox/errors.ts";
-import { type CallListener, type CallOrder, type SentBundle, WorkerProcess, type WorkerSources } from "./worker-process.ts";
+import {
+  type CallListener,
+  type CallOrder,
+  type SentBundle,
+  WorkerProcess,
+  type WorkerSources,
+} from "./worker-process.ts";
 
 export interface WorkerPoolOptions {
   /** Processes at most, spares included. */

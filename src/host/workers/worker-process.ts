@@ -89,7 +89,10 @@ export class WorkerProcess {
     this.#writer = new FrameWriter(this.#socket);
     this.#startTimer = setTimeout(() => this.kill(), START_MS);
     this.#listen();
-    this.#writer.write({ type: "init", protocolVersion: PROTOCOL_VERSION }, [sources.preludeSource, sources.urlChunkSource]);
+    this.#writer.write({ type: "init", protocolVersion: PROTOCOL_VERSION }, [
+      sources.preludeSource,
+      sources.urlChunkSource,
+    ]);
     this.#hold();
   }
 
@@ -216,7 +219,8 @@ export class WorkerProcess {
   /** One message of one call, in an order that makes sense or not at all. */
   #advance(message: Exclude<WorkerMessage, { type: "ready" }>, open: OpenCall, parts: readonly Buffer[]): void {
     const { listener, limits } = open;
-    if ((message.type === "released") !== (open.state === "ended")) throw new Error("The worker's messages are out of order");
+    if ((message.type === "released") !== (open.state === "ended"))
+      throw new Error("The worker's messages are out of order");
     switch (message.type) {
       case "preparing":
         if (open.state !== "sent") throw new Error("The worker prepared a call twice");
@@ -227,15 +231,18 @@ export class WorkerProcess {
         open.state = "started";
         break;
       case "log":
-        bound((open.logLines += 1), limits.logLines);
+        open.logLines += 1;
+        bound(open.logLines, limits.logLines);
         listener.onLog(message.level, message.time, text(parts, limits.logBytes * 4));
         break;
       case "progress":
-        bound((open.progressReports += 1), PROGRESS_REPORTS);
+        open.progressReports += 1;
+        bound(open.progressReports, PROGRESS_REPORTS);
         listener.onProgress(text(parts, 16_384));
         break;
       case "capability":
-        bound((open.requests += 1), limits.hostCalls + limits.logLines);
+        open.requests += 1;
+        bound(open.requests, limits.hostCalls + limits.logLines);
         listener.onCapability(message.requestId, message.name, text(parts, limits.inputBytes * 4));
         break;
       case "ended":
@@ -269,6 +276,7 @@ function bound(count: number, most: number): void {
 
 function text(parts: readonly Buffer[], maxBytes: number): string {
   const [part] = parts;
-  if (part === undefined || part.length > maxBytes) throw new Error("A part of the worker's message is missing or too long");
+  if (part === undefined || part.length > maxBytes)
+    throw new Error("A part of the worker's message is missing or too long");
   return part.toString();
 }

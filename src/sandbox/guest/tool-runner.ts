@@ -30,7 +30,7 @@ function refuse(message: string): void {
 
 /** The two forms of a tool: a default export with `execute`, or a plain function beside named exports. */
 function toLoadedTool(namespace: { readonly [name: string]: unknown }): LoadedTool | undefined {
-  let main = namespace["default"];
+  let main = namespace.default;
   // `module.exports = { default: … }` of a CommonJS file arrives one level deeper.
   if (typeof main === "object" && main !== null && !("execute" in main) && "default" in main) main = main.default;
   if (typeof main === "function" && !isStandardSchema(main)) {
@@ -38,7 +38,7 @@ function toLoadedTool(namespace: { readonly [name: string]: unknown }): LoadedTo
   }
   if (typeof main !== "object" || main === null) return undefined;
   const fields = main as { readonly [name: string]: unknown };
-  const execute = fields["execute"];
+  const execute = fields.execute;
   if (typeof execute !== "function") return undefined;
   return { receiver: main, execute: execute as LoadedTool["execute"], fields };
 }
@@ -78,10 +78,10 @@ export function describe(): void {
       const name = DEFINITION_FIELDS[index] as string;
       if (fields[name] !== undefined) definition[name] = fields[name];
     }
-    definition["description"] ??= "";
-    definition["inputSchema"] = schemaField(fields, "inputSchema") ?? { type: "object" };
+    definition.description ??= "";
+    definition.inputSchema = schemaField(fields, "inputSchema") ?? { type: "object" };
     const outputSchema = schemaField(fields, "outputSchema");
-    if (outputSchema !== undefined) definition["outputSchema"] = outputSchema;
+    if (outputSchema !== undefined) definition.outputSchema = outputSchema;
     const serialized = serialize(definition);
     if ("text" in serialized) done("output", serialized.text);
     else refuse(`The tool's definition is not JSON. ${serialized.problem}`);
@@ -95,10 +95,10 @@ export function describe(): void {
 /** Runs `execute` between the two checks, and says how it ended. */
 async function run(header: InvokeHeader, inputText: string, context: CallContext): Promise<[GuestOutcome, string]> {
   const { execute, receiver, fields } = tool as LoadedTool;
-  const input = await check(fields["inputSchema"], JSONParse(inputText));
+  const input = await check(fields.inputSchema, JSONParse(inputText));
   if ("issues" in input) return ["input", JSONStringify(input.issues)];
   const returned: unknown = await (ReflectApply(execute, receiver, [input.value, context.ctx]) as unknown);
-  const output = await check(fields["outputSchema"], returned);
+  const output = await check(fields.outputSchema, returned);
   if ("issues" in output) return ["output-schema", JSONStringify(output.issues)];
   const serialized = serialize(output.value);
   if ("problem" in serialized) {

@@ -1,0 +1,56 @@
+// The baseline: isolated-vm as people use it by hand, in process, JSON text in and out, asynchronously. No limits but memory.
+import ivm from "isolated-vm";
+
+/** A tool's script in the bundle form, evaluated; `call` applies it to JSON text. */
+export interface RawTool {
+  call(input: string): Promise<string>;
+  dispose(): void;
+}
+
+/** Sets `globalThis.tool` to the bundle's default export and answers with a function over JSON text. */
+const HARNESS = `
+  let execute;
+  const loaded = $0((namespace) => {
+    const main = namespace.default;
+    execute = typeof main === "function" ? main : main.execute.bind(main);
+  });
+  return async (text) => { await loaded; return JSON.stringify(await execute(JSON.parse(text), {})); };
+`;
+
+/** What npm packages ask for while they load; Glovebox's prelude gives it to its guests. */
+const GLOBALS = `
+  globalThis.console = { log() {}, warn() {}, error() {} };
+  globalThis.setTimeout = () => 0;
+`;
+
+export async function createRawTool(code: string, cachedData?: ivm.ExternalCopy<ArrayBuffer>): Promise<RawTool> {
+  const isolate = new ivm.Isolate({ memoryLimit: 128 });
+  const context = await isolate.createContext();
+  await context.eval(GLOBALS);
+  const script = await isolate.compileScript(code, cachedData === undefined ? {} : { cachedData });
+  const bundle = (await script.run(context, { reference: true })) as unknown as ivm.Reference;
+  const call = (await context.evalClosure(HARNESS, [bundle.derefInto()], {
+    result: { reference: true },
+  })) as unknown as ivm.Reference;
+  return {
+    call: (input) => call.apply(undefined, [input], { result: { promise: true } }) as unknown as Promise<string>,
+    dispose: () => isolate.dispose(),
+  };
+}
+
+/** V8's code cache of a script, made after it has run once. */
+export async function makeCodeCache(code: string): Promise<ivm.ExternalCopy<ArrayBuffer>> {
+  const isolate = new ivm.Isolate({ memoryLimit: 128 });
+  const context = await isolate.createContext();
+  await context.eval(GLOBALS);
+  const bundle = (await (
+    await isolate.compileScript(code)
+  ).run(context, {
+    reference: true,
+  })) as unknown as ivm.Reference;
+  await context.evalClosure("return $0(() => {})", [bundle.derefInto()], { result: { promise: true, copy: true } });
+  const script = (await isolate.compileScript(code, { produceCachedData: true })) as unknown as {
+    readonly cachedData: ivm.ExternalCopy<ArrayBuffer>;
+  };
+  return script.cachedData;
+}

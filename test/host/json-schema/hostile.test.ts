@@ -1,0 +1,261 @@
+// Schemas and values built to hold the host: each ends within the budget, with a typed answer, and the next one is served.
+import { describe, expect, test } from "vitest";
+import { compileSchema } from "../../../src/host/json-schema/compile-schema.ts";
+import { FORMATS } from "../../../src/host/json-schema/formats.ts";
+import type { ValidationOutcome } from "../../../src/host/json-schema/outcome.ts";
+import { ToolError } from "../../../src/sandbox/errors.ts";
+
+/** Far above the budget of 50 ms: a busy machine may double a time, a missing guard multiplies it by hundreds. */
+const PATIENCE_MS = 900;
+
+type Ending = "valid" | "problems" | "stopped" | "refused";
+
+function endingOf(outcome: ValidationOutcome): Ending {
+  if (outcome.valid) return "valid";
+  return outcome.stopped ? "stopped" : "problems";
+}
+
+function attack(schema: unknown, value: unknown): { ending: Ending; ms: number } {
+  const started = performance.now();
+  let ending: Ending;
+  try {
+    ending = endingOf(compileSchema(schema).validate(value));
+  } catch (error) {
+    if (!(error instanceof ToolError)) throw error;
+    ending = "refused";
+  }
+  return { ending, ms: performance.now() - started };
+}
+
+const range = (length: number): number[] => Array.from({ length }, (_, index) => index);
+
+/** Each level refers twice to the next: 2^30 visits. */
+function billionLaughs(keyword: "allOf" | "anyOf" | "oneOf"): unknown {
+  const levels = range(31).map((level) => [
+    `l${level}`,
+    level === 30
+      ? { type: "number" }
+      : { [keyword]: [{ $ref: `#/$defs/l${level + 1}` }, { $ref: `#/$defs/l${level + 1}` }] },
+  ]);
+  return { $ref: "#/$defs/l0", $defs: Object.fromEntries(levels) };
+}
+
+function nest(levels: number, wrap: (inner: unknown) => unknown): unknown {
+  let value: unknown = 1;
+  for (let level = 0; level < levels; level++) value = wrap(value);
+  return value;
+}
+
+const evilText = `${"a".repeat(50)}!`;
+const manyRefs = Object.fromEntries(range(3_000).map((index) => [`d${index}`, { $ref: `#/$defs/d${index + 1}` }]));
+
+describe("CompiledSchema.validate() ends", () => {
+  test.for<[string, unknown, unknown, readonly Ending[]]>([
+    ["a catastrophic pattern", { pattern: "^(a+)+$" }, evilText, ["stopped"]],
+    ["one that only overlapping alternatives make so", { pattern: "^(a|a)*$" }, evilText, ["stopped"]],
+    [
+      "one with optional parts",
+      { pattern: `^${"(?:a?)".repeat(40)}${"a".repeat(40)}$` },
+      "a".repeat(39),
+      ["stopped", "problems"],
+    ],
+    ["a polynomial pattern on a long string", { pattern: "a*a*a*a*b" }, "a".repeat(20_000), ["stopped"]],
+    ["a catastrophic lookahead", { pattern: "^(?=(a+)+$)" }, evilText, ["stopped"]],
+    ["a back reference", { pattern: "^(a*)*\\1$" }, evilText, ["stopped", "problems"]],
+    [
+      "a catastrophic patternProperties key",
+      { patternProperties: { "^(a+)+$": true } },
+      { [evilText]: 1 },
+      ["stopped"],
+    ],
+    [
+      "a catastrophic pattern under propertyNames",
+      { propertyNames: { pattern: "(x+x+)+y" } },
+      { ["x".repeat(60)]: 1 },
+      ["stopped"],
+    ],
+    [
+      "many slow strings",
+      { items: { pattern: "^a*a*$" } },
+      Array(5_000).fill(`${"a".repeat(500)}!`),
+      ["stopped", "problems"],
+    ],
+    ["a $ref to itself", { $ref: "#" }, 1, ["refused"]],
+    [
+      "$refs that lead to each other",
+      { $ref: "#/$defs/a", $defs: { a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/a" } } },
+      1,
+      ["refused"],
+    ],
+    ["a $dynamicRef to itself", { $dynamicAnchor: "a", $dynamicRef: "#a" }, 1, ["refused"]],
+    ["2^30 $refs by allOf", billionLaughs("allOf"), 1, ["stopped"]],
+    ["2^30 $refs by anyOf, none of which holds", billionLaughs("anyOf"), "x", ["stopped"]],
+    ["2^30 $refs by oneOf", billionLaughs("oneOf"), 1, ["stopped", "problems"]],
+    [
+      "a chain of 3,000 $refs",
+      { $ref: "#/$defs/d0", $defs: { ...manyRefs, d3000: { type: "string" } } },
+      1,
+      ["stopped", "problems"],
+    ],
+    ["300,000 unique numbers", { uniqueItems: true }, range(300_000), ["valid", "stopped"]],
+    [
+      "300,000 objects that differ late",
+      { uniqueItems: true },
+      range(300_000).map((i) => ({ a: [0, { b: i }] })),
+      ["stopped"],
+    ],
+    [
+      "strings that collide in their hash",
+      { uniqueItems: true },
+      range(20_000).map((i) => [`${"a".repeat(64)}${i + 10_000}`]),
+      ["stopped"],
+    ],
+    [
+      "10,000 branches over 100,000 items",
+      { items: { allOf: Array(5_000).fill({ type: "number" }) } },
+      range(100_000),
+      ["stopped"],
+    ],
+    [
+      "10,000 branches of unevaluatedItems",
+      { anyOf: Array(5_000).fill({ contains: true }), unevaluatedItems: false },
+      range(10_000),
+      ["stopped"],
+    ],
+    [
+      "a large enum of objects over many items",
+      { items: { enum: range(2_000).map((i) => ({ a: i })) } },
+      range(50_000).map((i) => ({ a: -i })),
+      ["problems", "stopped"],
+    ],
+    [
+      "200,000 unknown keys",
+      { additionalProperties: false },
+      Object.fromEntries(range(200_000).map((i) => [`k${i}`, 1])),
+      ["problems"],
+    ],
+    [
+      "a tree as deep as an instance may be",
+      { properties: { a: { $ref: "#" } }, items: { $ref: "#" } },
+      nest(1_000, (a) => ({ a })),
+      ["valid"],
+    ],
+    ["a tree deeper than the stack", { allOf: [{ items: { $ref: "#" } }] }, nest(50_000, (a) => [a]), ["stopped"]],
+    [
+      "multipleOf at the ends of the range",
+      { items: { multipleOf: 5e-324 } },
+      Array(100_000).fill(1.7976931348623157e308),
+      ["valid", "stopped"],
+    ],
+    ["a schema of 300 levels", nest(300, (not) => ({ not })), 1, ["refused"]],
+    ["a schema of a megabyte", { enum: [`${"x".repeat(1_000_000)}`] }, 1, ["refused"]],
+  ])("%s", ([, schema, value, endings]) => {
+    const { ending, ms } = attack(schema, value);
+    expect(endings).toContain(ending);
+    expect(ms).toBeLessThan(PATIENCE_MS);
+    expect(compileSchema({ type: "number" }).validate(1)).toEqual({ valid: true });
+  });
+
+  test("with the reason as a type, not a text", () => {
+    expect(compileSchema({ pattern: "^(a+)+$" }).validate(evilText, { budgetMs: 20 })).toMatchObject({
+      stopped: true,
+      reason: "time",
+    });
+    const deep = nest(50_000, (a) => [a]);
+    expect(compileSchema({ items: { $ref: "#" } }).validate(deep, { budgetMs: 1_000 })).toMatchObject({
+      stopped: true,
+      reason: "depth",
+    });
+  });
+
+  test("within the budget that is asked for", () => {
+    const compiled = compileSchema(billionLaughs("allOf"));
+    const started = performance.now();
+    expect(compiled.validate(1, { budgetMs: 5 }).valid).toBe(false);
+    expect(performance.now() - started).toBeLessThan(45);
+  });
+
+  test("with the problems found so far when the time runs out while they are listed", () => {
+    const schema = { prefixItems: [{ type: "string" }], allOf: [billionLaughs("allOf")] };
+    const parts = schema.allOf[0] as { $defs: unknown };
+    const outcome = compileSchema({
+      prefixItems: schema.prefixItems,
+      allOf: [{ $ref: "#/$defs/l0" }],
+      $defs: parts.$defs,
+    }).validate([1]);
+    expect(outcome).toMatchObject({ stopped: false, truncated: true, problems: [{ pointer: "/0", keyword: "type" }] });
+  });
+});
+
+describe("names of Object.prototype", () => {
+  test("neither pollute anything nor stand for properties", () => {
+    const schema = JSON.parse(
+      '{"properties":{"__proto__":{"properties":{"polluted":{"const":1}}},"a":{"$ref":"#/$defs/__proto__"}},' +
+        '"$defs":{"__proto__":{"type":"string"},"constructor":{"prototype":{"polluted":1}}},' +
+        '"dependentRequired":{"toString":["x"],"__proto__":["y"]},"required":["a"],"__absolute_uri__":"x","__absolute_ref__":"y"}',
+    );
+    const compiled = compileSchema(schema);
+    expect(compiled.validate({ a: "x" })).toEqual({ valid: true });
+    expect(compiled.validate(JSON.parse('{"a":"x","__proto__":{"polluted":2}}'))).toMatchObject({
+      problems: [
+        { pointer: "", expected: 'property "y"' },
+        { pointer: "/__proto__/polluted", keyword: "const" },
+      ],
+    });
+    expect(Object.hasOwn(Object.prototype, "polluted")).toBe(false);
+    expect(Reflect.get({}, "polluted")).toBeUndefined();
+  });
+
+  test("are found in no table", () => {
+    for (const name of ["__proto__", "constructor", "toString", "hasOwnProperty", "__defineGetter__", "valueOf"]) {
+      const schema = JSON.parse(
+        `{"${name}":{"type":1},"format":"${name}","$ref":"#/$defs/${name}","$defs":{"${name}":true}}`,
+      );
+      expect(compileSchema(schema).validate("x")).toEqual({ valid: true });
+      expect(() => compileSchema({ $ref: `#/${name}` })).toThrow(ToolError);
+      expect(() => compileSchema({ $ref: `#${name}` })).toThrow(ToolError);
+    }
+  });
+});
+
+describe("FORMATS", () => {
+  const pumps = [
+    "a",
+    "a.",
+    "a-",
+    "1",
+    "0:",
+    ":",
+    "/",
+    "//",
+    "%41",
+    "{a}",
+    "{a,",
+    "a@",
+    "[",
+    " ",
+    "-",
+    "~0",
+    "\\",
+    "1.",
+    "P1D",
+    "T",
+    "a:b@",
+    "é",
+  ];
+  const heads = ["", "http://", "a:", '"', "a@", "P", "{", "0", "[", "2026-01-01T00:00:00.", "00:00:00."];
+
+  test.for([...FORMATS.keys()])("%s is quick on strings made to hurt", (name) => {
+    const compiled = compileSchema({ items: { format: name } });
+    const max = FORMATS.get(name)?.maxChars ?? 0;
+    for (const head of heads) {
+      for (const pump of pumps) {
+        const text = `${head}${pump.repeat(Math.ceil(max / pump.length))}`.slice(0, max - 1);
+        const started = performance.now();
+        const outcome = compiled.validate([`${text}\n`, text], { budgetMs: 1_000 });
+        expect(outcome.valid || !outcome.stopped).toBe(true);
+        expect([head, pump, performance.now() - started < 300]).toEqual([head, pump, true]);
+      }
+    }
+  });
+});
