@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 
 /** Where esbuild pretends to write: its source map's paths are relative to this folder. */
-export const OUTPUT_FOLDER = "/glovebox";
+const OUTPUT_FOLDER = "/glovebox";
 export const OUTPUT_FILE = `${OUTPUT_FOLDER}/tool.js`;
 
 const MODULE_COMMENT = /^\/\/ (.+)$/;

@@ -20,7 +20,7 @@ const TOOL_ONLY: readonly Importer[] = ["tool"];
 const BUILTIN_REASON = "Node built-ins do not exist in the sandbox";
 
 /** What no import may look like, first match wins. */
-export const SPECIFIER_RULES: readonly SpecifierRule[] = [
+const SPECIFIER_RULES: readonly SpecifierRule[] = [
   { matches: /^$/, importers: BOTH, reason: "the path is empty" },
   { matches: /^.{1025}/s, importers: BOTH, reason: "the path is longer than 1024 characters" },
   { matches: /[\p{Cc}\u2028\u2029]/u, importers: BOTH, reason: "a path has no control characters" },
@@ -36,7 +36,7 @@ export const SPECIFIER_RULES: readonly SpecifierRule[] = [
   { matches: /^glovebox(?:$|\/)/, importers: TOOL_ONLY, reason: 'a tool\'s side of glovebox is "glovebox/tool"' },
 ];
 
-export const ALLOWED_HINT = "a tool may import relative files, JSON files, and npm packages from its store";
+const ALLOWED_HINT = "a tool may import relative files, JSON files, and npm packages from its store";
 const IMPORT_KINDS: ReadonlySet<string> = new Set(["import-statement", "require-call", "dynamic-import"]);
 const BUILTINS: ReadonlySet<string> = new Set(builtinModules.map((name) => name.replace(/^node:/, "")));
 const GUEST_MODULE = "glovebox/tool";
@@ -58,11 +58,11 @@ export interface ImportPolicyOptions {
   readonly entryStub: string;
 }
 
-export function quotePath(specifier: string): string {
+function quotePath(specifier: string): string {
   return JSON.stringify(specifier.length > 120 ? `${specifier.slice(0, 120)}…` : specifier);
 }
 
-export function isNodeBuiltin(specifier: string): boolean {
+function isNodeBuiltin(specifier: string): boolean {
   return BUILTINS.has(specifier.replace(/^node:/, "").replace(/\/$/, ""));
 }
 
@@ -206,11 +206,12 @@ class ImportPolicy {
   /**
    * esbuild expands `import("./" + name)` by walking the disk from the module's folder, before any plugin is asked, and
    * with no folder from its working directory. So in the scan a module's folder is one that does not exist and is deeper
-   * than any `../` its text can spell; such imports find nothing and fail there, and never reach the link.
+   * than the `../` its text can spell; such imports find nothing and fail there, and never reach the link.
    */
   #resolveDirOf(text: string, phase: "scan" | "link", store: PackageStore): { resolveDir?: string } {
-    if (phase === "scan") return { resolveDir: `/.glovebox-dead-end${"/x".repeat(Math.ceil(text.length / 3) + 1)}` };
-    return store.nearest === undefined ? {} : { resolveDir: store.nearest };
+    if (phase === "link") return store.nearest === undefined ? {} : { resolveDir: store.nearest };
+    const dots = text.match(/[.\\]/g)?.length ?? 0;
+    return { resolveDir: `/.glovebox-dead-end${"/x".repeat(dots / 2 + 1)}` };
   }
 
   #loadPackageFile(path: string): OnLoadResult {

@@ -13,6 +13,25 @@ export interface LogEntry {
 
 export type LogListener = (entry: LogEntry) => void;
 
+/** A trusted host function writes here too, and a type is all that keeps it to JSON. */
+function toDataText(data: unknown): string | undefined {
+  try {
+    return JSON.stringify(data);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A listener that throws, or rejects because it is async, is the caller's own affair: the call goes on. */
+export function tell<Value>(listener: ((value: Value) => unknown) | undefined, value: Value): void {
+  try {
+    const returned = listener?.(value);
+    if (returned instanceof Promise) returned.catch(() => {});
+  } catch {
+    // As above.
+  }
+}
+
 export class CallLog {
   readonly entries: LogEntry[] = [];
   readonly #listener: LogListener | undefined;
@@ -30,18 +49,22 @@ export class CallLog {
     return this.#dropped;
   }
 
+  /** Never throws; a line past a cap is counted and left out. `data` is copied, and left out where it has no JSON. */
   add(level: LogLevel, time: number, message: string, data?: JsonValue): void {
-    this.#bytes += message.length + (data === undefined ? 0 : JSON.stringify(data).length);
-    if (this.entries.length >= this.#limits.logLines || this.#bytes > this.#limits.logBytes) {
+    const text = toDataText(data);
+    const bytes = message.length + (text?.length ?? 0);
+    if (this.entries.length >= this.#limits.logLines || this.#bytes + bytes > this.#limits.logBytes) {
       this.#dropped += 1;
       return;
     }
-    const entry: LogEntry = { level, time, message, ...(data === undefined ? {} : { data }) };
+    this.#bytes += bytes;
+    const entry: LogEntry = {
+      level,
+      time,
+      message,
+      ...(text === undefined ? {} : { data: JSON.parse(text) as JsonValue }),
+    };
     this.entries.push(entry);
-    try {
-      this.#listener?.(entry);
-    } catch {
-      // A listener that throws is the caller's own affair: the call goes on.
-    }
+    tell(this.#listener, entry);
   }
 }

@@ -37,11 +37,10 @@ export class MemoryToolRegistry implements ToolRegistry {
 
   add(tool: RegisteredTool): void {
     const { name } = tool.definition;
-    if (!TOOL_NAME_PATTERN.test(name)) {
-      throw new ToolError(
-        "PARAM_INVALID",
-        `Expected a tool name of ${TOOL_NAME_RULE}, got ${JSON.stringify(name).slice(0, 200)}`,
-      );
+    // A pattern takes what reads like a name too: 5, undefined.
+    if (typeof name !== "string" || !TOOL_NAME_PATTERN.test(name)) {
+      const got = typeof name === "string" ? JSON.stringify((name as string).slice(0, 200)) : typeof name;
+      throw new ToolError("PARAM_INVALID", `Expected a tool name of ${TOOL_NAME_RULE}, got ${got}`);
     }
     if (this.get(name, tool.tenantId) !== undefined) {
       const whose = tool.tenantId === undefined || this.#global.has(name) ? "a global tool" : "a tool of this tenant";

@@ -3,11 +3,10 @@ import type { InvokeHeader } from "./guest-protocol.ts";
 import type { IsolatePool } from "./isolate-pool.ts";
 import type { Limits } from "./limits.ts";
 import {
-  type CallMessage,
-  type LearnMessage,
   LOG_LEVELS,
   type LogLevel,
   type StopReason,
+  type ToolMessage,
   type WorkerMessage,
   type WorkerUsage,
 } from "./protocol.ts";
@@ -24,10 +23,40 @@ const TOO_LARGE = JSON.stringify({
   message: "The input of this host call is too large",
 });
 
-/** Runs one `call` or `learn`. Sends exactly one `ended` and then exactly one `released`. */
+/** What a call or a learning run is to be run with. */
+export interface Assignment {
+  readonly seq: number;
+  readonly bundle: LoadableBundle;
+  readonly limits: Limits;
+  /** Undefined when the definition is to be learned. */
+  readonly call: { readonly tool: ToolProfile; readonly callId: string; readonly tenantId: string } | undefined;
+}
+
+/** A tool as the host has described it once, with what every call of it is told. */
+export interface ToolProfile extends ToolMessage {
+  /** An InvokeHeader as JSON text. */
+  readonly header: string;
+}
+
+export function toToolProfile(message: ToolMessage): ToolProfile {
+  const { granted, denied, limits } = message;
+  const { outputBytes, logBytes, logLines, hostCalls, pendingHostCalls, timers } = limits;
+  const header: InvokeHeader = {
+    granted,
+    denied,
+    outputBytes,
+    logBytes,
+    logLines,
+    hostCalls,
+    pendingHostCalls,
+    timers,
+  };
+  return { ...message, header: JSON.stringify(header) };
+}
+
+/** Runs one `call` or `learn`. Sends exactly one `ended`, and `released` if the guest had not stopped by then. */
 export class ActiveCall implements GuestListener {
-  readonly #message: CallMessage | LearnMessage;
-  readonly #bundle: LoadableBundle;
+  readonly #assignment: Assignment;
   readonly #pool: IsolatePool;
   readonly #send: Send;
   #isolate: ToolIsolate | undefined;
@@ -41,82 +70,76 @@ export class ActiveCall implements GuestListener {
   #startMs = 0;
   #executeMs = 0;
 
-  constructor(message: CallMessage | LearnMessage, bundle: LoadableBundle, pool: IsolatePool, send: Send) {
-    this.#message = message;
-    this.#bundle = bundle;
+  constructor(assignment: Assignment, pool: IsolatePool, send: Send) {
+    this.#assignment = assignment;
     this.#pool = pool;
     this.#send = send;
   }
 
   get #limits(): Limits {
-    return this.#message.limits;
+    return this.#assignment.limits;
   }
 
   /** Resolves when nothing of the call runs any more. Never rejects. */
   async run(input: string): Promise<void> {
-    const { seq } = this.#message;
+    const { seq, bundle, call } = this.#assignment;
     let end: GuestEnd;
     let codeCache: Uint8Array | undefined;
     try {
       end = await this.#runToEnd(input);
-      if (this.#message.type === "learn" && end.outcome === "output" && (await this.#isolate?.settle())) {
-        codeCache = this.#isolate?.makeCodeCache(this.#bundle);
+      if (call === undefined && end.outcome === "output" && (await this.#isolate?.settle())) {
+        codeCache = this.#isolate?.makeCodeCache(bundle);
         // The process that learned a bundle is often the one that runs it: it has no other way to hear of the cache.
-        if (codeCache !== undefined) this.#pool.addBundle(this.#bundle.sha256, this.#bundle.code, codeCache);
+        if (codeCache !== undefined) this.#pool.addBundle(bundle.sha256, bundle.code, codeCache);
       }
     } catch {
       end = { outcome: "isolate-failed", text: "" };
     }
-    const reusable = await this.#finishMeters();
+    const settled = await this.#finishMeters();
+    const usage = this.#usage();
+    const released = this.#giveBack(settled);
     const parts = codeCache === undefined ? [end.text] : [end.text, codeCache];
-    this.#send({ type: "ended", seq, outcome: end.outcome, phase: this.#phase, usage: this.#usage() }, parts);
-    await this.#giveBack(reusable);
+    const stopped = released === undefined;
+    this.#send({ type: "ended", seq, outcome: end.outcome, phase: this.#phase, usage, released: stopped }, parts);
+    if (stopped) return;
+    await released;
     this.#send({ type: "released", seq });
   }
 
   async #runToEnd(input: string): Promise<GuestEnd> {
     const started = performance.now();
-    const message = this.#message;
-    const warm =
-      message.type === "call" && message.isolation === "tool" ? this.#pool.takeIdle(this.#warmKey) : undefined;
+    const { seq, call } = this.#assignment;
+    const warm = call?.tool.isolation === "tool" ? this.#pool.takeIdle(warmKey(call)) : undefined;
     if (warm === undefined) {
-      this.#send({ type: "preparing", seq: message.seq });
+      this.#send({ type: "preparing", seq });
       const failure = await this.#prepare();
       this.#startMs = performance.now() - started;
       if (failure !== undefined) return failure;
-      this.#send({ type: "started", seq: message.seq });
+      this.#send({ type: "started", seq });
     } else {
       this.#isolate = warm;
       this.#cpuMsBefore = warm.cpuMs;
       this.#startMs = performance.now() - started;
     }
     if (this.#isolate === undefined || this.#cancelled) return { outcome: "cancelled", text: "" };
-    this.#phase = message.type === "learn" ? "load" : "execute";
     const begun = performance.now();
-    const end =
-      message.type === "learn"
-        ? await this.#isolate.describe()
-        : await this.#isolate.call(JSON.stringify(this.#invokeHeader(message)), input, this);
+    const end = await this.#enter(this.#isolate, input);
     this.#executeMs = performance.now() - begun;
     return end;
+  }
+
+  #enter(isolate: ToolIsolate, input: string): Promise<GuestEnd> {
+    const { call } = this.#assignment;
+    if (call === undefined) return isolate.describe();
+    this.#phase = "execute";
+    return isolate.call({ header: call.tool.header, input, callId: call.callId, tenantId: call.tenantId }, this);
   }
 
   /** A new isolate with the bundle in it; undefined when it worked. */
   async #prepare(): Promise<GuestEnd | undefined> {
     this.#isolate = this.#pool.create(this.#limits.memoryMiB);
-    const { failure } = await this.#pool.load(this.#isolate, this.#bundle, this);
+    const { failure } = await this.#pool.load(this.#isolate, this.#assignment.bundle, this);
     return failure;
-  }
-
-  #invokeHeader(message: CallMessage): InvokeHeader {
-    const { outputBytes, logBytes, logLines, hostCalls, pendingHostCalls, timers } = message.limits;
-    const { callId, tenantId, granted, denied } = message;
-    return { callId, tenantId, granted, denied, outputBytes, logBytes, logLines, hostCalls, pendingHostCalls, timers };
-  }
-
-  get #warmKey(): string {
-    const tenantId = this.#message.type === "call" ? this.#message.tenantId : "";
-    return JSON.stringify([tenantId, this.#bundle.sha256, this.#limits.memoryMiB]);
   }
 
   /** Called a hundred times a second while the call runs. */
@@ -152,19 +175,19 @@ export class ActiveCall implements GuestListener {
       this.#logsDropped += 1;
       return;
     }
-    this.#send({ type: "log", seq: this.#message.seq, level, time: Date.now() }, [text]);
+    this.#send({ type: "log", seq: this.#assignment.seq, level, time: Date.now() }, [text]);
   }
 
   onProgress(text: string): void {
-    if (text.length <= 4_096) this.#send({ type: "progress", seq: this.#message.seq }, [text]);
+    if (text.length <= 4_096) this.#send({ type: "progress", seq: this.#assignment.seq }, [text]);
   }
 
   onCapability(requestId: number, name: string, text: string): void {
-    const message = this.#message;
-    const granted = message.type === "call" && (name === "log" || message.granted.includes(name));
+    const { seq, call } = this.#assignment;
+    const granted = call !== undefined && (name === "log" || call.tool.granted.includes(name));
     if (!granted) this.deliver(requestId, DENIED);
     else if (text.length > this.#limits.inputBytes) this.deliver(requestId, TOO_LARGE);
-    else this.#send({ type: "capability", seq: message.seq, requestId, name }, [text]);
+    else this.#send({ type: "capability", seq, requestId, name }, [text]);
   }
 
   /** Reads the meters once the guest has left; false when its isolate cannot be used again. */
@@ -187,12 +210,22 @@ export class ActiveCall implements GuestListener {
     };
   }
 
-  async #giveBack(reusable: boolean): Promise<void> {
+  /** Undefined when the guest has stopped; else resolves when it has. */
+  #giveBack(settled: boolean): Promise<void> | undefined {
     const isolate = this.#isolate;
-    if (isolate === undefined) return;
-    const message = this.#message;
-    const keep = reusable && message.type === "call" && message.isolation === "tool" && this.#phase === "execute";
-    if (keep && !isolate.isRunning && !isolate.isDisposed) this.#pool.keep(this.#warmKey, isolate);
-    else await isolate.dispose();
+    const { call } = this.#assignment;
+    if (isolate === undefined) return undefined;
+    const keep = settled && call?.tool.isolation === "tool" && this.#phase === "execute";
+    if (keep && !isolate.isRunning && !isolate.isDisposed) {
+      this.#pool.keep(warmKey(call), isolate);
+      return undefined;
+    }
+    const stopped = isolate.dispose();
+    return isolate.isRunning ? stopped : undefined;
   }
+}
+
+/** An isolate is kept for one tenant's calls of one tool as it was described: another version is another tool. */
+function warmKey(call: NonNullable<Assignment["call"]>): string {
+  return `${call.tool.toolId} ${call.tenantId}`;
 }

@@ -51,13 +51,13 @@ export interface GuestIssue {
 }
 
 /**
- * Asked of the prelude, through its one entry function `enter(kind, a, b)`. `load`, `describe` and `invoke` end in one `done`.
+ * Asked of the prelude, through its one entry function `enter(kind, a, b, c, d)`. `load`, `describe` and `invoke` end in one `done`.
  *
  * | kind | a | b |
  * |---|---|---|
  * | `load` | the bundle's function | |
  * | `describe` | | |
- * | `invoke` | JSON text of {@link InvokeHeader} | JSON text of the input |
+ * | `invoke` | JSON text of {@link InvokeHeader} | JSON text of the input; then call id and tenant id |
  * | `deliver` | request id | JSON text of a {@link CapabilityEnvelope} |
  * | `timer` | timer id | |
  */
@@ -68,10 +68,8 @@ export type CapabilityEnvelope =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly code: string; readonly message: string };
 
-/** What `invoke` is told besides the input. */
+/** What every call of a tool is told; the same text from call to call. */
 export interface InvokeHeader {
-  readonly callId: string;
-  readonly tenantId: string;
   /** Granted capabilities; those asked for but not granted are in `denied`. */
   readonly granted: readonly string[];
   readonly denied: readonly string[];

@@ -19,19 +19,25 @@ export type Isolation = (typeof ISOLATIONS)[number];
 const InitSchema = z.strictObject({ type: z.literal("init"), protocolVersion: z.literal(PROTOCOL_VERSION) });
 /** Parts: code, V8 code cache (may be empty). Sent once per worker and bundle, before the first call that names it. */
 const BundleSchema = z.strictObject({ type: z.literal("bundle"), sha256 });
-/** Evaluates the bundle and tells its definition; then makes the code cache. Ends in one `ended` with outcome `output`. */
-const LearnSchema = z.strictObject({ type: z.literal("learn"), seq, sha256, limits: LimitsSchema });
-/** Parts: input as JSON text. Ends in exactly one `ended`, then one `released`. */
-const CallSchema = z.strictObject({
-  type: z.literal("call"),
-  seq,
+/** How calls of one tool are to be run: all that does not change from call to call, sent once per worker and named by `toolId`. */
+const ToolMessageSchema = z.strictObject({
+  type: z.literal("tool"),
+  toolId: seq,
   sha256,
   isolation: z.enum(ISOLATIONS),
-  callId: z.string().max(1_024),
-  tenantId: z.string().max(1_024),
   limits: LimitsSchema,
   granted: z.array(capabilityName).max(256),
   denied: z.array(capabilityName).max(256),
+});
+/** Evaluates the bundle and tells its definition; then makes the code cache. Ends in one `ended` with outcome `output`. */
+const LearnSchema = z.strictObject({ type: z.literal("learn"), seq, sha256, limits: LimitsSchema });
+/** Parts: input as JSON text. Ends in exactly one `ended`, and one `released` unless that said so already. */
+const CallSchema = z.strictObject({
+  type: z.literal("call"),
+  seq,
+  toolId: seq,
+  callId: z.string().max(1_024),
+  tenantId: z.string().max(1_024),
 });
 /** The host's clock or caller has ended the call: dispose its isolate. */
 const CancelSchema = z.strictObject({ type: z.literal("cancel"), seq });
@@ -41,6 +47,7 @@ const CapabilityResultSchema = z.strictObject({ type: z.literal("capability-resu
 export const HostMessageSchema = z.discriminatedUnion("type", [
   InitSchema,
   BundleSchema,
+  ToolMessageSchema,
   LearnSchema,
   CallSchema,
   CancelSchema,
@@ -48,6 +55,7 @@ export const HostMessageSchema = z.discriminatedUnion("type", [
 ]);
 export type HostMessage = z.infer<typeof HostMessageSchema>;
 export type CallMessage = z.infer<typeof CallSchema>;
+export type ToolMessage = z.infer<typeof ToolMessageSchema>;
 export type LearnMessage = z.infer<typeof LearnSchema>;
 
 /** Why the worker stopped an isolate by itself. */
@@ -81,6 +89,8 @@ const EndedSchema = z.strictObject({
   /** How far it had come: a tool's top level, or its execute. */
   phase: z.enum(["load", "execute"]),
   usage: WorkerUsageSchema,
+  /** Nothing of the call runs any more: no `released` follows. */
+  released: z.boolean(),
 });
 /** Nothing of the call runs any more. Until this comes the host must assume that it does. */
 const ReleasedSchema = z.strictObject({ type: z.literal("released"), seq });

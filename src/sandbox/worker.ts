@@ -1,10 +1,11 @@
 // The worker process's entry: one socket on descriptor 3, messages in, calls run, messages out. It has no other authority,
 // and it ends by SIGKILL only: process.exit() waits for busy isolates.
 import { Socket } from "node:net";
-import { ActiveCall } from "./active-call.ts";
+import { ActiveCall, type Assignment, type ToolProfile, toToolProfile } from "./active-call.ts";
 import { type Frame, FrameReader, FrameWriter } from "./frames.ts";
 import { IsolatePool } from "./isolate-pool.ts";
-import { type HostMessage, HostMessageSchema, PROTOCOL_VERSION } from "./protocol.ts";
+import type { Limits } from "./limits.ts";
+import { HostMessageSchema, PROTOCOL_VERSION } from "./protocol.ts";
 
 const CPU_CHECK_MS = 10;
 
@@ -15,6 +16,7 @@ const die = (): void => {
 class Worker {
   readonly #writer: FrameWriter;
   readonly #calls = new Map<number, ActiveCall>();
+  readonly #tools = new Map<number, ToolProfile>();
   #pool: IsolatePool | undefined;
   #cpuCheck: NodeJS.Timeout | undefined;
 
@@ -37,10 +39,18 @@ class Worker {
       case "bundle":
         this.#pool?.addBundle(message.sha256, text(1), frame[2] ?? new Uint8Array(0));
         break;
-      case "learn":
-      case "call":
-        this.#start(message, text(1));
+      case "tool":
+        this.#tools.set(message.toolId, toToolProfile(message));
         break;
+      case "learn":
+        this.#start(message.seq, message.sha256, message.limits, undefined, "");
+        break;
+      case "call": {
+        const tool = this.#tools.get(message.toolId);
+        if (tool === undefined) throw new Error("A call came before its tool");
+        this.#start(message.seq, tool.sha256, tool.limits, { ...message, tool }, text(1));
+        break;
+      }
       case "cancel":
         this.#calls.get(message.seq)?.cancel();
         break;
@@ -50,20 +60,22 @@ class Worker {
     }
   }
 
-  #start(message: Extract<HostMessage, { type: "call" | "learn" }>, input: string): void {
-    const bundle = this.#pool?.bundle(message.sha256);
+  #start(seq: number, sha256: string, limits: Limits, call: Assignment["call"], input: string): void {
+    const bundle = this.#pool?.bundle(sha256);
     if (this.#pool === undefined || bundle === undefined) throw new Error("A call came before its bundle");
-    const call = new ActiveCall(message, bundle, this.#pool, (sent, parts) => this.#writer.write(sent, parts));
-    this.#calls.set(message.seq, call);
-    this.#cpuCheck ??= setInterval(() => {
-      for (const active of this.#calls.values()) active.checkCpu();
-    }, CPU_CHECK_MS);
-    void call.run(input).then(() => {
-      this.#calls.delete(message.seq);
-      if (this.#calls.size > 0) return;
-      clearInterval(this.#cpuCheck);
-      this.#cpuCheck = undefined;
-    }, die);
+    const assignment: Assignment = { seq, bundle, limits, call };
+    const active = new ActiveCall(assignment, this.#pool, (sent, parts) => this.#writer.write(sent, parts));
+    this.#calls.set(seq, active);
+    this.#cpuCheck ??= setInterval(() => this.#checkCpu(), CPU_CHECK_MS);
+    void active.run(input).then(() => this.#calls.delete(seq), die);
+  }
+
+  /** Ends itself when nothing runs, rather than with each call: starting a timer for every call would cost more. */
+  #checkCpu(): void {
+    for (const active of this.#calls.values()) active.checkCpu();
+    if (this.#calls.size > 0) return;
+    clearInterval(this.#cpuCheck);
+    this.#cpuCheck = undefined;
   }
 }
 

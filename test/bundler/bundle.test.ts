@@ -240,7 +240,7 @@ describe.concurrent("bundleTool() with packages", () => {
     symlinkSync(".pnpm/a@1/node_modules/a", join(root, "node_modules/a"));
     symlinkSync("../../b@2/node_modules/b", join(root, "node_modules/.pnpm/a@1/node_modules/b"));
     const bundle = await buildHere({ source: 'export { default } from "a"' }, { root });
-    expect(bundle.packages).toEqual(["b@2.0.0"]);
+    expect(bundle.packages).toEqual(["a@1.0.0", "b@2.0.0"]);
     expect((await evaluate(bundle)).value).toBe(42);
   });
 

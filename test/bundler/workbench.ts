@@ -5,7 +5,7 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as esbuild from "esbuild";
 import ivm from "isolated-vm";
-import { afterAll } from "vitest";
+import { afterAll, vi } from "vitest";
 import { type BundleOptions, buildLocated, bundleTool } from "../../src/bundler/bundle.ts";
 import { compileTool } from "../../src/bundler/compile-tool.ts";
 import { TOOL_SCRIPT_NAME } from "../../src/bundler/source-map.ts";
@@ -19,6 +19,9 @@ import { locateTool } from "../../src/bundler/tool-location.ts";
 import { ToolError } from "../../src/sandbox/errors.ts";
 
 export const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
+
+// Real processes on a busy machine.
+vi.setConfig({ testTimeout: 30_000 });
 
 const folders: string[] = [];
 // Tests run side by side: a folder lives as long as its file of tests.
@@ -126,7 +129,7 @@ export function descendants(): readonly number[] {
   return [...parents.keys()].filter((pid) => pid !== process.pid && isBelow(pid));
 }
 
-/** Command lines that run the bundler's child or its esbuild, anywhere on this machine, by the working directory we give them. */
+/** The live processes of a process group. */
 export function groupMembers(group: number): readonly number[] {
   return readdirSync("/proc")
     .filter((entry) => /^\d+$/.test(entry))

@@ -3,15 +3,19 @@ import { ToolError } from "../../sandbox/errors.ts";
 import type { CapabilityEnvelope } from "../../sandbox/guest-protocol.ts";
 import type { Limits } from "../../sandbox/limits.ts";
 import { parseJsonText } from "../json-text.ts";
+import { tell } from "../logs.ts";
 import type { Capability, CapabilityContext } from "./capability.ts";
 
 const INPUT_CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
 
 /** What a tool may learn of a failure: a ToolError's code and text; of anything else, only that it happened. */
-function toEnvelope(thrown: unknown, name: string): CapabilityEnvelope {
-  if (thrown instanceof ToolError) return { ok: false, code: thrown.code, message: thrown.message };
+function toEnvelope(thrown: unknown, name: string): Extract<CapabilityEnvelope, { ok: false }> {
+  if (isToolError(thrown)) return { ok: false, code: thrown.code, message: thrown.message };
   return { ok: false, code: "TOOL_FAILED", message: `The capability "${name}" failed` };
 }
+
+/** A handler may throw anything; a revoked proxy throws when it is asked what it is. */
+const isToolError = (thrown: unknown): thrown is ToolError => Error.isError(thrown) && thrown instanceof ToolError;
 
 export interface BrokerOptions {
   readonly granted: ReadonlyMap<string, Capability>;
@@ -44,8 +48,8 @@ export class CapabilityBroker {
       return await this.#run(name, inputText);
     } catch (thrown) {
       const envelope = toEnvelope(thrown, name);
-      if (!envelope.ok) this.#refusals.add(envelope.code);
-      if (!(thrown instanceof ToolError)) this.#options.onHandlerError?.(thrown, name);
+      this.#refusals.add(envelope.code);
+      if (!isToolError(thrown)) tell((error) => this.#options.onHandlerError?.(error, name), thrown);
       return JSON.stringify(envelope);
     } finally {
       this.#pending -= 1;

@@ -45,10 +45,26 @@ export interface Capability {
 }
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
-/** Members of ctx that are not capabilities. */
-const RESERVED = new Set(["callId", "tenantId", "signal", "progress", "then", "constructor", "__proto__"]);
+/** Members of ctx that are not capabilities; so are those that every object has, such as `toString`. */
+const RESERVED = ["callId", "tenantId", "signal", "progress", "then"];
+const isReserved = (name: string): boolean => RESERVED.includes(name) || name in Object.prototype;
 
+const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
 const isStandard = (schema: CapabilitySchema): schema is StandardSchemaV1 => "~standard" in schema;
+
+/** Up to three problems as one line, each with its place. */
+function toProblem(problems: readonly { readonly pointer: string; readonly message: string }[]): string {
+  const lines = problems
+    .slice(0, 3)
+    .map(({ pointer, message }) => (pointer === "" ? message : `${pointer}: ${message}`));
+  const more = problems.length - lines.length;
+  return more > 0 ? `${lines.join("; ")}; and ${more} more` : lines.join("; ");
+}
+
+function pointerOf({ path = [] }: StandardSchemaV1.Issue): string {
+  const keys = path.map((step) => String(typeof step === "object" ? step.key : step));
+  return keys.map((key) => `/${key.replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+}
 
 function toCheck(schema: CapabilitySchema, subject: string): Check {
   if (isStandard(schema)) {
@@ -56,10 +72,7 @@ function toCheck(schema: CapabilitySchema, subject: string): Check {
       const result = await schema["~standard"].validate(value);
       if (result.issues === undefined) return { value: result.value };
       return {
-        problem: result.issues
-          .slice(0, 3)
-          .map((issue) => issue.message)
-          .join("; "),
+        problem: toProblem(result.issues.map((issue) => ({ pointer: pointerOf(issue), message: issue.message }))),
       };
     };
   }
@@ -67,14 +80,7 @@ function toCheck(schema: CapabilitySchema, subject: string): Check {
   return async (value) => {
     const outcome = compiled.validate(value);
     if (outcome.valid) return { value };
-    return {
-      problem: outcome.stopped
-        ? outcome.message
-        : outcome.problems
-            .slice(0, 3)
-            .map(({ message }) => message)
-            .join("; "),
-    };
+    return { problem: outcome.stopped ? outcome.message : toProblem(outcome.problems) };
   };
 }
 
@@ -94,12 +100,25 @@ function toCheck(schema: CapabilitySchema, subject: string): Check {
 export function defineCapability<Input extends CapabilitySchema, Output extends CapabilitySchema>(
   options: CapabilityOptions<Input, Output>,
 ): Capability {
+  if (!isObject(options)) throw new ToolError("PARAM_INVALID", "defineCapability: expected an object of options");
   const { name, description = "", inputSchema, outputSchema, handler } = options;
-  if (!NAME.test(name) || RESERVED.has(name)) {
+  if (typeof name !== "string" || !NAME.test(name) || isReserved(name)) {
+    const got = typeof name === "string" ? JSON.stringify((name as string).slice(0, 100)) : typeof name;
     throw new ToolError(
       "PARAM_INVALID",
-      `Expected a capability name that is an identifier of 1 to 64 characters and none of ${[...RESERVED].join(", ")}; got ${JSON.stringify(name)}`,
+      `Expected a capability name that is an identifier of 1 to 64 characters and none of ${RESERVED.join(", ")}, nor a member of every object; got ${got}`,
     );
+  }
+  for (const [field, schema] of [
+    ["inputSchema", inputSchema],
+    ["outputSchema", outputSchema],
+  ] as const) {
+    const fits = isObject(schema) || typeof schema === "function";
+    if (!fits)
+      throw new ToolError(
+        "PARAM_INVALID",
+        `The ${field} of capability ${name}: expected a Standard Schema or a JSON Schema object`,
+      );
   }
   if (typeof handler !== "function") {
     throw new ToolError(

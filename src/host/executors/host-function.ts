@@ -28,7 +28,8 @@ function toJson(output: unknown, toolName: string): string {
 }
 
 function toFailure(thrown: unknown): ToolError {
-  if (thrown instanceof ToolError) return thrown;
+  // A revoked proxy throws when it is asked what it is: a proxy is no error.
+  if (Error.isError(thrown) && thrown instanceof ToolError) return thrown;
   // A host function's message may hold a path or a secret of the host: it stays with the operator.
   return new ToolError("TOOL_FAILED", "The host function failed", { cause: thrown });
 }

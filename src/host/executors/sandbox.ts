@@ -2,7 +2,7 @@
 import type { StackMapper } from "../../bundler/source-map.ts";
 import type { ToolBundle } from "../../bundler/tool-bundle.ts";
 import { ERROR_CODES, type ErrorCode, type ErrorDetails, type JsonValue, ToolError } from "../../sandbox/errors.ts";
-import type { Limits } from "../../sandbox/limits.ts";
+import type { LimitName, Limits } from "../../sandbox/limits.ts";
 import {
   type EndedMessage,
   GuestErrorSchema,
@@ -12,10 +12,10 @@ import {
 } from "../../sandbox/protocol.ts";
 import { CapabilityBroker } from "../capabilities/broker.ts";
 import type { Capability } from "../capabilities/capability.ts";
-import type { CallLog } from "../logs.ts";
+import { type CallLog, tell } from "../logs.ts";
 import { NO_USAGE, type PreparedCall, type ToolUsage } from "../tool-call.ts";
 import type { Ticket, WorkerPool } from "../workers/worker-pool.ts";
-import type { CallListener, SentBundle } from "../workers/worker-process.ts";
+import type { CallListener, SentBundle, ToolProfile } from "../workers/worker-process.ts";
 import type { Execution, Executor } from "./executor.ts";
 
 export interface SandboxTool {
@@ -36,37 +36,59 @@ const CANCEL_GRACE_MS = 50;
 
 export function createSandboxExecutor(tool: SandboxTool, pool: WorkerPool): Executor {
   const sent: SentBundle = { sha256: tool.bundle.sha256, code: tool.bundle.code, codeCache: tool.codeCache };
+  let profile: ToolProfile | undefined;
   return {
     source: "sandbox",
-    execute: (call, log) => new SandboxRun(tool, sent, call, log).run(pool),
+    execute: (call, log) => {
+      if (profile === undefined || !sameLimits(profile.limits, call.limits)) profile = toProfile(tool, call.limits);
+      return new SandboxRun(tool, sent, profile, call, log).run(pool);
+    },
   };
+}
+
+function toProfile(tool: SandboxTool, limits: Limits): ToolProfile {
+  const granted = [...tool.granted.keys()].filter((name) => name !== "log");
+  return { sha256: tool.bundle.sha256, isolation: tool.isolation, limits, granted, denied: [...tool.denied] };
+}
+
+/** Wall time is the host's own to keep: a worker does not ask for it. */
+function sameLimits(a: Limits, b: Limits): boolean {
+  for (const name in a) {
+    if (name !== "timeoutMs" && a[name as LimitName] !== b[name as LimitName]) return false;
+  }
+  return true;
 }
 
 /** One call on its way through the pool. */
 class SandboxRun {
   readonly #tool: SandboxTool;
   readonly #sent: SentBundle;
+  readonly #profile: ToolProfile;
   readonly #call: PreparedCall;
   readonly #log: CallLog;
-  readonly #broker: CapabilityBroker;
-  readonly #over = new AbortController();
+  /** Both made when the tool first asks for something: most calls never do. */
+  #broker: CapabilityBroker | undefined;
+  #over: AbortController | undefined;
   readonly #admitted = performance.now();
   #placedAt: number | undefined;
   #ticket: Ticket | undefined;
 
-  constructor(tool: SandboxTool, sent: SentBundle, call: PreparedCall, log: CallLog) {
+  constructor(tool: SandboxTool, sent: SentBundle, profile: ToolProfile, call: PreparedCall, log: CallLog) {
     this.#tool = tool;
     this.#sent = sent;
+    this.#profile = profile;
     this.#call = call;
     this.#log = log;
-    const { callId, tenantId, limits } = call;
-    const context = { callId, tenantId, toolName: call.definition.name, signal: this.#over.signal, log };
-    this.#broker = new CapabilityBroker({
-      granted: tool.granted,
-      limits,
-      context,
-      onHandlerError: tool.onHandlerError,
-    });
+  }
+
+  #brokerOfCall(): CapabilityBroker {
+    if (this.#broker !== undefined) return this.#broker;
+    const { callId, tenantId, limits, definition } = this.#call;
+    this.#over = new AbortController();
+    const context = { callId, tenantId, toolName: definition.name, signal: this.#over.signal, log: this.#log };
+    const { granted, onHandlerError } = this.#tool;
+    this.#broker = new CapabilityBroker({ granted, limits, context, onHandlerError });
+    return this.#broker;
   }
 
   async run(pool: WorkerPool): Promise<Execution> {
@@ -87,25 +109,15 @@ class SandboxRun {
     } finally {
       clearTimeout(graceTimer);
       if (abort !== undefined) signal.removeEventListener("abort", abort);
-      this.#over.abort();
+      this.#over?.abort(new ToolError("CANCELLED", "The tool's call is over"));
     }
   }
 
   #enqueue(pool: WorkerPool, resolve: (execution: Execution) => void): Ticket {
-    const { callId, tenantId, limits, inputText, definition } = this.#call;
-    const { isolation, ownerOf, granted, denied } = this.#tool;
+    const { callId, tenantId, inputText, definition } = this.#call;
     return pool.run({
-      owner: ownerOf(tenantId),
-      order: {
-        type: "call",
-        sha256: this.#sent.sha256,
-        isolation,
-        callId,
-        tenantId,
-        limits,
-        granted: [...granted.keys()].filter((name) => name !== "log"),
-        denied: [...denied],
-      },
+      owner: this.#tool.ownerOf(tenantId),
+      order: { type: "call", tool: this.#profile, callId, tenantId },
       bundle: this.#sent,
       input: inputText,
       listener: this.#listener(resolve),
@@ -121,7 +133,9 @@ class SandboxRun {
       onLog: (level, time, text) => this.#log.add(level, time, text),
       onProgress: (text) => this.#reportProgress(text),
       onCapability: (requestId, name, text) => {
-        void this.#broker.answer(name, text).then((envelope) => this.#ticket?.deliver(requestId, envelope));
+        void this.#brokerOfCall()
+          .answer(name, text)
+          .then((envelope) => this.#ticket?.deliver(requestId, envelope));
       },
       onEnded: (message, parts) => resolve(this.#toExecution(message, parts)),
       onLost: (begun) => resolve({ usage: this.#usage(), error: this.#lost(begun) }),
@@ -132,12 +146,7 @@ class SandboxRun {
     const { onProgress } = this.#call.context;
     if (onProgress === undefined) return;
     const parsed = ProgressSchema.safeParse(parseOr(text));
-    if (!parsed.success) return;
-    try {
-      onProgress(parsed.data);
-    } catch {
-      // A listener that throws is the caller's own affair: the call goes on.
-    }
+    if (parsed.success) tell(onProgress, parsed.data);
   }
 
   #usage(message?: EndedMessage): ToolUsage {
@@ -175,7 +184,7 @@ class SandboxRun {
     const claimed = error.details?.capabilityCode;
     if (typeof claimed !== "string" || !isErrorCode(claimed)) return error;
     const denied = claimed === "CAPABILITY_DENIED" && this.#tool.denied.length > 0;
-    if (!denied && claimed !== "QUOTA_EXCEEDED" && !this.#broker.wasRefusedWith(claimed)) return error;
+    if (!denied && claimed !== "QUOTA_EXCEEDED" && !this.#broker?.wasRefusedWith(claimed)) return error;
     if (claimed !== "CAPABILITY_DENIED" && claimed !== "QUOTA_EXCEEDED") return error;
     const { message, details, guestStack } = error;
     return new ToolError(claimed, message, {

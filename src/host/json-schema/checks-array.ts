@@ -1,7 +1,7 @@
 // Keywords about an array's items.
 import { count } from "./describe.ts";
 import { findDuplicate } from "./equality.ts";
-import { type Builder, type Check, evaluateAt, evaluateQuietly, type SchemaNode, type Seen } from "./node.ts";
+import { type Builder, type Check, evaluate, evaluateQuietly, type SchemaNode, type Seen } from "./node.ts";
 import type { Run } from "./run.ts";
 import { own, type SchemaObject } from "./schema-copy.ts";
 
@@ -49,24 +49,25 @@ const buildItems: Builder = (_stated, schema, context) => {
   const { keyword, prefix, restKeyword, rest } = itemSchemas(schema);
   const prefixNodes = prefix.map((item, index) => context.child(item, keyword, index));
   const restNode = rest === undefined ? undefined : context.child(rest, restKeyword);
-  return onArray((value, run, seen) => {
+  return (value, run, seen) => {
+    if (!Array.isArray(value)) return true;
     noteItems(seen, prefixNodes.length, restNode !== undefined, value.length);
     let valid = true;
     // By index: an iterator makes this loop, the hottest of all, half as fast.
     for (let index = 0; index < value.length; index++) {
-      const item = value[index];
+      const item: unknown = value[index];
       const node = index < prefixNodes.length ? prefixNodes[index] : restNode;
       if (node === undefined) break;
       const holds =
         node.schema === false
           ? reportExtra(restKeyword, prefixNodes.length, index, item, run)
-          : evaluateAt(node, index, item, run);
+          : evaluate(node, item, run, undefined, index);
       if (holds) continue;
       valid = false;
       if (!run.collecting || run.full) return false;
     }
     return valid;
-  });
+  };
 };
 
 function noteItems(seen: Seen | undefined, prefix: number, hasRest: boolean, length: number): void {
@@ -124,7 +125,7 @@ const buildUnevaluated: Builder = (stated, _schema, context) => {
       const holds =
         node.schema === false
           ? reportExtra("unevaluatedItems", seen.keys.size, index, item, run)
-          : evaluateAt(node, index, item, run);
+          : evaluate(node, item, run, undefined, index);
       if (holds) continue;
       valid = false;
       if (!run.collecting || run.full) return false;

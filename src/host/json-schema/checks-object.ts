@@ -1,6 +1,6 @@
 // Keywords about an object's members. Members are always read as own: `constructor` and `__proto__` are names like others.
 import { count, didYouMean, list, quote } from "./describe.ts";
-import { type Builder, type Check, evaluate, evaluateAt, type SchemaNode, type Seen } from "./node.ts";
+import { type Builder, type Check, evaluate, type SchemaNode, type Seen } from "./node.ts";
 import { Pattern } from "./pattern.ts";
 import type { Run } from "./run.ts";
 import { isObject, own, type SchemaObject } from "./schema-copy.ts";
@@ -56,7 +56,7 @@ const buildPropertyNames: Builder = (stated, _schema, context) => {
     let valid = true;
     for (const key of run.keysOf(value)) {
       // The name is no place in the instance: problems stand at the object's member of that name.
-      if (evaluateAt(node, key, key, run)) continue;
+      if (evaluate(node, key, run, undefined, key)) continue;
       valid = false;
       if (!run.collecting || run.full) return false;
     }
@@ -91,13 +91,14 @@ const buildMembers: Builder = (_stated, schema, context) => {
   const rest = additional === undefined ? undefined : context.child(additional, "additionalProperties");
   // Listing the keys costs most on a large object, so it is done only for what depends on them.
   const mustList = members.patterned.length > 0 || (rest !== undefined && rest.schema !== true);
-  return onObject((value, run, seen) => {
+  return (value, run, seen) => {
+    if (!isObject(value)) return true;
     let valid = checkNamed(members, value, run, seen);
     if (!valid && !run.collecting) return false;
     if (seen !== undefined && rest?.schema === true) seen.all = true;
     if (mustList && !checkListed(members, rest, value, run, seen)) valid = false;
     return valid;
-  });
+  };
 };
 
 function checkNamed(members: Members, value: SchemaObject, run: Run, seen: Seen | undefined): boolean {
@@ -108,7 +109,7 @@ function checkNamed(members: Members, value: SchemaObject, run: Run, seen: Seen 
       continue;
     }
     seen?.keys.add(name);
-    if (evaluateAt(node, name, value[name], run)) continue;
+    if (evaluate(node, value[name], run, undefined, name)) continue;
     valid = false;
     if (!run.collecting || run.full) return false;
   }
@@ -144,13 +145,13 @@ function checkMember(
     if (!pattern.test(key, run)) continue;
     matched = true;
     seen?.keys.add(key);
-    if (!evaluateAt(node, key, member, run)) valid = false;
+    if (!evaluate(node, member, run, undefined, key)) valid = false;
   }
   run.spend(1);
   if (matched || rest === undefined) return valid;
   seen?.keys.add(key);
   if (rest.schema === false) return reportUnknown("additionalProperties", key, member, members, run);
-  return evaluateAt(rest, key, member, run) && valid;
+  return evaluate(rest, member, run, undefined, key) && valid;
 }
 
 /** A member that may not be there: stands at the member, names what may be, and the likely misspelling. */
@@ -182,7 +183,7 @@ const buildUnevaluated: Builder = (stated, schema, context) => {
       if (seen.keys.has(key)) continue;
       const member = value[key];
       if (node.schema === false) valid = reportUnknown("unevaluatedProperties", key, member, members, run);
-      else if (!evaluateAt(node, key, member, run)) valid = false;
+      else if (!evaluate(node, member, run, undefined, key)) valid = false;
       if (!valid && (!run.collecting || run.full)) return false;
     }
     seen.all = true;

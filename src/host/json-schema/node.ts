@@ -15,6 +15,8 @@ export interface SchemaNode {
   readonly inPlace: SchemaNode[];
   /** Whether this node has `unevaluatedProperties` or `unevaluatedItems`. */
   needsSeen: boolean;
+  /** What a schema that is nothing but a `$ref` stands for. */
+  alias: SchemaNode | undefined;
 }
 
 /** What a builder of checks may ask of the compiler. */
@@ -44,10 +46,23 @@ export class Seen {
   }
 }
 
-/** @param into where the members seen are noted, when a caller's `unevaluated*` needs them */
-export function evaluate(node: SchemaNode, value: unknown, run: Run, into: Seen | undefined): boolean {
+/**
+ * Few frames stand between two levels of an instance, here and in the checks: the stack then holds about 2,000 levels.
+ * @param into where the members seen are noted, when a caller's `unevaluated*` needs them
+ * @param key set when `value` is the member of that name
+ */
+export function evaluate(
+  given: SchemaNode,
+  value: unknown,
+  run: Run,
+  into: Seen | undefined,
+  key?: string | number,
+): boolean {
   if (run.full) return false;
   run.spend(1);
+  const node = given.alias ?? given;
+  const descends = run.collecting && key !== undefined;
+  if (descends) run.path.push(key);
   const enters = run.scope[run.scope.length - 1] !== node.resource;
   if (enters) run.scope.push(node.resource);
   const seen = into !== undefined || node.needsSeen ? new Seen() : undefined;
@@ -58,17 +73,9 @@ export function evaluate(node: SchemaNode, value: unknown, run: Run, into: Seen 
     if (!run.collecting) break;
   }
   if (enters) run.scope.pop();
+  if (descends) run.path.pop();
   // While collecting, what a failed part looked at counts as seen: its problems are reported already.
   if (into !== undefined && seen !== undefined && (valid || run.collecting)) into.merge(seen, run);
-  return valid;
-}
-
-/** Evaluates a member of the instance. */
-export function evaluateAt(node: SchemaNode, key: string | number, value: unknown, run: Run): boolean {
-  if (!run.collecting) return evaluate(node, value, run, undefined);
-  run.path.push(key);
-  const valid = evaluate(node, value, run, undefined);
-  run.path.pop();
   return valid;
 }
 

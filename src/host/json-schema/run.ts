@@ -89,6 +89,10 @@ export class Run {
     const wanted = expected();
     const found = gotText === undefined ? describeValue(got) : gotText();
     const where = pointer === "" ? "" : ` at ${pointer}`;
+    // The same part of a schema may be reached by several ways.
+    const isKnown = (other: SchemaProblem): boolean =>
+      other.pointer === pointer && other.keyword === keyword && other.expected === wanted && other.got === found;
+    if (this.#sink.some(isKnown)) return false;
     this.#sink.push({
       pointer,
       keyword,

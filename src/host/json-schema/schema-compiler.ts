@@ -33,6 +33,7 @@ export function compileDocument(document: SchemaDocument, refuse: RefuseSchema):
   const compiler = new SchemaCompiler(document);
   const root = compiler.compile();
   refuseEndless(compiler.nodes(), refuse);
+  shortenAliases(compiler.nodes());
   return root;
 }
 
@@ -71,7 +72,7 @@ class SchemaCompiler {
     const known = this.#nodes.get(schema);
     if (known !== undefined) return known;
     const place = this.#document.placeOf(schema);
-    const node: SchemaNode = { schema, ...place, checks: [], inPlace: [], needsSeen: false };
+    const node: SchemaNode = { schema, ...place, checks: [], inPlace: [], needsSeen: false, alias: undefined };
     this.#nodes.set(schema, node);
     this.#waiting.push(node);
     return node;
@@ -82,13 +83,15 @@ class SchemaCompiler {
     if (!isObject(schema)) return;
     const context = this.#contextFor(node, schema);
     const onlyReference = refHidesSiblings(this.#document.dialect) && own(schema, "$ref") !== undefined;
-    for (const { keywords, build } of this.#rowsFor(schema, onlyReference)) {
+    const rows = this.#rowsFor(schema, onlyReference);
+    for (const { keywords, build } of rows) {
       const stated = keywords.map((keyword) => own(schema, keyword)).find((value) => value !== undefined);
       const check = build(stated, schema, context);
       if (check !== undefined) node.checks.push(check);
     }
     const isSeenBy = (keyword: string): boolean => !onlyReference && own(schema, keyword) !== undefined;
     node.needsSeen = isSeenBy("unevaluatedProperties") || isSeenBy("unevaluatedItems");
+    if (rows.length === 1 && rows[0]?.keywords[0] === "$ref") node.alias = aliasOf(node);
   }
 
   /** By the schema's own keywords, since most have two or three of forty. */
@@ -147,8 +150,21 @@ function dynamicNameOf(
   return resource.dynamicAnchors.get(name) === schema ? name : undefined;
 }
 
+/** Within one resource only: entering another one matters to `$dynamicRef`. */
+function aliasOf(node: SchemaNode): SchemaNode | undefined {
+  const [target] = node.inPlace;
+  return target?.resource === node.resource && node.resource.root !== node.schema ? target : undefined;
+}
+
+/** Makes each alias lead to its end at once, however long a hostile chain is. There are no circles: see refuseEndless. */
+function shortenAliases(nodes: Iterable<SchemaNode>): void {
+  for (const node of nodes) {
+    while (node.alias?.alias !== undefined) node.alias = node.alias.alias;
+  }
+}
+
 function booleanNode(schema: boolean, resource: Resource, pointer: string): SchemaNode {
-  const node: SchemaNode = { schema, resource, pointer, checks: [], inPlace: [], needsSeen: false };
+  const node: SchemaNode = { schema, resource, pointer, checks: [], inPlace: [], needsSeen: false, alias: undefined };
   if (!schema) node.checks.push((value, run) => run.report("false", () => "nothing here", value));
   return node;
 }

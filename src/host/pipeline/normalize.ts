@@ -1,5 +1,5 @@
 // Stage 4: whatever an execution left becomes a ToolResult. The output is hostile text until it has passed here.
-import { type JsonValue, type ToolError, toToolError } from "../../sandbox/errors.ts";
+import { type ErrorDetails, type JsonValue, toToolError } from "../../sandbox/errors.ts";
 import type { Limits } from "../../sandbox/limits.ts";
 import type { Execution } from "../executors/executor.ts";
 import { checkJsonBytes, type JsonTextCodes, parseJsonText } from "../json-text.ts";
@@ -39,9 +39,20 @@ function base(facts: ResultFacts): Omit<ToolResult, "success" | "output" | "erro
   return { callId, toolName, durationMs: performance.now() - started, usage, logs };
 }
 
+/** A host function may put anything into its error's details: what has no JSON stays out. */
+function toPlainDetails(details: ErrorDetails | undefined): ErrorDetails | undefined {
+  if (details === undefined) return undefined;
+  try {
+    return JSON.parse(JSON.stringify(details)) as ErrorDetails;
+  } catch {
+    return undefined;
+  }
+}
+
 export function toFailure(facts: ResultFacts, thrown: unknown): ToolResult {
-  const error: ToolError = toToolError(thrown);
-  return { ...base(facts), success: false, error: error.toData(facts.toolName) };
+  const { details, ...error } = toToolError(thrown).toData(facts.toolName);
+  const plain = toPlainDetails(details);
+  return { ...base(facts), success: false, error: { ...error, ...(plain === undefined ? {} : { details: plain }) } };
 }
 
 /** Never throws. */

@@ -99,6 +99,8 @@ export class WorkerPool implements AsyncDisposable {
   }
 
   #cancel(placed: PlacedJob): void {
+    // Nobody waits for it any more: should its process die of the cancel, it is not run again.
+    placed.attempts = MAX_ATTEMPTS;
     if (placed.state === "placed") placed.worker?.cancel(placed.seq);
     if (placed.state !== "queued") return;
     placed.state = "over";

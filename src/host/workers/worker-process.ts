@@ -5,19 +5,23 @@ import type { Socket } from "node:net";
 import { type Frame, FrameReader, FrameWriter } from "../../sandbox/frames.ts";
 import type { Limits } from "../../sandbox/limits.ts";
 import {
-  type CallMessage,
   type EndedMessage,
-  type LearnMessage,
   type LogLevel,
   MAX_MESSAGE_BYTES,
   PROTOCOL_VERSION,
+  type ToolMessage,
   type WorkerMessage,
   WorkerMessageSchema,
 } from "../../sandbox/protocol.ts";
 import { launchWorker } from "./launch.ts";
 
-/** A call as the pool sends it: the worker process gives it its number. */
-export type CallOrder = Omit<CallMessage, "seq"> | Omit<LearnMessage, "seq">;
+/** How calls of a tool are run: told to a worker once, known there by the object's identity. */
+export type ToolProfile = Omit<ToolMessage, "type" | "toolId">;
+
+/** What the pool asks of a worker. */
+export type CallOrder =
+  | { readonly type: "call"; readonly tool: ToolProfile; readonly callId: string; readonly tenantId: string }
+  | { readonly type: "learn"; readonly sha256: string; readonly limits: Limits };
 
 /** A bundle to be sent once to each worker that runs it. */
 export interface SentBundle {
@@ -68,9 +72,11 @@ export class WorkerProcess {
   readonly #reader = new FrameReader();
   readonly #calls = new Map<number, OpenCall>();
   readonly #bundles = new Set<string>();
+  readonly #tools = new Map<ToolProfile, number>();
   readonly #onChange: (worker: WorkerProcess) => void;
   readonly #startTimer: NodeJS.Timeout;
   #lastSeq = 0;
+  #held: boolean | undefined;
   #ready = false;
   #dead = false;
   #stderr = "";
@@ -145,7 +151,7 @@ export class WorkerProcess {
       this.#bundles.add(bundle.sha256);
       this.#writer.write({ type: "bundle", sha256: bundle.sha256 }, [bundle.code, bundle.codeCache]);
     }
-    const { limits } = order;
+    const limits = order.type === "call" ? order.tool.limits : order.limits;
     const open: OpenCall = {
       listener,
       limits,
@@ -157,8 +163,21 @@ export class WorkerProcess {
     };
     this.#calls.set(seq, open);
     this.#hold();
-    this.#writer.write({ ...order, seq }, [input]);
+    if (order.type === "learn") this.#writer.write({ ...order, seq });
+    else {
+      const { type, tool, callId, tenantId } = order;
+      this.#writer.write({ type, seq, toolId: this.#toolIdOf(tool), callId, tenantId }, [input]);
+    }
     return seq;
+  }
+
+  #toolIdOf(tool: ToolProfile): number {
+    const known = this.#tools.get(tool);
+    if (known !== undefined) return known;
+    const toolId = this.#tools.size + 1;
+    this.#tools.set(tool, toolId);
+    this.#writer.write({ type: "tool", toolId, ...tool });
+    return toolId;
   }
 
   /** Ends a call's isolate. If it has not really stopped soon, the process is killed. */
@@ -247,22 +266,29 @@ export class WorkerProcess {
         break;
       case "ended":
         open.state = "ended";
-        this.#expectRelease(open);
+        if (!message.released) this.#expectRelease(open);
         listener.onEnded(message, parts);
+        if (message.released) this.#release(message.seq, open);
         break;
       case "released":
-        clearTimeout(open.releaseTimer);
-        this.#calls.delete(message.seq);
-        this.lastUsed = performance.now();
-        this.#hold();
-        this.#onChange(this);
+        this.#release(message.seq, open);
         break;
     }
+  }
+
+  #release(seq: number, open: OpenCall): void {
+    clearTimeout(open.releaseTimer);
+    this.#calls.delete(seq);
+    this.lastUsed = performance.now();
+    this.#hold();
+    this.#onChange(this);
   }
 
   /** An idle worker does not keep the host's process alive; a busy or a starting one does. */
   #hold(): void {
     const busy = this.#calls.size > 0 || !this.#ready;
+    if (busy === this.#held) return;
+    this.#held = busy;
     for (const handle of [this.#child, this.#socket, this.#child.stderr as Socket | null]) {
       if (busy) handle?.ref();
       else handle?.unref();

@@ -1,8 +1,8 @@
 // atob and btoa, after the Infra standard's forgiving-base64.
 import { DOMException } from "./dom-exception.ts";
 import {
-  append,
   ArrayPrototypeJoin,
+  append,
   defineGlobal,
   StringConstructor,
   StringFromCharCode,

@@ -61,7 +61,8 @@ const methods = {
   dirxml: log,
   trace: (...args: unknown[]): void => writeLog("debug", `Trace: ${formatLog(args, LINE_UNITS)}`),
   assert: (condition?: unknown, ...args: unknown[]): void => {
-    if (!condition) writeLog("error", args.length === 0 ? "Assertion failed" : `Assertion failed: ${formatLog(args, LINE_UNITS)}`);
+    if (!condition)
+      writeLog("error", args.length === 0 ? "Assertion failed" : `Assertion failed: ${formatLog(args, LINE_UNITS)}`);
   },
   count: (label?: unknown): void => {
     const count = (MapPrototypeGet(counts, labelOf(label)) ?? 0) + 1;

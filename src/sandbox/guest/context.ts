@@ -64,12 +64,15 @@ export interface CallContext {
   end(): void;
 }
 
-export function createCallContext(header: InvokeHeader): CallContext {
+let sharedLog: ToolContext["log"] | undefined;
+
+export function createCallContext(header: InvokeHeader, callId: string, tenantId: string): CallContext {
   let controller: AbortController | undefined;
+  sharedLog ??= makeLog();
   const ctx: { [member: string]: unknown } = {
-    callId: header.callId,
-    tenantId: header.tenantId,
-    log: makeLog(),
+    callId,
+    tenantId,
+    log: sharedLog,
     progress: reportProgress,
   };
   ReflectDefineProperty(ctx, "signal", {

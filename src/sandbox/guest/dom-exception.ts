@@ -1,5 +1,11 @@
 // DOMException, as the web platform's own errors are thrown (WebIDL, "DOMException").
-import { defineGlobal, ErrorConstructor, ObjectHasOwn, ReflectDefineProperty, StringConstructor } from "./primordials.ts";
+import {
+  defineGlobal,
+  ErrorConstructor,
+  ObjectHasOwn,
+  ReflectDefineProperty,
+  StringConstructor,
+} from "./primordials.ts";
 
 /** WebIDL's names table: the legacy code of each name. */
 const LEGACY_CODES: { readonly [name: string]: number } = {

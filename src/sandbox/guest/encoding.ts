@@ -1,9 +1,12 @@
 // TextEncoder and TextDecoder (WHATWG Encoding): UTF-8, UTF-16 and Latin-1. Other labels are refused by name.
 import {
-  append,
   ArrayBufferConstructor,
   ArrayBufferIsView,
   ArrayPrototypeJoin,
+  append,
+  DataViewPrototypeGetBuffer,
+  DataViewPrototypeGetByteLength,
+  DataViewPrototypeGetByteOffset,
   defineLazyGlobals,
   ObjectPrototypeToString,
   RangeErrorConstructor,
@@ -13,13 +16,10 @@ import {
   StringPrototypeCharCodeAt,
   StringPrototypeToLowerCase,
   StringPrototypeTrim,
-  TypedArrayPrototypeGetTag,
   TypedArrayPrototypeGetBuffer,
   TypedArrayPrototypeGetByteLength,
   TypedArrayPrototypeGetByteOffset,
-  DataViewPrototypeGetBuffer,
-  DataViewPrototypeGetByteLength,
-  DataViewPrototypeGetByteOffset,
+  TypedArrayPrototypeGetTag,
   TypeErrorConstructor,
   Uint8ArrayConstructor,
 } from "./primordials.ts";

@@ -60,7 +60,10 @@ Reflect.deleteProperty(Event, "wasStopped");
 
 class CustomEvent extends Event {
   readonly detail: unknown;
-  constructor(type: unknown, init?: { readonly detail?: unknown; readonly bubbles?: unknown; readonly cancelable?: unknown }) {
+  constructor(
+    type: unknown,
+    init?: { readonly detail?: unknown; readonly bubbles?: unknown; readonly cancelable?: unknown },
+  ) {
     super(type, init);
     this.detail = init?.detail ?? null;
   }

@@ -1,17 +1,17 @@
 // Values as console text: short, readable, bounded in depth, width and length; hostile values cost at most their own line.
 import { describeValue } from "./error-text.ts";
 import {
-  append,
   ArrayIsArray,
   ArrayPrototypeJoin,
+  append,
   DatePrototypeToISOString,
   ErrorConstructor,
   JSONStringify,
   MapPrototypeForEach,
   MapPrototypeGetSize,
+  MathTrunc,
   NumberConstructor,
   NumberIsNaN,
-  MathTrunc,
   ObjectKeys,
   ObjectPrototypeToString,
   ReflectGetOwnPropertyDescriptor,
@@ -57,8 +57,11 @@ function quote(text: string): string {
 function constructorName(value: object): string {
   const prototype = ReflectGetPrototypeOf(value);
   if (prototype === null) return "[Object: null prototype]";
-  const constructor = ReflectGetOwnPropertyDescriptor(prototype, "constructor")?.value as { name?: unknown } | undefined;
-  const name = typeof constructor === "function" ? ReflectGetOwnPropertyDescriptor(constructor, "name")?.value : undefined;
+  const constructor = ReflectGetOwnPropertyDescriptor(prototype, "constructor")?.value as
+    | { name?: unknown }
+    | undefined;
+  const name =
+    typeof constructor === "function" ? ReflectGetOwnPropertyDescriptor(constructor, "name")?.value : undefined;
   return typeof name === "string" ? StringPrototypeSlice(name, 0, 100) : "Object";
 }
 

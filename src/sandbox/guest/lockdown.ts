@@ -39,7 +39,12 @@ function inheritStatics(target: object, source: object, prototype: object): void
     const descriptor = Reflect.getOwnPropertyDescriptor(source, key);
     if (descriptor !== undefined) ReflectDefineProperty(target, key, descriptor);
   }
-  ReflectDefineProperty(target, "prototype", { value: prototype, writable: false, enumerable: false, configurable: false });
+  ReflectDefineProperty(target, "prototype", {
+    value: prototype,
+    writable: false,
+    enumerable: false,
+    configurable: false,
+  });
 }
 
 function replaceGlobal(name: string, value: object, prototype: object): void {
@@ -74,7 +79,12 @@ function removeStringToCode(): void {
       configurable: false,
     });
     if (ObjectHasOwn(globalThis, name)) {
-      ReflectDefineProperty(globalThis, name, { value: replacement, writable: true, enumerable: false, configurable: true });
+      ReflectDefineProperty(globalThis, name, {
+        value: replacement,
+        writable: true,
+        enumerable: false,
+        configurable: true,
+      });
     }
   }
   ReflectDefineProperty(globalThis, "eval", { value: refuse, writable: true, enumerable: false, configurable: true });

@@ -16,7 +16,7 @@ import { type BundleFunction, describe, invoke, load } from "./tool-runner.ts";
 import { installUrl } from "./url.ts";
 
 /** The one function through which the worker enters. It never throws. */
-export type Enter = (kind: EnterKind, a?: unknown, b?: unknown) => void;
+export type Enter = (kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?: unknown) => void;
 
 /** A text kept outside the isolate until it is wanted: isolated-vm's ExternalCopy. */
 export interface Chunk {
@@ -41,7 +41,7 @@ export function boot(post: Post, urlChunk: Chunk): Enter {
   return enter;
 }
 
-function enter(kind: EnterKind, a?: unknown, b?: unknown): void {
+function enter(kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?: unknown): void {
   switch (kind) {
     case "load":
       void load(a as BundleFunction);
@@ -50,7 +50,7 @@ function enter(kind: EnterKind, a?: unknown, b?: unknown): void {
       describe();
       break;
     case "invoke":
-      void invoke(a as string, b as string);
+      void invoke(a as string, b as string, c as string, d as string);
       break;
     case "deliver":
       deliver(a as number, b as string);

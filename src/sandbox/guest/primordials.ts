@@ -128,7 +128,13 @@ export const SymbolToStringTag: typeof Symbol.toStringTag = Symbol.toStringTag;
 
 /** Adds to the end of a list of the prelude's own, whatever the guest did to `Array.prototype` (an index setter there would see a plain assignment). */
 export function append<T>(list: T[], value: T): void {
-  ReflectDefineProperty(list, list.length, { __proto__: null, value, writable: true, enumerable: true, configurable: true } as PropertyDescriptor);
+  ReflectDefineProperty(list, list.length, {
+    __proto__: null,
+    value,
+    writable: true,
+    enumerable: true,
+    configurable: true,
+  } as PropertyDescriptor);
 }
 
 /** Sets a global as the web platform does: writable, configurable, not enumerable. */

@@ -2,13 +2,15 @@
 import { GUEST_ERROR_CAPS, type GuestIssue } from "../guest-protocol.ts";
 import { writeLog } from "./console.ts";
 import { capText, describeValue } from "./error-text.ts";
-import { append, ArrayIsArray, StringConstructor } from "./primordials.ts";
+import { ArrayIsArray, append, StringConstructor } from "./primordials.ts";
 
 interface StandardIssue {
   readonly message: string;
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[];
 }
-type StandardResult = { readonly value: unknown; readonly issues?: undefined } | { readonly issues: readonly StandardIssue[] };
+type StandardResult =
+  | { readonly value: unknown; readonly issues?: undefined }
+  | { readonly issues: readonly StandardIssue[] };
 type JsonSchemaSide = (options: object) => unknown;
 
 /** Standard Schema 1.1 (`~standard`), with its optional JSON Schema part. */

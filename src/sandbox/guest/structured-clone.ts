@@ -1,12 +1,12 @@
 // structuredClone (HTML, "safe passing of structured data") for the types a guest has. `transfer` moves array buffers.
 import { DOMException } from "./dom-exception.ts";
 import {
-  append,
   ArrayBufferConstructor,
   ArrayBufferIsView,
   ArrayBufferPrototypeGetByteLength,
   ArrayBufferPrototypeSlice,
   ArrayIsArray,
+  append,
   DataViewConstructor,
   DataViewPrototypeGetBuffer,
   DataViewPrototypeGetByteLength,
@@ -197,7 +197,9 @@ function transferBuffers(list: unknown, memory: Memory): void {
   }
 }
 
-export function structuredClone(...args: readonly [value?: unknown, options?: { readonly transfer?: unknown }]): unknown {
+export function structuredClone(
+  ...args: readonly [value?: unknown, options?: { readonly transfer?: unknown }]
+): unknown {
   if (args.length === 0) throw new TypeErrorConstructor("structuredClone expected a value, got no argument");
   const memory: Memory = new MapConstructor();
   transferBuffers(args[1]?.transfer, memory);
@@ -207,4 +209,3 @@ export function structuredClone(...args: readonly [value?: unknown, options?: { 
 export function installStructuredClone(): void {
   defineGlobal("structuredClone", structuredClone);
 }
-

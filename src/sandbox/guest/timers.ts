@@ -87,7 +87,8 @@ export function clearAllTimers(): void {
 const resolved = new PromiseConstructor<void>((resolve) => resolve());
 
 const globals: { readonly [name: string]: (...args: never[]) => unknown } = {
-  setTimeout: (run: unknown, delay?: unknown, ...args: unknown[]): number => start("setTimeout", run, delay, false, args),
+  setTimeout: (run: unknown, delay?: unknown, ...args: unknown[]): number =>
+    start("setTimeout", run, delay, false, args),
   setInterval: (run: unknown, delay?: unknown, ...args: unknown[]): number =>
     start("setInterval", run, delay, true, args),
   setImmediate: (run: unknown, ...args: unknown[]): number => start("setImmediate", run, 0, false, args),

@@ -56,7 +56,9 @@ export async function load(bundle: BundleFunction): Promise<void> {
   }
   callState.active = false;
   if (tool === undefined) {
-    refuse("Expected the default export to be a function, or an object with an execute function: defineTool({ execute })");
+    refuse(
+      "Expected the default export to be a function, or an object with an execute function: defineTool({ execute })",
+    );
   } else done("ready", "");
 }
 
@@ -109,10 +111,17 @@ async function run(header: InvokeHeader, inputText: string, context: CallContext
   return ["output", serialized.text];
 }
 
-export async function invoke(headerText: string, inputText: string): Promise<void> {
-  const header = JSONParse(headerText) as InvokeHeader;
+let header: InvokeHeader | undefined;
+let lastHeaderText = "";
+
+/** @param headerText the same from call to call of one tool, so it is parsed once */
+export async function invoke(headerText: string, inputText: string, callId: string, tenantId: string): Promise<void> {
+  if (header === undefined || headerText !== lastHeaderText) {
+    header = JSONParse(headerText) as InvokeHeader;
+    lastHeaderText = headerText;
+  }
   beginCall(header);
-  const context = createCallContext(header);
+  const context = createCallContext(header, callId, tenantId);
   let outcome: [GuestOutcome, string];
   try {
     outcome = await run(header, inputText, context);

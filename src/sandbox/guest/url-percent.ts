@@ -1,6 +1,5 @@
 // Stands in for @exodus/bytes in the URL chunk: URLs in a guest are UTF-8 only, so 170 KB of legacy encodings stay out.
 
-
 declare const TextEncoder: new () => { encode(text: string): Uint8Array };
 
 /** URL standard, "percent-encode after encoding", for UTF-8. `extra` lists the characters beyond the C0 control set. */

@@ -95,6 +95,8 @@ describe.concurrent("the bundler refuses", () => {
       "a glob import spelled by an enum",
       'enum E { A = "../../../../", B = A + A + A + A } export default (x) => import(E.B + x)',
     ],
+    ["a glob import that climbs out of any folder", `export default (x) => import("${"../".repeat(3_000)}tmp/" + x)`],
+    ["a glob import in escapes", `export default (x) => import("${"\\x2e\\u002e/".repeat(50)}tmp/" + x)`],
     ["a glob import as text", "export default (x) => import(`../../outside/%X%.txt`, { with: { type: 'text' } })"],
     ["a file: URL", 'import x from "file://%OUT%/secret.js"; export default x'],
     ["a FILE: URL", 'import x from "FILE://%OUT%/secret.js"; export default x'],

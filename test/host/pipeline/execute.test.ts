@@ -1,0 +1,89 @@
+// Stage 3 alone: an answer comes, whatever the executor does.
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { Execution, Executor } from "../../../src/host/executors/executor.ts";
+import { CallLog } from "../../../src/host/logs.ts";
+import { executeCall } from "../../../src/host/pipeline/execute.ts";
+import { NO_USAGE, type PreparedCall } from "../../../src/host/tool-call.ts";
+import { ToolError } from "../../../src/sandbox/errors.ts";
+import { DEFAULT_LIMITS } from "../../../src/sandbox/limits.ts";
+
+const DEFINITION = { name: "probe", description: "", inputSchema: {} };
+
+function prepared(signal: AbortSignal): PreparedCall {
+  const rest = { inputText: "{}", input: {}, limits: DEFAULT_LIMITS, context: {} };
+  return { callId: "c1", tenantId: "acme", definition: DEFINITION, signal, ...rest };
+}
+
+const executor = (execute: () => unknown): Executor => ({ source: "host", execute: execute as Executor["execute"] });
+const run = (execute: () => unknown, signal = new AbortController().signal): Promise<Execution> =>
+  executeCall(executor(execute), prepared(signal), new CallLog(DEFAULT_LIMITS, undefined));
+
+function revoked(): object {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  return proxy;
+}
+
+describe("executeCall()", () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    expect(vi.getTimerCount()).toBe(0);
+    vi.useRealTimers();
+  });
+
+  test("gives back what the executor answers", async () => {
+    const execution: Execution = { usage: NO_USAGE, outputText: "1" };
+    expect(await run(async () => execution)).toBe(execution);
+  });
+
+  test("does not begin a call whose signal has aborted already", async () => {
+    const execute = vi.fn();
+    const reason = new ToolError("CANCELLED", "before");
+    expect(await run(execute, AbortSignal.abort(reason))).toMatchObject({ error: reason });
+    expect(execute).not.toHaveBeenCalled();
+  });
+
+  test.for<[string, () => unknown]>([
+    ["rejects", () => Promise.reject(new Error("at /root/x.js"))],
+    ["throws", () => { throw new Error("at /root/x.js"); }],
+    ["rejects with nothing", () => Promise.reject()],
+    ["rejects with a revoked proxy", () => Promise.reject(revoked())],
+  ])("answers INTERNAL when the executor %s, the cause kept aside", async ([, execute]) => {
+    const execution = await run(execute);
+    expect(execution).toMatchObject({ error: { code: "INTERNAL", message: "The executor failed" } });
+  });
+
+  test("keeps the code of a ToolError that the executor rejects with", async () => {
+    const error = new ToolError("OVERLOADED", "full");
+    expect(await run(() => Promise.reject(error))).toMatchObject({ error });
+  });
+
+  test("gives an executor that was told to stop one second to say how it ended", async () => {
+    const controller = new AbortController();
+    const execution: Execution = { usage: { ...NO_USAGE, cpuMs: 5 }, error: new ToolError("TOOL_TIMEOUT", "its own") };
+    const late = run(() => new Promise((resolve) => setTimeout(() => resolve(execution), 900)), controller.signal);
+    controller.abort(new ToolError("TOOL_TIMEOUT", "the clock's"));
+    await vi.advanceTimersByTimeAsync(900);
+    expect(await late).toBe(execution);
+  });
+
+  test("answers with the signal's reason when the executor never does", async () => {
+    const controller = new AbortController();
+    const never = run(() => new Promise(() => {}), controller.signal);
+    controller.abort(new ToolError("TOOL_TIMEOUT", "the clock's"));
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(await never).toMatchObject({ error: { code: "TOOL_TIMEOUT", message: "the clock's" } });
+  });
+
+  test("is not disturbed by an executor that rejects after all was over", async () => {
+    const controller = new AbortController();
+    const { promise, reject } = Promise.withResolvers<Execution>();
+    const answer = run(() => promise, controller.signal);
+    controller.abort(new ToolError("CANCELLED", "enough"));
+    await vi.advanceTimersByTimeAsync(1_000);
+    reject(new Error("too late"));
+    expect(await answer).toMatchObject({ error: { code: "CANCELLED" } });
+  });
+});

@@ -1,0 +1,149 @@
+// Stage 2 alone: which limits hold, and a clock that leaves nothing behind.
+import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { prepareCall, resolveLimits } from "../../../src/host/pipeline/prepare.ts";
+import type { ValidatedCall } from "../../../src/host/pipeline/validate.ts";
+import type { ToolContext } from "../../../src/host/tool-call.ts";
+import { DEFAULT_LIMITS, LIMITS, type LimitName, type PartialLimits } from "../../../src/sandbox/limits.ts";
+import { makeTool, type ToolParts } from "../../support/registered-tool.ts";
+
+function validated(context: ToolContext = {}, parts: ToolParts = {}): ValidatedCall {
+  return {
+    callId: "c1",
+    tenantId: "acme",
+    tool: makeTool(parts),
+    inputText: "{}",
+    input: {},
+    context: { ...context, tenantId: "acme" },
+  };
+}
+
+describe("resolveLimits()", () => {
+  test("gives the defaults where nobody states anything", () => {
+    expect(resolveLimits([], undefined)).toEqual(DEFAULT_LIMITS);
+    expect(resolveLimits([undefined, {}], {})).toEqual(DEFAULT_LIMITS);
+  });
+
+  test.for<[string, (PartialLimits | undefined)[], PartialLimits | undefined, number]>([
+    ["a host may pass the default", [{ timeoutMs: 60_000 }], undefined, 60_000],
+    ["the lowest of several wins", [{ timeoutMs: 60_000 }, { timeoutMs: 9_000 }, { timeoutMs: 10_000 }], undefined, 9_000],
+    ["an author may lower", [{ timeoutMs: 60_000 }], { timeoutMs: 50 }, 50],
+    ["an author may lower the default", [], { timeoutMs: 50 }, 50],
+    ["an author cannot raise what the host stated", [{ timeoutMs: 100 }], { timeoutMs: 60_000 }, 100],
+    ["an author cannot raise the default", [], { timeoutMs: 60_000 }, 5_000],
+    ["a part of a millisecond counts as one", [{ timeoutMs: 1.2 }], undefined, 2],
+    ["nothing passes the hard ceiling", [{ timeoutMs: 1e12 }], undefined, 300_000],
+    ["not even without end", [{ timeoutMs: Number.POSITIVE_INFINITY }], undefined, 300_000],
+    ["nothing falls below the hard floor", [{ timeoutMs: -5 }], undefined, 1],
+    ["what is no number counts as not stated", [{ timeoutMs: Number.NaN }], undefined, 5_000],
+  ])("%s", ([, stated, author, timeoutMs]) => {
+    expect(resolveLimits(stated, author).timeoutMs).toBe(timeoutMs);
+  });
+
+  const someLimits = fc.record(
+    Object.fromEntries(Object.keys(LIMITS).map((name) => [name, fc.double({ noDefaultInfinity: false })])),
+    { requiredKeys: [] },
+  ) as fc.Arbitrary<PartialLimits>;
+  test("stays within the hard bounds, and never above anyone's number, whatever is stated", () => {
+    fc.assert(
+      fc.property(fc.array(someLimits, { maxLength: 4 }), (stated) => {
+        const limits = resolveLimits(stated, undefined);
+        for (const name of Object.keys(LIMITS) as LimitName[]) {
+          const { min, max } = LIMITS[name];
+          expect(limits[name]).toBeGreaterThanOrEqual(min);
+          expect(limits[name]).toBeLessThanOrEqual(max);
+          expect(Number.isInteger(limits[name])).toBe(true);
+          for (const some of stated) expect(limits[name]).toBeLessThanOrEqual(Math.max(min, Math.ceil(some[name] || max)));
+        }
+      }),
+    );
+  });
+});
+
+describe("prepareCall()", () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+  const open = { limits: {}, closing: new AbortController().signal };
+
+  test("hands on the call, its limits, and a signal that has not aborted", () => {
+    using preparation = prepareCall(validated(), { ...open, limits: { memoryMiB: 64 } }, undefined);
+    const { call } = preparation;
+    expect(call).toMatchObject({ callId: "c1", tenantId: "acme", inputText: "{}", input: {} });
+    expect([call.limits.memoryMiB, call.limits.timeoutMs, call.signal.aborted]).toEqual([64, 5_000, false]);
+  });
+
+  test.for<[string, number | undefined, ToolContext, ToolParts, PartialLimits, number]>([
+    ["the call's argument", 100, { timeoutMs: 200 }, { hostLimits: { timeoutMs: 300 } }, { timeoutMs: 400 }, 100],
+    ["the context", 500, { timeoutMs: 200 }, { hostLimits: { timeoutMs: 300 } }, { timeoutMs: 400 }, 200],
+    ["the host for this tool", 500, {}, { hostLimits: { timeoutMs: 300 } }, { timeoutMs: 400 }, 300],
+    ["the host for all tools", 500, {}, {}, { timeoutMs: 400 }, 400],
+    ["the author", 500, {}, { authorLimits: { timeoutMs: 50 } }, { timeoutMs: 400 }, 50],
+  ])("ends the call at the lowest timeout: that of %s", ([, timeoutMs, context, parts, limits, lowest]) => {
+    using preparation = prepareCall(validated(context, parts), { ...open, limits }, timeoutMs);
+    const { signal } = preparation.call;
+    vi.advanceTimersByTime(lowest - 1);
+    expect(signal.aborted).toBe(false);
+    vi.advanceTimersByTime(1);
+    expect(signal.reason).toMatchObject({
+      code: "TOOL_TIMEOUT",
+      message: `probe did not finish within ${lowest} ms and was stopped`,
+      details: { timeoutMs: lowest },
+    });
+  });
+
+  test("aborts with CANCELLED when the caller does, and keeps that reason past the deadline", () => {
+    const caller = new AbortController();
+    using preparation = prepareCall(validated({ signal: caller.signal }), open, 100);
+    caller.abort(new Error("the caller's own words"));
+    vi.advanceTimersByTime(1_000);
+    expect(preparation.call.signal.reason).toMatchObject({
+      code: "CANCELLED",
+      message: "The call of probe was cancelled by its caller",
+    });
+  });
+
+  test("is aborted from the start when the caller's signal is", () => {
+    using preparation = prepareCall(validated({ signal: AbortSignal.abort() }), open, 100);
+    expect(preparation.call.signal.reason).toMatchObject({ code: "CANCELLED" });
+  });
+
+  test("aborts with CANCELLED when the router closes", () => {
+    const closing = new AbortController();
+    using preparation = prepareCall(validated(), { limits: {}, closing: closing.signal }, 100);
+    closing.abort();
+    expect(preparation.call.signal.reason).toMatchObject({ code: "CANCELLED", message: expect.stringContaining("closed") });
+  });
+
+  test("leaves neither timer nor listener behind when it is disposed", () => {
+    const caller = new AbortController();
+    const closing = new AbortController();
+    const removed: AbortSignal[] = [];
+    for (const { signal } of [caller, closing]) {
+      const remove = signal.removeEventListener.bind(signal);
+      signal.removeEventListener = (...args: Parameters<typeof remove>) => {
+        removed.push(signal);
+        remove(...args);
+      };
+    }
+    const preparation = prepareCall(validated({ signal: caller.signal }), { limits: {}, closing: closing.signal }, 100);
+    preparation[Symbol.dispose]();
+    preparation[Symbol.dispose]();
+    expect(vi.getTimerCount()).toBe(0);
+    expect(new Set(removed)).toEqual(new Set([caller.signal, closing.signal]));
+    caller.abort();
+    expect(preparation.call.signal.aborted).toBe(false);
+  });
+
+  test("starts no timer when the caller's signal cannot be listened to", () => {
+    const signal = new AbortController().signal;
+    signal.addEventListener = () => {
+      throw new Error("no");
+    };
+    expect(() => prepareCall(validated({ signal }), open, 100)).toThrow("no");
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});

@@ -1,0 +1,288 @@
+// Stage 1 alone: anything in, a validated call or one ToolError out.
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { checkTimeout, readContext, readEnvelope, validateCall } from "../../../src/host/pipeline/validate.ts";
+import { MemoryToolRegistry } from "../../../src/host/registry.ts";
+import { ToolError } from "../../../src/sandbox/errors.ts";
+import { makeTool, type ToolParts } from "../../support/registered-tool.ts";
+
+const BOUNDS = { bytes: 1_000, depth: 4 };
+
+function refusalOf(action: () => unknown): ToolError {
+  try {
+    action();
+  } catch (thrown) {
+    if (thrown instanceof ToolError) return thrown;
+    throw thrown;
+  }
+  throw new Error("Expected a ToolError, got none");
+}
+
+function throwing(): never {
+  throw new Error("a caller's own trap, at /root/secret.js");
+}
+function revoked(): object {
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  return proxy;
+}
+
+/** Arguments through the whole stage, against one tool. */
+function validate(args: unknown, parts: ToolParts = {}, bounds = BOUNDS): ReturnType<typeof validateCall> {
+  const registry = new MemoryToolRegistry();
+  registry.add(makeTool(parts));
+  const envelope = { callId: "c1", toolName: "probe", arguments: args };
+  return validateCall(envelope, { tenantId: "acme" }, registry, bounds);
+}
+
+describe("readEnvelope()", () => {
+  test("takes a call's three fields", () => {
+    const call = { id: "c1", toolName: "add", arguments: { a: 1 } };
+    expect(readEnvelope(call)).toEqual({ callId: "c1", toolName: "add", arguments: { a: 1 } });
+  });
+
+  test("reads each field once, so that a getter cannot answer twice", () => {
+    const reads: string[] = [];
+    const call = new Proxy({ id: "c1", toolName: "add", arguments: 1 } as Record<string, unknown>, {
+      get: (target, key) => {
+        reads.push(String(key));
+        return target[String(key)];
+      },
+    });
+    readEnvelope(call);
+    expect(reads.sort()).toEqual(["arguments", "id", "toolName"]);
+  });
+
+  test.for<[string, unknown, string]>([
+    ["nothing", undefined, "toolCall: expected an object { id, toolName, arguments }, got nothing"],
+    ["null", null, "toolCall: expected an object { id, toolName, arguments }, got null"],
+    ["text", "add", 'toolCall: expected an object { id, toolName, arguments }, got "add"'],
+    ["a number", Number.NaN, "toolCall: expected an object { id, toolName, arguments }, got NaN"],
+    ["a function", () => {}, "toolCall: expected an object { id, toolName, arguments }, got a function"],
+    ["a list", [], "toolCall.id: expected text of 1 to 1024 characters, got nothing"],
+    ["no id", { toolName: "add" }, "toolCall.id: expected text of 1 to 1024 characters, got nothing"],
+    ["an empty id", { id: "", toolName: "add" }, 'toolCall.id: expected text of 1 to 1024 characters, got ""'],
+    ["a number as id", { id: 7, toolName: "add" }, "toolCall.id: expected text of 1 to 1024 characters, got 7"],
+    [
+      "an endless id",
+      { id: "x".repeat(1e6), toolName: "add" },
+      "toolCall.id: expected text of 1 to 1024 characters, got text of 1000000 characters",
+    ],
+    ["no tool name", { id: "c" }, "toolCall.toolName: expected text of 1 to 1024 characters, got nothing"],
+    [
+      "a symbol as tool name",
+      { id: "c", toolName: Symbol("x") },
+      "toolCall.toolName: expected text of 1 to 1024 characters, got a symbol",
+    ],
+    [
+      "a field too many",
+      { id: "c", toolName: "add", args: {} },
+      'toolCall: expected an object { id, toolName, arguments }, got one with the key "args"',
+    ],
+  ])("refuses %s, and says what it expected", ([, call, message]) => {
+    const error = refusalOf(() => readEnvelope(call));
+    expect([error.code, error.message]).toEqual(["PARAM_INVALID", message]);
+  });
+
+  test.for<[string, () => unknown]>([
+    ["a getter that throws", () => ({ id: "c", toolName: "add", get arguments() { return throwing(); } })],
+    ["a proxy whose traps throw", () => new Proxy({}, { get: throwing, ownKeys: throwing, getPrototypeOf: throwing })],
+    ["a revoked proxy", revoked],
+    ["a getter that throws a revoked proxy", () => ({ get id() { throw revoked(); } })],
+  ])("refuses %s, and shows nothing of what it threw", ([, make]) => {
+    const error = refusalOf(() => readEnvelope(make()));
+    expect([error.code, error.message]).toEqual([
+      "PARAM_INVALID",
+      "toolCall: expected a plain object, got one whose fields cannot be read",
+    ]);
+  });
+});
+
+describe("readContext()", () => {
+  test.for([undefined, null, {}])("makes the tenant `default` of %s", (context) => {
+    expect(readContext(context).tenantId).toBe("default");
+  });
+
+  test("takes what it knows, and leaves the rest behind", () => {
+    const { signal } = new AbortController();
+    const known = { tenantId: "acme", executionId: "e", stepId: "s", signal, timeoutMs: 5, onLog: () => {} };
+    const context: Record<string, unknown> = { ...readContext({ ...known, maxConcurrency: 3, secret: "x" }) };
+    expect(context).toMatchObject(known);
+    expect([context["secret"], context["maxConcurrency"]]).toEqual([undefined, undefined]);
+  });
+
+  test.for<[string, unknown, RegExp]>([
+    ["text", "acme", /^context: expected an object \{ tenantId, signal, timeoutMs \}, got "acme"$/],
+    ["an empty tenant", { tenantId: "" }, /^context\.tenantId: expected text of 1 to 1024 characters, got ""$/],
+    ["null as tenant", { tenantId: null }, /^context\.tenantId: expected text of .*, got null$/],
+    ["a number as tenant", { tenantId: 5 }, /^context\.tenantId: expected text of .*, got 5$/],
+    ["a number as execution", { executionId: 5 }, /^context\.executionId: expected text of .*, got 5$/],
+    ["an object as step", { stepId: {} }, /^context\.stepId: expected text of .*, got an object$/],
+    ["a controller as signal", { signal: new AbortController() }, /^context\.signal: expected an AbortSignal, got an/],
+    ["true as signal", { signal: true }, /^context\.signal: expected an AbortSignal, got a boolean$/],
+    ["text as onLog", { onLog: "log" }, /^context\.onLog: expected a function, got "log"$/],
+    ["null as onProgress", { onProgress: null }, /^context\.onProgress: expected a function, got null$/],
+    ["text as timeout", { timeoutMs: "5" }, /^context\.timeoutMs: expected a number of milliseconds from 1 to 300000/],
+  ])("refuses %s", ([, context, message]) => {
+    const error = refusalOf(() => readContext(context));
+    expect(error.code).toBe("PARAM_INVALID");
+    expect(error.message).toMatch(message);
+  });
+
+  test.for<[string, () => unknown]>([
+    ["a getter that throws", () => ({ get tenantId() { return throwing(); } })],
+    ["a proxy whose traps throw", () => new Proxy({}, { get: throwing })],
+    ["a revoked proxy", revoked],
+    ["a revoked proxy as signal", () => ({ signal: revoked() })],
+    ["what only looks like a signal", () => ({ signal: Object.create(AbortSignal.prototype) as unknown })],
+  ])("refuses %s as PARAM_INVALID, for it is the caller's mistake", ([, make]) => {
+    const error = refusalOf(() => readContext(make()));
+    expect([error.code, error.message]).toEqual([
+      "PARAM_INVALID",
+      "context: expected a plain object, got one whose fields cannot be read",
+    ]);
+  });
+});
+
+describe("checkTimeout()", () => {
+  test.for([undefined, 1, 1.5, 299_999, 300_000])("takes %s", (timeoutMs) => {
+    expect(() => checkTimeout(timeoutMs, "timeoutMs")).not.toThrow();
+  });
+
+  test.for<[unknown, string]>([
+    [0, "0"],
+    [-1, "-1"],
+    [0.5, "0.5"],
+    [300_001, "300001"],
+    [Number.NaN, "NaN"],
+    [Number.POSITIVE_INFINITY, "Infinity"],
+    ["1000", '"1000"'],
+    [null, "null"],
+    [10n, "a bigint"],
+    [{}, "an object"],
+  ])("refuses %s", ([timeoutMs, shown]) => {
+    const error = refusalOf(() => checkTimeout(timeoutMs, "timeoutMs"));
+    expect([error.code, error.message]).toEqual([
+      "PARAM_INVALID",
+      `timeoutMs: expected a number of milliseconds from 1 to 300000, got ${shown}`,
+    ]);
+  });
+});
+
+describe("validateCall()", () => {
+  test("copies the arguments: what the caller changes later changes nothing", () => {
+    const args = { list: [1] };
+    const { input, inputText } = validate(args);
+    args.list.push(2);
+    expect([input, inputText]).toEqual([{ list: [1] }, '{"list":[1]}']);
+  });
+
+  test("takes arguments that are left out as an empty object", () => {
+    expect(validate(undefined).input).toEqual({});
+  });
+
+  test("takes any JSON value that the schema takes", () => {
+    expect(validate([1, "2", null], { inputSchema: { type: "array" } }).input).toEqual([1, "2", null]);
+  });
+
+  test("names an unknown tool, and those that this tenant has", () => {
+    const registry = new MemoryToolRegistry();
+    registry.add(makeTool({ name: "ours", tenantId: "acme" }));
+    registry.add(makeTool({ name: "everybodys" }));
+    registry.add(makeTool({ name: "theirs", tenantId: "other" }));
+    const envelope = { callId: "c", toolName: "theirs", arguments: {} };
+    const error = refusalOf(() => validateCall(envelope, { tenantId: "acme" }, registry, BOUNDS));
+    expect(error.code).toBe("TOOL_UNAVAILABLE");
+    expect(error.message).toBe('There is no tool named "theirs"; known are: everybodys, ours');
+    expect(error.details).toEqual({ toolName: "theirs", known: ["everybodys", "ours"] });
+  });
+
+  test("shows an endless or unprintable tool name cut and escaped", () => {
+    const envelope = { callId: "c", toolName: `\u001b[2J${"x".repeat(1_000)}`, arguments: {} };
+    const { message } = refusalOf(() =>
+      validateCall(envelope, { tenantId: "acme" }, new MemoryToolRegistry(), BOUNDS),
+    );
+    expect(message).toMatch(/^There is no tool named "\\u001b\[2Jx{120,124}"; no tools are registered$/);
+  });
+
+  const cyclic: Record<string, unknown> = { a: [{}] };
+  (cyclic["a"] as Record<string, unknown>[])[0] = { "b/c": cyclic };
+  let deep: unknown = 0;
+  for (let depth = 0; depth < 100_000; depth += 1) deep = [deep];
+
+  test.for<[string, unknown, RegExp]>([
+    ["a function", () => {}, /^toolCall\.arguments: expected a JSON value, got a function$/],
+    ["a symbol", Symbol("s"), /^toolCall\.arguments: expected a JSON value, got a symbol$/],
+    ["a BigInt", 5n, /^toolCall\.arguments: expected a JSON value, got a BigInt at the top$/],
+    ["a BigInt inside", { list: [1, { n: 5n }] }, /^toolCall\.arguments: .*, got a BigInt at \/list\/1\/n$/],
+    ["a cycle", cyclic, /^toolCall\.arguments: .*, got a cycle at \/a\/0\/b~1c$/],
+    ["100,000 levels", deep, /^toolCall\.arguments: .*, got a value too large or nested too deep$/],
+    ["a toJSON that throws", { toJSON: throwing }, /^toolCall\.arguments: .*, got a value that cannot be read$/],
+    ["a getter that throws a TypeError", { get x() { throw new TypeError("no"); } }, /got a value that cannot be read$/],
+    ["a toJSON that throws a revoked proxy", { toJSON: () => { throw revoked(); } }, /got a value that cannot be read$/],
+    ["a revoked proxy", revoked(), /^toolCall\.arguments: .*, got a value that cannot be read$/],
+    ["a toJSON that gives nothing", { toJSON: () => undefined }, /^toolCall\.arguments: .*, got an object$/],
+    ["more bytes than may be", "x".repeat(2_000), /^The arguments of probe: expected at most 1000 bytes of JSON, got 2002$/],
+    ["more bytes in UTF-8", "ü".repeat(600), /^The arguments of probe: expected at most 1000 bytes of JSON, got 1202$/],
+    ["five levels of four", [[[[[]]]]], /^The arguments of probe: expected JSON nested at most 4 deep$/],
+    ["a __proto__ key", JSON.parse('{"a":[{"__proto__":1}]}'), /^The arguments of probe: the key "__proto__" .* \/a\/0\/__proto__$/],
+    ["text for an object", "{}", /^The arguments of probe: at the top: .*object.*$/],
+  ])("refuses %s as arguments, and says where", ([, args, message]) => {
+    const error = refusalOf(() => validate(args));
+    expect(error.code).toBe("PARAM_INVALID");
+    expect(error.message).toMatch(message);
+    expect(JSON.stringify(error.details ?? null)).not.toContain("/root");
+  });
+
+  const person = {
+    type: "object",
+    properties: { name: { type: "string" }, age: { type: "integer", minimum: 0 } },
+    required: ["name"],
+    additionalProperties: false,
+  } as const;
+  test.for<[string, unknown, string, string]>([
+    ["a wrong type", { name: 5 }, "/name", "type"],
+    ["a missing key", {}, "", "required"],
+    ["an unknown key", { name: "x", nam: "y" }, "/nam", "additionalProperties"],
+    ["a number out of range", { name: "x", age: -1 }, "/age", "minimum"],
+    ["a fraction", { name: "x", age: 1.5 }, "/age", "type"],
+  ])("lists %s with its pointer", ([, args, pointer, keyword]) => {
+    const error = refusalOf(() => validate(args, { inputSchema: person }));
+    expect(error.code).toBe("PARAM_INVALID");
+    expect(error.details?.["problems"]).toMatchObject([{ pointer, keyword }]);
+    expect(error.message).toMatch(/^The arguments of probe: (at the top|\/\w+): /);
+  });
+
+  test("names three problems in the message, and counts the rest", () => {
+    const items = { type: "array", items: { type: "number" } };
+    const error = refusalOf(() => validate(["a", "b", "c", "d", "e"], { inputSchema: items }));
+    expect(error.message).toMatch(/^The arguments of probe: \/0: .*; \/1: .*; \/2: .*; and 2 more$/);
+    expect(error.details?.["problems"]).toHaveLength(5);
+  });
+
+  test.for<[string, ToolParts]>([
+    ["the host set for the tool", { hostLimits: { inputBytes: 100, jsonDepth: 2 } }],
+    ["its author did", { authorLimits: { inputBytes: 100, jsonDepth: 2 } }],
+  ])("keeps a tool's own bounds where %s", ([, parts]) => {
+    expect(refusalOf(() => validate({ text: "x".repeat(200) }, parts)).message).toContain("at most 100 bytes");
+    expect(refusalOf(() => validate({ a: { b: {} } }, parts)).message).toContain("at most 2 deep");
+  });
+
+  test("lets no author raise the host's bounds", () => {
+    const parts = { authorLimits: { inputBytes: 1_000_000 } };
+    expect(refusalOf(() => validate("x".repeat(2_000), parts)).message).toContain("at most 1000 bytes");
+  });
+
+  test("throws only ToolErrors that a model can read, whatever the arguments", () => {
+    fc.assert(
+      fc.property(fc.anything({ withBigInt: true, withDate: true, withMap: true, withNullPrototype: true }), (args) => {
+        try {
+          const { input, inputText } = validate(args, { inputSchema: {} }, { bytes: 100_000, depth: 100 });
+          expect(JSON.parse(inputText)).toEqual(input);
+        } catch (thrown) {
+          expect(thrown).toMatchObject({ name: "ToolError", code: "PARAM_INVALID" });
+        }
+      }),
+    );
+  });
+});

@@ -1,0 +1,44 @@
+// What the tests of the host zone share: a Glovebox that keeps nothing on disk, and checks that hold for every result.
+import { homedir, tmpdir } from "node:os";
+import { expect } from "vitest";
+import type { GloveboxOptions } from "../../src/host/config.ts";
+import { createGlovebox, type Glovebox } from "../../src/host/runtime.ts";
+import type { ToolResult } from "../../src/host/tool-call.ts";
+import { type JsonValue, ToolError, type ToolErrorData } from "../../src/sandbox/errors.ts";
+
+/** Nothing on disk, no process ahead of need. */
+export async function makeBox(options: GloveboxOptions = {}): Promise<Glovebox> {
+  return await createGlovebox({ cache: false, ...options, workers: { max: 4, spares: 0, ...options.workers } });
+}
+
+/** What a promise rejects with; fails when that is no ToolError. */
+export async function failureOf(promise: Promise<unknown>): Promise<ToolError> {
+  const thrown = await promise.then(
+    () => new Error("Expected a rejection, got a value"),
+    (reason: unknown) => reason,
+  );
+  if (thrown instanceof ToolError) return thrown;
+  throw thrown;
+}
+
+export function outputOf(result: ToolResult): JsonValue {
+  if (result.success) return result.output;
+  throw new Error(`Expected an output, got ${result.error.code}: ${result.error.message}`);
+}
+
+export function errorOf(result: ToolResult): ToolErrorData {
+  if (!result.success) return result.error;
+  throw new Error(`Expected an error, got ${JSON.stringify(result.output)?.slice(0, 200)}`);
+}
+
+/** Code of an error, or `ok`. */
+export const codeOf = (result: ToolResult): string => (result.success ? "ok" : result.error.code);
+
+const HOST_TRACES = [process.cwd(), homedir(), tmpdir(), "/work/", "/root", "node_modules", "file://", "node:internal"];
+
+/** Plain JSON, and nothing in it tells where on this machine we are. */
+export function expectPublishable(value: unknown): void {
+  const text = JSON.stringify(value);
+  expect(JSON.parse(text)).toStrictEqual(value);
+  for (const trace of HOST_TRACES) expect(text).not.toContain(trace);
+}

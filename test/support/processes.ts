@@ -1,0 +1,57 @@
+// The process table, as /proc tells it: who lives, whose child it is, what it burns.
+import { readdirSync, readFileSync } from "node:fs";
+import { setTimeout as pause } from "node:timers/promises";
+import { expect, vi } from "vitest";
+
+interface ProcessStat {
+  readonly state: string;
+  readonly parent: number;
+  /** User and system time, in ticks of 10 ms. */
+  readonly ticks: number;
+}
+
+function statOf(pid: number): ProcessStat | undefined {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, "utf8");
+    // The name, in parentheses, may hold spaces.
+    const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+    const [state = "", parent = "0"] = fields;
+    return { state, parent: Number(parent), ticks: Number(fields[11]) + Number(fields[12]) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** A zombie is dead: it only waits to be counted. */
+export function isAlive(pid: number): boolean {
+  const stat = statOf(pid);
+  return stat !== undefined && stat.state !== "Z" && stat.state !== "X";
+}
+
+export function childrenOf(parent: number): number[] {
+  const pids = readdirSync("/proc").map(Number).filter(Number.isInteger);
+  return pids.filter((pid) => statOf(pid)?.parent === parent && isAlive(pid));
+}
+
+const ticksOf = (pids: readonly number[]): number => pids.reduce((sum, pid) => sum + (statOf(pid)?.ticks ?? 0), 0);
+
+export async function expectDead(pids: readonly number[], withinMs = 2_000): Promise<void> {
+  await vi.waitFor(() => expect(pids.filter(isAlive)).toEqual([]), { timeout: withinMs, interval: 10 });
+}
+
+const WATCH_MS = 120;
+/** A core that is busy for WATCH_MS burns 12 ticks; an idle process now and then one. */
+const IDLE_TICKS = 4;
+
+/** Whoever these processes are by then: they burn no CPU any more. */
+export async function expectIdle(pidsOf: () => readonly number[], withinMs = 3_000): Promise<void> {
+  await vi.waitFor(
+    async () => {
+      const pids = pidsOf();
+      const before = ticksOf(pids);
+      await pause(WATCH_MS);
+      expect(ticksOf(pids) - before).toBeLessThan(IDLE_TICKS);
+    },
+    { timeout: withinMs, interval: 20 },
+  );
+}

@@ -1,0 +1,25 @@
+// A RegisteredTool without a sandbox behind it, for tests of the parts that only pass it on.
+import type { Execution, Executor } from "../../src/host/executors/executor.ts";
+import type { RegisteredTool } from "../../src/host/registry.ts";
+import { toRegisteredTool } from "../../src/host/router.ts";
+import { NO_USAGE } from "../../src/host/tool-call.ts";
+import type { ToolDefinition } from "../../src/sandbox/definition.ts";
+import type { PartialLimits } from "../../src/sandbox/limits.ts";
+
+export function fixedExecutor(outputText: string): Executor {
+  return { source: "host", execute: async (): Promise<Execution> => ({ usage: NO_USAGE, outputText }) };
+}
+
+export interface ToolParts extends Partial<Omit<ToolDefinition, "limits">> {
+  readonly tenantId?: string | undefined;
+  readonly executor?: Executor;
+  readonly hostLimits?: PartialLimits;
+  readonly authorLimits?: PartialLimits;
+}
+
+export function makeTool(parts: ToolParts = {}): RegisteredTool {
+  const { tenantId, executor = fixedExecutor("null"), hostLimits, authorLimits, ...rest } = parts;
+  const definition: ToolDefinition = { name: "probe", description: "", inputSchema: { type: "object" }, ...rest };
+  const entry = { ...(tenantId === undefined ? {} : { tenantId }), hostLimits, authorLimits };
+  return toRegisteredTool(definition, executor, entry);
+}
