@@ -1,0 +1,89 @@
+// Documents are run: every TypeScript example in README.md and in the public docstrings, and every file that a document names.
+import { spawn } from "node:child_process";
+import { globSync, readFileSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { text } from "node:stream/consumers";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
+
+/** The published names, as this checkout has them in source. */
+const PUBLISHED: readonly (readonly [specifier: string, source: string])[] = [
+  ['from "glovebox/tool"', "src/sandbox/guest/tool.ts"],
+  ['from "glovebox"', "src/host/index.ts"],
+];
+
+interface Example {
+  readonly name: string;
+  readonly code: string;
+  /** What it says that it prints. */
+  readonly prints: readonly string[];
+}
+
+function toExamples(path: string, markdown: string): Example[] {
+  return [...markdown.matchAll(/```ts\n([^]*?)```/g)].map(([, code = ""], index) => ({
+    name: `${path}, example ${index + 1}`,
+    code,
+    prints: [...code.matchAll(/console\.log\(.*\); \/\/ (.+)$/gm)].map(([, output = ""]) => output),
+  }));
+}
+
+/** The text of each docstring, without its stars. */
+const docstrings = (source: string): string =>
+  [...source.matchAll(/\/\*\*[^]*?\*\//g)].map(([comment]) => comment.replace(/^\s*\/?\*+ ?/gm, "")).join("\n");
+
+const EXAMPLES: readonly Example[] = [
+  ...toExamples("README.md", read("README.md")),
+  ...globSync("src/**/*.ts", { cwd: ROOT }).flatMap((path) => toExamples(path, docstrings(read(path)))),
+];
+
+let folder = "";
+beforeAll(async () => {
+  // Inside the repository, so that the packages which the examples import are found.
+  folder = await mkdtemp(join(ROOT, "node_modules", ".docs-"));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+async function run(file: string): Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }> {
+  const child = spawn(process.execPath, [file], { cwd: ROOT, env: { HOME: folder } });
+  const exit = new Promise<number | null>((resolve) => child.on("exit", resolve));
+  const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), exit]);
+  return { code, stdout, stderr };
+}
+
+describe("an example in the documents", () => {
+  test("there are some", () => expect(EXAMPLES.length).toBeGreaterThanOrEqual(5));
+
+  test.for(EXAMPLES.map((example) => [example.name, example] as const))("%s runs", async ([name, { code, prints }]) => {
+    let source = code;
+    for (const [specifier, path] of PUBLISHED) {
+      source = source.replaceAll(specifier, `from ${JSON.stringify(pathToFileURL(join(ROOT, path)).href)}`);
+    }
+    const file = join(folder, `${name.replace(/\W+/g, "-")}.mts`);
+    await writeFile(file, source);
+    const end = await run(file);
+    expect(end).toMatchObject({ code: 0, stderr: "" });
+    expect(end.stdout.split("\n")).toEqual(expect.arrayContaining([...prints]));
+  });
+});
+
+describe("a link in the documents", () => {
+  test.for(["README.md", "ARCHITECTURE.md", "THREATS.md", "CHANGELOG.md", "tools/README.md", "benchmarks/README.md"])(
+    "%s names only files that are there",
+    (path) => {
+      const links = [...read(path).matchAll(/\]\((?!https?:|#)([^)#]+)[^)]*\)/g)].map(([, target = ""]) => target);
+      const missing = links.filter((target) => globSync(join(dirname(path), target), { cwd: ROOT }).length === 0);
+      expect(missing).toEqual([]);
+    },
+  );
+
+  test("THREATS.md names only tests that are there", () => {
+    const named = [...read("THREATS.md").matchAll(/`(test\/[\w/.-]+|tools\/[\w/.-]+\.test\.ts)`/g)].map(([, path = ""]) => path);
+    const missing = named.filter((path) => globSync(path, { cwd: ROOT }).length === 0);
+    expect(named.length).toBeGreaterThan(20);
+    expect(missing).toEqual([]);
+  });
+});

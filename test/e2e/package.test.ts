@@ -1,0 +1,62 @@
+// The package as somebody else gets it: packed, installed into an empty project, used there on each Node that it supports.
+import { execFile } from "node:child_process";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+
+const run = promisify(execFile);
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+/** Needs the registry and a build: far longer than a usual test. */
+const INSTALL_MS = 240_000;
+let folder = "";
+let tarball = "";
+
+/** The embedding example of the README, word for word. */
+async function embeddingExample(): Promise<string> {
+  const readme = await readFile(join(ROOT, "README.md"), "utf8");
+  const [, section = ""] = readme.split("## In your own program");
+  return /```ts\n([^]*?)```/.exec(section)?.[1] ?? "";
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "glovebox-package-"));
+  const { stdout } = await run("npm", ["pack", "--json", "--pack-destination", folder], { cwd: ROOT });
+  const report = JSON.parse(stdout.slice(stdout.search(/^[[{]/m))) as Record<string, { filename: string }>;
+  const [{ filename } = { filename: "" }] = Object.values(report);
+  tarball = join(folder, filename);
+}, INSTALL_MS);
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+describe("the packed tarball", () => {
+  test.for(["24", "26"])(
+    "runs the README's example and the command line on Node %s",
+    async (major) => {
+      const project = await mkdtemp(join(folder, `node-${major}-`));
+      const manifest = { name: "empty", private: true, type: "module", allowScripts: { node: true } };
+      await writeFile(join(project, "package.json"), JSON.stringify(manifest));
+      await run("npm", ["install", "--no-audit", "--no-fund", `node@${major}`, tarball], { cwd: project });
+      const env = { HOME: project, PATH: [join(project, "node_modules", ".bin"), process.env.PATH].join(delimiter) };
+      const inProject = (command: string, args: readonly string[]): Promise<{ stdout: string; stderr: string }> =>
+        run(command, [...args], { cwd: project, env });
+
+      expect((await inProject("node", ["--version"])).stdout).toMatch(new RegExp(`^v${major}\\.`));
+      await writeFile(join(project, "example.mjs"), await embeddingExample());
+      expect(await inProject("node", ["example.mjs"])).toEqual({ stdout: "HELLO\n", stderr: "" });
+
+      const adds = `import { defineTool } from "glovebox/tool";
+        import { z } from "zod";
+        export default defineTool({
+          description: "Adds",
+          inputSchema: z.object({ a: z.number(), b: z.number() }),
+          execute: ({ a, b }) => ({ sum: a + b, url: new URL("/x", "http://a.example").href }),
+        });`;
+      await writeFile(join(project, "add.ts"), adds);
+      const { stdout } = await inProject("glovebox", ["run", "add.ts", "--input", '{"a":1,"b":2}']);
+      expect(JSON.parse(stdout)).toEqual({ sum: 3, url: "http://a.example/x" });
+    },
+    INSTALL_MS,
+  );
+});

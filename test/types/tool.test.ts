@@ -1,0 +1,69 @@
+// What an author's editor knows: execute's input and output follow from the schemas. Checked by the compiler (npm run types).
+import { expectTypeOf, test } from "vitest";
+import { z } from "zod";
+import { defineTool, type FromJsonSchema, type ToolContext } from "../../src/sandbox/guest/tool.ts";
+
+test("defineTool() types execute by zod schemas, defaults and transforms included", () => {
+  const tool = defineTool({
+    description: "Adds",
+    inputSchema: z.object({ a: z.number(), b: z.number().default(1), c: z.string().transform((text) => text.length) }),
+    outputSchema: z.object({ sum: z.number() }),
+    execute: (input, ctx) => {
+      expectTypeOf(input).toEqualTypeOf<{ a: number; b: number; c: number }>();
+      expectTypeOf(ctx).toEqualTypeOf<ToolContext>();
+      return { sum: input.a + input.b + input.c };
+    },
+  });
+  expectTypeOf(tool.execute).returns.toEqualTypeOf<{ sum: number } | Promise<{ sum: number }>>();
+});
+
+test("defineTool() refuses an output that does not fit its schema", () => {
+  defineTool({
+    description: "Adds",
+    outputSchema: z.object({ sum: z.number() }),
+    // @ts-expect-error sum is a number
+    execute: () => ({ sum: "three" }),
+  });
+});
+
+test("defineTool() types execute by a JSON Schema written as a literal", () => {
+  defineTool({
+    description: "Finds",
+    inputSchema: {
+      type: "object",
+      properties: {
+        query: { type: "string" },
+        limit: { type: "integer" },
+        order: { enum: ["up", "down"] },
+        tags: { type: "array", items: { type: "string" } },
+      },
+      required: ["query", "order"],
+    },
+    execute: (input) => {
+      expectTypeOf(input.query).toEqualTypeOf<string>();
+      expectTypeOf(input.limit).toEqualTypeOf<number | undefined>();
+      expectTypeOf(input.order).toEqualTypeOf<"up" | "down">();
+      expectTypeOf(input.tags).toEqualTypeOf<string[] | undefined>();
+      return null;
+    },
+  });
+});
+
+test("defineTool() gives a tool without a schema an object of unknowns", () => {
+  defineTool({
+    description: "Echoes",
+    execute: (input) => {
+      expectTypeOf(input).toEqualTypeOf<Record<string, unknown>>();
+      return input;
+    },
+  });
+});
+
+test("FromJsonSchema says what it can and unknown for the rest", () => {
+  expectTypeOf<FromJsonSchema<{ const: 3 }>>().toEqualTypeOf<3>();
+  expectTypeOf<FromJsonSchema<{ type: readonly ["string", "null"] }>>().toEqualTypeOf<string | null>();
+  expectTypeOf<FromJsonSchema<{ anyOf: readonly [{ type: "string" }, { type: "boolean" }] }>>().toEqualTypeOf<
+    string | boolean
+  >();
+  expectTypeOf<FromJsonSchema<{ not: { type: "string" } }>>().toEqualTypeOf<unknown>();
+});
