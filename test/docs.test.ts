@@ -43,7 +43,7 @@ const EXAMPLES: readonly Example[] = [
 let folder = "";
 beforeAll(async () => {
   // Inside the repository, so that the packages which the examples import are found.
-  folder = await mkdtemp(join(ROOT, "node_modules", ".docs-"));
+  folder = await mkdtemp(join(ROOT, "test", ".docs-"));
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 

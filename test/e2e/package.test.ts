@@ -33,6 +33,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 describe("the packed tarball", () => {
   test.for(["24", "26"])(
     "runs the README's example and the command line on Node %s",
+    { timeout: INSTALL_MS },
     async (major) => {
       const project = await mkdtemp(join(folder, `node-${major}-`));
       const manifest = { name: "empty", private: true, type: "module", allowScripts: { node: true } };
@@ -57,6 +58,5 @@ describe("the packed tarball", () => {
       const { stdout } = await inProject("glovebox", ["run", "add.ts", "--input", '{"a":1,"b":2}']);
       expect(JSON.parse(stdout)).toEqual({ sum: 3, url: "http://a.example/x" });
     },
-    INSTALL_MS,
   );
 });

@@ -38,7 +38,9 @@ export function describeRegistry(name: string, create: () => ToolRegistry): void
     test("get() shows a global tool to everybody", () => {
       const registry = create();
       registry.add(makeTool({ name: "add" }));
-      expect([registry.get("add"), registry.get("add", "acme"), registry.get("add", "default")]).not.toContain(undefined);
+      expect([registry.get("add"), registry.get("add", "acme"), registry.get("add", "default")]).not.toContain(
+        undefined,
+      );
     });
 
     test("get() shows a tenant's tool to that tenant only", () => {
@@ -159,11 +161,11 @@ export function describeRegistry(name: string, create: () => ToolRegistry): void
       const registry = create();
       registry.add(makeTool({ name: "everybodys" }));
       registry.add(makeTool({ name: "theirs", tenantId: "other" }));
-      expect([registry.remove("everybodys", "acme"), registry.remove("theirs", "acme"), registry.remove("theirs")]).toEqual([
-        false,
-        false,
-        false,
-      ]);
+      expect([
+        registry.remove("everybodys", "acme"),
+        registry.remove("theirs", "acme"),
+        registry.remove("theirs"),
+      ]).toEqual([false, false, false]);
       expect([registry.get("everybodys"), registry.get("theirs", "other")]).not.toContain(undefined);
     });
 

@@ -88,6 +88,7 @@ function toCheck(schema: CapabilitySchema, subject: string): Check {
  * @throws {ToolError} PARAM_INVALID for a malformed or reserved name, or a JSON Schema that cannot be used
  * @example
  * ```ts
+ * import { defineCapability } from "glovebox";
  * import { z } from "zod";
  * const lookUp = defineCapability({
  *   name: "lookUp",

@@ -1,15 +1,15 @@
 // Which command, and what its exit code says: 0 success, 1 the tool or a limit failed, 2 usage or bundle error.
 import { readFileSync } from "node:fs";
 import { ToolError } from "../../sandbox/errors.ts";
-import { initCommand } from "./init.ts";
-import { inspectCommand } from "./inspect.ts";
-import { runCommand } from "./run.ts";
 import { type Io, USAGE, UsageError } from "./usage.ts";
 
-const COMMANDS: ReadonlyMap<string, (args: readonly string[], io: Io) => Promise<number>> = new Map([
-  ["run", runCommand],
-  ["inspect", inspectCommand],
-  ["init", initCommand],
+type Command = (args: readonly string[], io: Io) => Promise<number>;
+
+/** Loaded when asked for: a mistyped command should not wait for a bundler. */
+const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
+  ["run", async () => (await import("./run.ts")).runCommand],
+  ["inspect", async () => (await import("./inspect.ts")).inspectCommand],
+  ["init", async () => (await import("./init.ts")).initCommand],
 ]);
 
 function version(): string {
@@ -30,11 +30,12 @@ export async function runCli(args: readonly string[], io: Io): Promise<number> {
     io.stdout.write(`${version()}\n`);
     return 0;
   }
-  const command = COMMANDS.get(name);
+  const load = COMMANDS.get(name);
   try {
-    if (command === undefined) {
+    if (load === undefined) {
       throw new UsageError(`There is no command "${name}"; expected one of ${[...COMMANDS.keys()].join(", ")}`);
     }
+    const command = await load();
     return await command(rest, io);
   } catch (thrown) {
     if (!(thrown instanceof UsageError) && !(thrown instanceof ToolError)) throw thrown;

@@ -77,7 +77,7 @@ const buildMultipleOf: Builder = (stated) => {
 };
 
 /** In decimal, as the numbers are written: 0.07 is a multiple of 0.01 although 0.07 % 0.01 is not 0. */
-export function isMultipleOf(value: number, divisor: number): boolean {
+function isMultipleOf(value: number, divisor: number): boolean {
   if (Number.isSafeInteger(value) && Number.isSafeInteger(divisor)) return value % divisor === 0;
   if (!Number.isFinite(value)) return false;
   const a = toDecimal(value);
@@ -94,7 +94,7 @@ function toDecimal(value: number): { digits: bigint; exponent: number } {
 }
 
 /** Characters are code points here, as JSON Schema counts them. */
-export function codePoints(text: string): number {
+function codePoints(text: string): number {
   let pairs = 0;
   for (let index = 0; index < text.length - 1; index++) {
     const isHigh = (text.charCodeAt(index) & 0xfc00) === 0xd800;

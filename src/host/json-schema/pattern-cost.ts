@@ -7,7 +7,6 @@ export interface PatternCost {
   readonly degree: number;
   /** Groups in one another. */
   readonly depth: number;
-  readonly unicodeClasses: number;
   /** Characters of pattern once counted repeats are written out. */
   readonly unrolled: number;
 }
@@ -59,7 +58,6 @@ class CostReader {
   #at = 0;
   #depth = 0;
   #deepest = 0;
-  #unicodeClasses = 0;
   readonly #sets = new Map<string, CharSet>();
 
   constructor(source: string) {
@@ -76,7 +74,6 @@ class CostReader {
       factor: understood ? whole.factor : Number.POSITIVE_INFINITY,
       degree: whole.degree + (anchored || anchoredGroup ? 0 : 1),
       depth: this.#deepest,
-      unicodeClasses: this.#unicodeClasses,
       unrolled: whole.unrolled,
     };
   }
@@ -148,7 +145,6 @@ class CostReader {
   #take(token: RegExp): Piece {
     const text = match(token, this.#source, this.#at);
     this.#at += Math.max(1, text.length);
-    this.#unicodeClasses += text.split(/\\[pP]\{/).length - 1;
     return atom(this.#charSet(text));
   }
 
@@ -179,6 +175,8 @@ class CostReader {
 function probeCharSet(text: string): CharSet {
   const code = text.charCodeAt(0);
   if (text.length === 1 && text !== "." && code < 128) return 1n << BigInt(code);
+  // Building these sets is slow, and they are large: any character is near enough.
+  if (/\\[pP]/.test(text)) return ALL_CHARS;
   let set = matchesOnlyAscii(text) ? 0n : NON_ASCII;
   try {
     for (const char of ASCII.match(new RegExp(text, "gu")) ?? []) set |= 1n << BigInt(char.charCodeAt(0));

@@ -1,4 +1,5 @@
 // The state of one validation: its fuel and clock, where it is in the instance, and the problems found so far.
+import type { BudgetClock } from "./budget-clock.ts";
 import { describeValue } from "./describe.ts";
 import { toBoundedPointer } from "./json-pointer.ts";
 import type { SchemaProblem, StopReason } from "./outcome.ts";
@@ -24,8 +25,7 @@ const OUT_OF_TIME = new StopSignal("time");
 const NEEDS_GUARD = new StopSignal("needs-guard");
 
 export interface RunOptions {
-  /** On performance.now()'s clock. */
-  readonly deadline: number;
+  readonly clock: BudgetClock;
   readonly maxProblems: number;
   /** Whether a timer outside JavaScript watches: only then may an unproven regex run. */
   readonly guarded: boolean;
@@ -47,19 +47,19 @@ export class Run {
   #maxProblems: number;
   #lastObject: object | undefined;
   #lastKeys: readonly string[] = [];
-  readonly #deadline: number;
+  readonly #clock: BudgetClock;
 
   constructor(options: RunOptions) {
-    this.#deadline = options.deadline;
+    this.#clock = options.clock;
     this.#maxProblems = options.maxProblems;
     this.guarded = options.guarded;
   }
 
-  /** Pays for work. @throws {StopSignal} "time", once the deadline has passed */
+  /** Pays for work. @throws {StopSignal} "time", once the budget is used up */
   spend(units: number): void {
     this.#fuel -= units;
     if (this.#fuel >= 0) return;
-    if (performance.now() > this.#deadline) throw OUT_OF_TIME;
+    if (this.#clock.isOver()) throw OUT_OF_TIME;
     this.#fuel = FUEL_PER_LOOK;
   }
 

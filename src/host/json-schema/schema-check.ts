@@ -2,13 +2,19 @@
 import { describeValue, list, quote } from "./describe.ts";
 import { escapeStep } from "./json-pointer.ts";
 import { type KeywordShape, TYPE_NAMES } from "./keywords.ts";
-import { patternFault } from "./pattern.ts";
+import { type PatternTally, patternFault } from "./pattern.ts";
 import { isObject, type Schema } from "./schema-copy.ts";
 import type { RefuseSchema } from "./schema-error.ts";
 
 export interface Subschema {
   readonly schema: Schema;
   readonly pointer: string;
+}
+
+/** What the checks of one schema share. */
+export interface SchemaChecks {
+  readonly refuse: RefuseSchema;
+  readonly patterns: PatternTally;
 }
 
 const NONE: readonly Subschema[] = [];
@@ -18,8 +24,9 @@ export function checkKeyword(
   shape: KeywordShape,
   value: unknown,
   pointer: string,
-  refuse: RefuseSchema,
+  checks: SchemaChecks,
 ): readonly Subschema[] {
+  const { refuse } = checks;
   switch (shape) {
     case "schema":
       return [subschema(value, pointer, refuse)];
@@ -31,9 +38,9 @@ export function checkKeyword(
     case "schema or strings map":
     case "strings map":
     case "pattern map":
-      return checkMap(shape, value, pointer, refuse);
+      return checkMap(shape, value, pointer, checks);
     case "pattern":
-      checkPattern(value, pointer, refuse);
+      checkPattern(value, pointer, checks);
       return NONE;
     default:
       checkPlain(shape, value, pointer, refuse);
@@ -55,13 +62,14 @@ function checkMap(
   shape: "schema map" | "schema or strings map" | "strings map" | "pattern map",
   value: unknown,
   pointer: string,
-  refuse: RefuseSchema,
+  checks: SchemaChecks,
 ): readonly Subschema[] {
+  const { refuse } = checks;
   if (!isObject(value)) return refuse(pointer, "an object", describeValue(value));
   const found: Subschema[] = [];
   for (const [name, member] of Object.entries(value)) {
     const place = `${pointer}/${escapeStep(name)}`;
-    if (shape === "pattern map") checkPattern(name, place, refuse);
+    if (shape === "pattern map") checkPattern(name, place, checks);
     const takesStrings = shape === "strings map" || (shape === "schema or strings map" && Array.isArray(member));
     if (takesStrings) checkPlain("strings", member, place, refuse);
     else found.push(subschema(member, place, refuse));
@@ -69,10 +77,11 @@ function checkMap(
   return found;
 }
 
-function checkPattern(value: unknown, pointer: string, refuse: RefuseSchema): void {
-  if (typeof value !== "string") refuse(pointer, "a regular expression as a string", describeValue(value));
-  const fault = patternFault(value);
-  if (fault !== undefined) refuse(pointer, fault, quote(value));
+function checkPattern(value: unknown, pointer: string, checks: SchemaChecks): void {
+  if (typeof value === "string") {
+    const fault = patternFault(value, checks.patterns);
+    if (fault !== undefined) checks.refuse(pointer, fault, quote(value));
+  } else checks.refuse(pointer, "a regular expression as a string", describeValue(value));
 }
 
 type PlainShape = Exclude<

@@ -3,7 +3,7 @@ import { ARRAY_CHECKS, UNEVALUATED_ITEMS } from "./checks-array.ts";
 import { DYNAMIC_REFERENCES, LOGIC_CHECKS, REFERENCE_CHECKS } from "./checks-logic.ts";
 import { OBJECT_CHECKS, UNEVALUATED_PROPERTIES } from "./checks-object.ts";
 import { SCALAR_CHECKS } from "./checks-scalar.ts";
-import { escapeStep } from "./json-pointer.ts";
+import { toPointer } from "./json-pointer.ts";
 import { refHidesSiblings } from "./keywords.ts";
 import type { Builder, CompileContext, SchemaNode } from "./node.ts";
 import { RECURSIVE_ANCHOR, type Resource } from "./resource.ts";
@@ -106,7 +106,7 @@ class SchemaCompiler {
 
   #contextFor(node: SchemaNode, schema: SchemaObject): CompileContext {
     const child: CompileContext["child"] = (part, ...steps) => {
-      const pointer = node.pointer + steps.map((step) => `/${escapeStep(String(step))}`).join("");
+      const pointer = node.pointer + toPointer(steps);
       return this.#nodeFor(part as Schema, node.resource, pointer);
     };
     const tie = (target: SchemaNode): SchemaNode => {

@@ -4,12 +4,14 @@ import { describeValue, list, quote } from "./describe.ts";
 import { escapeStep, parsePointer } from "./json-pointer.ts";
 import { DIALECTS, type Dialect, KEYWORD_SHAPES, refHidesSiblings } from "./keywords.ts";
 import { RECURSIVE_ANCHOR, type Resource } from "./resource.ts";
-import { checkKeyword } from "./schema-check.ts";
+import { checkKeyword, type SchemaChecks } from "./schema-check.ts";
 import { isObject, own, type Schema, type SchemaObject } from "./schema-copy.ts";
 import type { RefuseSchema } from "./schema-error.ts";
 
 /** The base of a schema without `$id`; no scheme that anything could fetch. */
 const ROOT_URI = "glovebox:/schema";
+/** Parts with an `$id`: each dynamic reference may lead to any of them, so their product is to stay small. */
+const MAX_RESOURCES = 100;
 interface Place {
   readonly resource: Resource;
   readonly pointer: string;
@@ -29,9 +31,11 @@ export class SchemaDocument {
   readonly #resources = new Map<string, Resource>();
   readonly #places = new Map<SchemaObject, Place>();
   readonly #refuse: RefuseSchema;
+  readonly #checks: SchemaChecks;
 
   constructor(root: Schema, refuse: RefuseSchema) {
     this.#refuse = refuse;
+    this.#checks = { refuse, patterns: { unicodeClasses: 0 } };
     this.root = root;
     this.dialect = isObject(root) ? this.#readDialect(root) : "2020-12";
     this.rootResource = { uri: ROOT_URI, root, anchors: new Map(), dynamicAnchors: new Map() };
@@ -104,7 +108,7 @@ export class SchemaDocument {
       const shape = KEYWORD_SHAPES.get(keyword);
       if (shape === undefined) continue;
       const place = `${pointer}/${escapeStep(keyword)}`;
-      for (const part of checkKeyword(shape, value, place, this.#refuse)) {
+      for (const part of checkKeyword(shape, value, place, this.#checks)) {
         this.#index(part.schema, part.pointer, resource);
       }
     }
@@ -139,6 +143,8 @@ export class SchemaDocument {
       Object.assign(this.rootResource, { uri });
       return this.rootResource;
     }
+    if (this.#resources.size >= MAX_RESOURCES)
+      this.#refuse(pointer, `at most ${MAX_RESOURCES} parts with an $id`, "more");
     if (this.#resources.has(uri)) this.#refuse(pointer, "an $id that no other part has", quote(uri));
     const resource: Resource = { uri, root, anchors: new Map(), dynamicAnchors: new Map() };
     this.#resources.set(uri, resource);

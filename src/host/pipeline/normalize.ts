@@ -6,7 +6,7 @@ import { checkJsonBytes, type JsonTextCodes, parseJsonText } from "../json-text.
 import type { LogEntry } from "../logs.ts";
 import type { RegisteredTool } from "../registry.ts";
 import { NO_USAGE, type ToolResult, type ToolUsage } from "../tool-call.ts";
-import { toSchemaError } from "./validate.ts";
+import { schemaBudgetMs, toSchemaError } from "./validate.ts";
 
 const OUTPUT_CODES: JsonTextCodes = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE" };
 
@@ -20,7 +20,7 @@ export function parseOutput(output: string | Buffer, tool: RegisteredTool, limit
   const what = `The output of ${name}`;
   if (typeof output !== "string") checkJsonBytes(output.length, bounds, OUTPUT_CODES, what);
   const value = parseJsonText(output.toString(), bounds, OUTPUT_CODES, what);
-  const outcome = tool.outputSchema?.validate(value) ?? { valid: true };
+  const outcome = tool.outputSchema?.validate(value, { budgetMs: schemaBudgetMs(output.length) }) ?? { valid: true };
   if (!outcome.valid) throw toSchemaError("OUTPUT_INVALID", what, outcome);
   return value;
 }

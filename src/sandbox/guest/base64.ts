@@ -1,5 +1,5 @@
 // atob and btoa, after the Infra standard's forgiving-base64.
-import { DOMException } from "./dom-exception.ts";
+import { makeDomException } from "./dom-exception.ts";
 import {
   ArrayPrototypeJoin,
   append,
@@ -16,11 +16,13 @@ const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 /** Pieces are joined once: adding to one string a million times makes a rope that is slow to flatten. */
 const CHUNK_UNITS = 4_096;
 
-const SEXTETS: { readonly [code: number]: number } = (() => {
-  const table: { [code: number]: number } = { __proto__: null } as unknown as { [code: number]: number };
-  for (let value = 0; value < 64; value += 1) table[StringPrototypeCharCodeAt(ALPHABET, value)] = value;
-  return table;
-})();
+/** The value of one character's code; below 0 for a stranger. */
+function sextetOf(code: number): number {
+  if (code >= 97) return code <= 122 ? code - 71 : -1;
+  if (code >= 65) return code <= 90 ? code - 65 : -1;
+  if (code >= 48) return code <= 57 ? code + 4 : -1;
+  return code === 43 ? 62 : code === 47 ? 63 : -1;
+}
 
 function requireArgument(name: string, args: readonly unknown[]): string {
   if (args.length === 0) throw new TypeErrorConstructor(`${name} expected a string, got no argument`);
@@ -39,7 +41,7 @@ export function btoa(...args: readonly unknown[]): string {
     const b = hasB ? StringPrototypeCharCodeAt(text, index + 1) : 0;
     const c = hasC ? StringPrototypeCharCodeAt(text, index + 2) : 0;
     if (a > 255 || b > 255 || c > 255) {
-      throw new DOMException("btoa expected only characters below U+0100", "InvalidCharacterError");
+      throw makeDomException("btoa expected only characters below U+0100", "InvalidCharacterError");
     }
     piece +=
       (ALPHABET[a >> 2] as string) +
@@ -55,7 +57,7 @@ export function btoa(...args: readonly unknown[]): string {
   return ArrayPrototypeJoin(pieces, "");
 }
 
-const invalid = (): DOMException => new DOMException("atob expected base64 text", "InvalidCharacterError");
+const invalid = (): Error => makeDomException("atob expected base64 text", "InvalidCharacterError");
 
 /** The significant characters: ASCII white space removed, padding removed where the length allows it. */
 function stripBase64(text: string): string {
@@ -82,8 +84,8 @@ export function atob(...args: readonly unknown[]): string {
   let bits = 0;
   let bitCount = 0;
   for (let index = 0; index < data.length; index += 1) {
-    const sextet = SEXTETS[StringPrototypeCharCodeAt(data, index)];
-    if (sextet === undefined) throw invalid();
+    const sextet = sextetOf(StringPrototypeCharCodeAt(data, index));
+    if (sextet < 0) throw invalid();
     bits = ((bits << 6) | sextet) & 0xffffff;
     bitCount += 6;
     if (bitCount >= 8) {

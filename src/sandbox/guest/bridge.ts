@@ -10,46 +10,68 @@ import {
   MapPrototypeClear,
   MapPrototypeDelete,
   MapPrototypeGet,
-  MapPrototypeGetSize,
   MapPrototypeSet,
   PromiseConstructor,
 } from "./primordials.ts";
 
 interface Pending {
+  readonly isLog: boolean;
+  readonly units: number;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: Error) => void;
 }
 
+/**
+ * Text of all requests that wait, in UTF-16 units: the hard ceiling of `inputBytes`. What a guest posts lies in the
+ * worker's memory, outside the guest's own limit, until the worker has read it.
+ */
+const MAX_WAITING_UNITS = 64 * 1024 * 1024;
+
 const pending = new MapConstructor<number, Pending>();
 let lastRequestId = 0;
+let waitingCalls = 0;
+let waitingUnits = 0;
 
-function refusal(name: string): Error | undefined {
-  const header = callState.header;
-  if (!callState.active || header === undefined) {
-    return makeCapabilityError("CAPABILITY_DENIED", `${name} can be used only while a call runs`);
+/** Lines of the log have an allowance of their own, which `ctx.log` keeps. */
+function refusal(name: string, isLog: boolean, serial: number): Error | undefined {
+  const { active, header } = callState;
+  if (!active || header === undefined || serial !== callState.serial) {
+    return makeCapabilityError("CAPABILITY_DENIED", `${name} can be used only while its call runs`);
   }
-  if (MapPrototypeGetSize(pending) >= header.pendingHostCalls) {
+  if (isLog) return undefined;
+  if (waitingCalls >= header.pendingHostCalls) {
     return makeCapabilityError("QUOTA_EXCEEDED", `${header.pendingHostCalls} host calls are waiting already`);
   }
-  if (name === "log") return undefined;
   callState.hostCalls += 1;
   return callState.hostCalls > header.hostCalls
     ? makeCapabilityError("QUOTA_EXCEEDED", `This call may make ${header.hostCalls} host calls`)
     : undefined;
 }
 
-/** Asks the host. Rejects with an error whose `code` names the refusal; never throws. */
-export function callCapability(name: string, input: unknown): Promise<unknown> {
+/**
+ * Asks the host, for the call `serial`. Rejects with an error whose `code` names the refusal; never throws.
+ */
+export function callCapability(name: string, input: unknown, serial: number): Promise<unknown> {
   return new PromiseConstructor((resolve, reject) => {
-    const refused = refusal(name);
+    const isLog = name === "log";
+    const refused = refusal(name, isLog, serial);
     if (refused !== undefined) {
       reject(refused);
       return;
     }
     // Throws for what JSON cannot say; the executor turns that into a rejection.
     const text = JSONStringify(input) ?? "null";
+    const units = text.length;
+    if (waitingUnits + units > MAX_WAITING_UNITS) {
+      reject(
+        makeCapabilityError("QUOTA_EXCEEDED", "The inputs of the host calls that are waiting are too large together"),
+      );
+      return;
+    }
     lastRequestId += 1;
-    MapPrototypeSet(pending, lastRequestId, { resolve, reject });
+    waitingUnits += units;
+    if (!isLog) waitingCalls += 1;
+    MapPrototypeSet(pending, lastRequestId, { isLog, units, resolve, reject });
     post("capability", lastRequestId, name, text);
   });
 }
@@ -59,6 +81,8 @@ export function deliver(requestId: number, text: string): void {
   const waiting = MapPrototypeGet(pending, requestId);
   if (waiting === undefined) return;
   MapPrototypeDelete(pending, requestId);
+  waitingUnits -= waiting.units;
+  if (!waiting.isLog) waitingCalls -= 1;
   const envelope = JSONParse(text) as CapabilityEnvelope;
   if (envelope.ok) waiting.resolve(envelope.value);
   else waiting.reject(makeCapabilityError(envelope.code, envelope.message));
@@ -67,4 +91,6 @@ export function deliver(requestId: number, text: string): void {
 /** By the end of a call nothing of it waits any more. */
 export function forgetPending(): void {
   MapPrototypeClear(pending);
+  waitingCalls = 0;
+  waitingUnits = 0;
 }

@@ -2,25 +2,38 @@
 import type { InvokeHeader } from "../guest-protocol.ts";
 
 interface CallState {
+  /** Which call this is, counted up: what an earlier one left behind is told apart from this one's. */
+  serial: number;
   /** False between calls: then logs are dropped, timers and capability calls refused. */
   active: boolean;
   header: InvokeHeader | undefined;
   logBytes: number;
   logLines: number;
   hostCalls: number;
+  progressReports: number;
 }
 
 /** Before a call, while the bundle loads, a tool may log this much and no more. */
 const LOAD_ALLOWANCE = { logBytes: 16_384, logLines: 100, timers: 100 } as const;
 
-export const callState: CallState = { active: true, header: undefined, logBytes: 0, logLines: 0, hostCalls: 0 };
+export const callState: CallState = {
+  serial: 0,
+  active: true,
+  header: undefined,
+  logBytes: 0,
+  logLines: 0,
+  hostCalls: 0,
+  progressReports: 0,
+};
 
 export function beginCall(header: InvokeHeader): void {
+  callState.serial += 1;
   callState.active = true;
   callState.header = header;
   callState.logBytes = 0;
   callState.logLines = 0;
   callState.hostCalls = 0;
+  callState.progressReports = 0;
 }
 
 export function allowance(name: "logBytes" | "logLines" | "timers"): number {

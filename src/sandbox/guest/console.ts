@@ -1,15 +1,17 @@
-// console: captured with its level, capped per call here and again outside.
+// console: captured with its level, capped per call here and again outside. Made when first touched.
 import { allowance, callState } from "./call-state.ts";
 import { capText } from "./error-text.ts";
 import { post } from "./host.ts";
 import { formatLog, inspect } from "./inspect.ts";
 import {
   DateNow,
-  defineGlobal,
+  defineLazyGlobals,
   MapConstructor,
+  MapPrototypeClear,
   MapPrototypeDelete,
   MapPrototypeGet,
   MapPrototypeSet,
+  MathMin,
   ReflectApply,
   StringConstructor,
   StringPrototypeSlice,
@@ -23,6 +25,13 @@ let indent = "";
 const counts = new MapConstructor<string, number>();
 const started = new MapConstructor<string, number>();
 
+/** A call begins with none of the last one's groups, counters and timers. */
+export function resetConsole(): void {
+  indent = "";
+  MapPrototypeClear(counts);
+  MapPrototypeClear(started);
+}
+
 export function writeLog(level: Level, text: string): void {
   if (!callState.active) return;
   callState.logLines += 1;
@@ -32,7 +41,7 @@ export function writeLog(level: Level, text: string): void {
     if (callState.logLines <= allowance("logLines") * 10) post("log", "dropped", "");
     return;
   }
-  const capped = capText(indent + text, left < LINE_UNITS ? left : LINE_UNITS);
+  const capped = capText(indent + text, MathMin(left, LINE_UNITS));
   callState.logBytes += capped.length;
   post("log", level, capped);
 }
@@ -49,54 +58,55 @@ function elapsed(label: unknown): string | undefined {
   return start === undefined ? undefined : `${labelOf(label)}: ${DateNow() - start}ms`;
 }
 
-const log = writer("info");
-const methods = {
-  debug: writer("debug"),
-  log,
-  info: log,
-  warn: writer("warn"),
-  error: writer("error"),
-  table: log,
-  dir: (value: unknown): void => writeLog("info", inspect(value, LINE_UNITS)),
-  dirxml: log,
-  trace: (...args: unknown[]): void => writeLog("debug", `Trace: ${formatLog(args, LINE_UNITS)}`),
-  assert: (condition?: unknown, ...args: unknown[]): void => {
-    if (!condition)
-      writeLog("error", args.length === 0 ? "Assertion failed" : `Assertion failed: ${formatLog(args, LINE_UNITS)}`);
-  },
-  count: (label?: unknown): void => {
-    const count = (MapPrototypeGet(counts, labelOf(label)) ?? 0) + 1;
-    MapPrototypeSet(counts, labelOf(label), count);
-    writeLog("info", `${labelOf(label)}: ${StringConstructor(count)}`);
-  },
-  countReset: (label?: unknown): void => {
-    MapPrototypeDelete(counts, labelOf(label));
-  },
-  group: (...args: unknown[]): void => {
+function makeConsole(): object {
+  const log = writer("info");
+  const group = (...args: unknown[]): void => {
     if (args.length > 0) ReflectApply(log, undefined, args);
     if (indent.length < 40) indent += "  ";
-  },
-  groupCollapsed: (...args: unknown[]): void => {
-    ReflectApply(methods.group, undefined, args);
-  },
-  groupEnd: (): void => {
-    indent = StringPrototypeSlice(indent, 2);
-  },
-  time: (label?: unknown): void => {
-    MapPrototypeSet(started, labelOf(label), DateNow());
-  },
-  timeLog: (label?: unknown, ...args: unknown[]): void => {
-    const text = elapsed(label);
-    if (text !== undefined) writeLog("info", args.length === 0 ? text : `${text} ${formatLog(args, LINE_UNITS)}`);
-  },
-  timeEnd: (label?: unknown): void => {
-    const text = elapsed(label);
-    if (text !== undefined) writeLog("info", text);
-    MapPrototypeDelete(started, labelOf(label));
-  },
-  clear: (): void => {},
-};
+  };
+  return {
+    debug: writer("debug"),
+    log,
+    info: log,
+    warn: writer("warn"),
+    error: writer("error"),
+    table: log,
+    dir: (value: unknown): void => writeLog("info", inspect(value, LINE_UNITS)),
+    dirxml: log,
+    trace: (...args: unknown[]): void => writeLog("debug", `Trace: ${formatLog(args, LINE_UNITS)}`),
+    assert: (condition?: unknown, ...args: unknown[]): void => {
+      if (condition) return;
+      writeLog("error", args.length === 0 ? "Assertion failed" : `Assertion failed: ${formatLog(args, LINE_UNITS)}`);
+    },
+    count: (label?: unknown): void => {
+      const count = (MapPrototypeGet(counts, labelOf(label)) ?? 0) + 1;
+      MapPrototypeSet(counts, labelOf(label), count);
+      writeLog("info", `${labelOf(label)}: ${StringConstructor(count)}`);
+    },
+    countReset: (label?: unknown): void => {
+      MapPrototypeDelete(counts, labelOf(label));
+    },
+    group,
+    groupCollapsed: group,
+    groupEnd: (): void => {
+      indent = StringPrototypeSlice(indent, 2);
+    },
+    time: (label?: unknown): void => {
+      MapPrototypeSet(started, labelOf(label), DateNow());
+    },
+    timeLog: (label?: unknown, ...args: unknown[]): void => {
+      const text = elapsed(label);
+      if (text !== undefined) writeLog("info", args.length === 0 ? text : `${text} ${formatLog(args, LINE_UNITS)}`);
+    },
+    timeEnd: (label?: unknown): void => {
+      const text = elapsed(label);
+      if (text !== undefined) writeLog("info", text);
+      MapPrototypeDelete(started, labelOf(label));
+    },
+    clear: (): void => {},
+  };
+}
 
 export function installConsole(): void {
-  defineGlobal("console", methods);
+  defineLazyGlobals(["console"], () => ({ __proto__: null as never, console: makeConsole() }));
 }

@@ -3,13 +3,15 @@ import type { InvokeHeader } from "../guest-protocol.ts";
 import { callCapability } from "./bridge.ts";
 import { allowance, callState } from "./call-state.ts";
 import { capText, describeValue, makeCapabilityError } from "./error-text.ts";
-import { AbortController } from "./events.ts";
+import { type AbortSignal, abortSignal, createAbortSignal } from "./events.ts";
 import { post } from "./host.ts";
 import {
   defineGlobal,
+  defineValue,
   JSONStringify,
   NumberIsFinite,
   ObjectFreeze,
+  ObjectHasOwn,
   PromiseConstructor,
   ReflectDefineProperty,
   TypeErrorConstructor,
@@ -17,46 +19,56 @@ import {
 import type { LogCall, LogLevel, ToolContext, ToolProgress } from "./tool.ts";
 
 const LOG_MESSAGE_UNITS = 8_192;
+/** More than any client shows; the worker and the host take a flood for a broken guest. Stated in tool.ts. */
+const MAX_PROGRESS_REPORTS = 1_000;
 
 function logCall(level: LogLevel): LogCall {
   return (message, data) => {
+    const allowed = allowance("logLines");
     callState.logLines += 1;
-    if (callState.logLines > allowance("logLines")) {
-      if (callState.logLines <= allowance("logLines") * 10) post("log", "dropped", "");
-      return PromiseConstructor.resolve();
+    if (callState.logLines > allowed) {
+      if (callState.logLines <= allowed * 10) post("log", "dropped", "");
+      return new PromiseConstructor((resolve) => resolve());
     }
     const text = capText(describeValue(message), LOG_MESSAGE_UNITS);
-    return callCapability("log", { level, message: text, ...(data === undefined ? {} : { data }) }) as Promise<void>;
+    const line = { __proto__: null, level, message: text, ...(data === undefined ? {} : { data }) };
+    return callCapability("log", line, callState.serial) as Promise<void>;
   };
 }
 
 function makeLog(): ToolContext["log"] {
-  const log = logCall("info") as LogCall & { [Level in LogLevel]: LogCall };
-  log.debug = logCall("debug");
-  log.info = logCall("info");
-  log.warn = logCall("warn");
-  log.error = logCall("error");
-  return ObjectFreeze(log);
+  const log = logCall("info");
+  defineValue(log, "debug", logCall("debug"));
+  defineValue(log, "info", logCall("info"));
+  defineValue(log, "warn", logCall("warn"));
+  defineValue(log, "error", logCall("error"));
+  return ObjectFreeze(log) as ToolContext["log"];
 }
 
-function reportProgress(progress: ToolProgress): void {
-  if (typeof progress !== "object" || progress === null || !NumberIsFinite(progress.progress)) {
-    throw new TypeErrorConstructor(`progress expected { progress: number }, got ${describeValue(progress)}`);
+function reportProgress(report: ToolProgress, serial: number): void {
+  const progress: unknown = typeof report === "object" && report !== null ? report.progress : undefined;
+  if (!NumberIsFinite(progress)) {
+    throw new TypeErrorConstructor(
+      `progress expected { progress: number }, got ${capText(describeValue(report), 200)}`,
+    );
   }
-  const { total, message } = progress;
-  const report = {
+  if (!callState.active || serial !== callState.serial) return;
+  callState.progressReports += 1;
+  if (callState.progressReports > MAX_PROGRESS_REPORTS) return;
+  const { total, message } = report;
+  const text = {
     __proto__: null,
-    progress: progress.progress,
+    progress,
     ...(typeof total === "number" && NumberIsFinite(total) ? { total } : {}),
     ...(typeof message === "string" ? { message: capText(message, 1_024) } : {}),
   };
-  if (callState.active) post("progress", JSONStringify(report));
+  post("progress", JSONStringify(text));
 }
 
 const denied = (name: string) => (): Promise<never> =>
-  PromiseConstructor.reject(
-    makeCapabilityError("CAPABILITY_DENIED", `The capability "${name}" was not granted to this tool`),
-  );
+  new PromiseConstructor((_resolve, reject) => {
+    reject(makeCapabilityError("CAPABILITY_DENIED", `The capability "${name}" was not granted to this tool`));
+  });
 
 export interface CallContext {
   readonly ctx: ToolContext;
@@ -67,32 +79,38 @@ export interface CallContext {
 let sharedLog: ToolContext["log"] | undefined;
 
 export function createCallContext(header: InvokeHeader, callId: string, tenantId: string): CallContext {
-  let controller: AbortController | undefined;
+  const { serial } = callState;
   sharedLog ??= makeLog();
+  let signal: AbortSignal | undefined;
   const ctx: { [member: string]: unknown } = {
     callId,
     tenantId,
     log: sharedLog,
-    progress: reportProgress,
+    progress: (report: ToolProgress): void => reportProgress(report, serial),
   };
   ReflectDefineProperty(ctx, "signal", {
+    __proto__: null,
     enumerable: true,
     configurable: true,
     get: () => {
-      controller ??= new AbortController();
-      return controller.signal;
+      signal ??= createAbortSignal();
+      return signal;
     },
-  });
+  } as PropertyDescriptor);
   const { granted, denied: refused } = header;
   for (let index = 0; index < granted.length; index += 1) {
     const name = granted[index] as string;
-    if (!(name in ctx)) ctx[name] = (input: unknown): Promise<unknown> => callCapability(name, input);
+    if (ObjectHasOwn(ctx, name)) continue;
+    defineValue(ctx, name, (input: unknown): Promise<unknown> => callCapability(name, input, serial));
   }
   for (let index = 0; index < refused.length; index += 1) {
     const name = refused[index] as string;
-    if (!(name in ctx)) ctx[name] = denied(name);
+    if (!ObjectHasOwn(ctx, name)) defineValue(ctx, name, denied(name));
   }
-  return { ctx: ctx as unknown as ToolContext, end: () => controller?.abort() };
+  const end = (): void => {
+    if (signal !== undefined) abortSignal(signal, undefined);
+  };
+  return { ctx: ctx as unknown as ToolContext, end };
 }
 
 /** `performance.now()` in whole milliseconds since the isolate began. */

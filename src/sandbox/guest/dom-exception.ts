@@ -1,14 +1,17 @@
-// DOMException, as the web platform's own errors are thrown (WebIDL, "DOMException").
+// DOMException, as the web platform's own errors are thrown (WebIDL, "DOMException"). Made when first needed.
 import {
-  defineGlobal,
+  defineLazyGlobals,
+  defineValue,
   ErrorConstructor,
   ObjectHasOwn,
-  ReflectDefineProperty,
   StringConstructor,
+  SymbolToStringTag,
 } from "./primordials.ts";
 
+type DomExceptionClass = new (message?: unknown, name?: unknown) => Error & { readonly code: number };
+
 /** WebIDL's names table: the legacy code of each name. */
-const LEGACY_CODES: { readonly [name: string]: number } = {
+const makeLegacyCodes = (): { readonly [name: string]: number } => ({
   IndexSizeError: 1,
   HierarchyRequestError: 3,
   WrongDocumentError: 4,
@@ -22,6 +25,7 @@ const LEGACY_CODES: { readonly [name: string]: number } = {
   InvalidModificationError: 13,
   NamespaceError: 14,
   InvalidAccessError: 15,
+  TypeMismatchError: 17,
   SecurityError: 18,
   NetworkError: 19,
   AbortError: 20,
@@ -30,20 +34,34 @@ const LEGACY_CODES: { readonly [name: string]: number } = {
   TimeoutError: 23,
   InvalidNodeTypeError: 24,
   DataCloneError: 25,
+});
+
+function makeDomExceptionClass(): DomExceptionClass {
+  const legacyCodes = makeLegacyCodes();
+  class DOMException extends ErrorConstructor {
+    readonly code: number = 0;
+
+    constructor(message: unknown = "", name: unknown = "Error") {
+      super(StringConstructor(message));
+      const text = StringConstructor(name);
+      defineValue(this, "name", text, false);
+      defineValue(this, "code", ObjectHasOwn(legacyCodes, text) ? legacyCodes[text] : 0, false);
+    }
+  }
+  defineValue(DOMException.prototype, SymbolToStringTag, "DOMException", false);
+  return DOMException;
+}
+
+let made: DomExceptionClass | undefined;
+const domExceptionClass = (): DomExceptionClass => {
+  made ??= makeDomExceptionClass();
+  return made;
 };
 
-export class DOMException extends ErrorConstructor {
-  readonly code: number;
-
-  constructor(message: unknown = "", name: unknown = "Error") {
-    super(StringConstructor(message));
-    const text = StringConstructor(name);
-    ReflectDefineProperty(this, "name", { value: text, configurable: true, writable: true, enumerable: false });
-    this.code = ObjectHasOwn(LEGACY_CODES, text) ? (LEGACY_CODES[text] as number) : 0;
-    ReflectDefineProperty(this, "code", { value: this.code, enumerable: false });
-  }
+export function makeDomException(message: string, name: string): Error {
+  return new (domExceptionClass())(message, name);
 }
 
 export function installDomException(): void {
-  defineGlobal("DOMException", DOMException);
+  defineLazyGlobals(["DOMException"], () => ({ DOMException: domExceptionClass() }));
 }

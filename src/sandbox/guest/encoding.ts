@@ -8,14 +8,15 @@ import {
   DataViewPrototypeGetByteLength,
   DataViewPrototypeGetByteOffset,
   defineLazyGlobals,
+  defineValue,
   ObjectPrototypeToString,
   RangeErrorConstructor,
-  ReflectApply,
   StringConstructor,
   StringFromCharCode,
   StringPrototypeCharCodeAt,
   StringPrototypeToLowerCase,
   StringPrototypeTrim,
+  SymbolToStringTag,
   TypedArrayPrototypeGetBuffer,
   TypedArrayPrototypeGetByteLength,
   TypedArrayPrototypeGetByteOffset,
@@ -24,8 +25,10 @@ import {
   Uint8ArrayConstructor,
 } from "./primordials.ts";
 
+type Encoding = "utf-8" | "utf-16le" | "utf-16be" | "windows-1252";
+
 /** The Encoding standard's labels of what is here ("Names and labels"). */
-const LABELS: { readonly [label: string]: "utf-8" | "utf-16le" | "utf-16be" | "windows-1252" } = {
+const makeLabels = (): { readonly [label: string]: Encoding } => ({
   __proto__: null as never,
   "utf-8": "utf-8",
   utf8: "utf-8",
@@ -42,22 +45,32 @@ const LABELS: { readonly [label: string]: "utf-8" | "utf-16le" | "utf-16be" | "w
   csunicode: "utf-16le",
   "utf-16be": "utf-16be",
   unicodefffe: "utf-16be",
+  "ansi_x3.4-1968": "windows-1252",
   ascii: "windows-1252",
-  "us-ascii": "windows-1252",
-  latin1: "windows-1252",
-  "iso-8859-1": "windows-1252",
-  "iso8859-1": "windows-1252",
-  l1: "windows-1252",
   cp1252: "windows-1252",
+  cp819: "windows-1252",
+  csisolatin1: "windows-1252",
+  ibm819: "windows-1252",
+  "iso-8859-1": "windows-1252",
+  "iso-ir-100": "windows-1252",
+  "iso8859-1": "windows-1252",
+  iso88591: "windows-1252",
+  "iso_8859-1": "windows-1252",
+  "iso_8859-1:1987": "windows-1252",
+  l1: "windows-1252",
+  latin1: "windows-1252",
+  "us-ascii": "windows-1252",
   "windows-1252": "windows-1252",
-};
+  "x-cp1252": "windows-1252",
+});
 
 /** Bytes 0x80-0x9F of windows-1252, from the standard's index. */
-const WINDOWS_1252_HIGH = [
+const makeWindows1252High = (): readonly number[] => [
   0x20ac, 0x81, 0x201a, 0x192, 0x201e, 0x2026, 0x2020, 0x2021, 0x2c6, 0x2030, 0x160, 0x2039, 0x152, 0x8d, 0x17d, 0x8f,
   0x90, 0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014, 0x2dc, 0x2122, 0x161, 0x203a, 0x153, 0x9d, 0x17e, 0x178,
 ];
-const CHUNK = 4_096;
+/** Text is collected in pieces: adding to one string a million times makes a rope that is slow to flatten. */
+const PIECE_UNITS = 4_096;
 const REPLACEMENT = 0xfffd;
 
 /** Code point at `index` with lone surrogates replaced. */
@@ -106,34 +119,8 @@ function encodeInto(text: string, target: Uint8Array): { read: number; written: 
   return { read, written };
 }
 
-class TextEncoder {
-  get encoding(): string {
-    return "utf-8";
-  }
-
-  encode(input: unknown = ""): Uint8Array {
-    const text = StringConstructor(input);
-    let length = 0;
-    for (let index = 0; index < text.length; ) {
-      const scalar = scalarAt(text, index);
-      length += utf8Length(scalar);
-      index += scalar > 0xffff ? 2 : 1;
-    }
-    const bytes = new Uint8ArrayConstructor(length);
-    encodeInto(text, bytes);
-    return bytes;
-  }
-
-  encodeInto(source: unknown, destination: unknown): { read: number; written: number } {
-    if (TypedArrayPrototypeGetTag(destination) !== "Uint8Array") {
-      throw new TypeErrorConstructor("TextEncoder.encodeInto expected a Uint8Array as its second argument");
-    }
-    return encodeInto(StringConstructor(source), destination as Uint8Array);
-  }
-}
-
 /** The bytes behind any view or buffer, without a copy. */
-export function toBytes(input: unknown, what: string): Uint8Array {
+function toBytes(input: unknown, what: string): Uint8Array {
   if (input === undefined) return new Uint8ArrayConstructor(0);
   if (TypedArrayPrototypeGetTag(input) !== undefined) {
     return new Uint8ArrayConstructor(
@@ -153,30 +140,6 @@ export function toBytes(input: unknown, what: string): Uint8Array {
   throw new TypeErrorConstructor(
     `${what} expected an ArrayBuffer or a view of one, got ${ObjectPrototypeToString(input)}`,
   );
-}
-
-/** Collects code points into text, in chunks. */
-class TextSink {
-  readonly #pieces: string[] = [];
-  #units: number[] = [];
-
-  add(scalar: number): void {
-    if (scalar > 0xffff) {
-      append(this.#units, 0xd800 + ((scalar - 0x10000) >> 10));
-      append(this.#units, 0xdc00 + ((scalar - 0x10000) & 0x3ff));
-    } else append(this.#units, scalar);
-    if (this.#units.length >= CHUNK) this.#flush();
-  }
-
-  #flush(): void {
-    append(this.#pieces, ReflectApply(StringFromCharCode, undefined, this.#units) as string);
-    this.#units = [];
-  }
-
-  text(): string {
-    this.#flush();
-    return ArrayPrototypeJoin(this.#pieces, "");
-  }
 }
 
 /** One decode of a stream: what the last chunk left unfinished. */
@@ -203,14 +166,26 @@ const freshState = (): DecoderState => ({
   bomSeen: false,
 });
 
-type Emit = (scalar: number) => void;
+/** Where a decoder's code points go. */
+interface Sink {
+  /** Takes one scalar value. */
+  emit(scalar: number): void;
+  /** Called once per error. */
+  malformed(): void;
+  /** Takes a run of ASCII as it is, once no byte order mark can come; returns how many of the bytes it took. */
+  emitAscii(bytes: Uint8Array, from: number, length: number): number;
+}
 
-/** The standard's "UTF-8 decoder", byte by byte; `malformed` is called once per error. */
-function decodeUtf8(bytes: Uint8Array, length: number, state: DecoderState, emit: Emit, malformed: () => void): void {
+/** The standard's "UTF-8 decoder". */
+function decodeUtf8(bytes: Uint8Array, length: number, state: DecoderState, sink: Sink): void {
   for (let index = 0; index < length; index += 1) {
+    if (state.needed === 0) {
+      index += sink.emitAscii(bytes, index, length);
+      if (index >= length) return;
+    }
     const byte = bytes[index] as number;
     if (state.needed === 0) {
-      if (byte < 0x80) emit(byte);
+      if (byte < 0x80) sink.emit(byte);
       else if (byte >= 0xc2 && byte <= 0xdf) {
         state.needed = 1;
         state.scalar = byte & 0x1f;
@@ -224,12 +199,12 @@ function decodeUtf8(bytes: Uint8Array, length: number, state: DecoderState, emit
         if (byte === 0xf4) state.upper = 0x8f;
         state.needed = 3;
         state.scalar = byte & 7;
-      } else malformed();
+      } else sink.malformed();
       continue;
     }
     if (byte < state.lower || byte > state.upper) {
       resetUtf8(state);
-      malformed();
+      sink.malformed();
       index -= 1;
       continue;
     }
@@ -240,7 +215,7 @@ function decodeUtf8(bytes: Uint8Array, length: number, state: DecoderState, emit
     if (state.seen === state.needed) {
       const scalar = state.scalar;
       resetUtf8(state);
-      emit(scalar);
+      sink.emit(scalar);
     }
   }
 }
@@ -253,14 +228,7 @@ function resetUtf8(state: DecoderState): void {
   state.upper = 0xbf;
 }
 
-function decodeUtf16(
-  bytes: Uint8Array,
-  length: number,
-  bigEndian: boolean,
-  state: DecoderState,
-  emit: Emit,
-  malformed: () => void,
-): void {
+function decodeUtf16(bytes: Uint8Array, length: number, bigEndian: boolean, state: DecoderState, sink: Sink): void {
   for (let index = 0; index < length; index += 1) {
     const byte = bytes[index] as number;
     if (state.byte < 0) {
@@ -273,90 +241,174 @@ function decodeUtf16(
       const lead = state.lead;
       state.lead = -1;
       if (unit >= 0xdc00 && unit <= 0xdfff) {
-        emit((lead - 0xd800) * 0x400 + (unit - 0xdc00) + 0x10000);
+        sink.emit((lead - 0xd800) * 0x400 + (unit - 0xdc00) + 0x10000);
         continue;
       }
-      malformed();
+      sink.malformed();
     }
     if (unit >= 0xd800 && unit <= 0xdbff) state.lead = unit;
-    else if (unit >= 0xdc00 && unit <= 0xdfff) malformed();
-    else emit(unit);
+    else if (unit >= 0xdc00 && unit <= 0xdfff) sink.malformed();
+    else sink.emit(unit);
   }
 }
 
-class TextDecoder {
-  readonly #encoding: "utf-8" | "utf-16le" | "utf-16be" | "windows-1252";
-  readonly #fatal: boolean;
-  readonly #ignoreBom: boolean;
-  #state: DecoderState = freshState();
-  #streaming = false;
+/** One decode() call's text. A byte order mark at the start of a stream is taken out here. */
+class TextSink implements Sink {
+  readonly #pieces: string[] = [];
+  readonly #state: DecoderState;
+  readonly #fatalEncoding: Encoding | undefined;
+  readonly #keepBom: boolean;
+  #piece = "";
 
-  constructor(label: unknown = "utf-8", options?: { readonly fatal?: unknown; readonly ignoreBOM?: unknown }) {
-    const known = LABELS[StringPrototypeToLowerCase(StringPrototypeTrim(StringConstructor(label)))];
-    if (known === undefined) {
-      throw new RangeErrorConstructor(
-        `TextDecoder expected one of utf-8, utf-16le, utf-16be, windows-1252, got "${StringConstructor(label)}"`,
-      );
+  constructor(state: DecoderState, fatalEncoding: Encoding | undefined, keepBom: boolean) {
+    this.#state = state;
+    this.#fatalEncoding = fatalEncoding;
+    this.#keepBom = keepBom;
+  }
+
+  emit(scalar: number): void {
+    if (!this.#state.bomSeen) {
+      this.#state.bomSeen = true;
+      if (scalar === 0xfeff && !this.#keepBom) return;
     }
-    this.#encoding = known;
-    this.#fatal = Boolean(options?.fatal);
-    this.#ignoreBom = Boolean(options?.ignoreBOM);
+    if (scalar > 0xffff) {
+      const offset = scalar - 0x10000;
+      this.#piece += StringFromCharCode(0xd800 + (offset >> 10), 0xdc00 + (offset & 0x3ff));
+    } else this.#piece += StringFromCharCode(scalar);
+    if (this.#piece.length >= PIECE_UNITS) this.#flush();
   }
 
-  get encoding(): string {
-    return this.#encoding;
-  }
-  get fatal(): boolean {
-    return this.#fatal;
-  }
-  get ignoreBOM(): boolean {
-    return this.#ignoreBom;
-  }
-
-  decode(input?: unknown, options?: { readonly stream?: unknown }): string {
-    const bytes = toBytes(input, "TextDecoder.decode");
-    const length = TypedArrayPrototypeGetByteLength(bytes);
-    if (!this.#streaming) this.#state = freshState();
-    this.#streaming = Boolean(options?.stream);
-    const state = this.#state;
-    const sink = new TextSink();
-    const emit: Emit = (scalar) => {
-      if (!state.bomSeen) {
-        state.bomSeen = true;
-        if (scalar === 0xfeff && !this.#ignoreBom && this.#encoding !== "windows-1252") return;
-      }
-      sink.add(scalar);
-    };
-    const malformed = (): void => {
-      if (this.#fatal) {
-        this.#streaming = false;
-        throw new TypeErrorConstructor(`TextDecoder: the bytes are not valid ${this.#encoding}`);
-      }
-      emit(REPLACEMENT);
-    };
-    this.#run(bytes, length, state, emit, malformed);
-    if (!this.#streaming && (state.needed > 0 || state.byte >= 0 || state.lead >= 0)) {
-      resetUtf8(state);
-      state.byte = -1;
-      state.lead = -1;
-      malformed();
+  malformed(): void {
+    if (this.#fatalEncoding !== undefined) {
+      throw new TypeErrorConstructor(`TextDecoder: the bytes are not valid ${this.#fatalEncoding}`);
     }
-    return sink.text();
+    this.emit(REPLACEMENT);
   }
 
-  #run(bytes: Uint8Array, length: number, state: DecoderState, emit: Emit, malformed: () => void): void {
-    if (this.#encoding === "utf-8") decodeUtf8(bytes, length, state, emit, malformed);
-    else if (this.#encoding === "windows-1252") {
-      for (let index = 0; index < length; index += 1) {
-        const byte = bytes[index] as number;
-        emit(byte >= 0x80 && byte <= 0x9f ? (WINDOWS_1252_HIGH[byte - 0x80] as number) : byte);
-      }
-    } else decodeUtf16(bytes, length, this.#encoding === "utf-16be", state, emit, malformed);
+  emitAscii(bytes: Uint8Array, from: number, length: number): number {
+    let index = from;
+    for (; index + 8 <= length; index += 8) {
+      const a = bytes[index] as number;
+      const b = bytes[index + 1] as number;
+      const c = bytes[index + 2] as number;
+      const d = bytes[index + 3] as number;
+      const e = bytes[index + 4] as number;
+      const f = bytes[index + 5] as number;
+      const g = bytes[index + 6] as number;
+      const h = bytes[index + 7] as number;
+      if ((a | b | c | d | e | f | g | h) > 0x7f) break;
+      this.#piece += StringFromCharCode(a, b, c, d, e, f, g, h);
+      if (this.#piece.length >= PIECE_UNITS) this.#flush();
+    }
+    if (index > from) this.#state.bomSeen = true;
+    return index - from;
+  }
+
+  #flush(): void {
+    append(this.#pieces, this.#piece);
+    this.#piece = "";
+  }
+
+  text(): string {
+    this.#flush();
+    return ArrayPrototypeJoin(this.#pieces, "");
   }
 }
 
-export { TextDecoder, TextEncoder };
+function makeTextDecoder() {
+  const labels = makeLabels();
+  const windows1252High = makeWindows1252High();
+
+  class TextDecoder {
+    readonly #encoding: Encoding;
+    readonly #fatal: boolean;
+    readonly #ignoreBom: boolean;
+    #state: DecoderState = freshState();
+    #streaming = false;
+
+    constructor(label: unknown = "utf-8", options?: { readonly fatal?: unknown; readonly ignoreBOM?: unknown }) {
+      const known = labels[StringPrototypeToLowerCase(StringPrototypeTrim(StringConstructor(label)))];
+      if (known === undefined) {
+        throw new RangeErrorConstructor(
+          `TextDecoder expected one of utf-8, utf-16le, utf-16be, windows-1252, got "${StringConstructor(label)}"`,
+        );
+      }
+      this.#encoding = known;
+      this.#fatal = !!options?.fatal;
+      this.#ignoreBom = !!options?.ignoreBOM;
+    }
+
+    get encoding(): string {
+      return this.#encoding;
+    }
+    get fatal(): boolean {
+      return this.#fatal;
+    }
+    get ignoreBOM(): boolean {
+      return this.#ignoreBom;
+    }
+
+    decode(input?: unknown, options?: { readonly stream?: unknown }): string {
+      const bytes = toBytes(input, "TextDecoder.decode");
+      const encoding = this.#encoding;
+      if (!this.#streaming) this.#state = freshState();
+      const isStream = !!options?.stream;
+      const state = this.#state;
+      const keepBom = this.#ignoreBom || encoding === "windows-1252";
+      const sink = new TextSink(state, this.#fatal ? encoding : undefined, keepBom);
+      // After an error the next decode begins afresh.
+      this.#streaming = false;
+      this.#run(bytes, TypedArrayPrototypeGetByteLength(bytes), state, sink);
+      if (!isStream && (state.needed > 0 || state.byte >= 0 || state.lead >= 0)) sink.malformed();
+      this.#streaming = isStream;
+      return sink.text();
+    }
+
+    #run(bytes: Uint8Array, length: number, state: DecoderState, sink: Sink): void {
+      if (this.#encoding === "utf-8") decodeUtf8(bytes, length, state, sink);
+      else if (this.#encoding === "windows-1252") {
+        for (let index = 0; index < length; index += 1) {
+          const byte = bytes[index] as number;
+          sink.emit(byte >= 0x80 && byte <= 0x9f ? (windows1252High[byte - 0x80] as number) : byte);
+        }
+      } else decodeUtf16(bytes, length, this.#encoding === "utf-16be", state, sink);
+    }
+  }
+  defineValue(TextDecoder.prototype, SymbolToStringTag, "TextDecoder", false);
+  return TextDecoder;
+}
+
+function makeTextEncoder() {
+  class TextEncoder {
+    get encoding(): string {
+      return "utf-8";
+    }
+
+    encode(input: unknown = ""): Uint8Array {
+      const text = StringConstructor(input);
+      let length = 0;
+      for (let index = 0; index < text.length; ) {
+        const scalar = scalarAt(text, index);
+        length += utf8Length(scalar);
+        index += scalar > 0xffff ? 2 : 1;
+      }
+      const bytes = new Uint8ArrayConstructor(length);
+      encodeInto(text, bytes);
+      return bytes;
+    }
+
+    encodeInto(source: unknown, destination: unknown): { read: number; written: number } {
+      if (TypedArrayPrototypeGetTag(destination) !== "Uint8Array") {
+        throw new TypeErrorConstructor("TextEncoder.encodeInto expected a Uint8Array as its second argument");
+      }
+      return encodeInto(StringConstructor(source), destination as Uint8Array);
+    }
+  }
+  defineValue(TextEncoder.prototype, SymbolToStringTag, "TextEncoder", false);
+  return TextEncoder;
+}
 
 export function installEncoding(): void {
-  defineLazyGlobals(["TextEncoder", "TextDecoder"], () => ({ TextEncoder, TextDecoder }));
+  defineLazyGlobals(["TextEncoder"], () => ({ __proto__: null as never, TextEncoder: makeTextEncoder() }));
+  defineLazyGlobals(["TextDecoder"], () => ({ __proto__: null as never, TextDecoder: makeTextDecoder() }));
 }

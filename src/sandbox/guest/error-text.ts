@@ -1,11 +1,11 @@
 // Turns whatever a tool threw into capped text. The thrown value is hostile: getters, proxies, endless strings.
 import { GUEST_ERROR_CAPS, type GuestError } from "../guest-protocol.ts";
 import {
+  defineValue,
   ErrorConstructor,
   FunctionPrototypeToString,
   JSONStringify,
   ObjectPrototypeToString,
-  ReflectDefineProperty,
   StringConstructor,
   StringPrototypeSlice,
   StringPrototypeToWellFormed,
@@ -20,8 +20,8 @@ const capabilityCodes = new WeakMapConstructor<object, string>();
 /** An error for a capability's refusal. Its code is remembered where a guest cannot write, so that it can be believed later. */
 export function makeCapabilityError(code: string, message: string): Error {
   const error = new ErrorConstructor(message);
-  ReflectDefineProperty(error, "name", { value: "CapabilityError", enumerable: false });
-  ReflectDefineProperty(error, "code", { value: code, enumerable: true });
+  defineValue(error, "name", "CapabilityError", false);
+  defineValue(error, "code", code);
   WeakMapPrototypeSet(capabilityCodes, error, code);
   return error;
 }

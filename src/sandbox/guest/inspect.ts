@@ -1,22 +1,26 @@
 // Values as console text: short, readable, bounded in depth, width and length; hostile values cost at most their own line.
+import { PRELUDE_SCRIPT_NAME } from "../guest-protocol.ts";
+import { brandOf } from "./brand.ts";
 import { describeValue } from "./error-text.ts";
 import {
   ArrayIsArray,
   ArrayPrototypeJoin,
   append,
+  DatePrototypeGetTime,
   DatePrototypeToISOString,
-  ErrorConstructor,
   JSONStringify,
   MapPrototypeForEach,
   MapPrototypeGetSize,
   MathTrunc,
   NumberConstructor,
   NumberIsNaN,
+  ObjectHasOwn,
   ObjectKeys,
-  ObjectPrototypeToString,
+  ownValue,
   ReflectGetOwnPropertyDescriptor,
   ReflectGetPrototypeOf,
-  RegExpPrototypeToString,
+  RegExpPrototypeGetFlags,
+  RegExpPrototypeGetSource,
   SetConstructor,
   SetPrototypeAdd,
   SetPrototypeDelete,
@@ -34,6 +38,7 @@ import {
 const MAX_DEPTH = 3;
 const MAX_ITEMS = 100;
 const MAX_STRING = 10_000;
+const MAX_STACK = 16_384;
 const IDENTIFIER_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_$";
 
 function isIdentifier(name: string): boolean {
@@ -57,12 +62,17 @@ function quote(text: string): string {
 function constructorName(value: object): string {
   const prototype = ReflectGetPrototypeOf(value);
   if (prototype === null) return "[Object: null prototype]";
-  const constructor = ReflectGetOwnPropertyDescriptor(prototype, "constructor")?.value as
-    | { name?: unknown }
-    | undefined;
-  const name =
-    typeof constructor === "function" ? ReflectGetOwnPropertyDescriptor(constructor, "name")?.value : undefined;
+  const maker = ownValue(prototype, "constructor");
+  const name = typeof maker === "function" ? ownValue(maker, "name") : undefined;
   return typeof name === "string" ? StringPrototypeSlice(name, 0, 100) : "Object";
+}
+
+/** One own property's value; an accessor is named, not run. */
+function inspectProperty(value: object, key: string | number, depth: number, inspection: Inspection): string {
+  const descriptor = ReflectGetOwnPropertyDescriptor(value, key);
+  if (descriptor === undefined) return "<empty>";
+  if (ObjectHasOwn(descriptor, "value")) return inspectAt(descriptor.value, depth, inspection);
+  return descriptor.get === undefined ? "[Setter]" : "[Getter]";
 }
 
 function inspectMembers(value: object, depth: number, inspection: Inspection): string[] {
@@ -70,18 +80,16 @@ function inspectMembers(value: object, depth: number, inspection: Inspection): s
   const keys = ObjectKeys(value);
   for (let index = 0; index < keys.length && index < MAX_ITEMS && inspection.budget > 0; index += 1) {
     const key = keys[index] as string;
-    const descriptor = ReflectGetOwnPropertyDescriptor(value, key);
-    const text = descriptor?.get === undefined ? inspectAt(descriptor?.value, depth + 1, inspection) : "[Getter]";
-    append(members, `${isIdentifier(key) ? key : quote(key)}: ${text}`);
+    append(members, `${isIdentifier(key) ? key : quote(key)}: ${inspectProperty(value, key, depth + 1, inspection)}`);
   }
   if (keys.length > members.length) append(members, `… ${keys.length - members.length} more`);
   return members;
 }
 
-function inspectList(list: ArrayLike<unknown>, length: number, depth: number, inspection: Inspection): string[] {
+function inspectList(list: object, length: number, depth: number, inspection: Inspection): string[] {
   const items: string[] = [];
   for (let index = 0; index < length && index < MAX_ITEMS && inspection.budget > 0; index += 1) {
-    append(items, inspectAt(list[index], depth + 1, inspection));
+    append(items, inspectProperty(list, index, depth + 1, inspection));
   }
   if (length > items.length) append(items, `… ${length - items.length} more`);
   return items;
@@ -90,13 +98,43 @@ function inspectList(list: ArrayLike<unknown>, length: number, depth: number, in
 const braces = (open: string, items: string[], close: string): string =>
   items.length === 0 ? `${open}${close}` : `${open} ${ArrayPrototypeJoin(items, ", ")} ${close}`;
 
-function inspectTagged(value: object, tag: string, depth: number, inspection: Inspection): string | undefined {
-  switch (tag) {
-    case "[object Date]":
-      return DatePrototypeToISOString(value as Date);
-    case "[object RegExp]":
-      return RegExpPrototypeToString(value as RegExp);
-    case "[object Map]": {
+/** The lines of a stack but for those of the prelude, which say nothing of the tool. */
+function dropPreludeFrames(stack: string): string {
+  let kept = "";
+  for (let start = 0; start < stack.length; ) {
+    const newline = StringPrototypeIndexOf(stack, "\n", start);
+    const end = newline < 0 ? stack.length : newline;
+    const line = StringPrototypeSlice(stack, start, end);
+    if (StringPrototypeIndexOf(line, PRELUDE_SCRIPT_NAME) < 0) kept += start === 0 ? line : `\n${line}`;
+    start = end + 1;
+  }
+  return kept;
+}
+
+/** V8's own stack, which begins with the name and message that the error had when it was made; then what caused it. */
+function inspectError(error: object, depth: number, inspection: Inspection): string {
+  const { stack } = error as { readonly stack?: unknown };
+  const shown =
+    typeof stack === "string" && stack !== ""
+      ? dropPreludeFrames(StringPrototypeSlice(stack, 0, MAX_STACK))
+      : `[Error: ${describeValue(ownValue(error, "message"))}]`;
+  const cause = ownValue(error, "cause");
+  if (cause === undefined) return shown;
+  return `${shown} { [cause]: ${depth > MAX_DEPTH ? "…" : inspectAt(cause, depth + 1, inspection)} }`;
+}
+
+function inspectBranded(value: object, depth: number, inspection: Inspection): string | undefined {
+  switch (brandOf(value)) {
+    case "Error":
+      return inspectError(value, depth, inspection);
+    case "Date":
+      return NumberIsNaN(DatePrototypeGetTime(value as Date))
+        ? "Invalid Date"
+        : DatePrototypeToISOString(value as Date);
+    case "RegExp":
+      return `/${RegExpPrototypeGetSource(value)}/${RegExpPrototypeGetFlags(value)}`;
+    case "Map": {
+      if (depth > MAX_DEPTH) return "[Map]";
       const items: string[] = [];
       MapPrototypeForEach(value as Map<unknown, unknown>, (item, key) => {
         if (items.length >= MAX_ITEMS || inspection.budget <= 0) return;
@@ -104,34 +142,30 @@ function inspectTagged(value: object, tag: string, depth: number, inspection: In
       });
       return braces(`Map(${MapPrototypeGetSize(value)}) {`, items, "}");
     }
-    case "[object Set]": {
+    case "Set": {
+      if (depth > MAX_DEPTH) return "[Set]";
       const items: string[] = [];
       SetPrototypeForEach(value as Set<unknown>, (item) => {
         if (items.length < MAX_ITEMS && inspection.budget > 0) append(items, inspectAt(item, depth + 1, inspection));
       });
       return braces(`Set(${SetPrototypeGetSize(value)}) {`, items, "}");
     }
-    case "[object Promise]":
-      return "Promise {}";
     default:
       return undefined;
   }
 }
 
 function inspectObject(value: object, depth: number, inspection: Inspection): string {
-  if (value instanceof ErrorConstructor) {
-    const { stack, message } = value as { readonly stack?: unknown; readonly message?: unknown };
-    return typeof stack === "string" && stack !== "" ? stack : `[Error: ${describeValue(message)}]`;
-  }
-  if (depth > MAX_DEPTH) return ArrayIsArray(value) ? "[Array]" : "[Object]";
   const typedTag = TypedArrayPrototypeGetTag(value);
+  if (depth > MAX_DEPTH && (ArrayIsArray(value) || typedTag !== undefined)) return "[Array]";
   if (typedTag !== undefined) {
     const length = TypedArrayPrototypeGetLength(value);
-    return braces(`${typedTag}(${length}) [`, inspectList(value as ArrayLike<unknown>, length, depth, inspection), "]");
+    return braces(`${typedTag}(${length}) [`, inspectList(value, length, depth, inspection), "]");
   }
   if (ArrayIsArray(value)) return braces("[", inspectList(value, value.length, depth, inspection), "]");
-  const tagged = inspectTagged(value, ObjectPrototypeToString(value), depth, inspection);
-  if (tagged !== undefined) return tagged;
+  const branded = inspectBranded(value, depth, inspection);
+  if (branded !== undefined) return branded;
+  if (depth > MAX_DEPTH) return "[Object]";
   const name = constructorName(value);
   return braces(name === "Object" ? "{" : `${name} {`, inspectMembers(value, depth, inspection), "}");
 }
@@ -151,7 +185,7 @@ function inspectUnbounded(value: unknown, depth: number, inspection: Inspection)
     case "symbol":
       return SymbolPrototypeToString(value);
     case "function": {
-      const name = ReflectGetOwnPropertyDescriptor(value, "name")?.value;
+      const name = ownValue(value, "name");
       return typeof name === "string" && name !== "" ? `[Function: ${name}]` : "[Function (anonymous)]";
     }
     case "object": {
@@ -206,7 +240,7 @@ function formatSpecifier(specifier: string, value: unknown, budget: number): str
 export function formatLog(args: readonly unknown[], budget: number): string {
   let next = 0;
   let text = "";
-  if (typeof args[0] === "string") {
+  if (typeof args[0] === "string" && args.length > 1) {
     const template = args[0];
     next = 1;
     let index = 0;

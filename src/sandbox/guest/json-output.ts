@@ -1,5 +1,5 @@
 // A tool's result as JSON text, or what about it is not JSON and where.
-import { describeValue } from "./error-text.ts";
+import { toGuestError } from "./error-text.ts";
 import {
   ArrayIsArray,
   JSONStringify,
@@ -10,7 +10,12 @@ import {
   SetPrototypeHas,
 } from "./primordials.ts";
 
-export type Serialized = { readonly text: string } | { readonly problem: string };
+/** One of the two is undefined; both are own properties, so that nothing is read off a prototype. */
+export type Serialized =
+  | { readonly text: string; readonly problem: undefined }
+  | { readonly text: undefined; readonly problem: string };
+
+const refuse = (why: string): Serialized => ({ text: undefined, problem: `Expected a JSON value, got ${why}` });
 
 const NOT_JSON: { readonly [type: string]: string } = {
   __proto__: null as never,
@@ -48,18 +53,26 @@ function findProblem(root: unknown): string | undefined {
   }
 }
 
+/** `Array.isArray` throws for a revoked proxy. */
+function isArray(value: unknown): boolean {
+  try {
+    return ArrayIsArray(value);
+  } catch {
+    return false;
+  }
+}
+
 /** What a tool returned, as JSON. Nothing (`undefined`) becomes `null`. */
 export function serialize(value: unknown): Serialized {
-  if (value === undefined) return { text: "null" };
+  if (value === undefined) return { text: "null", problem: undefined };
   const kind = NOT_JSON[typeof value];
-  if (kind !== undefined) return { problem: `Expected a JSON value, got ${kind}` };
+  if (kind !== undefined) return refuse(kind);
   try {
     const text = JSONStringify(value);
-    if (text !== undefined) return { text };
-    return { problem: "Expected a JSON value, got an object whose toJSON() returned none" };
+    if (text !== undefined) return { text, problem: undefined };
+    return refuse("an object whose toJSON() returned none");
   } catch (thrown) {
-    const found = findProblem(value);
-    const why = found ?? describeValue((thrown as { readonly message?: unknown } | null)?.message);
-    return { problem: `Expected a JSON value, got ${ArrayIsArray(value) ? "an array" : "an object"} with ${why}` };
+    const why = findProblem(value) ?? toGuestError(thrown).message;
+    return refuse(`${isArray(value) ? "an array" : "an object"} with ${why}`);
   }
 }

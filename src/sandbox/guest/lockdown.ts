@@ -2,12 +2,14 @@
 // A table of what goes, and why; the rest is V8's own.
 import {
   ArrayBufferConstructor,
+  defineGlobal,
+  defineValue,
   EvalErrorConstructor,
   FunctionConstructor,
-  ObjectHasOwn,
   ReflectConstruct,
   ReflectDefineProperty,
   ReflectDeleteProperty,
+  ReflectGetOwnPropertyDescriptor,
   ReflectGetPrototypeOf,
 } from "./primordials.ts";
 
@@ -16,82 +18,66 @@ const REMOVED_GLOBALS = [
   "WebAssembly", // its memory passes V8's heap limit (4 GB measured)
   "SharedArrayBuffer", // growable ones pass the limit too; shared memory is also a clock
   "Atomics", // Atomics.wait blocks the thread where dispose() cannot reach
+  "ShadowRealm", // a realm whose eval is whole; absent from V8 today
 ] as const;
 
-/** `ArrayBuffer` without resizing: a resizable buffer reserves and commits past the memory limit (2.2 GB measured). */
-const REMOVED_BUFFER_MEMBERS = ["resize"] as const;
+/** A property that is nobody's to change. */
+function fix(target: object, key: PropertyKey, value: unknown): void {
+  const descriptor = { __proto__: null, value, writable: false, enumerable: false, configurable: false };
+  ReflectDefineProperty(target, key, descriptor as PropertyDescriptor);
+}
 
+function setName(target: object, name: string): void {
+  const descriptor = { __proto__: null, value: name, writable: false, enumerable: false, configurable: true };
+  ReflectDefineProperty(target, "name", descriptor as PropertyDescriptor);
+}
+
+/** A resizable buffer reserves and commits past the memory limit (2.2 GB measured), so the constructor takes a length only. */
 function removeResizableBuffers(): void {
   const prototype = ArrayBufferConstructor.prototype;
-  for (const name of REMOVED_BUFFER_MEMBERS) ReflectDeleteProperty(prototype, name);
-  function ArrayBuffer(this: unknown, length?: unknown): object {
+  ReflectDeleteProperty(prototype, "resize");
+  function FixedArrayBuffer(this: unknown, length?: unknown): object {
     // `new.target` is undefined for a plain call, and then the real constructor's own TypeError is right.
     if (new.target === undefined) return (ArrayBufferConstructor as unknown as (length: unknown) => object)(length);
     return ReflectConstruct(ArrayBufferConstructor, [length], new.target) as object;
   }
-  inheritStatics(ArrayBuffer, ArrayBufferConstructor, prototype);
-  replaceGlobal("ArrayBuffer", ArrayBuffer, prototype);
+  setName(FixedArrayBuffer, "ArrayBuffer");
+  defineValue(FixedArrayBuffer, "isView", ArrayBufferConstructor.isView, false);
+  const species = ReflectGetOwnPropertyDescriptor(ArrayBufferConstructor, Symbol.species) as PropertyDescriptor;
+  ReflectDefineProperty(FixedArrayBuffer, Symbol.species, species);
+  fix(FixedArrayBuffer, "prototype", prototype);
+  defineValue(prototype, "constructor", FixedArrayBuffer, false);
+  defineGlobal("ArrayBuffer", FixedArrayBuffer);
 }
 
-function inheritStatics(target: object, source: object, prototype: object): void {
-  for (const key of Reflect.ownKeys(source)) {
-    if (key === "prototype") continue;
-    const descriptor = Reflect.getOwnPropertyDescriptor(source, key);
-    if (descriptor !== undefined) ReflectDefineProperty(target, key, descriptor);
+const refuse = (): never => {
+  throw new EvalErrorConstructor("Making code from text is not allowed in the sandbox");
+};
+
+/** In the place of one of the four constructors. They are reached through their prototypes too, so those point here. */
+function replaceConstructor(name: string, prototype: object): void {
+  function replacement(): never {
+    return refuse();
   }
-  ReflectDefineProperty(target, "prototype", {
-    value: prototype,
-    writable: false,
-    enumerable: false,
-    configurable: false,
-  });
+  setName(replacement, name);
+  fix(replacement, "prototype", prototype);
+  fix(prototype, "constructor", replacement);
+  if (name === "Function") defineGlobal(name, replacement);
 }
 
-function replaceGlobal(name: string, value: object, prototype: object): void {
-  ReflectDefineProperty(prototype, "constructor", { value, writable: true, enumerable: false, configurable: true });
-  ReflectDefineProperty(globalThis, name, { value, writable: true, enumerable: false, configurable: true });
-}
-
-/**
- * `eval`, `Function` and its three siblings throw EvalError. The constructors are reached through their prototypes too,
- * so those point at the replacements; `x instanceof Function` stays true.
- */
+/** `eval`, `Function` and its three siblings throw EvalError; `x instanceof Function` stays true. */
 function removeStringToCode(): void {
-  const refuse = (): never => {
-    throw new EvalErrorConstructor("Making code from text is not allowed in the sandbox");
-  };
-  const samples: readonly [name: string, sample: object][] = [
-    ["Function", FunctionConstructor.prototype],
-    ["AsyncFunction", ReflectGetPrototypeOf(async () => {}) as object],
-    ["GeneratorFunction", ReflectGetPrototypeOf(function* () {}) as object],
-    ["AsyncGeneratorFunction", ReflectGetPrototypeOf(async function* () {}) as object],
-  ];
-  for (const [name, prototype] of samples) {
-    const original = (prototype as { constructor: object }).constructor;
-    function replacement(): never {
-      return refuse();
-    }
-    inheritStatics(replacement, original, prototype);
-    ReflectDefineProperty(prototype, "constructor", {
-      value: replacement,
-      writable: false,
-      enumerable: false,
-      configurable: false,
-    });
-    if (ObjectHasOwn(globalThis, name)) {
-      ReflectDefineProperty(globalThis, name, {
-        value: replacement,
-        writable: true,
-        enumerable: false,
-        configurable: true,
-      });
-    }
-  }
-  ReflectDefineProperty(globalThis, "eval", { value: refuse, writable: true, enumerable: false, configurable: true });
+  replaceConstructor("Function", FunctionConstructor.prototype);
+  replaceConstructor("AsyncFunction", ReflectGetPrototypeOf(async () => {}) as object);
+  replaceConstructor("GeneratorFunction", ReflectGetPrototypeOf(function* () {}) as object);
+  replaceConstructor("AsyncGeneratorFunction", ReflectGetPrototypeOf(async function* () {}) as object);
+  defineGlobal("eval", refuse);
 }
 
 export function lockDown(): void {
-  for (const name of REMOVED_GLOBALS) ReflectDeleteProperty(globalThis, name);
+  for (let index = 0; index < REMOVED_GLOBALS.length; index += 1) {
+    ReflectDeleteProperty(globalThis, REMOVED_GLOBALS[index] as string);
+  }
   removeResizableBuffers();
   removeStringToCode();
 }

@@ -11,7 +11,7 @@ import { connectHost, type Post } from "./host.ts";
 import { lockDown } from "./lockdown.ts";
 import { DateNow, defineGlobal } from "./primordials.ts";
 import { installStructuredClone } from "./structured-clone.ts";
-import { fireTimer, installTimers } from "./timers.ts";
+import { beginTurn, fireTimer, installTimers } from "./timers.ts";
 import { type BundleFunction, describe, invoke, load } from "./tool-runner.ts";
 import { installUrl } from "./url.ts";
 
@@ -25,6 +25,7 @@ export interface Chunk {
 
 /** Called once, by the worker, before anything of the tool's is in the isolate. */
 export function boot(post: Post, urlChunk: Chunk): Enter {
+  // biome-ignore lint/security/noGlobalEval: for our own URL chunk, which comes as text; guests have none of it
   const evaluate = globalThis.eval as (source: string) => unknown;
   connectHost(post);
   defineGlobal("self", globalThis);
@@ -42,6 +43,7 @@ export function boot(post: Post, urlChunk: Chunk): Enter {
 }
 
 function enter(kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?: unknown): void {
+  beginTurn();
   switch (kind) {
     case "load":
       void load(a as BundleFunction);

@@ -14,15 +14,12 @@ export const {
   construct: ReflectConstruct,
   defineProperty: ReflectDefineProperty,
   deleteProperty: ReflectDeleteProperty,
-  get: ReflectGet,
   getOwnPropertyDescriptor: ReflectGetOwnPropertyDescriptor,
   getPrototypeOf: ReflectGetPrototypeOf,
-  ownKeys: ReflectOwnKeys,
   setPrototypeOf: ReflectSetPrototypeOf,
 } = Reflect;
 
-export const { create: ObjectCreate, freeze: ObjectFreeze, keys: ObjectKeys, hasOwn: ObjectHasOwn } = Object;
-export const ObjectPrototype: object = Object.prototype;
+export const { freeze: ObjectFreeze, keys: ObjectKeys, hasOwn: ObjectHasOwn } = Object;
 export const ObjectPrototypeToString: (self: unknown) => string = uncurryThis(Object.prototype.toString);
 
 export const ArrayIsArray = Array.isArray;
@@ -31,7 +28,6 @@ export const ArrayPrototypeJoin = uncurryThis(Array.prototype.join) as (self: un
 export const StringConstructor = String;
 export const StringFromCharCode = String.fromCharCode;
 export const StringPrototypeCharCodeAt = uncurryThis(String.prototype.charCodeAt);
-export const StringPrototypeCodePointAt = uncurryThis(String.prototype.codePointAt);
 export const StringPrototypeSlice = uncurryThis(String.prototype.slice);
 export const StringPrototypeIndexOf = uncurryThis(String.prototype.indexOf);
 export const StringPrototypeToLowerCase = uncurryThis(String.prototype.toLowerCase);
@@ -41,7 +37,6 @@ export const StringPrototypeTrim = uncurryThis(String.prototype.trim);
 export const MapConstructor = Map;
 export const MapPrototypeGet = uncurryThis(Map.prototype.get) as <K, V>(self: Map<K, V>, key: K) => V | undefined;
 export const MapPrototypeSet = uncurryThis(Map.prototype.set) as <K, V>(self: Map<K, V>, key: K, value: V) => Map<K, V>;
-export const MapPrototypeHas = uncurryThis(Map.prototype.has) as <K, V>(self: Map<K, V>, key: K) => boolean;
 export const MapPrototypeDelete = uncurryThis(Map.prototype.delete) as <K, V>(self: Map<K, V>, key: K) => boolean;
 export const MapPrototypeClear = uncurryThis(Map.prototype.clear) as <K, V>(self: Map<K, V>) => void;
 export const MapPrototypeForEach = uncurryThis(Map.prototype.forEach) as <K, V>(
@@ -77,18 +72,24 @@ export const PromisePrototypeThen = uncurryThis(Promise.prototype.then) as <T>(
 export const JSONParse = JSON.parse;
 export const JSONStringify = JSON.stringify;
 
+export const BooleanPrototypeValueOf = uncurryThis(Boolean.prototype.valueOf);
+export const NumberPrototypeValueOf = uncurryThis(Number.prototype.valueOf);
+export const StringPrototypeValueOf = uncurryThis(String.prototype.valueOf);
+export const BigIntPrototypeValueOf = uncurryThis(BigInt.prototype.valueOf);
+export const SymbolPrototypeValueOf = uncurryThis(Symbol.prototype.valueOf);
+export const ObjectConstructor = Object;
+
 export const DateNow = Date.now;
 export const DatePrototypeGetTime = uncurryThis(Date.prototype.getTime);
 export const DatePrototypeToISOString = uncurryThis(Date.prototype.toISOString);
-export const RegExpPrototypeToString = uncurryThis(RegExp.prototype.toString);
-export const RegExpPrototypeExec = uncurryThis(RegExp.prototype.exec);
 export const FunctionPrototypeToString = uncurryThis(Function.prototype.toString);
 export const SymbolPrototypeToString = uncurryThis(Symbol.prototype.toString);
 export const NumberConstructor = Number;
-export const { isNaN: NumberIsNaN, isFinite: NumberIsFinite, isInteger: NumberIsInteger } = Number;
-export const { floor: MathFloor, min: MathMin, max: MathMax, trunc: MathTrunc } = Math;
+export const { isNaN: NumberIsNaN, isFinite: NumberIsFinite } = Number;
+export const { min: MathMin, max: MathMax, trunc: MathTrunc } = Math;
 
 export const ErrorConstructor = Error;
+export const ErrorIsError = (Error as ErrorConstructor & { isError(value: unknown): boolean }).isError;
 export const TypeErrorConstructor = TypeError;
 export const RangeErrorConstructor = RangeError;
 export const EvalErrorConstructor = EvalError;
@@ -116,6 +117,10 @@ export const DataViewPrototypeGetByteLength = uncurryGetter<number>(DataView.pro
 export const DataViewConstructor = DataView;
 export const ArrayBufferPrototypeGetByteLength = uncurryGetter<number>(ArrayBuffer.prototype, "byteLength");
 export const ArrayBufferPrototypeSlice = uncurryThis(ArrayBuffer.prototype.slice);
+export const ArrayBufferPrototypeTransfer = uncurryThis(
+  (ArrayBuffer.prototype as ArrayBuffer & { transfer(this: ArrayBuffer): ArrayBuffer }).transfer,
+);
+export const ArrayBufferPrototypeGetDetached = uncurryGetter<boolean>(ArrayBuffer.prototype, "detached");
 export const MapPrototypeGetSize = uncurryGetter<number>(Map.prototype, "size");
 export const SetPrototypeGetSize = uncurryGetter<number>(Set.prototype, "size");
 export const RegExpPrototypeGetSource = uncurryGetter<string>(RegExp.prototype, "source");
@@ -123,29 +128,40 @@ export const RegExpPrototypeGetFlags = uncurryGetter<string>(RegExp.prototype, "
 export const RegExpConstructor = RegExp;
 export const DateConstructor = Date;
 
-export const SymbolIterator: typeof Symbol.iterator = Symbol.iterator;
 export const SymbolToStringTag: typeof Symbol.toStringTag = Symbol.toStringTag;
+
+/**
+ * Sets an own data property. Neither a setter on a prototype nor a `get` on `Object.prototype` (which a plain descriptor
+ * would inherit) has a say.
+ */
+export function defineValue(target: object, key: PropertyKey, value: unknown, enumerable = true): void {
+  const descriptor = { __proto__: null, value, writable: true, enumerable, configurable: true };
+  ReflectDefineProperty(target, key, descriptor as PropertyDescriptor);
+}
+
+/** The value of an own data property; undefined for an accessor, which is not run. */
+export function ownValue(source: object, key: PropertyKey): unknown {
+  const descriptor = ReflectGetOwnPropertyDescriptor(source, key);
+  return descriptor !== undefined && ObjectHasOwn(descriptor, "value") ? descriptor.value : undefined;
+}
 
 /** Adds to the end of a list of the prelude's own, whatever the guest did to `Array.prototype` (an index setter there would see a plain assignment). */
 export function append<T>(list: T[], value: T): void {
-  ReflectDefineProperty(list, list.length, {
-    __proto__: null,
-    value,
-    writable: true,
-    enumerable: true,
-    configurable: true,
-  } as PropertyDescriptor);
+  defineValue(list, list.length, value);
+}
+
+/**
+ * A promise of the prelude's own that `then` and `await` take as it is. Both read `constructor` first, which a guest can
+ * replace on the prototype, and then the guest's `then` would be called instead of V8's.
+ */
+export function secure<T>(promise: Promise<T>): Promise<T> {
+  defineValue(promise, "constructor", PromiseConstructor, false);
+  return promise;
 }
 
 /** Sets a global as the web platform does: writable, configurable, not enumerable. */
 export function defineGlobal(name: string, value: unknown): void {
-  ReflectDefineProperty(globalThis, name, {
-    __proto__: null,
-    value,
-    writable: true,
-    enumerable: false,
-    configurable: true,
-  } as PropertyDescriptor);
+  defineValue(globalThis, name, value, false);
 }
 
 /** A global made when it is first touched, so that a tool pays only for what it uses. */

@@ -1,14 +1,21 @@
 // The tool's own schemas, inside the guest: a Standard Schema library validates and transforms; JSON Schema 2020-12 leaves for the host.
 import { GUEST_ERROR_CAPS, type GuestIssue } from "../guest-protocol.ts";
 import { writeLog } from "./console.ts";
-import { capText, describeValue } from "./error-text.ts";
-import { ArrayIsArray, append, StringConstructor } from "./primordials.ts";
+import { capText, describeValue, toGuestError } from "./error-text.ts";
+import {
+  ArrayIsArray,
+  append,
+  JSONStringify,
+  ReflectApply,
+  ReflectSetPrototypeOf,
+  StringConstructor,
+} from "./primordials.ts";
 
 interface StandardIssue {
   readonly message: string;
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[];
 }
-type StandardResult =
+export type StandardResult =
   | { readonly value: unknown; readonly issues?: undefined }
   | { readonly issues: readonly StandardIssue[] };
 type JsonSchemaSide = (options: object) => unknown;
@@ -49,18 +56,22 @@ function toIssue(issue: StandardIssue): GuestIssue {
   return { __proto__: null, pointer, message: capText(describeValue(issue.message), 500) } as unknown as GuestIssue;
 }
 
-export type Checked = { readonly value: unknown } | { readonly issues: readonly GuestIssue[] };
+/** Asks the library to check a value. What it answers may be a promise, and is not believed. */
+export function startCheck(schema: StandardSchema, value: unknown): unknown {
+  return schema["~standard"].validate(value);
+}
 
-/** Runs the library's validation; a schema that is not a Standard Schema passes the value on: the host has checked it. */
-export async function check(schema: unknown, value: unknown): Promise<Checked> {
-  if (!isStandardSchema(schema)) return { value };
-  const result = await schema["~standard"].validate(value);
-  if (result.issues === undefined) return { value: result.value };
+/** What a library's settled answer says is wrong, as JSON text; undefined when nothing is. */
+export function readIssues(result: StandardResult): string | undefined {
+  const found = result.issues;
+  if (found === undefined) return undefined;
   const issues: GuestIssue[] = [];
-  for (let index = 0; index < result.issues.length && index < GUEST_ERROR_CAPS.issues; index += 1) {
-    append(issues, toIssue(result.issues[index] as StandardIssue));
+  for (let index = 0; index < found.length && index < GUEST_ERROR_CAPS.issues; index += 1) {
+    append(issues, toIssue(found[index] as StandardIssue));
   }
-  return { issues };
+  // Without a prototype the list has no `toJSON` of the guest's.
+  ReflectSetPrototypeOf(issues, null);
+  return JSONStringify(issues);
 }
 
 /**
@@ -69,12 +80,13 @@ export async function check(schema: unknown, value: unknown): Promise<Checked> {
  */
 export function toJsonSchema(schema: unknown, side: "input" | "output"): unknown {
   if (!isStandardSchema(schema)) return schema;
-  const convert = schema["~standard"].jsonSchema?.[side];
+  const converter = schema["~standard"].jsonSchema;
+  const convert = converter?.[side];
   if (typeof convert !== "function") return undefined;
   try {
-    return convert({ target: "draft-2020-12", libraryOptions: { unrepresentable: "any" } });
+    return ReflectApply(convert, converter, [{ target: "draft-2020-12", libraryOptions: { unrepresentable: "any" } }]);
   } catch (thrown) {
-    const why = describeValue((thrown as { readonly message?: unknown } | null)?.message);
+    const why = toGuestError(thrown).message;
     writeLog("warn", `The ${side} schema has no JSON Schema form, so only the sandbox checks it: ${capText(why, 500)}`);
     return undefined;
   }

@@ -1,12 +1,16 @@
 // structuredClone (HTML, "safe passing of structured data") for the types a guest has. `transfer` moves array buffers.
-import { DOMException } from "./dom-exception.ts";
+import { brandOf } from "./brand.ts";
+import { makeDomException } from "./dom-exception.ts";
 import {
-  ArrayBufferConstructor,
   ArrayBufferIsView,
   ArrayBufferPrototypeGetByteLength,
+  ArrayBufferPrototypeGetDetached,
   ArrayBufferPrototypeSlice,
+  ArrayBufferPrototypeTransfer,
   ArrayIsArray,
   append,
+  BigIntPrototypeValueOf,
+  BooleanPrototypeValueOf,
   DataViewConstructor,
   DataViewPrototypeGetBuffer,
   DataViewPrototypeGetByteLength,
@@ -14,16 +18,18 @@ import {
   DateConstructor,
   DatePrototypeGetTime,
   defineGlobal,
+  defineValue,
   ErrorConstructor,
   MapConstructor,
   MapPrototypeForEach,
   MapPrototypeGet,
   MapPrototypeSet,
+  NumberPrototypeValueOf,
+  ObjectConstructor,
   ObjectHasOwn,
   ObjectKeys,
   ObjectPrototypeToString,
-  ReflectDefineProperty,
-  ReflectGetOwnPropertyDescriptor,
+  ownValue,
   RegExpConstructor,
   RegExpPrototypeGetFlags,
   RegExpPrototypeGetSource,
@@ -31,6 +37,7 @@ import {
   SetPrototypeAdd,
   SetPrototypeForEach,
   StringConstructor,
+  StringPrototypeValueOf,
   TypedArrayPrototypeGetBuffer,
   TypedArrayPrototypeGetByteOffset,
   TypedArrayPrototypeGetLength,
@@ -41,56 +48,61 @@ import {
 type Memory = Map<object, object>;
 type ViewConstructor = new (buffer: ArrayBuffer, byteOffset: number, length: number) => object;
 
-const viewConstructors = new MapConstructor<string, ViewConstructor>();
-for (const constructor of [
-  Int8Array,
-  Uint8Array,
-  Uint8ClampedArray,
-  Int16Array,
-  Uint16Array,
-  Int32Array,
-  Uint32Array,
-  Float32Array,
-  Float64Array,
-  BigInt64Array,
-  BigUint64Array,
-]) {
-  MapPrototypeSet(viewConstructors, constructor.name, constructor as unknown as ViewConstructor);
-}
-const errorConstructors = new MapConstructor<string, ErrorConstructor>();
-for (const constructor of [EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError]) {
-  MapPrototypeSet(errorConstructors, constructor.name, constructor);
+interface Constructors {
+  readonly views: { readonly [name: string]: ViewConstructor };
+  readonly errors: { readonly [name: string]: ErrorConstructor };
 }
 
-const notCloneable = (value: unknown): DOMException =>
-  new DOMException(`${ObjectPrototypeToString(value)} could not be cloned`, "DataCloneError");
+/** At boot, not at module scope: a start-up snapshot may lack some of them. */
+const captureConstructors = (): Constructors =>
+  ({
+    __proto__: null,
+    views: {
+      __proto__: null,
+      Int8Array,
+      Uint8Array,
+      Uint8ClampedArray,
+      Int16Array,
+      Uint16Array,
+      Int32Array,
+      Uint32Array,
+      Float16Array: (globalThis as { Float16Array?: unknown }).Float16Array,
+      Float32Array,
+      Float64Array,
+      BigInt64Array,
+      BigUint64Array,
+    },
+    errors: { __proto__: null, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError },
+  }) as unknown as Constructors;
 
-function set(target: object, key: PropertyKey, value: unknown): void {
-  ReflectDefineProperty(target, key, { value, writable: true, enumerable: true, configurable: true });
-}
+let constructors: Constructors | undefined;
+
+const notCloneable = (value: unknown): Error =>
+  makeDomException(`${ObjectPrototypeToString(value)} could not be cloned`, "DataCloneError");
 
 /** Own enumerable string keys; getters run, as the standard says. */
 function cloneMembers(source: object, target: object, memory: Memory): object {
   const keys = ObjectKeys(source);
   for (let index = 0; index < keys.length; index += 1) {
     const key = keys[index] as string;
-    if (ObjectHasOwn(source, key)) set(target, key, cloneValue((source as Record<string, unknown>)[key], memory));
+    if (ObjectHasOwn(source, key))
+      defineValue(target, key, cloneValue((source as Record<string, unknown>)[key], memory));
   }
   return target;
 }
 
 function cloneError(source: Error, memory: Memory): Error {
   const name = StringConstructor(source.name);
-  const constructor = MapPrototypeGet(errorConstructors, name) ?? ErrorConstructor;
-  const target = new constructor(ReflectGetOwnPropertyDescriptor(source, "message")?.value as string | undefined);
+  const ErrorClass = constructors?.errors[name] ?? ErrorConstructor;
+  const message = ownValue(source, "message");
+  const target = new ErrorClass(message === undefined ? undefined : StringConstructor(message));
   MapPrototypeSet(memory, source, target);
   const stack: unknown = source.stack;
   if (typeof stack === "string") {
-    ReflectDefineProperty(target, "stack", { value: stack, writable: true, enumerable: false, configurable: true });
+    defineValue(target, "stack", stack, false);
   }
   if (ObjectHasOwn(source, "cause")) {
-    const value = cloneValue(source.cause, memory);
-    ReflectDefineProperty(target, "cause", { value, writable: true, enumerable: false, configurable: true });
+    defineValue(target, "cause", cloneValue(source.cause, memory), false);
   }
   return target;
 }
@@ -98,6 +110,7 @@ function cloneError(source: Error, memory: Memory): Error {
 function cloneBuffer(source: ArrayBuffer, memory: Memory): ArrayBuffer {
   const known = MapPrototypeGet(memory, source);
   if (known !== undefined) return known as ArrayBuffer;
+  if (ArrayBufferPrototypeGetDetached(source)) throw notCloneable(source);
   const copy = ArrayBufferPrototypeSlice(source, 0, ArrayBufferPrototypeGetByteLength(source));
   MapPrototypeSet(memory, source, copy);
   return copy;
@@ -112,53 +125,77 @@ function cloneView(source: object, memory: Memory): object {
       DataViewPrototypeGetByteLength(source),
     );
   }
-  const constructor = MapPrototypeGet(viewConstructors, tag);
-  if (constructor === undefined) throw notCloneable(source);
-  return new constructor(
+  const ViewClass = constructors?.views[tag];
+  if (ViewClass === undefined) throw notCloneable(source);
+  return new ViewClass(
     cloneBuffer(TypedArrayPrototypeGetBuffer(source), memory),
     TypedArrayPrototypeGetByteOffset(source),
     TypedArrayPrototypeGetLength(source),
   );
 }
 
-function cloneTagged(source: object, memory: Memory): object {
+function cloneMap(source: Map<unknown, unknown>, memory: Memory): object {
+  const target = new MapConstructor<unknown, unknown>();
+  MapPrototypeSet(memory, source, target);
+  const entries: [unknown, unknown][] = [];
+  MapPrototypeForEach(source, (value, key) => append(entries, [key, value]));
+  for (let index = 0; index < entries.length; index += 1) {
+    const entry = entries[index] as [unknown, unknown];
+    MapPrototypeSet(target, cloneValue(entry[0], memory), cloneValue(entry[1], memory));
+  }
+  return target;
+}
+
+function cloneSet(source: Set<unknown>, memory: Memory): object {
+  const target = new SetConstructor<unknown>();
+  MapPrototypeSet(memory, source, target);
+  const items: unknown[] = [];
+  SetPrototypeForEach(source, (item) => append(items, item));
+  for (let index = 0; index < items.length; index += 1) SetPrototypeAdd(target, cloneValue(items[index], memory));
+  return target;
+}
+
+/** Types whose state cannot be read, by the tag that they all carry. */
+function hasNoCopy(source: object): boolean {
   switch (ObjectPrototypeToString(source)) {
-    case "[object Boolean]":
-    case "[object Number]":
-    case "[object String]":
-    case "[object BigInt]":
-      return Object((source as { valueOf(): unknown }).valueOf()) as object;
-    case "[object Date]":
-      return new DateConstructor(DatePrototypeGetTime(source as Date));
-    case "[object RegExp]":
-      return new RegExpConstructor(RegExpPrototypeGetSource(source), RegExpPrototypeGetFlags(source));
-    case "[object Map]": {
-      const target = new MapConstructor<unknown, unknown>();
-      MapPrototypeSet(memory, source, target);
-      const entries: [unknown, unknown][] = [];
-      MapPrototypeForEach(source as Map<unknown, unknown>, (value, key) => append(entries, [key, value]));
-      for (let index = 0; index < entries.length; index += 1) {
-        const entry = entries[index] as [unknown, unknown];
-        MapPrototypeSet(target, cloneValue(entry[0], memory), cloneValue(entry[1], memory));
-      }
-      return target;
-    }
-    case "[object Set]": {
-      const target = new SetConstructor<unknown>();
-      MapPrototypeSet(memory, source, target);
-      const items: unknown[] = [];
-      SetPrototypeForEach(source as Set<unknown>, (item) => append(items, item));
-      for (let index = 0; index < items.length; index += 1) SetPrototypeAdd(target, cloneValue(items[index], memory));
-      return target;
-    }
     case "[object Promise]":
     case "[object WeakMap]":
     case "[object WeakSet]":
     case "[object WeakRef]":
     case "[object Generator]":
     case "[object AsyncGenerator]":
+      return true;
+    default:
+      return false;
+  }
+}
+
+function cloneBranded(source: object, memory: Memory): object {
+  switch (brandOf(source)) {
+    case "Error":
+      return cloneError(source as Error, memory);
+    case "ArrayBuffer":
+      return cloneBuffer(source as ArrayBuffer, memory);
+    case "Boolean":
+      return ObjectConstructor(BooleanPrototypeValueOf(source as never)) as object;
+    case "Number":
+      return ObjectConstructor(NumberPrototypeValueOf(source as never)) as object;
+    case "String":
+      return ObjectConstructor(StringPrototypeValueOf(source as never)) as object;
+    case "BigInt":
+      return ObjectConstructor(BigIntPrototypeValueOf(source as never)) as object;
+    case "Symbol":
       throw notCloneable(source);
+    case "Date":
+      return new DateConstructor(DatePrototypeGetTime(source as Date));
+    case "RegExp":
+      return new RegExpConstructor(RegExpPrototypeGetSource(source), RegExpPrototypeGetFlags(source));
+    case "Map":
+      return cloneMap(source as Map<unknown, unknown>, memory);
+    case "Set":
+      return cloneSet(source as Set<unknown>, memory);
     default: {
+      if (hasNoCopy(source)) throw notCloneable(source);
       const target = {};
       MapPrototypeSet(memory, source, target);
       return cloneMembers(source, target, memory);
@@ -167,8 +204,6 @@ function cloneTagged(source: object, memory: Memory): object {
 }
 
 function cloneObject(source: object, memory: Memory): object {
-  if (source instanceof ErrorConstructor) return cloneError(source, memory);
-  if (source instanceof ArrayBufferConstructor) return cloneBuffer(source, memory);
   if (ArrayBufferIsView(source)) return cloneView(source, memory);
   if (ArrayIsArray(source)) {
     const target: unknown[] = [];
@@ -176,7 +211,7 @@ function cloneObject(source: object, memory: Memory): object {
     MapPrototypeSet(memory, source, target);
     return cloneMembers(source, target, memory);
   }
-  return cloneTagged(source, memory);
+  return cloneBranded(source, memory);
 }
 
 function cloneValue(value: unknown, memory: Memory): unknown {
@@ -189,11 +224,19 @@ function cloneValue(value: unknown, memory: Memory): unknown {
   return copy;
 }
 
+/** Takes the buffers over. All are checked first: a list that is refused leaves each where it was. */
 function transferBuffers(list: unknown, memory: Memory): void {
-  if (list === undefined) return;
+  if (list === undefined || list === null) return;
+  const buffers: ArrayBuffer[] = [];
   for (const item of list as Iterable<unknown>) {
-    if (!(item instanceof ArrayBufferConstructor)) throw notCloneable(item);
-    MapPrototypeSet(memory, item, (item as ArrayBuffer & { transfer(): ArrayBuffer }).transfer());
+    const isBuffer = typeof item === "object" && item !== null && brandOf(item) === "ArrayBuffer";
+    if (!isBuffer || ArrayBufferPrototypeGetDetached(item)) throw notCloneable(item);
+    for (let index = 0; index < buffers.length; index += 1) if (buffers[index] === item) throw notCloneable(item);
+    append(buffers, item as ArrayBuffer);
+  }
+  for (let index = 0; index < buffers.length; index += 1) {
+    const buffer = buffers[index] as ArrayBuffer;
+    MapPrototypeSet(memory, buffer, ArrayBufferPrototypeTransfer(buffer));
   }
 }
 
@@ -207,5 +250,6 @@ export function structuredClone(
 }
 
 export function installStructuredClone(): void {
+  constructors = captureConstructors();
   defineGlobal("structuredClone", structuredClone);
 }

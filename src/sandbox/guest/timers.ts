@@ -5,7 +5,6 @@ import { describeValue } from "./error-text.ts";
 import { post } from "./host.ts";
 import { inspect } from "./inspect.ts";
 import {
-  append,
   defineGlobal,
   MapConstructor,
   MapPrototypeClear,
@@ -22,12 +21,13 @@ import {
   PromisePrototypeThen,
   RangeErrorConstructor,
   ReflectApply,
+  secure,
   TypeErrorConstructor,
 } from "./primordials.ts";
 
 interface Timer {
   readonly run: (...args: unknown[]) => void;
-  readonly args: readonly unknown[];
+  readonly args: unknown[];
   /** Undefined for a timer that fires once. */
   readonly intervalMs: number | undefined;
 }
@@ -36,34 +36,51 @@ const timers = new MapConstructor<number, Timer>();
 let lastId = 0;
 /** The longest delay of the platform (HTML, timers: a signed 32-bit integer). */
 const MAX_DELAY_MS = 2 ** 31 - 1;
+/**
+ * Messages about timers in one uninterrupted run of the guest, for each timer that may wait. A message lies in the worker's
+ * memory until the worker's next turn, so a loop of setTimeout and clearTimeout must not be able to post for ever.
+ */
+const POSTS_PER_TIMER = 10;
+let postsThisTurn = 0;
+
+/** The worker has entered the guest: what was posted before has been read. */
+export function beginTurn(): void {
+  postsThisTurn = 0;
+}
 
 function toDelay(value: unknown): number {
   const delay = typeof value === "symbol" || typeof value === "bigint" ? 0 : MathTrunc(NumberConstructor(value));
   return NumberIsNaN(delay) || delay > MAX_DELAY_MS ? 0 : MathMin(MathMax(delay, 0), MAX_DELAY_MS);
 }
 
-function start(name: string, run: unknown, delay: unknown, repeat: boolean, args: readonly unknown[]): number {
+function start(name: string, run: unknown, delay: unknown, repeat: boolean, args: unknown[]): number {
   if (typeof run !== "function") {
     throw new TypeErrorConstructor(`${name} expected a function, got ${describeValue(run)}`);
   }
   if (!callState.active) return 0;
+  const delayMs = toDelay(delay);
   const cap = allowance("timers");
-  if (MapPrototypeGetSize(timers) >= cap) {
+  postsThisTurn += 1;
+  if (MapPrototypeGetSize(timers) >= cap || postsThisTurn > cap * POSTS_PER_TIMER) {
     throw new RangeErrorConstructor(`${name}: this call may have ${cap} timers waiting at one time`);
   }
-  const delayMs = toDelay(delay);
   lastId += 1;
-  MapPrototypeSet(timers, lastId, {
-    run: run as Timer["run"],
-    args,
-    intervalMs: repeat ? MathMax(delayMs, 1) : undefined,
-  });
+  const intervalMs = repeat ? MathMax(delayMs, 1) : undefined;
+  MapPrototypeSet(timers, lastId, { run: run as Timer["run"], args, intervalMs });
   post("timer", lastId, delayMs);
   return lastId;
 }
 
+/** For the prelude's own: a guest may have replaced `setTimeout`. */
+export function startTimer(name: string, delay: unknown, run: () => void): void {
+  start(name, run, delay, false, []);
+}
+
+/** Past the allowance the worker is not told: it will ring for a timer that nobody waits for. */
 function clear(id: unknown): void {
-  if (typeof id === "number" && MapPrototypeDelete(timers, id)) post("timer", id, -1);
+  if (typeof id !== "number" || !MapPrototypeDelete(timers, id)) return;
+  postsThisTurn += 1;
+  if (postsThisTurn <= allowance("timers") * POSTS_PER_TIMER) post("timer", id, -1);
 }
 
 /** Runs a timer's callback. What it throws fails no call, as in a browser: it is logged. */
@@ -73,7 +90,7 @@ export function fireTimer(id: number): void {
   if (timer.intervalMs === undefined) MapPrototypeDelete(timers, id);
   else post("timer", id, timer.intervalMs);
   try {
-    ReflectApply(timer.run, globalThis, timer.args as unknown[]);
+    ReflectApply(timer.run, globalThis, timer.args);
   } catch (thrown) {
     writeLog("error", `Uncaught in a timer: ${inspect(thrown, 4_096)}`);
   }
@@ -84,32 +101,33 @@ export function clearAllTimers(): void {
   MapPrototypeClear(timers);
 }
 
-const resolved = new PromiseConstructor<void>((resolve) => resolve());
+const resolved = secure(new PromiseConstructor<void>((resolve) => resolve()));
 
-const globals: { readonly [name: string]: (...args: never[]) => unknown } = {
-  setTimeout: (run: unknown, delay?: unknown, ...args: unknown[]): number =>
-    start("setTimeout", run, delay, false, args),
-  setInterval: (run: unknown, delay?: unknown, ...args: unknown[]): number =>
-    start("setInterval", run, delay, true, args),
-  setImmediate: (run: unknown, ...args: unknown[]): number => start("setImmediate", run, 0, false, args),
-  clearTimeout: clear,
-  clearInterval: clear,
-  clearImmediate: clear,
-  queueMicrotask: (run: unknown): void => {
-    if (typeof run !== "function") {
-      throw new TypeErrorConstructor(`queueMicrotask expected a function, got ${describeValue(run)}`);
-    }
-    PromisePrototypeThen(resolved, () => {
+function queueMicrotask(run: unknown): void {
+  if (typeof run !== "function") {
+    throw new TypeErrorConstructor(`queueMicrotask expected a function, got ${describeValue(run)}`);
+  }
+  void PromisePrototypeThen(resolved, () => {
+    try {
       ReflectApply(run as () => void, undefined, []);
-    });
-  },
-};
+    } catch (thrown) {
+      writeLog("error", `Uncaught in a microtask: ${inspect(thrown, 4_096)}`);
+    }
+  });
+}
 
 export function installTimers(): void {
-  const names: string[] = [];
-  for (const name in globals) append(names, name);
-  for (let index = 0; index < names.length; index += 1) {
-    const name = names[index] as string;
-    defineGlobal(name, globals[name]);
-  }
+  defineGlobal("setTimeout", (run: unknown, delay?: unknown, ...args: unknown[]): number =>
+    start("setTimeout", run, delay, false, args),
+  );
+  defineGlobal("setInterval", (run: unknown, delay?: unknown, ...args: unknown[]): number =>
+    start("setInterval", run, delay, true, args),
+  );
+  defineGlobal("setImmediate", (run: unknown, ...args: unknown[]): number =>
+    start("setImmediate", run, 0, false, args),
+  );
+  defineGlobal("clearTimeout", clear);
+  defineGlobal("clearInterval", clear);
+  defineGlobal("clearImmediate", clear);
+  defineGlobal("queueMicrotask", queueMicrotask);
 }

@@ -2,12 +2,20 @@
 import type { GuestOutcome, InvokeHeader } from "../guest-protocol.ts";
 import { forgetPending } from "./bridge.ts";
 import { beginCall, callState } from "./call-state.ts";
+import { resetConsole } from "./console.ts";
 import { type CallContext, createCallContext } from "./context.ts";
 import { capText, describeValue, toGuestError } from "./error-text.ts";
 import { post } from "./host.ts";
 import { serialize } from "./json-output.ts";
-import { JSONParse, JSONStringify, ReflectApply, StringConstructor } from "./primordials.ts";
-import { check, isStandardSchema, toJsonSchema } from "./schema.ts";
+import {
+  JSONParse,
+  JSONStringify,
+  ReflectApply,
+  StringConstructor,
+  secure,
+  TypeErrorConstructor,
+} from "./primordials.ts";
+import { isStandardSchema, readIssues, type StandardResult, startCheck, toJsonSchema } from "./schema.ts";
 import { clearAllTimers } from "./timers.ts";
 
 /** A bundle's script: evaluates the tool's top level, then hands over the entry's namespace. */
@@ -24,9 +32,11 @@ let tool: LoadedTool | undefined;
 
 const done = (outcome: GuestOutcome, text: string): void => post("done", outcome, text);
 
-function refuse(message: string): void {
-  done("refused", JSONStringify({ __proto__: null, name: "Error", message, stack: "" }));
-}
+/** A failure that the prelude itself states, as the JSON text of a GuestError. */
+const toErrorText = (name: string, message: string): string =>
+  JSONStringify({ __proto__: null, name, message: capText(message, 1_000), stack: "" });
+
+const refuse = (message: string): void => done("refused", toErrorText("Error", message));
 
 /** The two forms of a tool: a default export with `execute`, or a plain function beside named exports. */
 function toLoadedTool(namespace: { readonly [name: string]: unknown }): LoadedTool | undefined {
@@ -68,7 +78,9 @@ function schemaField(fields: LoadedTool["fields"], name: "inputSchema" | "output
   if (schema === undefined) return undefined;
   if (isStandardSchema(schema)) return toJsonSchema(schema, name === "inputSchema" ? "input" : "output");
   if (typeof schema === "object" && schema !== null) return schema;
-  throw new TypeError(`Expected ${name} to be a Standard Schema or a JSON Schema object, got ${describeValue(schema)}`);
+  throw new TypeErrorConstructor(
+    `Expected ${name} to be a Standard Schema or a JSON Schema object, got ${capText(describeValue(schema), 200)}`,
+  );
 }
 
 export function describe(): void {
@@ -81,12 +93,12 @@ export function describe(): void {
       if (fields[name] !== undefined) definition[name] = fields[name];
     }
     definition.description ??= "";
-    definition.inputSchema = schemaField(fields, "inputSchema") ?? { type: "object" };
+    definition.inputSchema = schemaField(fields, "inputSchema") ?? { __proto__: null, type: "object" };
     const outputSchema = schemaField(fields, "outputSchema");
     if (outputSchema !== undefined) definition.outputSchema = outputSchema;
-    const serialized = serialize(definition);
-    if ("text" in serialized) done("output", serialized.text);
-    else refuse(`The tool's definition is not JSON. ${serialized.problem}`);
+    const { text, problem } = serialize(definition);
+    if (text !== undefined) done("output", text);
+    else refuse(`The tool's definition is not JSON. ${problem}`);
   } catch (thrown) {
     done("thrown", JSONStringify(toGuestError(thrown)));
   } finally {
@@ -94,21 +106,47 @@ export function describe(): void {
   }
 }
 
-/** Runs `execute` between the two checks, and says how it ended. */
-async function run(header: InvokeHeader, inputText: string, context: CallContext): Promise<[GuestOutcome, string]> {
-  const { execute, receiver, fields } = tool as LoadedTool;
-  const input = await check(fields.inputSchema, JSONParse(inputText));
-  if ("issues" in input) return ["input", JSONStringify(input.issues)];
-  const returned: unknown = await (ReflectApply(execute, receiver, [input.value, context.ctx]) as unknown);
-  const output = await check(fields.outputSchema, returned);
-  if ("issues" in output) return ["output-schema", JSONStringify(output.issues)];
-  const serialized = serialize(output.value);
-  if ("problem" in serialized) {
-    const message = capText(serialized.problem, 1_000);
-    return ["unserializable", JSONStringify({ __proto__: null, name: "TypeError", message, stack: "" })];
+/** How a call ended. Written by {@link run}, not returned: a returned object would be asked for its `then`, which may be the guest's. */
+interface Ending {
+  outcome: GuestOutcome;
+  text: string;
+}
+
+/** Runs `execute` between the two checks. Awaits values of the guest only. */
+async function run(
+  { outputBytes }: InvokeHeader,
+  inputText: string,
+  context: CallContext,
+  ending: Ending,
+): Promise<void> {
+  const end = (outcome: GuestOutcome, text: string): void => {
+    ending.outcome = outcome;
+    ending.text = text;
+  };
+  try {
+    const { execute, receiver, fields } = tool as LoadedTool;
+    const { inputSchema, outputSchema } = fields;
+    let value: unknown = JSONParse(inputText);
+    if (isStandardSchema(inputSchema)) {
+      const checked = (await startCheck(inputSchema, value)) as StandardResult;
+      const issues = readIssues(checked);
+      if (issues !== undefined) return end("input", issues);
+      ({ value } = checked as { readonly value: unknown });
+    }
+    value = await (ReflectApply(execute, receiver, [value, context.ctx]) as unknown);
+    if (isStandardSchema(outputSchema)) {
+      const checked = (await startCheck(outputSchema, value)) as StandardResult;
+      const issues = readIssues(checked);
+      if (issues !== undefined) return end("output-schema", issues);
+      ({ value } = checked as { readonly value: unknown });
+    }
+    const { text, problem } = serialize(value);
+    if (text === undefined) end("unserializable", toErrorText("TypeError", problem));
+    else if (text.length > outputBytes) end("too-large", StringConstructor(text.length));
+    else end("output", text);
+  } catch (thrown) {
+    end("thrown", JSONStringify(toGuestError(thrown)));
   }
-  if (serialized.text.length > header.outputBytes) return ["too-large", StringConstructor(serialized.text.length)];
-  return ["output", serialized.text];
 }
 
 let header: InvokeHeader | undefined;
@@ -121,16 +159,13 @@ export async function invoke(headerText: string, inputText: string, callId: stri
     lastHeaderText = headerText;
   }
   beginCall(header);
+  resetConsole();
   const context = createCallContext(header, callId, tenantId);
-  let outcome: [GuestOutcome, string];
-  try {
-    outcome = await run(header, inputText, context);
-  } catch (thrown) {
-    outcome = ["thrown", JSONStringify(toGuestError(thrown))];
-  }
+  const ending: Ending = { outcome: "thrown", text: "" };
+  await secure(run(header, inputText, context, ending));
   callState.active = false;
   clearAllTimers();
   forgetPending();
-  done(outcome[0], outcome[1]);
+  done(ending.outcome, ending.text);
   context.end();
 }

@@ -17,5 +17,6 @@ const PUNYCODE_LABEL = /(?:^|\.)xn--/i;
 export function toASCII(domain: string, options: IdnaOptions): string | null {
   const strict = options.useSTD3ASCIIRules || options.verifyDNSLength || options.checkHyphens;
   if (!strict && ASCII.test(domain) && !PUNYCODE_LABEL.test(domain)) return domain.toLowerCase();
+  // biome-ignore lint/correctness/noUndeclaredDependencies lint/correctness/noUnresolvedImports: an alias of the build
   return require("tr46-tables").toASCII(domain, options);
 }

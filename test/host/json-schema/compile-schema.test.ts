@@ -64,7 +64,9 @@ describe("compileSchema()", () => {
     ["a function", { default: () => 1 }, "/default"],
     ["too many levels", nested(129), ""],
     ["too many bytes", { description: "x".repeat(256 * 1024) }, ""],
-    ["too many values", { enum: Array(20_001).fill(0) }, ""],
+    ["too many values", { enum: Array(10_001).fill(0) }, ""],
+    ["too many \\p classes in all", { anyOf: Array(6).fill({ pattern: "\\p{L}".repeat(20) }) }, "/anyOf/5/pattern"],
+    ["too many parts with an $id", { allOf: Array.from({ length: 100 }, (_, i) => ({ $id: `x:/${i}` })) }, "/allOf/99"],
   ])("refuses %s", ([, schema, pointer]) => {
     const error = refusal(schema);
     expect(error.code).toBe("BUNDLE_FAILED");

@@ -47,7 +47,12 @@ describe("executeCall()", () => {
 
   test.for<[string, () => unknown]>([
     ["rejects", () => Promise.reject(new Error("at /root/x.js"))],
-    ["throws", () => { throw new Error("at /root/x.js"); }],
+    [
+      "throws",
+      () => {
+        throw new Error("at /root/x.js");
+      },
+    ],
     ["rejects with nothing", () => Promise.reject()],
     ["rejects with a revoked proxy", () => Promise.reject(revoked())],
   ])("answers INTERNAL when the executor %s, the cause kept aside", async ([, execute]) => {

@@ -26,7 +26,12 @@ describe("resolveLimits()", () => {
 
   test.for<[string, (PartialLimits | undefined)[], PartialLimits | undefined, number]>([
     ["a host may pass the default", [{ timeoutMs: 60_000 }], undefined, 60_000],
-    ["the lowest of several wins", [{ timeoutMs: 60_000 }, { timeoutMs: 9_000 }, { timeoutMs: 10_000 }], undefined, 9_000],
+    [
+      "the lowest of several wins",
+      [{ timeoutMs: 60_000 }, { timeoutMs: 9_000 }, { timeoutMs: 10_000 }],
+      undefined,
+      9_000,
+    ],
     ["an author may lower", [{ timeoutMs: 60_000 }], { timeoutMs: 50 }, 50],
     ["an author may lower the default", [], { timeoutMs: 50 }, 50],
     ["an author cannot raise what the host stated", [{ timeoutMs: 100 }], { timeoutMs: 60_000 }, 100],
@@ -53,7 +58,8 @@ describe("resolveLimits()", () => {
           expect(limits[name]).toBeGreaterThanOrEqual(min);
           expect(limits[name]).toBeLessThanOrEqual(max);
           expect(Number.isInteger(limits[name])).toBe(true);
-          for (const some of stated) expect(limits[name]).toBeLessThanOrEqual(Math.max(min, Math.ceil(some[name] || max)));
+          for (const some of stated)
+            expect(limits[name]).toBeLessThanOrEqual(Math.max(min, Math.ceil(some[name] || max)));
         }
       }),
     );
@@ -115,7 +121,10 @@ describe("prepareCall()", () => {
     const closing = new AbortController();
     using preparation = prepareCall(validated(), { limits: {}, closing: closing.signal }, 100);
     closing.abort();
-    expect(preparation.call.signal.reason).toMatchObject({ code: "CANCELLED", message: expect.stringContaining("closed") });
+    expect(preparation.call.signal.reason).toMatchObject({
+      code: "CANCELLED",
+      message: expect.stringContaining("closed"),
+    });
   });
 
   test("leaves neither timer nor listener behind when it is disposed", () => {

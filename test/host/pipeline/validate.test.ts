@@ -85,10 +85,26 @@ describe("readEnvelope()", () => {
   });
 
   test.for<[string, () => unknown]>([
-    ["a getter that throws", () => ({ id: "c", toolName: "add", get arguments() { return throwing(); } })],
+    [
+      "a getter that throws",
+      () => ({
+        id: "c",
+        toolName: "add",
+        get arguments() {
+          return throwing();
+        },
+      }),
+    ],
     ["a proxy whose traps throw", () => new Proxy({}, { get: throwing, ownKeys: throwing, getPrototypeOf: throwing })],
     ["a revoked proxy", revoked],
-    ["a getter that throws a revoked proxy", () => ({ get id() { throw revoked(); } })],
+    [
+      "a getter that throws a revoked proxy",
+      () => ({
+        get id() {
+          throw revoked();
+        },
+      }),
+    ],
   ])("refuses %s, and shows nothing of what it threw", ([, make]) => {
     const error = refusalOf(() => readEnvelope(make()));
     expect([error.code, error.message]).toEqual([
@@ -130,7 +146,14 @@ describe("readContext()", () => {
   });
 
   test.for<[string, () => unknown]>([
-    ["a getter that throws", () => ({ get tenantId() { return throwing(); } })],
+    [
+      "a getter that throws",
+      () => ({
+        get tenantId() {
+          return throwing();
+        },
+      }),
+    ],
     ["a proxy whose traps throw", () => new Proxy({}, { get: throwing })],
     ["a revoked proxy", revoked],
     ["a revoked proxy as signal", () => ({ signal: revoked() })],
@@ -199,9 +222,7 @@ describe("validateCall()", () => {
 
   test("shows an endless or unprintable tool name cut and escaped", () => {
     const envelope = { callId: "c", toolName: `\u001b[2J${"x".repeat(1_000)}`, arguments: {} };
-    const { message } = refusalOf(() =>
-      validateCall(envelope, { tenantId: "acme" }, new MemoryToolRegistry(), BOUNDS),
-    );
+    const { message } = refusalOf(() => validateCall(envelope, { tenantId: "acme" }, new MemoryToolRegistry(), BOUNDS));
     expect(message).toMatch(/^There is no tool named "\\u001b\[2Jx{120,124}"; no tools are registered$/);
   });
 
@@ -216,16 +237,49 @@ describe("validateCall()", () => {
     ["a BigInt", 5n, /^toolCall\.arguments: expected a JSON value, got a BigInt at the top$/],
     ["a BigInt inside", { list: [1, { n: 5n }] }, /^toolCall\.arguments: .*, got a BigInt at \/list\/1\/n$/],
     ["a cycle", cyclic, /^toolCall\.arguments: .*, got a cycle at \/a\/0\/b~1c$/],
-    ["100,000 levels", deep, /^toolCall\.arguments: .*, got a value too large or nested too deep$/],
+    ["100,000 levels", deep, /^The arguments of probe: expected at most 1000 bytes of JSON, got 200001$/],
+    [
+      "what ends the stack",
+      {
+        toJSON: () => {
+          throw new RangeError("stack");
+        },
+      },
+      /got a value too large or nested too deep$/,
+    ],
     ["a toJSON that throws", { toJSON: throwing }, /^toolCall\.arguments: .*, got a value that cannot be read$/],
-    ["a getter that throws a TypeError", { get x() { throw new TypeError("no"); } }, /got a value that cannot be read$/],
-    ["a toJSON that throws a revoked proxy", { toJSON: () => { throw revoked(); } }, /got a value that cannot be read$/],
+    [
+      "a getter that throws a TypeError",
+      {
+        get x() {
+          throw new TypeError("no");
+        },
+      },
+      /got a value that cannot be read$/,
+    ],
+    [
+      "a toJSON that throws a revoked proxy",
+      {
+        toJSON: () => {
+          throw revoked();
+        },
+      },
+      /got a value that cannot be read$/,
+    ],
     ["a revoked proxy", revoked(), /^toolCall\.arguments: .*, got a value that cannot be read$/],
     ["a toJSON that gives nothing", { toJSON: () => undefined }, /^toolCall\.arguments: .*, got an object$/],
-    ["more bytes than may be", "x".repeat(2_000), /^The arguments of probe: expected at most 1000 bytes of JSON, got 2002$/],
+    [
+      "more bytes than may be",
+      "x".repeat(2_000),
+      /^The arguments of probe: expected at most 1000 bytes of JSON, got 2002$/,
+    ],
     ["more bytes in UTF-8", "ü".repeat(600), /^The arguments of probe: expected at most 1000 bytes of JSON, got 1202$/],
     ["five levels of four", [[[[[]]]]], /^The arguments of probe: expected JSON nested at most 4 deep$/],
-    ["a __proto__ key", JSON.parse('{"a":[{"__proto__":1}]}'), /^The arguments of probe: the key "__proto__" .* \/a\/0\/__proto__$/],
+    [
+      "a __proto__ key",
+      JSON.parse('{"a":[{"__proto__":1}]}'),
+      /^The arguments of probe: the key "__proto__" .* \/a\/0\/__proto__$/,
+    ],
     ["text for an object", "{}", /^The arguments of probe: at the top: .*object.*$/],
   ])("refuses %s as arguments, and says where", ([, args, message]) => {
     const error = refusalOf(() => validate(args));

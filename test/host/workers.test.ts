@@ -1,0 +1,305 @@
+// Supervision with real processes: what happens to a call, and to the next one, when a process dies, stops, or cannot be stopped.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { defineCapability } from "../../src/host/capabilities/capability.ts";
+import type { GloveboxOptions } from "../../src/host/config.ts";
+import type { Glovebox } from "../../src/host/runtime.ts";
+import type { ToolContext, ToolResult } from "../../src/host/tool-call.ts";
+import { codeOf, errorOf, makeBox, outputOf } from "../support/host-zone.ts";
+import { expectDead, expectIdle, isAlive } from "../support/processes.ts";
+
+const SLOW =
+  'export default async ({ ms = 5_000 }) => { console.log("begun"); await new Promise((done) => setTimeout(done, ms)); return "done"; }';
+
+async function boxOf(tools: { readonly [name: string]: string }, options: GloveboxOptions = {}): Promise<Glovebox> {
+  const box = await makeBox(options);
+  onTestFinished(() => box.close());
+  await Promise.all(Object.entries(tools).map(([name, source]) => box.addTool({ name, source })));
+  return box;
+}
+const run = (box: Glovebox, toolName: string, context?: ToolContext, args: unknown = {}): Promise<ToolResult> =>
+  box.execute({ id: "c1", toolName, arguments: args }, { tenantId: "acme", ...context });
+
+function signalAll(box: Glovebox, signal: NodeJS.Signals): readonly number[] {
+  const pids = box.workerPids;
+  for (const pid of pids) process.kill(pid, signal);
+  return pids;
+}
+
+describe("a process that dies", () => {
+  test("costs the call in it SANDBOX_CRASHED, once, and the next call nothing", async () => {
+    const box = await boxOf({ slow: SLOW });
+    const begun = vi.fn(() => signalAll(box, "SIGKILL"));
+    const error = errorOf(await run(box, "slow", { onLog: begun }));
+    expect([error.code, error.message, error.details]).toEqual([
+      "SANDBOX_CRASHED",
+      "The sandbox process of the call ended before the call did",
+      { begun: true },
+    ]);
+    expect(begun).toHaveBeenCalledTimes(1);
+    expect(outputOf(await run(box, "slow", {}, { ms: 0 }))).toBe("done");
+  });
+
+  test("costs every call in it one result", async () => {
+    const box = await boxOf({ slow: SLOW });
+    let begun = 0;
+    const onLog = (): void => {
+      begun += 1;
+      if (begun === 5) signalAll(box, "SIGKILL");
+    };
+    const results = await Promise.all([1, 2, 3, 4, 5].map(() => run(box, "slow", { onLog })));
+    expect(results.map(codeOf)).toEqual(Array.from({ length: 5 }, () => "SANDBOX_CRASHED"));
+  });
+
+  test("costs no other tenant anything", async () => {
+    const box = await boxOf({ slow: SLOW });
+    const { promise: begun, resolve } = Promise.withResolvers<void>();
+    const other = run(box, "slow", { tenantId: "other", onLog: () => resolve() }, { ms: 300 });
+    await begun;
+    const others = new Set(box.workerPids);
+    const onLog = (): void => {
+      for (const pid of box.workerPids) if (!others.has(pid)) process.kill(pid, "SIGKILL");
+    };
+    expect(codeOf(await run(box, "slow", { onLog }))).toBe("SANDBOX_CRASHED");
+    expect(outputOf(await other)).toBe("done");
+  });
+
+  test("while nobody uses it is not noticed", async () => {
+    const box = await boxOf({ slow: SLOW });
+    await run(box, "slow", {}, { ms: 0 });
+    const pids = signalAll(box, "SIGKILL");
+    await expectDead(pids);
+    expect(outputOf(await run(box, "slow", {}, { ms: 0 }))).toBe("done");
+  });
+
+  const LOADING =
+    'console.log("loading"); await new Promise((done) => setTimeout(done, 50)); export default () => "ran";';
+  test("before a call has begun: the call is run again", async () => {
+    const box = await boxOf({ loading: LOADING });
+    let deaths = 0;
+    const onLog = (): void => {
+      deaths += 1;
+      if (deaths === 1) signalAll(box, "SIGKILL");
+    };
+    expect(outputOf(await run(box, "loading", { onLog }))).toBe("ran");
+    expect(deaths).toBe(2);
+  });
+
+  test("before a call has begun, three times: that is not bad luck", async () => {
+    const box = await boxOf({ loading: LOADING });
+    const onLog = vi.fn(() => signalAll(box, "SIGKILL"));
+    expect(errorOf(await run(box, "loading", { onLog }))).toMatchObject({
+      code: "SANDBOX_CRASHED",
+      details: { begun: false },
+    });
+    expect(onLog).toHaveBeenCalledTimes(3);
+  });
+
+  test("in a call that its author calls idempotent: the call is run again", async () => {
+    const box = await boxOf({ again: `${SLOW}; export const annotations = { idempotentHint: true };` });
+    let begun = 0;
+    const onLog = (): void => {
+      begun += 1;
+      if (begun === 1) signalAll(box, "SIGKILL");
+    };
+    expect(outputOf(await run(box, "again", { onLog }, { ms: 20 }))).toBe("done");
+    expect(begun).toBe(2);
+  });
+
+  test("in a call whose time is up: the call is not run again, though its author calls it idempotent", async () => {
+    const source = `export const annotations = { idempotentHint: true };
+      export default () => { console.log("begun"); return Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1); }`;
+    const box = await boxOf({ bomb: source }, { limits: { cpuMs: 60_000 } });
+    const onLog = vi.fn();
+    expect(codeOf(await run(box, "bomb", { onLog, timeoutMs: 300 }))).toBe("TOOL_TIMEOUT");
+    await expectIdle(() => box.workerPids);
+    expect(onLog).toHaveBeenCalledTimes(1);
+  });
+
+  test("leaves no answer of the host to the run that comes after it", async () => {
+    const requests: PromiseWithResolvers<string>[] = [];
+    const second = Promise.withResolvers<void>();
+    const ask = defineCapability({
+      name: "ask",
+      inputSchema: {},
+      outputSchema: {},
+      handler: (): Promise<string> => {
+        const request = Promise.withResolvers<string>();
+        requests.push(request);
+        if (requests.length === 1) signalAll(box, "SIGKILL");
+        else second.resolve();
+        return request.promise;
+      },
+    });
+    const box = await makeBox({ capabilities: [ask] });
+    onTestFinished(() => box.close());
+    const source = "export const annotations = { idempotentHint: true }; export default (_, ctx) => ctx.ask();";
+    await box.addTool({ name: "asker", source }, { grant: ["ask"] });
+    const result = run(box, "asker");
+    await second.promise;
+    requests[0]?.resolve("for the first run");
+    await new Promise(setImmediate);
+    requests[1]?.resolve("for the second run");
+    expect(outputOf(await result)).toBe("for the second run");
+  });
+});
+
+describe("a process that does not start", () => {
+  test("costs a call SANDBOX_CRASHED, and later ones nothing once processes start again", async () => {
+    const box = await boxOf({ slow: SLOW });
+    const { execPath } = process;
+    onTestFinished(() => {
+      process.execPath = execPath;
+    });
+    process.execPath = "/no/such/node";
+    expect(codeOf(await run(box, "slow", { tenantId: "unlucky" }))).toBe("SANDBOX_CRASHED");
+    process.execPath = execPath;
+    expect(outputOf(await run(box, "slow", { tenantId: "unlucky" }, { ms: 0 }))).toBe("done");
+  });
+
+  test("is not counted against the time that a tool's top level has", async () => {
+    const box = await makeBox({ limits: { timeoutMs: 25 } });
+    onTestFinished(() => box.close());
+    // Starting a process takes 30 to 80 ms; evaluating this takes one.
+    await expect(box.addTool({ name: "quick", source: "export default () => 1" })).resolves.toMatchObject({
+      name: "quick",
+    });
+  });
+});
+
+describe("a process that does not answer", () => {
+  test("costs the call in it its timeout, and is replaced", async () => {
+    const box = await boxOf({ slow: SLOW });
+    let stopped: readonly number[] = [];
+    const onLog = (): void => {
+      stopped = signalAll(box, "SIGSTOP");
+    };
+    const began = performance.now();
+    expect(codeOf(await run(box, "slow", { onLog, timeoutMs: 500 }))).toBe("TOOL_TIMEOUT");
+    expect(performance.now() - began).toBeLessThan(1_500);
+    expect(outputOf(await run(box, "slow", { timeoutMs: 5_000 }, { ms: 0 }))).toBe("done");
+    // The one that the tool was learned in was idle: nobody waits for it.
+    expect(stopped.filter(isAlive).length).toBeLessThan(stopped.length);
+    expect(box.workerPids.some((pid) => !stopped.includes(pid))).toBe(true);
+  });
+});
+
+/** Of the issue: each ends within 150 ms after its deadline on an idle machine. */
+const UNSTOPPABLE: readonly (readonly [name: string, body: string])[] = [
+  ["while (true) {}", "while (true) {}"],
+  ["for (;;) await null", "for (;;) await null"],
+  ["a promise that never settles", "await new Promise(() => {})"],
+  ["indexOf over 2 ** 53 - 1 holes", "Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)"],
+];
+
+describe("a tool that does not stop", () => {
+  test.for(UNSTOPPABLE)("%s: ended soon after its deadline, and nothing of it runs on", async ([name, body]) => {
+    const box = await boxOf({ bad: `export default async () => { ${body}; }`, good: "export default () => 1" });
+    const timeoutMs = 400;
+    const began = performance.now();
+    const result = await run(box, "bad", { timeoutMs });
+    const late = performance.now() - began - timeoutMs;
+    console.log(`${name}: TOOL_TIMEOUT ${late.toFixed(0)} ms after the deadline`);
+    expect(codeOf(result)).toBe("TOOL_TIMEOUT");
+    expect(late).toBeLessThan(1_000);
+    expect(outputOf(await run(box, "good"))).toBe(1);
+    await expectIdle(() => box.workerPids);
+  });
+
+  test.for(UNSTOPPABLE)("%s: ended at once when its caller cancels", async ([, body]) => {
+    const box = await boxOf({ bad: `export default async () => { console.log("begun"); ${body}; }` });
+    const controller = new AbortController();
+    let cancelled = 0;
+    const onLog = (): void => {
+      cancelled = performance.now();
+      controller.abort();
+    };
+    const result = await run(box, "bad", { signal: controller.signal, onLog, timeoutMs: 10_000 });
+    expect(codeOf(result)).toBe("CANCELLED");
+    expect(performance.now() - cancelled).toBeLessThan(1_000);
+    await expectIdle(() => box.workerPids);
+  });
+
+  test("leaves the other calls of its process alone where dispose() is enough", async () => {
+    const box = await boxOf({ bad: "export default () => { for (;;); }", slow: SLOW });
+    const neighbour = run(box, "slow", {}, { ms: 700 });
+    expect(codeOf(await run(box, "bad", { timeoutMs: 200 }))).toBe("TOOL_TIMEOUT");
+    expect(outputOf(await neighbour)).toBe("done");
+  });
+});
+
+describe("many calls", () => {
+  test("are all served by a few processes", async () => {
+    const box = await boxOf({ echo: "export default ({ n }) => n" }, { workers: { max: 2 } });
+    const calls = Array.from({ length: 60 }, (_, n) =>
+      run(box, "echo", { tenantId: `t${n % 3}`, timeoutMs: 30_000 }, { n }),
+    );
+    expect((await Promise.all(calls)).map(outputOf)).toEqual(calls.map((_, n) => n));
+    expect(box.workerPids.length).toBeLessThanOrEqual(2);
+  });
+
+  test("that wait for a process end by their own deadline or caller, and never run", async () => {
+    const box = await boxOf({ slow: SLOW }, { workers: { max: 1 } });
+    const { promise: begun, resolve } = Promise.withResolvers<void>();
+    const holder = run(box, "slow", { tenantId: "holder", onLog: () => resolve() }, { ms: 700 });
+    await begun;
+    const onLog = vi.fn();
+    const controller = new AbortController();
+    const waiting = [
+      run(box, "slow", { tenantId: "late", timeoutMs: 50, onLog }),
+      run(box, "slow", { tenantId: "cancelled", signal: controller.signal, onLog }),
+    ];
+    controller.abort();
+    expect((await Promise.all(waiting)).map(codeOf)).toEqual(["TOOL_TIMEOUT", "CANCELLED"]);
+    expect(outputOf(await holder)).toBe("done");
+    expect(outputOf(await run(box, "slow", { tenantId: "late" }, { ms: 0 }))).toBe("done");
+    expect(onLog).not.toHaveBeenCalled();
+  });
+});
+
+describe("the end", () => {
+  test("close() gives every call its result, waiting ones too, and leaves no process", async () => {
+    const box = await boxOf(
+      { slow: SLOW, bad: "export default () => { for (;;); }" },
+      { workers: { max: 2, spares: 1 } },
+    );
+    const tenants = ["a", "b", "c", "d"];
+    const calls = tenants.flatMap((tenantId) => [run(box, "slow", { tenantId }), run(box, "bad", { tenantId })]);
+    await vi.waitFor(() => expect(box.workerPids.length).toBe(2));
+    const pids = box.workerPids;
+    const began = performance.now();
+    await box.close();
+    expect(performance.now() - began).toBeLessThan(1_500);
+    expect((await Promise.all(calls)).map(codeOf)).toEqual(calls.map(() => "CANCELLED"));
+    await expectDead(pids);
+    await box.close();
+  });
+
+  test("close() ends an addTool under way with one ToolError", async () => {
+    const box = await makeBox();
+    const adding = box.addTool({ name: "x", source: "await new Promise(() => {}); export default () => 1" });
+    const failed = expect(adding).rejects.toMatchObject({
+      name: "ToolError",
+      code: expect.stringMatching(/CANCELLED|TOOL_UNAVAILABLE/),
+    });
+    await vi.waitFor(() => expect(box.workerPids.length).toBe(1), { timeout: 5_000 });
+    await box.close();
+    await failed;
+  });
+
+  test("of the host by SIGKILL leaves no process behind, busy ones included", async () => {
+    const script = fileURLToPath(new URL("../support/host-script.ts", import.meta.url));
+    const host = spawn(process.execPath, [script], { stdio: ["ignore", "pipe", "inherit"] });
+    onTestFinished(() => {
+      host.kill("SIGKILL");
+    });
+    const [line] = (await once(host.stdout, "data")) as [Buffer];
+    const pids = JSON.parse(line.toString()) as number[];
+    expect(pids.length).toBeGreaterThanOrEqual(2);
+    expect(pids.every(isAlive)).toBe(true);
+    host.kill("SIGKILL");
+    await expectDead(pids);
+  });
+});

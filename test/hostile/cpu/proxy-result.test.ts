@@ -1,0 +1,7 @@
+// Every look at the result is a trap.
+import { testAttack } from "../support.ts";
+
+testAttack("a result that is a proxy whose traps loop", {
+  source: `export default async () => { return new Proxy({}, { ownKeys() { for (;;); }, get: () => undefined }); };`,
+  codes: ["TOOL_TIMEOUT"],
+});

@@ -1,0 +1,7 @@
+// The result is there, the work goes on: the isolate must end with the call.
+import { testAttack } from "../support.ts";
+
+testAttack("microtasks that go on after the result", {
+  source: `export default () => { (async () => { for (;;) await null; })(); return 1; };`,
+  codes: ["TOOL_TIMEOUT", "ok"],
+});

@@ -1,0 +1,8 @@
+// The plainest: an array that grows.
+import { testAttack } from "../support.ts";
+
+testAttack("an array without end", {
+  source: `export default async () => { const all = []; for (;;) all.push(new Array(1e4).fill(1.5)); };`,
+  codes: ["MEMORY_LIMIT"],
+  limits: { timeoutMs: 2_000 },
+});

@@ -1,0 +1,8 @@
+// A million promises that wait.
+import { testAttack } from "../support.ts";
+
+testAttack("promises without end", {
+  source: `export default async () => { const all = []; for (;;) all.push(new Promise(() => {}).then(() => all)); };`,
+  codes: ["MEMORY_LIMIT", "TOOL_TIMEOUT"],
+  limits: { timeoutMs: 2_000 },
+});

@@ -1,0 +1,9 @@
+// The same while the tool is learned.
+import { testAttack } from "../support.ts";
+
+testAttack("an array without end at the top level", {
+  source: `const all = []; for (;;) all.push(new Array(1e4).fill(1.5));
+export default () => 1;`,
+  codes: ["MEMORY_LIMIT"],
+  limits: { timeoutMs: 2_000 },
+});

@@ -1,0 +1,7 @@
+// WebAssembly memory passes V8's limit (4 GB measured): there is none.
+import { testAttack } from "../support.ts";
+
+testAttack("WebAssembly memory", {
+  source: `export default async () => { return new WebAssembly.Memory({ initial: 65_536 }).buffer.byteLength; };`,
+  codes: ["TOOL_FAILED"],
+});

@@ -1,0 +1,11 @@
+// An error's text is capped where it is made.
+import { expect } from "vitest";
+import { testAttack } from "../support.ts";
+
+testAttack("an error message of 50 MB", {
+  source: `export default async () => { throw new Error('x'.repeat(5e7)); };`,
+  codes: ["TOOL_FAILED"],
+  check: (result) => {
+    expect(JSON.stringify(result).length).toBeLessThan(60_000);
+  },
+});

@@ -1,0 +1,191 @@
+// Frames: any cut of the stream gives the same frames; garbage is refused at once and never waited for.
+import { Duplex } from "node:stream";
+import type { Socket } from "node:net";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type Frame, FrameError, FrameReader, FrameWriter, MAX_FRAME_BYTES } from "../../src/sandbox/frames.ts";
+
+type Part = string | Uint8Array;
+interface Sent {
+  readonly message: object;
+  readonly parts: readonly Part[];
+}
+
+/** A socket whose written bytes are kept. */
+function collect(): { readonly socket: Socket; readonly written: Buffer[] } {
+  const written: Buffer[] = [];
+  const socket = new Duplex({
+    read() {},
+    write(chunk: Buffer, _encoding, done) {
+      written.push(chunk);
+      done();
+    },
+  });
+  return { socket: socket as unknown as Socket, written };
+}
+
+async function bytesOf(frames: readonly Sent[]): Promise<Buffer> {
+  const { socket, written } = collect();
+  const writer = new FrameWriter(socket);
+  for (const { message, parts } of frames) writer.write(message, parts);
+  socket.end();
+  await new Promise((resolve) => socket.once("finish", resolve));
+  return Buffer.concat(written);
+}
+
+const toBuffer = (part: Part): Buffer => Buffer.from(part as string);
+const shape = (frames: readonly Frame[]): unknown =>
+  frames.map(([message, ...parts]) => [JSON.parse(message.toString()), parts.map((part) => part.toString("hex"))]);
+const expected = (frames: readonly Sent[]): unknown =>
+  frames.map(({ message, parts }) => [
+    JSON.parse(JSON.stringify(message)),
+    parts.map((part) => toBuffer(part).toString("hex")),
+  ]);
+
+/** A frame with a raw head, for lengths that no writer writes. */
+function rawFrame(total: number, count: number, lengths: readonly number[], body = Buffer.alloc(0)): Buffer {
+  const head = Buffer.alloc(8 + lengths.length * 4);
+  head.writeUInt32LE(total, 0);
+  head.writeUInt32LE(count, 4);
+  lengths.forEach((length, index) => {
+    head.writeUInt32LE(length, 8 + index * 4);
+  });
+  return Buffer.concat([head, body]);
+}
+
+const part = fc.oneof(fc.string({ unit: "binary", maxLength: 40 }), fc.uint8Array({ maxLength: 200 }));
+const sent = fc.record({ message: fc.dictionary(fc.string(), fc.jsonValue()), parts: fc.array(part, { maxLength: 3 }) });
+
+describe("FrameReader.push()", () => {
+  test("gives the frames that were written, however the bytes are cut", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(sent, { maxLength: 6 }), fc.array(fc.nat(), { maxLength: 12 }), async (frames, cuts) => {
+        const bytes = await bytesOf(frames);
+        const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)), bytes.length].sort((a, b) => a - b);
+        const reader = new FrameReader();
+        const read = places.slice(1).flatMap((end, index) => reader.push(bytes.subarray(places[index], end)));
+        expect(shape(read)).toEqual(expected(frames));
+      }),
+    );
+  });
+
+  test("gives the frames of a stream that comes byte by byte", async () => {
+    const frames = [
+      { message: { type: "a", text: "é€😀" }, parts: ["", "text", new Uint8Array([0, 255])] },
+      { message: {}, parts: [] },
+    ];
+    const reader = new FrameReader();
+    const read = [...(await bytesOf(frames))].flatMap((byte) => reader.push(Buffer.from([byte])));
+    expect(shape(read)).toEqual(expected(frames));
+  });
+
+  test("gives parts that stay as they were when the next chunk has come", async () => {
+    const first = await bytesOf([{ message: { n: 1 }, parts: ["one"] }]);
+    const second = await bytesOf([{ message: { n: 2 }, parts: ["two"] }]);
+    const reader = new FrameReader();
+    const [frame] = reader.push(first);
+    reader.push(second);
+    expect(frame?.[1]?.toString()).toBe("one");
+  });
+
+  test("passes large parts whole", async () => {
+    const large = Buffer.alloc(3 * 1024 * 1024, "x");
+    const bytes = await bytesOf([{ message: { large: true }, parts: [large] }]);
+    const reader = new FrameReader();
+    const read: Frame[] = [];
+    for (let at = 0; at < bytes.length; at += 65_536) read.push(...reader.push(bytes.subarray(at, at + 65_536)));
+    expect(read[0]?.[1]?.equals(large)).toBe(true);
+  });
+
+  test.for<[why: string, bytes: Buffer]>([
+    ["a length of zero", rawFrame(0, 1, [0])],
+    ["a length too short for a part", rawFrame(7, 1, [0])],
+    ["a length past the largest", rawFrame(MAX_FRAME_BYTES + 1, 1, [0])],
+    ["a length of 4 GiB", rawFrame(0xffffffff, 1, [0])],
+    ["no parts", rawFrame(8, 0, [0])],
+    ["too many parts", rawFrame(4 + 5 * 4, 5, [0, 0, 0, 0, 0])],
+    ["4 billion parts", rawFrame(8, 0xffffffff, [0])],
+    ["more parts than its bytes can name", rawFrame(8, 4, [0])],
+    ["a part past the end", rawFrame(8, 1, [1])],
+    ["a part of 4 GiB", rawFrame(8 + 2, 1, [0xffffffff], Buffer.from("{}"))],
+    ["bytes left over", rawFrame(8 + 2, 1, [1], Buffer.from("{}"))],
+  ])("raises FrameError for %s", ([, bytes]) => {
+    expect(() => new FrameReader().push(bytes)).toThrow(FrameError);
+  });
+
+  test("holds no more than it was given, whatever a length claims", () => {
+    const reader = new FrameReader();
+    const before = process.memoryUsage().arrayBuffers;
+    expect(reader.push(rawFrame(MAX_FRAME_BYTES, 1, [0]))).toEqual([]);
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(1024 * 1024);
+  });
+
+  test("takes a smaller bound for a peer that is believed less", () => {
+    expect(() => new FrameReader(16).push(rawFrame(17, 1, [9], Buffer.alloc(9)))).toThrow(FrameError);
+    expect(new FrameReader(16).push(rawFrame(16, 1, [8], Buffer.from('{"a": 1}')))).toHaveLength(1);
+  });
+
+  test("answers garbage with frames or FrameError, and nothing else", () => {
+    fc.assert(
+      fc.property(fc.array(fc.uint8Array({ maxLength: 64 }), { maxLength: 20 }), (chunks) => {
+        const reader = new FrameReader();
+        try {
+          for (const chunk of chunks) for (const frame of reader.push(Buffer.from(chunk))) expect(frame.length).toBeLessThan(5);
+        } catch (error) {
+          expect(error).toBeInstanceOf(FrameError);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("answers a frame with one byte changed with frames or FrameError", async () => {
+    const bytes = await bytesOf([{ message: { type: "call", seq: 1 }, parts: ["{}", "x"] }]);
+    fc.assert(
+      fc.property(fc.nat(bytes.length - 1), fc.integer({ min: 0, max: 255 }), (at, value) => {
+        const changed = Buffer.from(bytes);
+        changed[at] = value;
+        try {
+          new FrameReader().push(changed);
+        } catch (error) {
+          expect(error).toBeInstanceOf(FrameError);
+        }
+      }),
+    );
+  });
+});
+
+describe("FrameWriter.write()", () => {
+  test("raises FrameError for a frame that no reader would take", () => {
+    const writer = new FrameWriter(collect().socket);
+    expect(() => writer.write({}, [Buffer.allocUnsafe(MAX_FRAME_BYTES)])).toThrow(FrameError);
+  });
+
+  test("writes the frames of one tick in one turn of the socket", async () => {
+    const batches: number[] = [];
+    const socket = new Duplex({
+      read() {},
+      writev(chunks, done) {
+        batches.push(chunks.length);
+        done();
+      },
+    });
+    const writer = new FrameWriter(socket as unknown as Socket);
+    for (let index = 0; index < 5; index += 1) writer.write({ index });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(batches).toEqual([5]);
+    socket.destroy();
+  });
+
+  test("says what the peer has not taken, and writes nothing to a socket that is gone", async () => {
+    const { socket, written } = collect();
+    const writer = new FrameWriter(socket);
+    writer.write({ held: true });
+    expect(writer.pendingBytes).toBeGreaterThan(0);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(writer.pendingBytes).toBe(0);
+    socket.destroy();
+    writer.write({ lost: true });
+    expect(Buffer.concat(written).toString()).not.toContain("lost");
+  });
+});

@@ -1,0 +1,155 @@
+// The messages between host and worker: what is written is read back, and nothing else is.
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { DEFAULT_LIMITS } from "../../src/sandbox/limits.ts";
+import {
+  GuestErrorSchema,
+  GuestIssuesSchema,
+  type HostMessage,
+  HostMessageSchema,
+  ProgressSchema,
+  PROTOCOL_VERSION,
+  type WorkerMessage,
+  WorkerMessageSchema,
+} from "../../src/sandbox/protocol.ts";
+
+const SHA = "0123456789abcdef".repeat(4);
+const USAGE = { cpuMs: 1.5, heapBytes: 1, startMs: 0, executeMs: 0.1, logsDropped: 0 };
+
+const HOST_MESSAGES: readonly HostMessage[] = [
+  { type: "init", protocolVersion: PROTOCOL_VERSION },
+  { type: "bundle", sha256: SHA },
+  {
+    type: "tool",
+    toolId: 1,
+    sha256: SHA,
+    isolation: "call",
+    limits: DEFAULT_LIMITS,
+    granted: ["kv"],
+    denied: ["fetch"],
+  },
+  { type: "learn", seq: 1, sha256: SHA, limits: DEFAULT_LIMITS },
+  { type: "call", seq: 2, toolId: 1, callId: "c1", tenantId: "acme" },
+  { type: "cancel", seq: 2 },
+  { type: "capability-result", seq: 2, requestId: 1 },
+];
+const WORKER_MESSAGES: readonly WorkerMessage[] = [
+  { type: "ready", protocolVersion: PROTOCOL_VERSION },
+  { type: "preparing", seq: 1 },
+  { type: "started", seq: 1 },
+  { type: "ended", seq: 1, outcome: "output", phase: "execute", usage: USAGE, released: true },
+  { type: "ended", seq: 1, outcome: "memory", phase: "load", usage: USAGE, released: false },
+  { type: "released", seq: 1 },
+  { type: "log", seq: 1, level: "warn", time: 1 },
+  { type: "progress", seq: 1 },
+  { type: "capability", seq: 1, requestId: 7, name: "kv" },
+];
+const SIDES = [
+  ...HOST_MESSAGES.map((message) => [message.type, HostMessageSchema, message] as const),
+  ...WORKER_MESSAGES.map((message) => [message.type, WorkerMessageSchema, message] as const),
+];
+
+describe("HostMessageSchema and WorkerMessageSchema", () => {
+  test.for(SIDES)("take a %s message as it is", ([, schema, message]) => {
+    expect(schema.parse(JSON.parse(JSON.stringify(message)))).toEqual(message);
+  });
+
+  test.for(SIDES)("refuse a %s message with one key too many", ([, schema, message]) => {
+    fc.assert(
+      fc.property(fc.string({ minLength: 1 }), fc.jsonValue(), (key, value) => {
+        fc.pre(!Object.hasOwn(message, key) && key !== "__proto__");
+        expect(schema.safeParse({ ...message, [key]: value }).success).toBe(false);
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  test.for(SIDES)("refuse a %s message with one key too few", ([, schema, message]) => {
+    for (const key of Object.keys(message)) {
+      const rest = Object.fromEntries(Object.entries(message).filter(([name]) => name !== key));
+      expect([key, schema.safeParse(rest).success]).toEqual([key, false]);
+    }
+  });
+
+  test("know which side speaks", () => {
+    for (const message of WORKER_MESSAGES) expect(HostMessageSchema.safeParse(message).success).toBe(false);
+    for (const message of HOST_MESSAGES) expect(WorkerMessageSchema.safeParse(message).success).toBe(false);
+  });
+
+  test.for<[why: string, message: object]>([
+    ["another version", { type: "ready", protocolVersion: PROTOCOL_VERSION + 1 }],
+    ["a sequence of zero", { type: "started", seq: 0 }],
+    ["a fraction for a sequence", { type: "started", seq: 1.5 }],
+    ["an unsafe sequence", { type: "started", seq: 2 ** 53 }],
+    ["a number as text", { type: "started", seq: "1" }],
+    ["an unknown outcome", { type: "ended", seq: 1, outcome: "fine", phase: "execute", usage: USAGE, released: true }],
+    ["an unknown phase", { type: "ended", seq: 1, outcome: "output", phase: "later", usage: USAGE, released: true }],
+    [
+      "a usage with a stranger in it",
+      { type: "ended", seq: 1, outcome: "output", phase: "load", usage: { ...USAGE, x: 1 }, released: true },
+    ],
+    [
+      "a negative cost",
+      { type: "ended", seq: 1, outcome: "output", phase: "load", usage: { ...USAGE, cpuMs: -1 }, released: true },
+    ],
+    ["an unknown level", { type: "log", seq: 1, level: "fatal", time: 1 }],
+    ["a capability name that is too long", { type: "capability", seq: 1, requestId: 1, name: "x".repeat(65) }],
+    ["a list", []],
+  ])("refuse %s from a worker", ([, message]) => {
+    expect(WorkerMessageSchema.safeParse(message).success).toBe(false);
+  });
+
+  test.for<[why: string, message: object]>([
+    ["a hash in upper case", { type: "bundle", sha256: SHA.toUpperCase() }],
+    ["a hash that is too short", { type: "bundle", sha256: SHA.slice(1) }],
+    ["a call id that is too long", { type: "call", seq: 1, toolId: 1, callId: "x".repeat(1_025), tenantId: "t" }],
+    ["limits past the hard ceiling", { type: "learn", seq: 1, sha256: SHA, limits: { ...DEFAULT_LIMITS, memoryMiB: 2_049 } }],
+    ["a limit left out", { type: "learn", seq: 1, sha256: SHA, limits: { ...DEFAULT_LIMITS, timers: undefined } }],
+  ])("refuse %s from a host", ([, message]) => {
+    expect(HostMessageSchema.safeParse(message).success).toBe(false);
+  });
+
+  test("answer any JSON without a throw", () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        expect(HostMessageSchema.safeParse(value).success).toBe(false);
+        expect(WorkerMessageSchema.safeParse(value).success).toBe(false);
+      }),
+    );
+  });
+});
+
+describe("ProgressSchema", () => {
+  test.for<[value: unknown, taken: boolean]>([
+    [{ progress: 1 }, true],
+    [{ progress: 0.5, total: 1, message: "half" }, true],
+    [{ progress: "1" }, false],
+    [{ progress: null }, false],
+    [{ total: 1 }, false],
+    [{ progress: 1, message: "x".repeat(2_049) }, false],
+    [{ progress: 1, token: "x" }, false],
+  ])("takes %j: %s", ([value, taken]) => {
+    expect(ProgressSchema.safeParse(value).success).toBe(taken);
+  });
+});
+
+describe("GuestErrorSchema", () => {
+  const error = { name: "Error", message: "m", stack: "" };
+  test.for<[value: unknown, taken: boolean]>([
+    [error, true],
+    [{ ...error, code: "E", capabilityCode: "QUOTA_EXCEEDED" }, true],
+    [{ ...error, cause: "x" }, false],
+    [{ ...error, message: 1 }, false],
+    [{ ...error, stack: "x".repeat(32_769) }, false],
+  ])("takes case %$: %s", ([value, taken]) => {
+    expect(GuestErrorSchema.safeParse(value).success).toBe(taken);
+  });
+});
+
+describe("GuestIssuesSchema", () => {
+  test("takes pointers with messages, and nothing beside them", () => {
+    expect(GuestIssuesSchema.safeParse([{ pointer: "/a", message: "m" }]).success).toBe(true);
+    expect(GuestIssuesSchema.safeParse([{ pointer: "/a", message: "m", path: [] }]).success).toBe(false);
+    expect(GuestIssuesSchema.safeParse({ length: 0 }).success).toBe(false);
+  });
+});

@@ -1,0 +1,410 @@
+// ToolIsolate with real isolates: how a load, a description and a call end, what a guest cannot outlive, what stays between calls.
+import ivm from "isolated-vm";
+import { describe, expect, test } from "vitest";
+import { TOOL_SCRIPT_NAME } from "../../src/sandbox/guest-protocol.ts";
+import { ToolIsolate } from "../../src/sandbox/tool-isolate.ts";
+import { activeTimers } from "../support/leftovers.ts";
+import {
+  bundleCode,
+  type GuestSettings,
+  openCode,
+  openGuest,
+  runGuest,
+  sharedEngine,
+  toBundle,
+} from "../support/guest.ts";
+
+const ADD = "{ description: 'Adds', default: ({ a, b }) => ({ sum: a + b }) }";
+
+async function loadCode(code: string, settings: GuestSettings = {}) {
+  await using tool = await openCode(code, { deadlineMs: 300, ...settings });
+  const end = await tool.load();
+  return { end, isDisposed: tool.isolate.isDisposed };
+}
+
+describe("ToolIsolate.load()", () => {
+  test("ends ready once the top level has run, awaits included", async () => {
+    const code = bundleCode("{ default: () => n }", "const n = await new Promise((done) => setTimeout(done, 1, 42));");
+    await using tool = await openCode(code);
+    expect(await tool.load()).toMatchObject({ outcome: "ready", text: "" });
+    expect(await tool.call()).toMatchObject({ outcome: "output", text: "42" });
+  });
+
+  test("passes on what the top level logs, within an allowance of its own", async () => {
+    const code = bundleCode(ADD, "for (let i = 0; i < 150; i += 1) console.warn('line ' + i);");
+    const { end } = await loadCode(code, { deadlineMs: 5_000 });
+    expect(end.outcome).toBe("ready");
+    expect(end.logs.filter((line) => line.startsWith("warn: line"))).toHaveLength(100);
+    expect(end.logs.filter((line) => line.startsWith("dropped"))).toHaveLength(50);
+  });
+
+  test.for<[why: string, code: string, outcome: string, value: unknown]>([
+    ["a top level that throws", bundleCode(ADD, "throw new TypeError('no')"), "thrown", { name: "TypeError", message: "no" }],
+    ["a top level that rejects", bundleCode(ADD, "await Promise.reject(new Error('late'))"), "thrown", { message: "late" }],
+    ["a namespace without a tool", bundleCode("{ nothing: 1 }"), "refused", { name: "Error" }],
+    ["a default export that is no tool", bundleCode("{ default: 42 }"), "refused", { name: "Error" }],
+    ["an object whose execute is no function", bundleCode("{ default: { execute: 'x' } }"), "refused", {}],
+    ["a namespace that never comes", "(async () => {})", "refused", {}],
+    ["a namespace whose getter throws", bundleCode("{ get default() { throw new Error('got') } }"), "thrown", { message: "got" }],
+    ["an execute whose getter throws", bundleCode("{ default: { get execute() { throw 1 } } }"), "thrown", {}],
+    ["text that is no script", "(async (register) => {", "isolate-failed", undefined],
+    ["a script that throws as it is compiled", "throw new Error('early')", "isolate-failed", undefined],
+  ])("ends, for %s, in what it is", async ([, code, outcome, value]) => {
+    const { end } = await loadCode(code, { deadlineMs: 5_000 });
+    expect(end.outcome).toBe(outcome);
+    if (value === undefined) expect(end.text).toBe("");
+    else expect(end.value).toMatchObject(value as object);
+  });
+
+  test.for<[why: string, topLevel: string]>([
+    ["loops", "for (;;);"],
+    ["awaits what never comes", "await new Promise(() => {});"],
+    ["makes microtasks for ever", "const again = () => Promise.resolve().then(again); await again();"],
+    ["rings for ever", "setInterval(() => {}, 1); await new Promise(() => {});"],
+  ])("ends by dispose() when the top level %s", async ([, topLevel]) => {
+    expect(await loadCode(bundleCode(ADD, topLevel))).toMatchObject({ end: { outcome: "cpu" }, isDisposed: true });
+  });
+});
+
+describe("ToolIsolate.describe()", () => {
+  test.for<[why: string, namespace: string, definition: object]>([
+    ["named exports", ADD, { description: "Adds", inputSchema: { type: "object" } }],
+    [
+      "a default export with execute",
+      "{ default: { name: 'x', description: 'd', inputSchema: { type: 'object', required: ['a'] }, limits: { cpuMs: 5 }, execute() {} } }",
+      { name: "x", description: "d", inputSchema: { type: "object", required: ["a"] }, limits: { cpuMs: 5 } },
+    ],
+    ["a CommonJS module with a default", "{ default: { default: { execute() {} } } }", { description: "", inputSchema: { type: "object" } }],
+    [
+      "schemas of a library",
+      `{ default: { inputSchema: { "~standard": { validate: () => ({}), jsonSchema: { input: () => ({ type: "object", title: "in" }) } } },
+         outputSchema: { "~standard": { validate: () => ({}), jsonSchema: { output: () => ({ title: "out" }) } } }, execute() {} } }`,
+      { description: "", inputSchema: { type: "object", title: "in" }, outputSchema: { title: "out" } },
+    ],
+    [
+      "a library that has no JSON Schema",
+      `{ default: { inputSchema: { "~standard": { validate: () => ({}), jsonSchema: { input() { throw new Error("cannot say") } } } }, execute() {} } }`,
+      { description: "", inputSchema: { type: "object" } },
+    ],
+  ])("tells the definition of %s", async ([, namespace, definition]) => {
+    await using tool = await openCode(bundleCode(namespace));
+    await tool.load();
+    const end = await tool.describe();
+    expect(end.outcome).toBe("output");
+    expect(end.value).toEqual(definition);
+  });
+
+  test.for<[why: string, namespace: string, outcome: string]>([
+    ["a schema that is no object", "{ default: { inputSchema: 5, execute() {} } }", "thrown"],
+    ["a field that throws", "{ default: { get description() { throw new Error('x') }, execute() {} } }", "thrown"],
+    ["a field that is no JSON", "{ default: { limits: { cpuMs: 5n }, execute() {} } }", "refused"],
+    ["a cycle", "(() => { const o = {}; o.o = o; return { default: { inputSchema: o, execute() {} } } })()", "refused"],
+  ])("ends, for %s, in what it is", async ([, namespace, outcome]) => {
+    await using tool = await openCode(bundleCode(namespace));
+    await tool.load();
+    expect((await tool.describe()).outcome).toBe(outcome);
+  });
+});
+
+describe("ToolIsolate.call()", () => {
+  test.for<[why: string, execute: string, outcome: string, value: unknown]>([
+    ["a value", "({ a }) => ({ twice: a * 2 })", "output", { twice: 4 }],
+    ["a promise", "async ({ a }) => [a]", "output", [2]],
+    ["a thenable", "() => ({ then(done) { done('from then') } })", "output", "from then"],
+    ["nothing", "() => {}", "output", null],
+    ["null", "() => null", "output", null],
+    ["a toJSON", "() => ({ toJSON: () => 7 })", "output", 7],
+    ["a function", "() => () => {}", "unserializable", { message: "Expected a JSON value, got a function" }],
+    ["a symbol", "() => Symbol('s')", "unserializable", { message: "Expected a JSON value, got a symbol" }],
+    ["a BigInt", "() => 1n", "unserializable", { message: "Expected a JSON value, got a BigInt" }],
+    ["a BigInt within", "() => ({ a: [1n] })", "unserializable", { message: "Expected a JSON value, got an object with a BigInt at /a/0" }],
+    ["a cycle", "() => { const o = { x: {} }; o.x.o = o; return o }", "unserializable", { message: "Expected a JSON value, got an object with a cycle at /x/o" }],
+    ["a toJSON that throws", "() => ({ toJSON() { throw new Error('no') } })", "unserializable", { message: "Expected a JSON value, got an object with no" }],
+    ["a toJSON that throws what throws", "() => ({ toJSON() { throw { get message() { throw 1 } } } })", "unserializable", { name: "TypeError" }],
+    ["a revoked proxy", "() => { const p = Proxy.revocable([], {}); p.revoke(); return [p.proxy] }", "unserializable", {}],
+    ["an error", "() => { throw new RangeError('far') }", "thrown", { name: "RangeError", message: "far" }],
+    ["an error with a code", "() => { throw Object.assign(new Error('m'), { code: 'E1' }) }", "thrown", { code: "E1" }],
+    ["a text", "() => { throw 'text' }", "thrown", { message: "The tool threw a value that is not an Error: text" }],
+    ["undefined", "() => { throw undefined }", "thrown", { message: "The tool threw a value that is not an Error: undefined" }],
+    ["an error whose getters throw", "() => { throw { get message() { throw 1 }, get name() { throw 1 } } }", "thrown", { name: "Error" }],
+    ["a revoked proxy as an error", "() => { const p = Proxy.revocable({}, {}); p.revoke(); throw p.proxy }", "thrown", { name: "Error" }],
+    ["a rejection", "() => Promise.reject(new TypeError('t'))", "thrown", { name: "TypeError" }],
+  ])("ends, for an execute that gives %s, in what it is", async ([, execute, outcome, value]) => {
+    const end = await runGuest(execute, { input: { a: 2 } });
+    expect(end.outcome).toBe(outcome);
+    if (typeof value === "object" && value !== null) expect(end.value).toMatchObject(value);
+    else expect(end.value).toEqual(value);
+  });
+
+  test("runs what the tool's library says between input and output", async () => {
+    const schema = (validate: string): string => `{ "~standard": { validate: ${validate} } }`;
+    const namespace = `{ default: {
+      inputSchema: ${schema("async (value) => value.n > 0 ? { value: { n: value.n * 10 } } : { issues: [{ message: 'too low', path: ['n', { key: 'a/b~c' }] }] }")},
+      outputSchema: ${schema("(value) => value < 1000 ? { value: { out: value } } : { issues: [{ message: 'too high' }] }")},
+      execute: ({ n }) => n + 1,
+    } }`;
+    await using tool = await openCode(bundleCode(namespace));
+    await tool.load();
+    expect(await tool.call({ n: 1 })).toMatchObject({ outcome: "output", value: { out: 11 } });
+    expect(await tool.call({ n: 0 })).toMatchObject({
+      outcome: "input",
+      value: [{ pointer: "/n/a~1b~0c", message: "too low" }],
+    });
+    expect(await tool.call({ n: 100 })).toMatchObject({
+      outcome: "output-schema",
+      value: [{ pointer: "", message: "too high" }],
+    });
+  });
+
+  test("tells at most a hundred problems", async () => {
+    const validate = "() => ({ issues: Array.from({ length: 1000 }, (_, i) => ({ message: 'm' + i, path: [i] })) })";
+    const code = bundleCode(`{ default: { inputSchema: { "~standard": { validate: ${validate} } }, execute() {} } }`);
+    await using tool = await openCode(code);
+    await tool.load();
+    expect((await tool.call()).value).toHaveLength(100);
+  });
+
+  test("says how large an output is that is too large, and does not send it", async () => {
+    const end = await runGuest("({ n }) => 'x'.repeat(n)", { input: { n: 101 }, header: { outputBytes: 100 } });
+    expect(end).toMatchObject({ outcome: "too-large", text: "103" });
+  });
+
+  test("caps the texts of an error", async () => {
+    const end = await runGuest<unknown, unknown>(
+      "() => { const e = new Error('m'.repeat(1e6)); e.name = 'n'.repeat(1e6); e.stack = 's'.repeat(1e6); throw e; }",
+    );
+    expect(end.outcome).toBe("thrown");
+    expect(end.text.length).toBeLessThan(26_000);
+  });
+
+  test.for<[why: string, execute: string]>([
+    ["a loop", "() => { for (;;); }"],
+    ["a loop after an await", "async () => { await null; for (;;); }"],
+    ["a promise that never settles", "() => new Promise(() => {})"],
+    ["a thenable that never settles", "() => ({ then() {} })"],
+    ["microtasks for ever", "async () => { for (;;) await null; }"],
+    ["a microtask that queues itself", "() => new Promise(() => { const again = () => queueMicrotask(again); again(); })"],
+    ["timers for ever", "() => new Promise(() => { const again = () => setTimeout(again, 0); again(); })"],
+    ["a getter of an error that loops", "() => { throw { get message() { for (;;); } } }"],
+    ["a toJSON that loops", "() => ({ toJSON() { for (;;); } })"],
+  ])("is ended by dispose() in %s, and then nothing of it runs", async ([, execute]) => {
+    await using tool = await openGuest(execute, { deadlineMs: 200 });
+    expect((await tool.call()).outcome).toBe("cpu");
+    await tool.isolate.dispose();
+    expect(tool.isolate.isRunning).toBe(false);
+    expect(tool.isolate.isDisposed).toBe(true);
+  });
+
+  test.for<[why: string, execute: string]>([
+    ["objects", "() => { const all = []; for (;;) all.push({ n: [1, 2, 3] }); }"],
+    ["text", "() => { const all = []; for (;;) all.push('x'.repeat(1e5) + all.length); }"],
+    ["buffers", "() => { const all = []; for (;;) all.push(new Uint8Array(1e6).fill(1)); }"],
+    ["promises", "async () => { const all = []; for (;;) { all.push([all.length]); await null; } }"],
+  ])("ends in memory when it fills it with %s", async ([, execute]) => {
+    await using tool = await openGuest(execute, { memoryMiB: 16 });
+    const end = await tool.call();
+    // Buffers are refused with a RangeError before V8 gives the isolate up.
+    expect(["memory", "thrown"]).toContain(end.outcome);
+    if (end.outcome === "thrown") expect(end.value).toMatchObject({ name: "RangeError" });
+  });
+
+  test("ends at once in an isolate that is disposed", async () => {
+    await using tool = await openGuest("() => 1");
+    await tool.isolate.dispose("cancelled");
+    expect(await tool.call()).toMatchObject({ outcome: "cancelled", text: "" });
+  });
+});
+
+describe("ToolIsolate.dispose()", () => {
+  test("is a no-op the second time, and keeps the first reason", async () => {
+    await using tool = await openGuest("() => new Promise(() => {})");
+    const ended = tool.call();
+    await tool.isolate.dispose("cancelled");
+    await tool.isolate.dispose("cpu");
+    expect((await ended).outcome).toBe("cancelled");
+  });
+
+  test("resolves only when the thread has left the guest", async () => {
+    await using tool = await openGuest("() => { for (;;); }");
+    const ended = tool.call();
+    expect(tool.isolate.isRunning).toBe(true);
+    const stopped = tool.isolate.dispose("cancelled").then(() => tool.isolate.isRunning);
+    expect((await ended).outcome).toBe("cancelled");
+    expect(await stopped).toBe(false);
+  });
+
+  test("takes the guest's timers along", async () => {
+    const before = activeTimers();
+    await using tool = await openGuest(
+      "() => { for (let i = 0; i < 100; i += 1) setInterval(() => {}, 60_000); return new Promise((done) => setTimeout(done, 1)); }",
+    );
+    const ended = tool.call();
+    await ended;
+    await tool.isolate.dispose();
+    expect(activeTimers()).toBe(before);
+  });
+});
+
+describe("ToolIsolate between two calls", () => {
+  test("keeps what the author shares", async () => {
+    await using tool = await openGuest("(() => { let n = 0; return () => (n += 1); })()");
+    expect([(await tool.call()).text, (await tool.call()).text]).toEqual(["1", "2"]);
+  });
+
+  test("drops timers, so none rings in the next call", async () => {
+    await using tool = await openGuest<{ first: boolean }, unknown>(
+      `({ first }) => {
+        if (first) { setTimeout(() => console.log("late"), 5); setInterval(() => console.log("again"), 1); return "first"; }
+        return new Promise((done) => setTimeout(done, 40, "second"));
+      }`,
+    );
+    expect((await tool.call({ first: true })).text).toBe('"first"');
+    expect(await tool.isolate.settle()).toBe(true);
+    tool.isolate.rest();
+    const second = await tool.call({ first: false });
+    expect(second).toMatchObject({ text: '"second"', logs: [] });
+  });
+
+  test("drops capability calls, so a late answer wakes nobody", async () => {
+    let answer: (() => void) | undefined;
+    await using tool = await openGuest<{ first: boolean }, unknown>(
+      `({ first }, ctx) => {
+        if (first) { ctx.kv("slow").then((got) => console.log("woken", got)); return "first"; }
+        return ctx.log("ping").then(() => "second");
+      }`,
+      {
+        header: { granted: ["kv"] },
+        capabilities: {
+          kv: () =>
+            new Promise((resolve) => {
+              answer = () => resolve({ ok: true, value: "late" });
+            }),
+        },
+      },
+    );
+    expect((await tool.call({ first: true })).text).toBe('"first"');
+    answer?.();
+    const second = await tool.call({ first: false });
+    expect(second).toMatchObject({ text: '"second"', logs: [] });
+  });
+
+  test("drops the console's groups, counters and clocks", async () => {
+    await using tool = await openGuest(
+      "() => { console.group('g'); console.count('c'); console.time('t'); console.log('in'); return null; }",
+    );
+    const first = await tool.call();
+    const second = await tool.call();
+    expect(first.logs).toEqual(["info: g", "info:   c: 1", "info:   in"]);
+    expect(second.logs).toEqual(first.logs);
+  });
+
+  test("gives each call its allowances anew", async () => {
+    await using tool = await openGuest("() => { console.log('a'); console.log('b'); return null; }", {
+      header: { logLines: 2 },
+    });
+    for (let index = 0; index < 3; index += 1) {
+      expect((await tool.call()).logs).toEqual(["info: a", "info: b"]);
+    }
+  });
+
+  test("refuses the ctx of a call that is over", async () => {
+    await using tool = await openGuest<{ first: boolean }, unknown>(
+      `(() => { let kept; return async ({ first }, ctx) => {
+        if (first) { kept = ctx; return "kept"; }
+        kept.progress({ progress: 1 });
+        return await kept.kv(1).catch((error) => [error.name, error.code, kept.signal.aborted, ctx.signal.aborted]);
+      }; })()`,
+      { header: { granted: ["kv"] } },
+    );
+    await tool.call({ first: true });
+    const second = await tool.call({ first: false });
+    expect(second.value).toEqual(["CapabilityError", "CAPABILITY_DENIED", false, false]);
+    expect(second.progress).toEqual([]);
+    expect(tool.requests).toEqual([]);
+  });
+
+  test("aborts ctx.signal when the call is over", async () => {
+    await using tool = await openGuest<{ first: boolean }, unknown>(
+      "(() => { let kept; return ({ first }, ctx) => { if (first) { kept = ctx.signal; return kept.aborted; } return [kept.aborted, kept.reason.name]; }; })()",
+    );
+    expect((await tool.call({ first: true })).value).toBe(false);
+    expect((await tool.call({ first: false })).value).toEqual([true, "AbortError"]);
+  });
+
+  test("says that a guest which goes on after its result has not settled", async () => {
+    await using tool = await openGuest("() => { const go = async () => { for (;;) await null; }; void go(); return 1; }");
+    await using loop = await openGuest("() => { setTimeout(() => {}, 1); return 1; }");
+    const ended = tool.call();
+    // Microtasks without end keep even `done` from being handled: the guest never answers, and is disposed.
+    await tool.isolate.dispose("cpu");
+    expect(["cpu", "output"]).toContain((await ended).outcome);
+    expect((await loop.call()).text).toBe("1");
+    expect(await loop.isolate.settle()).toBe(true);
+  });
+
+  test("runs no line of a detached promise for the next call", async () => {
+    await using tool = await openGuest<{ first: boolean }, unknown>(
+      `({ first }) => {
+        if (!first) return "second";
+        void Promise.reject(new Error("detached"));
+        void (async () => { await null; throw new Error("detached too"); })();
+        return "first";
+      }`,
+    );
+    expect((await tool.call({ first: true })).text).toBe('"first"');
+    expect(await tool.call({ first: false })).toMatchObject({ outcome: "output", text: '"second"' });
+  });
+});
+
+describe("ToolIsolate.makeCodeCache()", () => {
+  test("makes a cache that V8 accepts, and that runs the same tool", async () => {
+    const code = bundleCode(ADD, "function lazily(n) { return n * 2; } lazily(1);");
+    await using warm = await openCode(code);
+    await warm.load();
+    await warm.call({ a: 1, b: 2 });
+    await warm.isolate.settle();
+    const cache = warm.isolate.makeCodeCache(toBundle(code));
+    expect(cache.byteLength).toBeGreaterThan(0);
+
+    const isolate = new ivm.Isolate();
+    const cachedData = new ivm.ExternalCopy(new Uint8Array(cache).buffer);
+    const script = isolate.compileScriptSync(code, { filename: TOOL_SCRIPT_NAME, cachedData });
+    expect((script as unknown as { cachedDataRejected?: boolean }).cachedDataRejected).toBe(false);
+    isolate.dispose();
+
+    await using cached = await openCode(code);
+    expect((await cached.load(toBundle(code, cache))).outcome).toBe("ready");
+    expect((await cached.call({ a: 1, b: 2 })).value).toEqual({ sum: 3 });
+  });
+
+  test("does no harm when the cache is of other code", async () => {
+    await using other = await openGuest("() => 'other'");
+    await other.call();
+    await other.isolate.settle();
+    const cache = other.isolate.makeCodeCache(toBundle(other.code));
+    const code = bundleCode(ADD);
+    await using tool = await openCode(code);
+    expect((await tool.load(toBundle(code, cache))).outcome).toBe("ready");
+    expect((await tool.call({ a: 1, b: 2 })).value).toEqual({ sum: 3 });
+  });
+});
+
+describe("ToolIsolate's meters", () => {
+  test("count CPU time and heap, and read 0 once it is disposed", async () => {
+    await using tool = await openGuest("() => { let n = 0; for (let i = 0; i < 1e7; i += 1) n += i; return n; }");
+    await tool.call();
+    await tool.isolate.settle();
+    expect(tool.isolate.cpuMs).toBeGreaterThan(0);
+    expect(tool.isolate.heapBytes).toBeGreaterThan(100_000);
+    await tool.isolate.dispose();
+    expect([tool.isolate.cpuMs, tool.isolate.heapBytes]).toEqual([0, 0]);
+  });
+
+  test("belong to one isolate of many made from one engine", async () => {
+    const engine = await sharedEngine();
+    const isolates = Array.from({ length: 5 }, () => new ToolIsolate(engine, 16));
+    expect(isolates.map((isolate) => isolate.isRunning)).toEqual([false, false, false, false, false]);
+    await Promise.all(isolates.map((isolate) => isolate.dispose()));
+    expect(isolates.every((isolate) => isolate.isDisposed)).toBe(true);
+  });
+});

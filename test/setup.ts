@@ -1,0 +1,28 @@
+// Runs around every test file: when it is over, no child process of ours and no timer may be left.
+import { setImmediate as turn } from "node:timers/promises";
+import { afterAll } from "vitest";
+import { activeTimers, childProcesses } from "./support/leftovers.ts";
+
+const timersBefore = activeTimers();
+
+/** What is left, or nothing as soon as nothing is: a killed process is gone a moment after its owner has let go of it. */
+async function settle(read: () => readonly string[], patienceMs: number): Promise<readonly string[]> {
+  const deadline = performance.now() + patienceMs;
+  for (;;) {
+    const left = read();
+    if (left.length === 0 || performance.now() > deadline) return left;
+    // No timer here: timers are what is counted.
+    await turn();
+  }
+}
+
+function leftTimers(): readonly string[] {
+  const count = activeTimers() - timersBefore;
+  return count > 0 ? [`${count} timers`] : [];
+}
+
+// Registered first, so it runs last: after the file has closed what it opened.
+afterAll(async () => {
+  const left = [...(await settle(childProcesses, 10_000)), ...(await settle(leftTimers, 5_000))];
+  if (left.length > 0) throw new Error(`Expected the tests to leave nothing behind, got:\n${left.join("\n")}`);
+});

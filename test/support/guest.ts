@@ -1,0 +1,173 @@
+// A tool in a real isolate without the processes around it: for what the guest gets, and what it may try.
+import { afterAll, expect } from "vitest";
+import { loadSandboxArtifacts } from "../../src/bundler/sandbox-artifacts.ts";
+import type { CapabilityEnvelope, InvokeHeader } from "../../src/sandbox/guest-protocol.ts";
+import {
+  createEngine,
+  createLoadableBundle,
+  type Engine,
+  type GuestEnd,
+  type GuestListener,
+  type LoadableBundle,
+  ToolIsolate,
+} from "../../src/sandbox/tool-isolate.ts";
+
+export const HEADER: InvokeHeader = {
+  granted: [],
+  denied: [],
+  outputBytes: 8 * 1024 * 1024,
+  logBytes: 256 * 1024,
+  logLines: 1_000,
+  hostCalls: 1_000,
+  pendingHostCalls: 100,
+  timers: 1_000,
+};
+
+/** A guest that has not answered by then is stopped with reason `cpu`. Room for a slow, busy machine. */
+const DEADLINE_MS = 15_000;
+
+let engine: Engine | undefined;
+export async function sharedEngine(): Promise<Engine> {
+  const { preludeSource, urlChunkSource } = await loadSandboxArtifacts();
+  engine ??= createEngine(preludeSource, urlChunkSource);
+  return engine;
+}
+
+const openTools = new Set<GuestTool>();
+afterAll(() => {
+  expect([...openTools].map((tool) => tool.code.slice(0, 200))).toEqual([]);
+});
+
+/** What answers a capability call; an envelope, or undefined for an answer that never comes. */
+export type Answer = (input: unknown) => CapabilityEnvelope | undefined | Promise<CapabilityEnvelope | undefined>;
+
+export interface GuestSettings {
+  readonly header?: Partial<InvokeHeader>;
+  readonly memoryMiB?: number;
+  readonly deadlineMs?: number;
+  readonly capabilities?: { readonly [name: string]: Answer };
+}
+
+export interface GuestOutcomeOf<Output> extends GuestEnd {
+  /** The parsed text. */
+  readonly value: Output;
+  /** `level: text` of this call's lines. */
+  readonly logs: readonly string[];
+  readonly progress: readonly unknown[];
+}
+
+export const toBundle = (code: string, codeCache: Uint8Array = new Uint8Array(0)): LoadableBundle =>
+  createLoadableBundle("0".repeat(64), code, codeCache);
+
+/** A bundle by hand: `module` evaluates at the top level and ends in an expression for the namespace. */
+export const bundleCode = (namespace: string, topLevel = ""): string =>
+  `(async (register) => {\n${topLevel}\nregister(${namespace});\n})`;
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** One loaded tool; any number of calls, one after the other. */
+export class GuestTool implements AsyncDisposable {
+  readonly code: string;
+  readonly isolate: ToolIsolate;
+  readonly #settings: GuestSettings;
+  #logs: string[] = [];
+  #progress: unknown[] = [];
+  /** Capability requests in the order in which they came, answered or not. */
+  readonly requests: { readonly name: string; readonly text: string }[] = [];
+
+  constructor(parts: { readonly engine: Engine; readonly code: string; readonly settings: GuestSettings }) {
+    this.code = parts.code;
+    this.#settings = parts.settings;
+    this.isolate = new ToolIsolate(parts.engine, parts.settings.memoryMiB ?? 64);
+    openTools.add(this);
+  }
+
+  readonly listener: GuestListener = {
+    onLog: (level, text) => {
+      this.#logs.push(`${level}: ${text}`);
+    },
+    onProgress: (text) => {
+      this.#progress.push(parse(text));
+    },
+    onCapability: (requestId, name, text) => {
+      this.requests.push({ name, text });
+      const answer = this.#settings.capabilities?.[name] ?? (() => ({ ok: true, value: null }) as const);
+      void Promise.resolve(answer(parse(text))).then((envelope) => {
+        if (envelope !== undefined) this.isolate.deliver(requestId, JSON.stringify(envelope));
+      });
+    },
+  };
+
+  load(bundle: LoadableBundle = toBundle(this.code)): Promise<GuestOutcomeOf<unknown>> {
+    return this.#run(() => this.isolate.load(bundle, this.listener));
+  }
+
+  describe(): Promise<GuestOutcomeOf<unknown>> {
+    return this.#run(() => this.isolate.describe());
+  }
+
+  call<Output = unknown>(input: unknown = {}, callId = "c1"): Promise<GuestOutcomeOf<Output>> {
+    const header = JSON.stringify({ ...HEADER, ...this.#settings.header });
+    const call = { header, input: JSON.stringify(input), callId, tenantId: "acme" };
+    return this.#run<Output>(() => this.isolate.call(call, this.listener));
+  }
+
+  async #run<Output>(enter: () => Promise<GuestEnd>): Promise<GuestOutcomeOf<Output>> {
+    this.#logs = [];
+    this.#progress = [];
+    const timer = setTimeout(() => void this.isolate.dispose("cpu"), this.#settings.deadlineMs ?? DEADLINE_MS);
+    try {
+      const end = await enter();
+      return { ...end, value: parse(end.text) as Output, logs: this.#logs, progress: this.#progress };
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.isolate.dispose();
+    openTools.delete(this);
+  }
+}
+
+/** Opens a tool from a bundle's code, without loading it. */
+export async function openCode(code: string, settings: GuestSettings = {}): Promise<GuestTool> {
+  return new GuestTool({ engine: await sharedEngine(), code, settings });
+}
+
+/** A loaded tool whose `execute` is this function's source: it may use nothing from around it. */
+export async function openGuest<Input, Output>(
+  execute: string | ((input: Input, ctx: never) => Output | Promise<Output>),
+  settings: GuestSettings = {},
+): Promise<GuestTool> {
+  const tool = await openCode(bundleCode(`{ default: ${execute} }`), settings);
+  const loaded = await tool.load();
+  if (loaded.outcome === "ready") return tool;
+  await tool[Symbol.asyncDispose]();
+  throw new Error(`Expected the tool to load, got ${loaded.outcome}: ${loaded.text}`);
+}
+
+/** Runs one call in an isolate of its own. */
+export async function runGuest<Input, Output>(
+  execute: string | ((input: Input, ctx: never) => Output | Promise<Output>),
+  settings: GuestSettings & { readonly input?: Input } = {},
+): Promise<GuestOutcomeOf<Awaited<Output>>> {
+  await using tool = await openGuest(execute, settings);
+  return await tool.call<Awaited<Output>>(settings.input);
+}
+
+/** The output of a call that must succeed. */
+export async function inGuest<Input, Output>(
+  execute: string | ((input: Input, ctx: never) => Output | Promise<Output>),
+  input?: Input,
+): Promise<Awaited<Output>> {
+  const end = await runGuest(execute, input === undefined ? {} : { input });
+  if (end.outcome !== "output") throw new Error(`Expected an output, got ${end.outcome}: ${end.text}`);
+  return end.value;
+}

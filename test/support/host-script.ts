@@ -1,0 +1,18 @@
+// A host of its own, to be killed: starts calls that never end by themselves, and writes its workers' process ids to stdout.
+import { createGlovebox } from "../../src/host/runtime.ts";
+
+const box = await createGlovebox({ cache: false, workers: { max: 4, spares: 1 } });
+await box.addTool({ name: "loop", source: 'export default () => { console.log("begun"); for (;;); }' });
+await box.addTool({
+  name: "wait",
+  source: 'export default () => { console.log("begun"); return new Promise(() => {}); }',
+});
+
+const begun = ["loop", "wait"].map(
+  (toolName) =>
+    new Promise<void>((onLog) => {
+      void box.execute({ id: "c1", toolName }, { tenantId: toolName, timeoutMs: 60_000, onLog: () => onLog() });
+    }),
+);
+await Promise.all(begun);
+process.stdout.write(`${JSON.stringify(box.workerPids)}\n`);
