@@ -19,6 +19,8 @@ export interface MappedStack {
 
 export interface StackMapper {
   mapStack(stack: string): MappedStack;
+  /** The same for a text that may hold stacks among other lines, such as a line of log: those lines stay. */
+  mapText(text: string): string;
   /** The source line that a frame is in, marked; `undefined` when its text is not in the map. */
   codeFrameOf(frame: StackFrame): string | undefined;
 }
@@ -98,6 +100,21 @@ class LazyStackMapper implements StackMapper {
       if (frame !== undefined) frames.push(frame);
     }
     return { stack: [cut(header, MAX_HEADER_LENGTH), ...frames.map(describe)].join("\n"), frames };
+  }
+
+  mapText(text: string): string {
+    if (!text.includes("glovebox:///")) return text;
+    let left = MAX_FRAMES;
+    return text
+      .split("\n")
+      .flatMap((line) => {
+        if (!FRAME_LINE.test(line) || !line.includes("glovebox:///")) return line;
+        left -= 1;
+        const raw = left < 0 ? undefined : parseFrame(line);
+        const frame = raw === undefined ? undefined : this.#locate(raw);
+        return frame === undefined ? [] : describe(frame);
+      })
+      .join("\n");
   }
 
   codeFrameOf(frame: StackFrame): string | undefined {

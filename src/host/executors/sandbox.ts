@@ -130,7 +130,7 @@ class SandboxRun {
 
   #listener(resolve: (execution: Execution) => void): CallListener {
     return {
-      onLog: (level, time, text) => this.#log.add(level, time, text),
+      onLog: (level, time, text) => this.#log.add(level, time, this.#tool.stackMapper.mapText(text)),
       onProgress: (text) => this.#reportProgress(text),
       onCapability: (requestId, name, text) => {
         void this.#brokerOfCall()

@@ -4,6 +4,7 @@ import {
   ArrayIsArray,
   JSONStringify,
   ObjectKeys,
+  ObjectPrototypeToString,
   SetConstructor,
   SetPrototypeAdd,
   SetPrototypeDelete,
@@ -68,6 +69,8 @@ export function serialize(value: unknown): Serialized {
   const kind = NOT_JSON[typeof value];
   if (kind !== undefined) return refuse(kind);
   try {
+    const tag = ObjectPrototypeToString(value);
+    if (tag === "[object Generator]" || tag === "[object AsyncGenerator]") return refuse("a generator");
     const text = JSONStringify(value);
     if (text !== undefined) return { text, problem: undefined };
     return refuse("an object whose toJSON() returned none");

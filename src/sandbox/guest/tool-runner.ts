@@ -7,14 +7,7 @@ import { type CallContext, createCallContext } from "./context.ts";
 import { capText, describeValue, toGuestError } from "./error-text.ts";
 import { post } from "./host.ts";
 import { serialize } from "./json-output.ts";
-import {
-  JSONParse,
-  JSONStringify,
-  ReflectApply,
-  StringConstructor,
-  secure,
-  TypeErrorConstructor,
-} from "./primordials.ts";
+import { JSONParse, JSONStringify, ReflectApply, StringConstructor, secure } from "./primordials.ts";
 import { isStandardSchema, readIssues, type StandardResult, startCheck, toJsonSchema } from "./schema.ts";
 import { clearAllTimers } from "./timers.ts";
 
@@ -44,7 +37,9 @@ function toLoadedTool(namespace: { readonly [name: string]: unknown }): LoadedTo
   // `module.exports = { default: … }` of a CommonJS file arrives one level deeper.
   if (typeof main === "object" && main !== null && !("execute" in main) && "default" in main) main = main.default;
   if (typeof main === "function" && !isStandardSchema(main)) {
-    return { receiver: undefined, execute: main as LoadedTool["execute"], fields: namespace };
+    // A CommonJS function is its module's namespace too, and then `name` is the function's own.
+    const fields = namespace.name === main.name ? { ...namespace, name: undefined } : namespace;
+    return { receiver: undefined, execute: main as LoadedTool["execute"], fields };
   }
   if (typeof main !== "object" || main === null) return undefined;
   const fields = main as { readonly [name: string]: unknown };
@@ -72,21 +67,30 @@ export async function load(bundle: BundleFunction): Promise<void> {
   } else done("ready", "");
 }
 
-/** Schemas as a library states them may be functions; a definition's must be an object. */
-function schemaField(fields: LoadedTool["fields"], name: "inputSchema" | "outputSchema"): unknown {
+type SchemaField = "inputSchema" | "outputSchema";
+
+/** What is wrong with a schema as it is stated; undefined when nothing is. Those of a library may be functions. */
+function schemaFault(fields: LoadedTool["fields"], name: SchemaField): string | undefined {
   const schema = fields[name];
-  if (schema === undefined) return undefined;
-  if (isStandardSchema(schema)) return toJsonSchema(schema, name === "inputSchema" ? "input" : "output");
-  if (typeof schema === "object" && schema !== null) return schema;
-  throw new TypeErrorConstructor(
-    `Expected ${name} to be a Standard Schema or a JSON Schema object, got ${capText(describeValue(schema), 200)}`,
-  );
+  if (schema === undefined || isStandardSchema(schema)) return undefined;
+  if (typeof schema === "object" && schema !== null) return undefined;
+  return `Expected ${name} to be a Standard Schema or a JSON Schema object, got ${capText(describeValue(schema), 200)}`;
+}
+
+function schemaField(fields: LoadedTool["fields"], name: SchemaField): unknown {
+  const schema = fields[name];
+  return isStandardSchema(schema) ? toJsonSchema(schema, name === "inputSchema" ? "input" : "output") : schema;
 }
 
 export function describe(): void {
   callState.active = true;
   try {
     const { fields } = tool as LoadedTool;
+    const fault = schemaFault(fields, "inputSchema") ?? schemaFault(fields, "outputSchema");
+    if (fault !== undefined) {
+      refuse(fault);
+      return;
+    }
     const definition: { [name: string]: unknown } = { __proto__: null } as unknown as { [name: string]: unknown };
     for (let index = 0; index < DEFINITION_FIELDS.length; index += 1) {
       const name = DEFINITION_FIELDS[index] as string;

@@ -5,9 +5,43 @@ import { GuestErrorSchema, GuestIssuesSchema } from "../../../src/sandbox/protoc
 import { bundleCode, openCode } from "../../support/guest.ts";
 
 const KEYS = [
-  "value", "get", "set", "writable", "enumerable", "configurable", "issues", "text", "problem", "name", "message", "stack",
-  "code", "ok", "header", "active", "run", "args", "listener", "once", "removed", "outcome", "progress", "total", "path",
-  "pointer", "resolve", "reject", "isLog", "units", "budget", "seen", "serial", "callId", "granted", "denied", "length",
+  "value",
+  "get",
+  "set",
+  "writable",
+  "enumerable",
+  "configurable",
+  "issues",
+  "text",
+  "problem",
+  "name",
+  "message",
+  "stack",
+  "code",
+  "ok",
+  "header",
+  "active",
+  "run",
+  "args",
+  "listener",
+  "once",
+  "removed",
+  "outcome",
+  "progress",
+  "total",
+  "path",
+  "pointer",
+  "resolve",
+  "reject",
+  "isLog",
+  "units",
+  "budget",
+  "seen",
+  "serial",
+  "callId",
+  "granted",
+  "denied",
+  "length",
 ] as const;
 
 /** Run at the top level, before any call. */
@@ -21,24 +55,63 @@ const POISONS: readonly [name: string, poison: string][] = [
     `Object.prototype.${key}, an accessor that throws`,
     `Object.defineProperty(Object.prototype, "${key}", { __proto__: null, get() { throw new Error("got ${key}"); }, set() { throw new Error("set ${key}"); }, configurable: true });`,
   ]),
-  ["Object.prototype.then", "Object.prototype.then = function (done) { delete Object.prototype.then; done('forged'); };"],
-  ["Object.prototype.then that never settles", "Object.defineProperty(Object.prototype, 'then', { __proto__: null, value() {}, configurable: true });"],
+  [
+    "Object.prototype.then",
+    "Object.prototype.then = function (done) { delete Object.prototype.then; done('forged'); };",
+  ],
+  [
+    "Object.prototype.then that never settles",
+    "Object.defineProperty(Object.prototype, 'then', { __proto__: null, value() {}, configurable: true });",
+  ],
   ["Array.prototype.then", "Array.prototype.then = (done) => done(['output', 'forged']);"],
-  ["Object.prototype.toJSON", "Object.defineProperty(Object.prototype, 'toJSON', { __proto__: null, value: () => 'forged', configurable: true });"],
-  ["Object.prototype.toJSON that gives nothing", "Object.defineProperty(Object.prototype, 'toJSON', { __proto__: null, value: () => undefined, configurable: true });"],
+  [
+    "Object.prototype.toJSON",
+    "Object.defineProperty(Object.prototype, 'toJSON', { __proto__: null, value: () => 'forged', configurable: true });",
+  ],
+  [
+    "Object.prototype.toJSON that gives nothing",
+    "Object.defineProperty(Object.prototype, 'toJSON', { __proto__: null, value: () => undefined, configurable: true });",
+  ],
   ["Array.prototype.toJSON", "Array.prototype.toJSON = () => 'forged';"],
   ["String.prototype.toJSON", "String.prototype.toJSON = () => 'forged'; Number.prototype.toJSON = () => 'forged';"],
-  ["Object.prototype[Symbol.toStringTag]", "Object.defineProperty(Object.prototype, Symbol.toStringTag, { __proto__: null, value: 'Map', configurable: true });"],
-  ["Object.prototype[Symbol.toPrimitive]", "Object.defineProperty(Object.prototype, Symbol.toPrimitive, { __proto__: null, value() { throw 1; }, configurable: true });"],
+  [
+    "Object.prototype[Symbol.toStringTag]",
+    "Object.defineProperty(Object.prototype, Symbol.toStringTag, { __proto__: null, value: 'Map', configurable: true });",
+  ],
+  [
+    "Object.prototype[Symbol.toPrimitive]",
+    "Object.defineProperty(Object.prototype, Symbol.toPrimitive, { __proto__: null, value() { throw 1; }, configurable: true });",
+  ],
   ["Array.prototype[Symbol.iterator]", "Array.prototype[Symbol.iterator] = function* () { yield 'forged'; };"],
-  ["Array.prototype[Symbol.iterator] that throws", "Array.prototype[Symbol.iterator] = () => { throw new Error('iterated'); };"],
+  [
+    "Array.prototype[Symbol.iterator] that throws",
+    "Array.prototype[Symbol.iterator] = () => { throw new Error('iterated'); };",
+  ],
   ["the array iterator's next", "Object.getPrototypeOf([][Symbol.iterator]()).next = () => ({ done: true });"],
-  ["setters on Array.prototype's indices", "for (let i = 0; i < 8; i += 1) Object.defineProperty(Array.prototype, i, { __proto__: null, get: () => 'forged', set() { throw new Error('set'); }, configurable: true });"],
-  ["every method of Array.prototype", "for (const key of Object.getOwnPropertyNames(Array.prototype)) if (typeof Array.prototype[key] === 'function') Array.prototype[key] = () => { throw new Error(key); };"],
-  ["every method of String.prototype", "for (const key of Object.getOwnPropertyNames(String.prototype)) if (key !== 'repeat') String.prototype[key] = () => { throw new Error(key); };"],
-  ["every method of Map.prototype", "for (const key of ['get', 'set', 'has', 'delete', 'clear', 'forEach', 'entries']) Map.prototype[key] = () => 'forged';"],
-  ["the size of Map.prototype", "Object.defineProperty(Map.prototype, 'size', { __proto__: null, get: () => 1e9, configurable: true });"],
-  ["every method of Set and WeakMap", "for (const kind of [Set, WeakMap]) for (const key of Object.getOwnPropertyNames(kind.prototype)) if (key !== 'constructor' && key !== 'size') kind.prototype[key] = () => 'forged';"],
+  [
+    "setters on Array.prototype's indices",
+    "for (let i = 0; i < 8; i += 1) Object.defineProperty(Array.prototype, i, { __proto__: null, get: () => 'forged', set() { throw new Error('set'); }, configurable: true });",
+  ],
+  [
+    "every method of Array.prototype",
+    "for (const key of Object.getOwnPropertyNames(Array.prototype)) if (typeof Array.prototype[key] === 'function') Array.prototype[key] = () => { throw new Error(key); };",
+  ],
+  [
+    "every method of String.prototype",
+    "for (const key of Object.getOwnPropertyNames(String.prototype)) if (key !== 'repeat') String.prototype[key] = () => { throw new Error(key); };",
+  ],
+  [
+    "every method of Map.prototype",
+    "for (const key of ['get', 'set', 'has', 'delete', 'clear', 'forEach', 'entries']) Map.prototype[key] = () => 'forged';",
+  ],
+  [
+    "the size of Map.prototype",
+    "Object.defineProperty(Map.prototype, 'size', { __proto__: null, get: () => 1e9, configurable: true });",
+  ],
+  [
+    "every method of Set and WeakMap",
+    "for (const kind of [Set, WeakMap]) for (const key of Object.getOwnPropertyNames(kind.prototype)) if (key !== 'constructor' && key !== 'size') kind.prototype[key] = () => 'forged';",
+  ],
   ["Function.prototype.call", "Function.prototype.call = () => 'forged';"],
   ["Function.prototype.apply", "Function.prototype.apply = () => 'forged';"],
   ["Function.prototype.bind", "Function.prototype.bind = () => () => 'forged';"],
@@ -46,26 +119,68 @@ const POISONS: readonly [name: string, poison: string][] = [
   ["JSON.stringify", "JSON.stringify = () => '\"forged\"';"],
   ["JSON.parse", "JSON.parse = () => ({ forged: true });"],
   ["JSON", "globalThis.JSON = undefined;"],
-  ["every function of Reflect", "for (const key of Object.getOwnPropertyNames(Reflect)) Reflect[key] = () => { throw new Error(key); };"],
-  ["every function of Object", "for (const key of Object.getOwnPropertyNames(Object)) if (typeof Object[key] === 'function' && key !== 'prototype') Object[key] = () => { throw new Error(key); };"],
-  ["Symbol.species of Promise and Array", "for (const kind of [Promise, Array]) Object.defineProperty(kind, Symbol.species, { __proto__: null, get: () => class { constructor() { throw new Error('species'); } }, configurable: true });"],
+  [
+    "every function of Reflect",
+    "for (const key of Object.getOwnPropertyNames(Reflect)) Reflect[key] = () => { throw new Error(key); };",
+  ],
+  [
+    "every function of Object",
+    "for (const key of Object.getOwnPropertyNames(Object)) if (typeof Object[key] === 'function' && key !== 'prototype') Object[key] = () => { throw new Error(key); };",
+  ],
+  [
+    "Symbol.species of Promise and Array",
+    "for (const kind of [Promise, Array]) Object.defineProperty(kind, Symbol.species, { __proto__: null, get: () => class { constructor() { throw new Error('species'); } }, configurable: true });",
+  ],
   ["Promise.prototype.then", "Promise.prototype.then = () => 'forged';"],
   ["Promise.prototype.catch and finally", "Promise.prototype.catch = Promise.prototype.finally = () => 'forged';"],
   ["Promise.resolve and reject", "Promise.resolve = Promise.reject = () => 'forged';"],
   ["the global Promise", "globalThis.Promise = class { constructor() { throw new Error('Promise'); } };"],
-  ["the global Error and its kin", "globalThis.Error = globalThis.TypeError = globalThis.RangeError = class { constructor() { throw 1; } };"],
-  ["Error.prototype.name and message", "Error.prototype.name = { toString() { throw 1; } }; Error.prototype.message = 1n;"],
-  ["Error.prepareStackTrace that throws", "Error.prepareStackTrace = () => { throw new globalThis.Error('prepared'); };"],
+  [
+    "the global Error and its kin",
+    "globalThis.Error = globalThis.TypeError = globalThis.RangeError = class { constructor() { throw 1; } };",
+  ],
+  [
+    "Error.prototype.name and message",
+    "Error.prototype.name = { toString() { throw 1; } }; Error.prototype.message = 1n;",
+  ],
+  [
+    "Error.prepareStackTrace that throws",
+    "Error.prepareStackTrace = () => { throw new globalThis.Error('prepared'); };",
+  ],
   ["Error.prepareStackTrace that gives an object", "Error.prepareStackTrace = () => ({ length: 1e9 });"],
-  ["Error.stackTraceLimit", "Object.defineProperty(Error, 'stackTraceLimit', { __proto__: null, get() { throw 1; } });"],
-  ["Symbol.hasInstance of Error", "Object.defineProperty(Error, Symbol.hasInstance, { __proto__: null, value() { throw 1; } });"],
+  [
+    "Error.stackTraceLimit",
+    "Object.defineProperty(Error, 'stackTraceLimit', { __proto__: null, get() { throw 1; } });",
+  ],
+  [
+    "Symbol.hasInstance of Error",
+    "Object.defineProperty(Error, Symbol.hasInstance, { __proto__: null, value() { throw 1; } });",
+  ],
   ["RegExp.prototype.exec", "RegExp.prototype.exec = RegExp.prototype.test = () => { throw new Error('exec'); };"],
-  ["the globals that the prelude gave", "for (const key of ['console', 'setTimeout', 'AbortController', 'AbortSignal', 'DOMException', 'Event', 'EventTarget', 'structuredClone']) if (key !== 'console' && key !== 'setTimeout') globalThis[key] = 'forged';"],
-  ["AbortController.prototype.abort", "AbortController.prototype.abort = EventTarget.prototype.dispatchEvent = () => { for (;;); };"],
-  ["another prototype of AbortSignal", "Object.setPrototypeOf(AbortSignal, class { constructor() { return { forged: true }; } });"],
-  ["another prototype of Object.prototype's children", "Object.setPrototypeOf(Array.prototype, null); Object.setPrototypeOf(Function.prototype, null);"],
-  ["a frozen global object", "Object.freeze(globalThis); Object.freeze(Object.prototype); Object.freeze(Array.prototype);"],
-  ["Date.now and Math", "Date.now = () => 'forged'; for (const key of ['min', 'max', 'trunc', 'floor']) Math[key] = () => NaN;"],
+  [
+    "the globals that the prelude gave",
+    "for (const key of ['console', 'setTimeout', 'AbortController', 'AbortSignal', 'DOMException', 'Event', 'EventTarget', 'structuredClone']) if (key !== 'console' && key !== 'setTimeout') globalThis[key] = 'forged';",
+  ],
+  [
+    "AbortController.prototype.abort",
+    "AbortController.prototype.abort = EventTarget.prototype.dispatchEvent = () => { for (;;); };",
+  ],
+  [
+    "another prototype of AbortSignal",
+    "Object.setPrototypeOf(AbortSignal, class { constructor() { return { forged: true }; } });",
+  ],
+  [
+    "another prototype of Object.prototype's children",
+    "Object.setPrototypeOf(Array.prototype, null); Object.setPrototypeOf(Function.prototype, null);",
+  ],
+  [
+    "a frozen global object",
+    "Object.freeze(globalThis); Object.freeze(Object.prototype); Object.freeze(Array.prototype);",
+  ],
+  [
+    "Date.now and Math",
+    "Date.now = () => 'forged'; for (const key of ['min', 'max', 'trunc', 'floor']) Math[key] = () => NaN;",
+  ],
 ];
 
 interface Scenario {
@@ -89,7 +204,11 @@ const SCENARIOS: { readonly [name: string]: Scenario } = {
     check: (text) => isError(text),
   },
   primitive: { execute: "throw 'just text';", outcome: "thrown", check: (text) => isError(text, { name: "Error" }) },
-  unserializable: { execute: "return 1n;", outcome: "unserializable", check: (text) => isError(text, { name: "TypeError" }) },
+  unserializable: {
+    execute: "return 1n;",
+    outcome: "unserializable",
+    check: (text) => isError(text, { name: "TypeError" }),
+  },
   "too large": {
     execute: "return 'x'.repeat(5000);",
     outcome: "too-large",
@@ -124,7 +243,9 @@ const BEFORE = `
 `;
 
 function toolCode(poison: string): string {
-  const modes = Object.entries(SCENARIOS).map(([name, { execute }]) => `if (mode === ${JSON.stringify(name)}) { ${execute} }`);
+  const modes = Object.entries(SCENARIOS).map(
+    ([name, { execute }]) => `if (mode === ${JSON.stringify(name)}) { ${execute} }`,
+  );
   const namespace = TOOL.replace("MODES", () => modes.join("\n")).replace(
     "execute(input, ctx) {",
     "execute(input, ctx) { if (input?.next !== undefined) { mode = input.next; return 'set'; }",
@@ -173,7 +294,11 @@ describe("The prelude's asynchronous half works after a guest has poisoned", () 
     expect((await tool.load()).outcome).toBe("ready");
     for (let round = 0; round < 2; round += 1) {
       const end = await tool.call();
-      expect([end.outcome, end.text, end.logs]).toEqual(["output", expect.stringMatching(/^"(right|forged)"$/), ["info: line 1"]]);
+      expect([end.outcome, end.text, end.logs]).toEqual([
+        "output",
+        expect.stringMatching(/^"(right|forged)"$/),
+        ["info: line 1"],
+      ]);
       // What JSON makes of a report is the guest's own affair once it has a toJSON for everything.
       expect(end.progress).toHaveLength(1);
     }
@@ -182,7 +307,10 @@ describe("The prelude's asynchronous half works after a guest has poisoned", () 
 
 describe("A refusal of a capability", () => {
   test.for<[name: string, forge: string]>([
-    ["by its name and code", "throw Object.assign(new Error('m'), { name: 'CapabilityError', code: 'QUOTA_EXCEEDED', capabilityCode: 'QUOTA_EXCEEDED' })"],
+    [
+      "by its name and code",
+      "throw Object.assign(new Error('m'), { name: 'CapabilityError', code: 'QUOTA_EXCEEDED', capabilityCode: 'QUOTA_EXCEEDED' })",
+    ],
     ["by a prototype", "Object.prototype.capabilityCode = 'QUOTA_EXCEEDED'; throw new Error('m')"],
     ["by a proxy of a real one", "try { await ctx.fetch() } catch (error) { throw new Proxy(error, {}) }"],
     ["by a copy of a real one", "try { await ctx.fetch() } catch (error) { throw Object.create(error) }"],
@@ -198,7 +326,9 @@ describe("A refusal of a capability", () => {
   });
 
   test("is known when it is the prelude's own", async () => {
-    await using tool = await openCode(bundleCode("{ default: (input, ctx) => ctx.fetch() }"), { header: { denied: ["fetch"] } });
+    await using tool = await openCode(bundleCode("{ default: (input, ctx) => ctx.fetch() }"), {
+      header: { denied: ["fetch"] },
+    });
     await tool.load();
     expect((await tool.call()).value).toMatchObject({ name: "CapabilityError", capabilityCode: "CAPABILITY_DENIED" });
   });

@@ -21,7 +21,9 @@ describe("A guest has no", () => {
     ["ivm"],
     ["isolated_vm"],
   ])("%s", async ([name]) => {
-    const end = await runGuest(`() => [typeof ${name}, ${JSON.stringify(name)} in globalThis, typeof globalThis[${JSON.stringify(name)}]]`);
+    const end = await runGuest(
+      `() => [typeof ${name}, ${JSON.stringify(name)} in globalThis, typeof globalThis[${JSON.stringify(name)}]]`,
+    );
     expect(end.value).toEqual(["undefined", false, "undefined"]);
   });
 
@@ -41,18 +43,30 @@ const GROWTH: readonly [name: string, buffer: string][] = [
   ["the constructor", "new ArrayBuffer(8, { maxByteLength: 1e9 })"],
   ["Reflect.construct", "Reflect.construct(ArrayBuffer, [8, { maxByteLength: 1e9 }])"],
   ["the prototype's constructor", "new ArrayBuffer.prototype.constructor(8, { maxByteLength: 1e9 })"],
-  ["the constructor of a typed array's buffer", "new (new Uint8Array(1).buffer.constructor)(8, { maxByteLength: 1e9 })"],
-  ["the constructor of a DataView's buffer", "new (new DataView(new ArrayBuffer(1)).buffer.constructor)(8, { maxByteLength: 1e9 })"],
+  [
+    "the constructor of a typed array's buffer",
+    "new (new Uint8Array(1).buffer.constructor)(8, { maxByteLength: 1e9 })",
+  ],
+  [
+    "the constructor of a DataView's buffer",
+    "new (new DataView(new ArrayBuffer(1)).buffer.constructor)(8, { maxByteLength: 1e9 })",
+  ],
   ["the species", "new ArrayBuffer[Symbol.species](8, { maxByteLength: 1e9 })"],
   ["a subclass", "new (class extends ArrayBuffer { constructor() { super(8, { maxByteLength: 1e9 }); } })()"],
   ["another new.target", "Reflect.construct(ArrayBuffer, [8, { maxByteLength: 1e9 }], Object)"],
   ["a bound constructor", "new (ArrayBuffer.bind(null, 8, { maxByteLength: 1e9 }))()"],
   ["a proxy of the constructor", "new (new Proxy(ArrayBuffer, {}))(8, { maxByteLength: 1e9 })"],
   ["structuredClone", "structuredClone(new ArrayBuffer(8, { maxByteLength: 1e9 }))"],
-  ["structuredClone with transfer", "((b) => structuredClone(b, { transfer: [b] }))(new ArrayBuffer(8, { maxByteLength: 1e9 }))"],
+  [
+    "structuredClone with transfer",
+    "((b) => structuredClone(b, { transfer: [b] }))(new ArrayBuffer(8, { maxByteLength: 1e9 }))",
+  ],
   ["transfer()", "new ArrayBuffer(8, { maxByteLength: 1e9 }).transfer(16)"],
   ["transferToFixedLength()", "new ArrayBuffer(8, { maxByteLength: 1e9 }).transferToFixedLength()"],
-  ["slice() with a species of the guest's", "((b) => { b.constructor = { [Symbol.species]: ArrayBuffer }; return b.slice(0, 8); })(new ArrayBuffer(8))"],
+  [
+    "slice() with a species of the guest's",
+    "((b) => { b.constructor = { [Symbol.species]: ArrayBuffer }; return b.slice(0, 8); })(new ArrayBuffer(8))",
+  ],
   ["a maxByteLength on Object.prototype", "(Object.prototype.maxByteLength = 1e9, new ArrayBuffer(8))"],
   ["a length whose valueOf looks back", "new ArrayBuffer({ valueOf() { return 8; }, maxByteLength: 1e9 })"],
   ["TextEncoder", "new TextEncoder().encode('12345678').buffer"],
@@ -82,8 +96,14 @@ describe("No buffer of a guest can grow: not one by", () => {
   });
 
   test.for([
-    ["the real constructor on the stack, through a valueOf", "new ArrayBuffer({ valueOf: function () { note(); return 8; } })"],
-    ["the real constructor on the stack, through a new.target", "Reflect.construct(ArrayBuffer, [8], new Proxy(function () {}, { get(t, k, r) { note(); return Reflect.get(t, k, r); } }))"],
+    [
+      "the real constructor on the stack, through a valueOf",
+      "new ArrayBuffer({ valueOf: function () { note(); return 8; } })",
+    ],
+    [
+      "the real constructor on the stack, through a new.target",
+      "Reflect.construct(ArrayBuffer, [8], new Proxy(function () {}, { get(t, k, r) { note(); return Reflect.get(t, k, r); } }))",
+    ],
   ])("and nobody gets hold of %s", async ([, attempt]) => {
     const end = await runGuest(`() => {
       const found = [];

@@ -29,16 +29,31 @@ const ATTEMPTS: readonly [name: string, attempt: string][] = [
   ["the constructor of a bound function", "(() => {}).bind().constructor('return 42')()"],
   ["the constructor of a proxy of a function", "new Proxy(() => {}, {}).constructor('return 42')()"],
   ["the constructor of a native function", "Math.max.constructor('return 42')()"],
-  ["the constructor of a getter", "Object.getOwnPropertyDescriptor(Map.prototype, 'size').get.constructor('return 42')()"],
+  [
+    "the constructor of a getter",
+    "Object.getOwnPropertyDescriptor(Map.prototype, 'size').get.constructor('return 42')()",
+  ],
   ["the constructor of Function.prototype", "Function.prototype.constructor('return 42')()"],
   ["the constructor of a constructor", "[].constructor.constructor('return 42')()"],
   ["the constructor of the replacement", "Function.constructor('return 42')()"],
   ["the prototype of AsyncFunction", "Object.getPrototypeOf((async () => {}).constructor)('return 42')()"],
-  ["the prototype of AsyncFunction's constructor", "Object.getPrototypeOf((async () => {}).constructor).constructor('return 42')()"],
-  ["the prototype of GeneratorFunction", "Object.getPrototypeOf((function* () {}).constructor).constructor('return 42')()"],
+  [
+    "the prototype of AsyncFunction's constructor",
+    "Object.getPrototypeOf((async () => {}).constructor).constructor('return 42')()",
+  ],
+  [
+    "the prototype of GeneratorFunction",
+    "Object.getPrototypeOf((function* () {}).constructor).constructor('return 42')()",
+  ],
   ["__proto__ of AsyncFunction", "(async () => {}).constructor.__proto__.constructor('return 42')()"],
-  ["the constructor after it was deleted", "(delete Function.prototype.constructor, (() => {}).constructor('return 42')())"],
-  ["the constructor after the prototype was replaced", "(Object.setPrototypeOf(Math.max, null), Object.setPrototypeOf(Math.max, Function.prototype), Math.max.constructor('return 42')())"],
+  [
+    "the constructor after it was deleted",
+    "(delete Function.prototype.constructor, (() => {}).constructor('return 42')())",
+  ],
+  [
+    "the constructor after the prototype was replaced",
+    "(Object.setPrototypeOf(Math.max, null), Object.setPrototypeOf(Math.max, Function.prototype), Math.max.constructor('return 42')())",
+  ],
   ["the constructor of a generator object", "(function* () {})().constructor.constructor('return 42')()"],
   ["the species of Promise", "Promise[Symbol.species].constructor('return 42')()"],
   ["the hasInstance of Function", "Function[Symbol.hasInstance].constructor('return 42')()"],
@@ -66,10 +81,7 @@ describe("A guest cannot make code from text", () => {
     }`);
     expect(end.outcome).toBe("output");
     const [verdict, name] = end.value as [string, string];
-    expect([verdict, name]).toEqual([
-      "refused",
-      expect.stringMatching(/^(EvalError|TypeError|ReferenceError|Error)$/),
-    ]);
+    expect([verdict, name]).toEqual(["refused", expect.stringMatching(/^(EvalError|TypeError|ReferenceError|Error)$/)]);
   });
 
   test("and cannot find the real constructors on anything that it can reach", async () => {
@@ -108,12 +120,17 @@ describe("A guest cannot make code from text", () => {
     ["Function", "Function"],
     ["the constructor of an async function", "(async () => {}).constructor"],
   ])("and %s stays as it was for instanceof and typeof", async ([, expression]) => {
-    const end = await runGuest(`() => [typeof ${expression}, ${expression} instanceof Function, (() => {}) instanceof Function]`);
+    const end = await runGuest(
+      `() => [typeof ${expression}, ${expression} instanceof Function, (() => {}) instanceof Function]`,
+    );
     expect(end.value).toEqual(["function", true, true]);
   });
 
   test.for<[name: string, attempt: string]>([
-    ["a new constructor on Function.prototype", "Object.defineProperty(Function.prototype, 'constructor', { value: 1 })"],
+    [
+      "a new constructor on Function.prototype",
+      "Object.defineProperty(Function.prototype, 'constructor', { value: 1 })",
+    ],
     ["another prototype for Function", "Object.defineProperty(Function, 'prototype', { value: {} })"],
   ])("and cannot put %s in the way", async ([, attempt]) => {
     const end = await runGuest(`() => { try { ${attempt}; return "done"; } catch (error) { return error.name; } }`);

@@ -18,7 +18,7 @@ const count = defineCapability({
 testAttack("a flood of capability calls", {
   source: `export default async (_, ctx) => {
     const ends = [];
-    for (let n = 0; n < 50_000; n += 1) ends.push(ctx.count({ n, text: "x".repeat(1_000) }).then(() => 1, () => 0));
+    for (let n = 0; n < 5_000; n += 1) ends.push(ctx.count({ n, text: "x".repeat(1_000) }).then(() => 1, () => 0));
     return (await Promise.all(ends)).reduce((a, b) => a + b, 0);
   };`,
   capabilities: [count],

@@ -1,0 +1,11 @@
+// More requests than the call may make: counted on the host, then the process is gone.
+import { expect } from "vitest";
+import { testWorkerAttack } from "./support.ts";
+
+testWorkerAttack("asks for a capability without end", {
+  worker: `let id = 0;
+serve(({ seq }) => flood(() => frame({ type: "capability", seq, requestId: (id += 1), name: "echo" }, "1")));`,
+  codes: ["SANDBOX_CRASHED"],
+  limits: { hostCalls: 20 },
+  check: (_, served) => expect(served.length).toBeLessThanOrEqual(20),
+});

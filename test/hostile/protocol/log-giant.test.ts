@@ -1,0 +1,9 @@
+// One line of more bytes than all lines may have.
+import { testWorkerAttack } from "./support.ts";
+
+testWorkerAttack("sends a log line of 60 MB", {
+  worker: `
+    serve(({ seq }) => send({ type: "log", seq, level: "info", time: 1 }, Buffer.alloc(60_000_000, 120)));
+  `,
+  codes: ["SANDBOX_CRASHED"],
+});

@@ -1,0 +1,7 @@
+// The answer to a call that this process was never given.
+import { testWorkerAttack } from "./support.ts";
+
+testWorkerAttack("answers another call", {
+  worker: `serve(({ seq }) => ended(seq + 1, "output", '"forged"'));`,
+  codes: ["SANDBOX_CRASHED"],
+});

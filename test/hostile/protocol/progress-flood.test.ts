@@ -1,0 +1,7 @@
+// More reports than anybody reads.
+import { testWorkerAttack } from "./support.ts";
+
+testWorkerAttack("reports progress without end", {
+  worker: `serve(({ seq }) => flood(() => frame({ type: "progress", seq }, '{"progress":1}')));`,
+  codes: ["SANDBOX_CRASHED"],
+});

@@ -1,0 +1,8 @@
+// It takes the call and never answers.
+import { testWorkerAttack } from "./support.ts";
+
+testWorkerAttack("never answers", {
+  worker: `serve(() => {});`,
+  codes: ["TOOL_TIMEOUT"],
+  limits: { timeoutMs: 300 },
+});

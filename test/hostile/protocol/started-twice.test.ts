@@ -1,0 +1,9 @@
+// Steps in an order that makes no sense.
+import { testWorkerAttack } from "./support.ts";
+
+testWorkerAttack("starts a call twice", {
+  worker: `
+    serve(({ seq }) => { send({ type: "preparing", seq }); send({ type: "started", seq }); send({ type: "started", seq }); });
+  `,
+  codes: ["SANDBOX_CRASHED"],
+});

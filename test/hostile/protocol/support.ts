@@ -1,0 +1,110 @@
+// A host with fake workers: one tenant's is taken over, the others' behave. Whatever the one says, it costs only its own call.
+import { copyFileSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, onTestFinished, test } from "vitest";
+import { createStackMapper } from "../../../src/bundler/source-map.ts";
+import { defineCapability } from "../../../src/host/capabilities/capability.ts";
+import { createSandboxExecutor } from "../../../src/host/executors/sandbox.ts";
+import { ToolRouter } from "../../../src/host/router.ts";
+import type { ToolResult } from "../../../src/host/tool-call.ts";
+import { WorkerPool } from "../../../src/host/workers/worker-pool.ts";
+import type { ErrorCode } from "../../../src/sandbox/errors.ts";
+import type { PartialLimits } from "../../../src/sandbox/limits.ts";
+import { codeOf, expectPublishable, outputOf } from "../../support/host-zone.ts";
+import { expectDead, expectIdle } from "../../support/processes.ts";
+import { makeTool } from "../../support/registered-tool.ts";
+import { MAX_LAG_MS, meterLag } from "../support.ts";
+
+export interface WorkerAttack {
+  /** The body of a module that imports all of fake-worker.js, and calls `serve(attack)`. */
+  readonly worker: string;
+  readonly codes: readonly (ErrorCode | "ok")[];
+  readonly limits?: PartialLimits;
+  /** Whether the taken-over process must be gone afterwards; true unless stated. */
+  readonly dies?: boolean;
+  readonly check?: (result: ToolResult, served: readonly string[]) => void;
+}
+
+function writeWorker(body: string): string {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), "glovebox-fake-worker-")));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  copyFileSync(fileURLToPath(new URL("fake-worker.js", import.meta.url)), join(folder, "fake-worker.js"));
+  writeFileSync(join(folder, "package.json"), '{"type":"module"}');
+  const path = join(folder, "worker.js");
+  writeFileSync(
+    path,
+    `import { behave, ended, flood, frame, send, serve, socket, USAGE } from "./fake-worker.js";\n${body}\n`,
+  );
+  return path;
+}
+
+interface FakeHost extends AsyncDisposable {
+  readonly pool: WorkerPool;
+  readonly router: ToolRouter;
+  /** Capability calls that a handler has really answered, as `tenant:input`. */
+  readonly served: readonly string[];
+}
+
+function makeFakeHost(attack: WorkerAttack): FakeHost {
+  const sources = { workerPath: writeWorker(attack.worker), preludeSource: "", urlChunkSource: "" };
+  const pool = new WorkerPool(sources, { max: 6, spares: 0, maxPerOwner: 1, callsPerWorker: 4, idleMs: 60_000 });
+  const router = new ToolRouter({ limits: { timeoutMs: 1_500, ...attack.limits } });
+  const served: string[] = [];
+  const echo = defineCapability({
+    name: "echo",
+    inputSchema: {},
+    outputSchema: {},
+    handler: (input, { tenantId }) => {
+      served.push(`${tenantId}:${JSON.stringify(input)}`);
+      return input;
+    },
+  });
+  const sha256 = "0".repeat(64);
+  const bundle = { sha256, code: "", sourceMap: "", entry: "tool.ts", exports: [], inputs: [], packages: [] };
+  const executor = createSandboxExecutor(
+    {
+      bundle,
+      codeCache: new Uint8Array(0),
+      stackMapper: createStackMapper('{"version":3,"sources":[],"names":[],"mappings":""}'),
+      isolation: "call",
+      ownerOf: (tenantId) => tenantId,
+      granted: new Map([["echo", echo]]),
+      denied: [],
+    },
+    pool,
+  );
+  router.registry.add(makeTool({ executor }));
+  const dispose = async (): Promise<void> => {
+    await router[Symbol.asyncDispose]();
+    await pool[Symbol.asyncDispose]();
+  };
+  return { pool, router, served, [Symbol.asyncDispose]: dispose };
+}
+
+/** Registers one test. */
+export function testWorkerAttack(name: string, attack: WorkerAttack): void {
+  const { codes, dies = true, check } = attack;
+  test(`a worker that ${name}: ${codes.join(" or ")}, and nobody else notices`, async () => {
+    await using host = makeFakeHost(attack);
+    const call = (tenantId: string): Promise<ToolResult> =>
+      host.router.execute({ id: "c", toolName: "probe" }, { tenantId });
+    expect(outputOf(await call("good"))).toBe("served");
+    const good = new Set(host.pool.pids);
+    const lag = meterLag();
+    const [result, ...others] = await Promise.all([call("evil"), call("good"), call("good"), call("other")]);
+    const lagMs = lag();
+    expect(codes, JSON.stringify(result).slice(0, 300)).toContain(codeOf(result));
+    expectPublishable(result);
+    check?.(result, host.served);
+    expect(others.map(outputOf)).toEqual(["served", "served", "served"]);
+    expect(lagMs).toBeLessThan(MAX_LAG_MS);
+    expect(host.pool.pids.filter((pid) => good.has(pid))).toEqual([...good]);
+    if (dies) await expectIdle(() => host.pool.pids);
+    const pids = [...host.pool.pids];
+    expect(outputOf(await call("good"))).toBe("served");
+    await host[Symbol.asyncDispose]();
+    await expectDead(pids);
+  });
+}
