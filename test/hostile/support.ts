@@ -1,5 +1,6 @@
 // One attack, from registration to aftermath: the expected code, the host alive and prompt, other tenants served, nothing left running.
 import { monitorEventLoopDelay } from "node:perf_hooks";
+import { setTimeout as pause } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { Capability } from "../../src/host/capabilities/capability.ts";
 import type { Glovebox } from "../../src/host/runtime.ts";
@@ -24,10 +25,12 @@ export interface Attack {
 export const MAX_LAG_MS = 500;
 
 /** The longest that the event loop was held up, in ms. */
-export function meterLag(): () => number {
+export function meterLag(): () => Promise<number> {
   const histogram = monitorEventLoopDelay({ resolution: 5 });
   histogram.enable();
-  return () => {
+  return async () => {
+    // The meter is a timer: what has just been held up is counted at its next turn.
+    await pause(20);
     histogram.disable();
     return histogram.max / 1e6;
   };
@@ -58,7 +61,7 @@ export function testAttack(name: string, attack: Attack): void {
     expect(outputOf(await callNeighbour(box))).toBe(42);
     const lag = meterLag();
     const [result, meanwhile] = await Promise.all([strike(box, attack), callNeighbour(box)]);
-    const lagMs = lag();
+    const lagMs = await lag();
     const code = result instanceof ToolError ? result.code : codeOf(result);
     expect(attack.codes, result instanceof ToolError ? result.message : JSON.stringify(result).slice(0, 300)).toContain(
       code,

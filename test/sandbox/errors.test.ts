@@ -42,10 +42,13 @@ describe("ToolError", () => {
 });
 
 describe("ToolError.toData()", () => {
-  test.for<[name: string]>([["add"], ["$&"], ["$1$`$'"], ["{tool}"]])("names the tool %j in the user's sentence", ([name]) => {
-    const data = new ToolError("TOOL_FAILED", "m").toData(name);
-    expect(data.userMessage).toBe(ERROR_CODES.TOOL_FAILED.userMessage.split("{tool}").join(name));
-  });
+  test.for<[name: string]>([["add"], ["$&"], ["$1$`$'"], ["{tool}"]])(
+    "names the tool %j in the user's sentence",
+    ([name]) => {
+      const data = new ToolError("TOOL_FAILED", "m").toData(name);
+      expect(data.userMessage).toBe(ERROR_CODES.TOOL_FAILED.userMessage.split("{tool}").join(name));
+    },
+  );
 
   test("has no key without a value", () => {
     expect(Object.keys(new ToolError("TOOL_FAILED", "m").toData("t")).sort()).toEqual([
@@ -57,7 +60,10 @@ describe("ToolError.toData()", () => {
   });
 
   test("has the guest's stack and never the host's", () => {
-    const error = new ToolError("TOOL_FAILED", "m", { guestStack: "Error: m\n    at tool.ts:1:1", details: { a: [1] } });
+    const error = new ToolError("TOOL_FAILED", "m", {
+      guestStack: "Error: m\n    at tool.ts:1:1",
+      details: { a: [1] },
+    });
     const data = error.toData("t");
     expect(data.stack).toBe("Error: m\n    at tool.ts:1:1");
     expect(data.details).toEqual({ a: [1] });

@@ -1,6 +1,7 @@
 // Frames: any cut of the stream gives the same frames; garbage is refused at once and never waited for.
-import { Duplex } from "node:stream";
+
 import type { Socket } from "node:net";
+import { Duplex } from "node:stream";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type Frame, FrameError, FrameReader, FrameWriter, MAX_FRAME_BYTES } from "../../src/sandbox/frames.ts";
@@ -54,18 +55,25 @@ function rawFrame(total: number, count: number, lengths: readonly number[], body
 }
 
 const part = fc.oneof(fc.string({ unit: "binary", maxLength: 40 }), fc.uint8Array({ maxLength: 200 }));
-const sent = fc.record({ message: fc.dictionary(fc.string(), fc.jsonValue()), parts: fc.array(part, { maxLength: 3 }) });
+const sent = fc.record({
+  message: fc.dictionary(fc.string(), fc.jsonValue()),
+  parts: fc.array(part, { maxLength: 3 }),
+});
 
 describe("FrameReader.push()", () => {
   test("gives the frames that were written, however the bytes are cut", async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(sent, { maxLength: 6 }), fc.array(fc.nat(), { maxLength: 12 }), async (frames, cuts) => {
-        const bytes = await bytesOf(frames);
-        const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)), bytes.length].sort((a, b) => a - b);
-        const reader = new FrameReader();
-        const read = places.slice(1).flatMap((end, index) => reader.push(bytes.subarray(places[index], end)));
-        expect(shape(read)).toEqual(expected(frames));
-      }),
+      fc.asyncProperty(
+        fc.array(sent, { maxLength: 6 }),
+        fc.array(fc.nat(), { maxLength: 12 }),
+        async (frames, cuts) => {
+          const bytes = await bytesOf(frames);
+          const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)), bytes.length].sort((a, b) => a - b);
+          const reader = new FrameReader();
+          const read = places.slice(1).flatMap((end, index) => reader.push(bytes.subarray(places[index], end)));
+          expect(shape(read)).toEqual(expected(frames));
+        },
+      ),
     );
   });
 
@@ -130,7 +138,8 @@ describe("FrameReader.push()", () => {
       fc.property(fc.array(fc.uint8Array({ maxLength: 64 }), { maxLength: 20 }), (chunks) => {
         const reader = new FrameReader();
         try {
-          for (const chunk of chunks) for (const frame of reader.push(Buffer.from(chunk))) expect(frame.length).toBeLessThan(5);
+          for (const chunk of chunks)
+            for (const frame of reader.push(Buffer.from(chunk))) expect(frame.length).toBeLessThan(5);
         } catch (error) {
           expect(error).toBeInstanceOf(FrameError);
         }

@@ -14,7 +14,9 @@ import {
 
 const NAMES = Object.keys(LIMITS) as LimitName[];
 const limitOf = (name: LimitName) => fc.integer({ min: LIMITS[name].min, max: LIMITS[name].max });
-const whole = fc.record(Object.fromEntries(NAMES.map((name) => [name, limitOf(name)]))) as unknown as fc.Arbitrary<Limits>;
+const whole = fc.record(
+  Object.fromEntries(NAMES.map((name) => [name, limitOf(name)])),
+) as unknown as fc.Arbitrary<Limits>;
 const some = fc.record(Object.fromEntries(NAMES.map((name) => [name, fc.option(limitOf(name), { nil: undefined })])), {
   requiredKeys: [],
 }) as unknown as fc.Arbitrary<PartialLimits>;
@@ -40,7 +42,16 @@ describe("LimitsSchema", () => {
 
   test.for(NAMES)("refuses a %s that is missing, out of bounds, a fraction, or no number", (name) => {
     const { min, max } = LIMITS[name];
-    for (const value of [undefined, min - 1, max + 1, min + 0.5, Number.NaN, Number.POSITIVE_INFINITY, `${min}`, null]) {
+    for (const value of [
+      undefined,
+      min - 1,
+      max + 1,
+      min + 0.5,
+      Number.NaN,
+      Number.POSITIVE_INFINITY,
+      `${min}`,
+      null,
+    ]) {
       expect([value, LimitsSchema.safeParse({ ...DEFAULT_LIMITS, [name]: value }).success]).toEqual([value, false]);
     }
   });

@@ -7,8 +7,8 @@ import {
   GuestIssuesSchema,
   type HostMessage,
   HostMessageSchema,
-  ProgressSchema,
   PROTOCOL_VERSION,
+  ProgressSchema,
   type WorkerMessage,
   WorkerMessageSchema,
 } from "../../src/sandbox/protocol.ts";
@@ -103,7 +103,10 @@ describe("HostMessageSchema and WorkerMessageSchema", () => {
     ["a hash in upper case", { type: "bundle", sha256: SHA.toUpperCase() }],
     ["a hash that is too short", { type: "bundle", sha256: SHA.slice(1) }],
     ["a call id that is too long", { type: "call", seq: 1, toolId: 1, callId: "x".repeat(1_025), tenantId: "t" }],
-    ["limits past the hard ceiling", { type: "learn", seq: 1, sha256: SHA, limits: { ...DEFAULT_LIMITS, memoryMiB: 2_049 } }],
+    [
+      "limits past the hard ceiling",
+      { type: "learn", seq: 1, sha256: SHA, limits: { ...DEFAULT_LIMITS, memoryMiB: 2_049 } },
+    ],
     ["a limit left out", { type: "learn", seq: 1, sha256: SHA, limits: { ...DEFAULT_LIMITS, timers: undefined } }],
   ])("refuse %s from a host", ([, message]) => {
     expect(HostMessageSchema.safeParse(message).success).toBe(false);

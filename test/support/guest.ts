@@ -171,3 +171,12 @@ export async function inGuest<Input, Output>(
   if (end.outcome !== "output") throw new Error(`Expected an output, got ${end.outcome}: ${end.text}`);
   return end.value;
 }
+
+/** The function gives in a guest what it gives here in Node, as JSON. It may use nothing from around it. */
+export async function expectLikeNode<Input, Output>(
+  run: (input: Input) => Output | Promise<Output>,
+  input: Input,
+): Promise<void> {
+  const here = JSON.parse(JSON.stringify((await run(input)) ?? null)) as unknown;
+  expect(await inGuest(run, input)).toEqual(here);
+}

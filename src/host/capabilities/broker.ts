@@ -43,7 +43,9 @@ export class CapabilityBroker {
 
   /** The envelope for one request, as JSON text. Never rejects. */
   async answer(name: string, inputText: string): Promise<string> {
-    this.#pending += 1;
+    // Lines of the log have an allowance of their own, which CallLog keeps.
+    const counts = name !== "log";
+    if (counts) this.#pending += 1;
     try {
       return await this.#run(name, inputText);
     } catch (thrown) {
@@ -52,7 +54,7 @@ export class CapabilityBroker {
       if (!isToolError(thrown)) tell((error) => this.#options.onHandlerError?.(error, name), thrown);
       return JSON.stringify(envelope);
     } finally {
-      this.#pending -= 1;
+      if (counts) this.#pending -= 1;
     }
   }
 
@@ -79,8 +81,8 @@ export class CapabilityBroker {
 
   #count(name: string): void {
     const { hostCalls, pendingHostCalls } = this.#options.limits;
-    // Lines of the log have an allowance of their own, which CallLog keeps.
-    if (name !== "log") this.#calls += 1;
+    if (name === "log") return;
+    this.#calls += 1;
     if (this.#calls > hostCalls) throw new ToolError("QUOTA_EXCEEDED", `This call may make ${hostCalls} host calls`);
     if (this.#pending > pendingHostCalls) {
       throw new ToolError("QUOTA_EXCEEDED", `${pendingHostCalls} host calls are waiting already`);

@@ -9,7 +9,7 @@ import { installEncoding } from "./encoding.ts";
 import { installEvents } from "./events.ts";
 import { connectHost, type Post } from "./host.ts";
 import { lockDown } from "./lockdown.ts";
-import { DateNow, defineGlobal } from "./primordials.ts";
+import { DateNow, defineGlobal, flushGlobals } from "./primordials.ts";
 import { installStructuredClone } from "./structured-clone.ts";
 import { beginTurn, fireTimer, installTimers } from "./timers.ts";
 import { type BundleFunction, describe, invoke, load } from "./tool-runner.ts";
@@ -39,6 +39,7 @@ export function boot(post: Post, urlChunk: Chunk): Enter {
   installPerformance(DateNow);
   installUrl(() => urlChunk.copy(), evaluate);
   lockDown();
+  flushGlobals();
   return enter;
 }
 

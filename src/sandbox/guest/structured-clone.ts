@@ -1,4 +1,4 @@
-// structuredClone (HTML, "safe passing of structured data") for the types a guest has. `transfer` moves array buffers.
+// structuredClone (HTML, "safe passing of structured data") for the types a guest has. `transfer` takes array buffers away.
 import { brandOf } from "./brand.ts";
 import { makeDomException } from "./dom-exception.ts";
 import {
@@ -224,29 +224,33 @@ function cloneValue(value: unknown, memory: Memory): unknown {
   return copy;
 }
 
-/** Takes the buffers over. All are checked first: a list that is refused leaves each where it was. */
-function transferBuffers(list: unknown, memory: Memory): void {
-  if (list === undefined || list === null) return;
+/** The buffers of a `transfer` list, checked. */
+function readTransferList(list: unknown): ArrayBuffer[] {
   const buffers: ArrayBuffer[] = [];
+  if (list === undefined || list === null) return buffers;
   for (const item of list as Iterable<unknown>) {
-    const isBuffer = typeof item === "object" && item !== null && brandOf(item) === "ArrayBuffer";
-    if (!isBuffer || ArrayBufferPrototypeGetDetached(item)) throw notCloneable(item);
+    if (typeof item !== "object" || item === null) {
+      throw new TypeErrorConstructor("structuredClone expected a list of objects to transfer");
+    }
+    if (brandOf(item) !== "ArrayBuffer" || ArrayBufferPrototypeGetDetached(item)) throw notCloneable(item);
     for (let index = 0; index < buffers.length; index += 1) if (buffers[index] === item) throw notCloneable(item);
     append(buffers, item as ArrayBuffer);
   }
-  for (let index = 0; index < buffers.length; index += 1) {
-    const buffer = buffers[index] as ArrayBuffer;
-    MapPrototypeSet(memory, buffer, ArrayBufferPrototypeTransfer(buffer));
-  }
+  return buffers;
 }
 
+/**
+ * Buffers to be transferred are copied like all else and detached afterwards: a view on a detached buffer no longer knows
+ * its place in it, and a value that cannot be cloned must leave them as they were.
+ */
 export function structuredClone(
   ...args: readonly [value?: unknown, options?: { readonly transfer?: unknown }]
 ): unknown {
   if (args.length === 0) throw new TypeErrorConstructor("structuredClone expected a value, got no argument");
-  const memory: Memory = new MapConstructor();
-  transferBuffers(args[1]?.transfer, memory);
-  return cloneValue(args[0], memory);
+  const buffers = readTransferList(args[1]?.transfer);
+  const copy = cloneValue(args[0], new MapConstructor());
+  for (let index = 0; index < buffers.length; index += 1) ArrayBufferPrototypeTransfer(buffers[index] as ArrayBuffer);
+  return copy;
 }
 
 export function installStructuredClone(): void {

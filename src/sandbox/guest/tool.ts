@@ -98,7 +98,11 @@ export interface ToolContext {
   /** Aborts when the call is over, so that leftover work can stop itself. */
   readonly signal: ToolAbortSignal;
   readonly log: LogCall & { readonly [Level in LogLevel]: LogCall };
-  /** Tells the caller how far the call is. Never throws for want of a listener. */
+  /**
+   * Tells the caller how far the call is. Never throws for want of a listener. A call makes at most 1,000 reports; later ones
+   * are dropped silently.
+   * @throws {TypeError} when `progress` is not a finite number
+   */
   progress(progress: ToolProgress): void;
   /** A capability that the host granted: JSON in, JSON out. Rejects with `CAPABILITY_DENIED` when it was not granted. */
   readonly [capability: string]: unknown;

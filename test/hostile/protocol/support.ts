@@ -94,7 +94,7 @@ export function testWorkerAttack(name: string, attack: WorkerAttack): void {
     const good = new Set(host.pool.pids);
     const lag = meterLag();
     const [result, ...others] = await Promise.all([call("evil"), call("good"), call("good"), call("other")]);
-    const lagMs = lag();
+    const lagMs = await lag();
     expect(codes, JSON.stringify(result).slice(0, 300)).toContain(codeOf(result));
     expectPublishable(result);
     check?.(result, host.served);

@@ -1,0 +1,173 @@
+// Timers and microtasks in a guest: order, clearing, arguments, the cap, and none that survives its call.
+import { describe, expect, test } from "vitest";
+import { bundleCode, inGuest, openCode, runGuest } from "../../support/guest.ts";
+
+const ring = (statements: string): Promise<unknown> =>
+  inGuest(
+    `() => new Promise((done) => { const seen = []; const see = (...args) => seen.push(...args); ${statements} })`,
+  );
+
+describe("setTimeout() and its kin", () => {
+  test.for<[why: string, statements: string, seen: unknown]>([
+    [
+      "run after the code that set them, microtasks first",
+      "setTimeout(() => { see('timer'); done(seen); }); Promise.resolve().then(() => see('promise')); queueMicrotask(() => see('microtask')); see('code');",
+      ["code", "promise", "microtask", "timer"],
+    ],
+    [
+      "ring in the order of their delays",
+      "setTimeout(() => done(seen), 60); setTimeout(see, 40, 'late'); setTimeout(see, 1, 'soon'); setTimeout(see, 20, 'then');",
+      ["soon", "then", "late"],
+    ],
+    [
+      "ring in the order of setting for one delay",
+      "for (let i = 0; i < 20; i += 1) setTimeout(see, 5, i); setTimeout(() => done(seen), 40);",
+      Array.from({ length: 20 }, (_, i) => i),
+    ],
+    ["pass their arguments on", "setTimeout((...args) => done(args), 0, 1, 'b', { c: 3 });", [1, "b", { c: 3 }]],
+    [
+      "nest",
+      "setTimeout(() => { see(1); setTimeout(() => { see(2); setTimeout(() => { see(3); done(seen); }); }); });",
+      [1, 2, 3],
+    ],
+    [
+      "have ids that are numbers above 0",
+      "const ids = [setTimeout(see), setInterval(see, 1000), setImmediate(see)]; done(ids.map((id) => typeof id + (id > 0)));",
+      ["numbertrue", "numbertrue", "numbertrue"],
+    ],
+    [
+      "do not ring once cleared",
+      "const id = setTimeout(see, 5, 'rang'); clearTimeout(id); setTimeout(() => done(seen), 30);",
+      [],
+    ],
+    [
+      "are cleared by each other's functions",
+      "clearInterval(setTimeout(see, 1, 1)); clearTimeout(setInterval(see, 1, 2)); clearImmediate(setImmediate(see, 3)); setTimeout(() => done(seen), 30);",
+      [],
+    ],
+    [
+      "do not mind what they are asked to clear",
+      "for (const id of [undefined, null, 0, -1, 99999, 'x', {}, NaN]) clearTimeout(id); done('fine');",
+      "fine",
+    ],
+    [
+      "repeat until cleared",
+      "let n = 0; const id = setInterval(() => { see(n += 1); if (n === 3) { clearInterval(id); setTimeout(() => done(seen), 20); } }, 1);",
+      [1, 2, 3],
+    ],
+    [
+      "take odd delays for none",
+      "for (const delay of [undefined, null, NaN, -5, 'x', '2', {}, Infinity, 2 ** 31, 1n, Symbol()]) setTimeout(see, delay, String(delay)); setTimeout(() => done(seen.length), 50);",
+      11,
+    ],
+    [
+      "go on after one throws",
+      "setTimeout(() => { throw new Error('in a timer') }); setTimeout(() => done('on'), 10);",
+      "on",
+    ],
+    [
+      "go on after a microtask throws",
+      "queueMicrotask(() => { throw new Error('in a microtask') }); setTimeout(() => done('on'), 1);",
+      "on",
+    ],
+    ["call with the global object as this", "setTimeout(function () { done(this === globalThis) });", true],
+  ])("%s", async ([, statements, seen]) => {
+    expect(await ring(statements)).toEqual(seen);
+  });
+
+  test.for([
+    ["setTimeout(1)"],
+    ["setTimeout('x')"],
+    ["setTimeout()"],
+    ["setInterval({})"],
+    ["setImmediate(null)"],
+    ["queueMicrotask(undefined)"],
+  ])("%s is a TypeError", async ([call]) => {
+    expect(await inGuest(`() => { try { ${call} } catch (error) { return error.name } }`)).toBe("TypeError");
+  });
+
+  test("log what their callbacks throw", async () => {
+    const end = await runGuest(
+      "() => new Promise((done) => { setTimeout(() => { throw new Error('one') }); queueMicrotask(() => { throw 'two' }); setTimeout(done, 5); })",
+    );
+    expect(end.logs).toEqual([
+      "error: Uncaught in a microtask: two",
+      expect.stringMatching(/^error: Uncaught in a timer: Error: one\n/),
+    ]);
+  });
+
+  test("are capped by how many wait at one time", async () => {
+    const end = await runGuest(
+      `() => {
+        const ids = [];
+        try { for (;;) ids.push(setTimeout(() => {}, 1e6)); } catch (error) {
+          clearTimeout(ids.pop());
+          setTimeout(() => {}, 1e6);
+          return [ids.length + 1, error.name];
+        }
+      }`,
+      { header: { timers: 7 } },
+    );
+    expect(end.value).toEqual([7, "RangeError"]);
+  });
+
+  test("can be set and cleared many times in one call, turn by turn", async () => {
+    const end = await runGuest(
+      `async () => {
+        let n = 0;
+        for (let turn = 0; turn < 30; turn += 1) {
+          for (let i = 0; i < 20; i += 1) { clearTimeout(setTimeout(() => {}, 1e6)); n += 1; }
+          await new Promise((done) => setTimeout(done, 0));
+        }
+        return n;
+      }`,
+      { header: { timers: 5 } },
+    );
+    expect(end.value).toBe(600);
+  });
+
+  test("do not survive their call: an abandoned interval rings no more", async () => {
+    await using tool = await openCode(
+      bundleCode(
+        "{ default: ({ look }) => { if (look) return rings; setInterval(() => { rings += 1; }, 1); return new Promise((done) => setTimeout(done, 15)); } }",
+        "let rings = 0;",
+      ),
+    );
+    await tool.load();
+    await tool.call({});
+    const [before, after] = [
+      await tool.call({ look: true }),
+      await new Promise((done) => setTimeout(done, 20)).then(() => tool.call({ look: true })),
+    ];
+    expect(Number(before.text)).toBeGreaterThan(0);
+    expect(after.text).toBe(before.text);
+  });
+
+  test("set nothing after the call is over", async () => {
+    await using tool = await openCode(
+      bundleCode(
+        "{ default: ({ look }, ctx) => { if (look) return rang; ctx.signal.addEventListener('abort', () => { rang = 'heard'; setTimeout(() => { rang = 'rang'; }, 0); }); } }",
+        "let rang = 'no';",
+      ),
+    );
+    await tool.load();
+    await tool.call({});
+    expect((await tool.call({ look: true })).text).toBe('"heard"');
+    expect((await tool.call({ look: true })).text).toBe('"heard"');
+  });
+});
+
+describe("queueMicrotask()", () => {
+  test("keeps its order among promises", async () => {
+    expect(
+      await inGuest(`async () => {
+        const seen = [];
+        Promise.resolve().then(() => seen.push(1)).then(() => seen.push(4));
+        queueMicrotask(() => { seen.push(2); queueMicrotask(() => seen.push(5)); });
+        Promise.resolve().then(() => seen.push(3));
+        await new Promise((done) => setTimeout(done));
+        return seen;
+      }`),
+    ).toEqual([1, 2, 3, 4, 5]);
+  });
+});
