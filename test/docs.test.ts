@@ -24,7 +24,7 @@ interface Example {
 }
 
 function toExamples(path: string, markdown: string): Example[] {
-  return [...markdown.matchAll(/```ts\n([^]*?)```/g)].map(([, code = ""], index) => ({
+  return [...markdown.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code = ""], index) => ({
     name: `${path}, example ${index + 1}`,
     code,
     prints: [...code.matchAll(/console\.log\(.*\); \/\/ (.+)$/gm)].map(([, output = ""]) => output),
@@ -33,7 +33,7 @@ function toExamples(path: string, markdown: string): Example[] {
 
 /** The text of each docstring, without its stars. */
 const docstrings = (source: string): string =>
-  [...source.matchAll(/\/\*\*[^]*?\*\//g)].map(([comment]) => comment.replace(/^\s*\/?\*+ ?/gm, "")).join("\n");
+  [...source.matchAll(/\/\*\*[\s\S]*?\*\//g)].map(([comment]) => comment.replace(/^\s*\/?\*+ ?/gm, "")).join("\n");
 
 const EXAMPLES: readonly Example[] = [
   ...toExamples("README.md", read("README.md")),
@@ -47,7 +47,9 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-async function run(file: string): Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }> {
+async function run(
+  file: string,
+): Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }> {
   const child = spawn(process.execPath, [file], { cwd: ROOT, env: { HOME: folder } });
   const exit = new Promise<number | null>((resolve) => child.on("exit", resolve));
   const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), exit]);
@@ -81,7 +83,9 @@ describe("a link in the documents", () => {
   );
 
   test("THREATS.md names only tests that are there", () => {
-    const named = [...read("THREATS.md").matchAll(/`(test\/[\w/.-]+|tools\/[\w/.-]+\.test\.ts)`/g)].map(([, path = ""]) => path);
+    const named = [...read("THREATS.md").matchAll(/`(test\/[\w/.-]+|tools\/[\w/.-]+\.test\.ts)`/g)].map(
+      ([, path = ""]) => path,
+    );
     const missing = named.filter((path) => globSync(path, { cwd: ROOT }).length === 0);
     expect(named.length).toBeGreaterThan(20);
     expect(missing).toEqual([]);

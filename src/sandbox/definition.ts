@@ -7,7 +7,7 @@ import { type PartialLimits, PartialLimitsSchema } from "./limits.ts";
 export const TOOL_NAME_PATTERN = /^[A-Za-z0-9_.-]{1,128}$/;
 export const TOOL_NAME_RULE = "1 to 128 of A-Z a-z 0-9 _ - .";
 
-export const ToolNameSchema: z.ZodString = z.string().regex(TOOL_NAME_PATTERN, `Expected ${TOOL_NAME_RULE}`);
+const ToolNameSchema: z.ZodString = z.string().regex(TOOL_NAME_PATTERN, `Expected ${TOOL_NAME_RULE}`);
 
 /** A JSON Schema (2020-12) as an object; `true` and `false` are no use as a tool's whole schema. */
 export type JsonSchema = { readonly [keyword: string]: JsonValue };
@@ -52,8 +52,6 @@ const definitionFields = {
   capabilities: CapabilityRequestsSchema.optional(),
   limits: PartialLimitsSchema.optional(),
 };
-
-export const ToolDefinitionSchema: z.ZodType<ToolDefinition> = z.strictObject(definitionFields);
 
 /** A definition as the guest tells it: the name may be missing, and then the source gives it. */
 export type LearnedDefinition = Omit<ToolDefinition, "name"> & { readonly name?: string | undefined };

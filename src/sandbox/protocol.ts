@@ -54,9 +54,7 @@ export const HostMessageSchema = z.discriminatedUnion("type", [
   CapabilityResultSchema,
 ]);
 export type HostMessage = z.infer<typeof HostMessageSchema>;
-export type CallMessage = z.infer<typeof CallSchema>;
 export type ToolMessage = z.infer<typeof ToolMessageSchema>;
-export type LearnMessage = z.infer<typeof LearnSchema>;
 
 /** Why the worker stopped an isolate by itself. */
 export const STOP_REASONS = ["memory", "cpu", "cancelled", "isolate-failed"] as const;
@@ -113,7 +111,6 @@ export const WorkerMessageSchema = z.discriminatedUnion("type", [
 ]);
 export type WorkerMessage = z.infer<typeof WorkerMessageSchema>;
 export type EndedMessage = z.infer<typeof EndedSchema>;
-export type Outcome = EndedMessage["outcome"];
 
 /** A message's JSON may be this long at most: all that can be large travels as parts. */
 export const MAX_MESSAGE_BYTES = 64 * 1024;

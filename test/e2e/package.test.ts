@@ -18,7 +18,7 @@ let tarball = "";
 async function embeddingExample(): Promise<string> {
   const readme = await readFile(join(ROOT, "README.md"), "utf8");
   const [, section = ""] = readme.split("## In your own program");
-  return /```ts\n([^]*?)```/.exec(section)?.[1] ?? "";
+  return /```ts\n([\s\S]*?)```/.exec(section)?.[1] ?? "";
 }
 
 beforeAll(async () => {

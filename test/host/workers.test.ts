@@ -1,8 +1,11 @@
 // Supervision with real processes: what happens to a call, and to the next one, when a process dies, stops, or cannot be stopped.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { defineCapability } from "../../src/host/capabilities/capability.ts";
 import type { GloveboxOptions } from "../../src/host/config.ts";
 import type { Glovebox } from "../../src/host/runtime.ts";
@@ -13,8 +16,12 @@ import { expectDead, expectIdle, isAlive } from "../support/processes.ts";
 const SLOW =
   'export default async ({ ms = 5_000 }) => { console.log("begun"); await new Promise((done) => setTimeout(done, ms)); return "done"; }';
 
+/** The same few tools again and again: each is built and learned once. */
+const CACHE = mkdtempSync(join(tmpdir(), "glovebox-workers-"));
+afterAll(() => rmSync(CACHE, { recursive: true, force: true }));
+
 async function boxOf(tools: { readonly [name: string]: string }, options: GloveboxOptions = {}): Promise<Glovebox> {
-  const box = await makeBox(options);
+  const box = await makeBox({ cache: { directory: CACHE }, ...options });
   onTestFinished(() => box.close());
   await Promise.all(Object.entries(tools).map(([name, source]) => box.addTool({ name, source })));
   return box;

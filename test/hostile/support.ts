@@ -1,4 +1,6 @@
 // One attack, from registration to aftermath: the expected code, the host alive and prompt, other tenants served, nothing left running.
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, test } from "vitest";
@@ -15,6 +17,9 @@ export interface Attack {
   readonly source: string;
   /** Codes that are right; `ok` is one where an attack may come to nothing. */
   readonly codes: readonly (ErrorCode | "ok")[];
+  /** Wall time of the attacking call; 800 ms unless stated. */
+  readonly timeoutMs?: number;
+  /** Of the whole Glovebox, its neighbours and the tool's top level included. */
   readonly limits?: PartialLimits;
   readonly capabilities?: readonly Capability[];
   /** What else must hold of the result. */
@@ -37,8 +42,9 @@ export function meterLag(): () => Promise<number> {
 }
 
 const NEIGHBOUR = { id: "neighbour", toolName: "neighbour", arguments: { n: 20 } };
-const callNeighbour = (box: Glovebox): Promise<ToolResult> =>
-  box.execute(NEIGHBOUR, { tenantId: "neighbour", timeoutMs: 10_000 });
+const callNeighbour = (box: Glovebox): Promise<ToolResult> => box.execute(NEIGHBOUR, { tenantId: "neighbour" });
+/** Every file has the same neighbour: it is built and learned once. */
+const CACHE = { directory: join(tmpdir(), "glovebox-hostile-cache") };
 
 /** The attacking call's result, or the error of addTool where the attack is in the tool's top level. */
 async function strike(box: Glovebox, attack: Attack): Promise<ToolResult | ToolError> {
@@ -49,14 +55,15 @@ async function strike(box: Glovebox, attack: Attack): Promise<ToolResult | ToolE
     if (thrown instanceof ToolError) return thrown;
     throw thrown;
   }
-  return await box.execute({ id: "evil", toolName: "attack" }, { tenantId: "evil" });
+  const { timeoutMs = 800 } = attack;
+  return await box.execute({ id: "evil", toolName: "attack" }, { tenantId: "evil", timeoutMs });
 }
 
-/** Registers one test. Limits are low unless stated, so that each attack ends soon. */
+/** Registers one test. An attack's limits are low unless stated, so that each attack ends soon. */
 export function testAttack(name: string, attack: Attack): void {
   test(`${name}: ${attack.codes.join(" or ")}, and the host is none the worse`, async () => {
-    const limits = { timeoutMs: 800, memoryMiB: 64, ...attack.limits };
-    await using box = await makeBox({ limits, capabilities: attack.capabilities });
+    const limits = { timeoutMs: 10_000, memoryMiB: 64, ...attack.limits };
+    await using box = await makeBox({ cache: CACHE, limits, capabilities: attack.capabilities });
     await box.addTool({ name: "neighbour", source: "export default ({ n }) => n * 2.1" });
     expect(outputOf(await callNeighbour(box))).toBe(42);
     const lag = meterLag();

@@ -4,7 +4,7 @@ import { BudgetClock } from "./budget-clock.ts";
 import { runGuarded } from "./guard.ts";
 import type { Dialect } from "./keywords.ts";
 import { evaluate, type SchemaNode } from "./node.ts";
-import type { SchemaProblem, StopReason, ValidationOutcome } from "./outcome.ts";
+import type { StopReason, ValidationOutcome } from "./outcome.ts";
 import { Run, StopSignal } from "./run.ts";
 import { compileDocument } from "./schema-compiler.ts";
 import { copySchema } from "./schema-copy.ts";
@@ -123,5 +123,3 @@ class Validation {
     return { valid: false, stopped: true, reason, message: STOP_MESSAGES[reason] };
   }
 }
-
-export type { SchemaProblem, ValidationOutcome };

@@ -98,7 +98,7 @@ describe("normalize()", () => {
     const error = errorOf(normalizeText('"text"', { type: "number" }));
     expect(error.code).toBe("OUTPUT_INVALID");
     expect(error.message).toMatch(/^The output of probe: at the top: .*number/);
-    expect(error.details?.["problems"]).toMatchObject([{ pointer: "", keyword: "type" }]);
+    expect(error.details?.problems).toMatchObject([{ pointer: "", keyword: "type" }]);
   });
 
   test("makes of any bytes at all one result that is plain JSON", () => {
@@ -138,7 +138,7 @@ describe("toFailure()", () => {
   });
 
   const cyclic: { [key: string]: unknown } = {};
-  cyclic["self"] = cyclic;
+  cyclic.self = cyclic;
   test.for<[string, unknown, unknown]>([
     ["a cycle", cyclic, undefined],
     ["a BigInt", { n: 1n }, undefined],

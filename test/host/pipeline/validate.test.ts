@@ -124,7 +124,7 @@ describe("readContext()", () => {
     const known = { tenantId: "acme", executionId: "e", stepId: "s", signal, timeoutMs: 5, onLog: () => {} };
     const context: Record<string, unknown> = { ...readContext({ ...known, maxConcurrency: 3, secret: "x" }) };
     expect(context).toMatchObject(known);
-    expect([context["secret"], context["maxConcurrency"]]).toEqual([undefined, undefined]);
+    expect([context.secret, context.maxConcurrency]).toEqual([undefined, undefined]);
   });
 
   test.for<[string, unknown, RegExp]>([
@@ -227,7 +227,7 @@ describe("validateCall()", () => {
   });
 
   const cyclic: Record<string, unknown> = { a: [{}] };
-  (cyclic["a"] as Record<string, unknown>[])[0] = { "b/c": cyclic };
+  (cyclic.a as Record<string, unknown>[])[0] = { "b/c": cyclic };
   let deep: unknown = 0;
   for (let depth = 0; depth < 100_000; depth += 1) deep = [deep];
 
@@ -303,7 +303,7 @@ describe("validateCall()", () => {
   ])("lists %s with its pointer", ([, args, pointer, keyword]) => {
     const error = refusalOf(() => validate(args, { inputSchema: person }));
     expect(error.code).toBe("PARAM_INVALID");
-    expect(error.details?.["problems"]).toMatchObject([{ pointer, keyword }]);
+    expect(error.details?.problems).toMatchObject([{ pointer, keyword }]);
     expect(error.message).toMatch(/^The arguments of probe: (at the top|\/\w+): /);
   });
 
@@ -311,7 +311,7 @@ describe("validateCall()", () => {
     const items = { type: "array", items: { type: "number" } };
     const error = refusalOf(() => validate(["a", "b", "c", "d", "e"], { inputSchema: items }));
     expect(error.message).toMatch(/^The arguments of probe: \/0: .*; \/1: .*; \/2: .*; and 2 more$/);
-    expect(error.details?.["problems"]).toHaveLength(5);
+    expect(error.details?.problems).toHaveLength(5);
   });
 
   test.for<[string, ToolParts]>([

@@ -4,5 +4,5 @@ import { testAttack } from "../support.ts";
 testAttack("promises without end", {
   source: `export default async () => { const all = []; for (;;) all.push(new Promise(() => {}).then(() => all)); };`,
   codes: ["MEMORY_LIMIT", "TOOL_TIMEOUT"],
-  limits: { timeoutMs: 2_000 },
+  timeoutMs: 2_000,
 });

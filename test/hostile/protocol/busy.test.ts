@@ -4,5 +4,5 @@ import { testWorkerAttack } from "./support.ts";
 testWorkerAttack("never reads again", {
   worker: `serve(() => { for (;;); });`,
   codes: ["TOOL_TIMEOUT"],
-  limits: { timeoutMs: 300 },
+  timeoutMs: 300,
 });

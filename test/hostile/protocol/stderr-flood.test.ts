@@ -6,5 +6,5 @@ testWorkerAttack("writes to stderr without end", {
     serve(() => { const chunk = Buffer.alloc(65_536, 120); const more = () => { while (process.stderr.write(chunk)); process.stderr.once("drain", more); }; more(); });
   `,
   codes: ["TOOL_TIMEOUT", "SANDBOX_CRASHED"],
-  limits: { timeoutMs: 500 },
+  timeoutMs: 500,
 });

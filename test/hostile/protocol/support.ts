@@ -21,6 +21,8 @@ export interface WorkerAttack {
   /** The body of a module that imports all of fake-worker.js, and calls `serve(attack)`. */
   readonly worker: string;
   readonly codes: readonly (ErrorCode | "ok")[];
+  /** Wall time of the attacked call; ten seconds unless stated. */
+  readonly timeoutMs?: number;
   readonly limits?: PartialLimits;
   /** Whether the taken-over process must be gone afterwards; true unless stated. */
   readonly dies?: boolean;
@@ -50,7 +52,7 @@ interface FakeHost extends AsyncDisposable {
 function makeFakeHost(attack: WorkerAttack): FakeHost {
   const sources = { workerPath: writeWorker(attack.worker), preludeSource: "", urlChunkSource: "" };
   const pool = new WorkerPool(sources, { max: 6, spares: 0, maxPerOwner: 1, callsPerWorker: 4, idleMs: 60_000 });
-  const router = new ToolRouter({ limits: { timeoutMs: 1_500, ...attack.limits } });
+  const router = new ToolRouter({ limits: { timeoutMs: 10_000, ...attack.limits } });
   const served: string[] = [];
   const echo = defineCapability({
     name: "echo",
@@ -88,12 +90,17 @@ export function testWorkerAttack(name: string, attack: WorkerAttack): void {
   const { codes, dies = true, check } = attack;
   test(`a worker that ${name}: ${codes.join(" or ")}, and nobody else notices`, async () => {
     await using host = makeFakeHost(attack);
-    const call = (tenantId: string): Promise<ToolResult> =>
-      host.router.execute({ id: "c", toolName: "probe" }, { tenantId });
+    const call = (tenantId: string, timeoutMs?: number): Promise<ToolResult> =>
+      host.router.execute({ id: "c", toolName: "probe" }, { tenantId, timeoutMs });
     expect(outputOf(await call("good"))).toBe("served");
     const good = new Set(host.pool.pids);
     const lag = meterLag();
-    const [result, ...others] = await Promise.all([call("evil"), call("good"), call("good"), call("other")]);
+    const [result, ...others] = await Promise.all([
+      call("evil", attack.timeoutMs),
+      call("good"),
+      call("good"),
+      call("other"),
+    ]);
     const lagMs = await lag();
     expect(codes, JSON.stringify(result).slice(0, 300)).toContain(codeOf(result));
     expectPublishable(result);

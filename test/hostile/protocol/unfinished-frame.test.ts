@@ -6,5 +6,5 @@ testWorkerAttack("begins a frame of 70 MB and stops", {
     serve(() => { const head = Buffer.alloc(8); head.writeUInt32LE(70_000_000, 0); head.writeUInt32LE(1, 4); socket.write(head); socket.write(Buffer.alloc(1_000_000)); });
   `,
   codes: ["TOOL_TIMEOUT"],
-  limits: { timeoutMs: 400 },
+  timeoutMs: 400,
 });
