@@ -14,35 +14,36 @@ export interface BundlerOptions {
   /** The `node_modules` folder that packages come from; without it, those next to a tool and above it, up to `root`. */
   readonly store?: string | undefined;
   readonly allowPackages?: readonly string[] | undefined;
-  readonly limits?: Partial<BundleLimits> | undefined;
+  readonly limits?: { readonly [Name in keyof BundleLimits]?: BundleLimits[Name] | undefined } | undefined;
   readonly maxConcurrentBuilds?: number | undefined;
 }
+
+export const BundleLimitsSchema = z
+  .strictObject({
+    sourceBytes: z
+      .int()
+      .min(1)
+      .max(64 * 1024 * 1024),
+    packageBytes: z
+      .int()
+      .min(0)
+      .max(256 * 1024 * 1024),
+    files: z.int().min(1).max(50_000),
+    outputBytes: z
+      .int()
+      .min(1)
+      .max(64 * 1024 * 1024),
+    timeoutMs: z.int().min(1).max(300_000),
+    memoryMiB: z.int().min(128).max(8_192),
+  })
+  .partial();
 
 const OptionsSchema = z.strictObject({
   cache: z.custom<BundleCache>((value) => typeof value === "object" && value !== null, "Expected a BundleCache"),
   root: z.string().min(1).optional(),
   store: z.string().min(1).optional(),
   allowPackages: z.array(z.string().min(1)).optional(),
-  limits: z
-    .strictObject({
-      sourceBytes: z
-        .int()
-        .min(1)
-        .max(64 * 1024 * 1024),
-      packageBytes: z
-        .int()
-        .min(0)
-        .max(256 * 1024 * 1024),
-      files: z.int().min(1).max(50_000),
-      outputBytes: z
-        .int()
-        .min(1)
-        .max(64 * 1024 * 1024),
-      timeoutMs: z.int().min(1).max(300_000),
-      memoryMiB: z.int().min(128).max(8_192),
-    })
-    .partial()
-    .default({}),
+  limits: BundleLimitsSchema.default({}),
   maxConcurrentBuilds: z.int().min(1).max(64).default(2),
 });
 

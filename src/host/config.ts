@@ -2,6 +2,7 @@
 import { availableParallelism, homedir } from "node:os";
 import { join } from "node:path";
 import * as z from "zod";
+import { BundleLimitsSchema } from "../bundler/bundler.ts";
 import type { BundleLimits } from "../bundler/tool-bundle.ts";
 import { type DefinitionOverrides, DefinitionOverridesSchema } from "../sandbox/definition.ts";
 import { ToolError } from "../sandbox/errors.ts";
@@ -53,6 +54,8 @@ export interface GloveboxOptions {
 
 const isCapability = (value: unknown): value is Capability =>
   typeof value === "object" && value !== null && typeof (value as Capability).checkInput === "function";
+const haveOwnNames = (capabilities: readonly Capability[]): boolean =>
+  new Set(["log", ...capabilities.map(({ name }) => name)]).size === capabilities.length + 1;
 const isFunction = (value: unknown): value is (error: unknown) => void => typeof value === "function";
 
 const OptionsSchema = z.strictObject({
@@ -64,7 +67,7 @@ const OptionsSchema = z.strictObject({
       store: z.string().min(1).optional(),
       root: z.string().min(1).optional(),
       allowPackages: z.array(z.string().min(1)).optional(),
-      limits: z.record(z.string(), z.number()).optional(),
+      limits: BundleLimitsSchema.optional(),
     })
     .default({}),
   workers: z
@@ -79,7 +82,10 @@ const OptionsSchema = z.strictObject({
       z.strictObject({ directory: z.string().min(1).optional(), maxBytes: z.int().min(0).optional() }),
     ])
     .default({}),
-  capabilities: z.array(z.custom<Capability>(isCapability, "Expected what defineCapability() returns")).default([]),
+  capabilities: z
+    .array(z.custom<Capability>(isCapability, "Expected what defineCapability() returns"))
+    .refine(haveOwnNames, "Expected capabilities of different names, none of them log, which every tool has")
+    .default([]),
   onError: z.custom<(error: unknown) => void>(isFunction, "Expected a function").optional(),
 });
 

@@ -1,12 +1,12 @@
 // ToolRouter: the one way to a tool. validate → prepare → execute → normalize; always one ToolResult, never a throw.
 import { ANY_OBJECT_SCHEMA, type ToolDefinition } from "../sandbox/definition.ts";
 import { ToolError, toToolError } from "../sandbox/errors.ts";
-import { DEFAULT_LIMITS, type PartialLimits } from "../sandbox/limits.ts";
+import { DEFAULT_LIMITS, type PartialLimits, PartialLimitsSchema } from "../sandbox/limits.ts";
 import type { Executor } from "./executors/executor.ts";
 import { createHostFunctionExecutor, type HostFunction } from "./executors/host-function.ts";
 import { compileSchema } from "./json-schema/compile-schema.ts";
 import type { JsonTextLimits } from "./json-text.ts";
-import { CallLog } from "./logs.ts";
+import { CallLog, tell } from "./logs.ts";
 import { executeCall } from "./pipeline/execute.ts";
 import { normalize, type ResultFacts, toFailure } from "./pipeline/normalize.ts";
 import { prepareCall } from "./pipeline/prepare.ts";
@@ -60,7 +60,7 @@ export class ToolRouter implements AsyncDisposable {
 
   constructor({ registry = new MemoryToolRegistry(), limits = {}, onInternalError }: ToolRouterOptions = {}) {
     this.registry = registry;
-    this.#limits = limits;
+    this.#limits = parseLimits(limits, "limits");
     this.#inputBounds = {
       bytes: limits.inputBytes ?? DEFAULT_LIMITS.inputBytes,
       depth: limits.jsonDepth ?? DEFAULT_LIMITS.jsonDepth,
@@ -84,7 +84,11 @@ export class ToolRouter implements AsyncDisposable {
         `The handler of ${JSON.stringify(toolName)}: expected a function, got ${typeof handler}`,
       );
     }
-    const { description = "", inputSchema = ANY_OBJECT_SCHEMA, limits, ...rest } = definition ?? {};
+    const { description = "", inputSchema = ANY_OBJECT_SCHEMA, limits: stated, ...rest } = definition ?? {};
+    if (typeof description !== "string") {
+      throw new ToolError("PARAM_INVALID", `definition.description: expected text, got a ${typeof description}`);
+    }
+    const limits = stated === undefined ? undefined : parseLimits(stated, "definition.limits");
     const whole: ToolDefinition = {
       ...rest,
       name: toolName,
@@ -148,14 +152,22 @@ export class ToolRouter implements AsyncDisposable {
 
   /** A failure of ours is not swallowed: the operator hears its cause. */
   #report(result: ToolResult, error: ToolError | undefined): ToolResult {
-    if (result.success || result.error.code !== "INTERNAL" || this.#onInternalError === undefined) return result;
-    try {
-      this.#onInternalError(error ?? new ToolError("INTERNAL", result.error.message));
-    } catch {
-      // The operator's own listener failed: the caller still gets the result.
-    }
+    if (result.success) return result;
+    const { code, message } = result.error;
+    // Of a host function's failure the caller learns only that it happened: its cause is for the operator too.
+    const isOurs = code === "INTERNAL" || (code === "TOOL_FAILED" && error?.cause !== undefined);
+    if (isOurs) tell(this.#onInternalError, error ?? new ToolError("INTERNAL", message));
     return result;
   }
+}
+
+/** @throws {ToolError} PARAM_INVALID, naming each limit that is wrong */
+function parseLimits(limits: PartialLimits, where: string): PartialLimits {
+  const parsed = PartialLimitsSchema.safeParse(limits);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map(({ path, message }) => ({ pointer: [where, ...path].join("."), message }));
+  const text = problems.map(({ pointer, message }) => `${pointer}: ${message}`).join("; ");
+  throw new ToolError("PARAM_INVALID", text, { details: { problems } });
 }
 
 /** What a result can name when the call itself cannot be read. */

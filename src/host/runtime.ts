@@ -198,9 +198,13 @@ export class Glovebox implements AsyncDisposable {
     const { name, definition: overrides, ...source } = input;
     const { bundle, durationMs, cached } = await this.#bundler.bundle(source);
     // A global tool's process serves no tenant: it learns, and is ended.
-    const owner = tenantId === undefined ? `learn:${bundle.sha256}` : this.#ownerOf(tenantId);
+    const owner = tenantId === undefined ? undefined : this.#ownerOf(tenantId);
     const bundled = performance.now();
-    const learned = await this.#learner.learn(bundle, createStackMapper(bundle.sourceMap), owner);
+    const learned = await this.#learner.learn(bundle, createStackMapper(bundle.sourceMap), owner).catch((thrown) => {
+      // Its process was ended because all of them were.
+      this.#refuseWhenClosed();
+      throw thrown;
+    });
     const chosen = overrides?.name ?? learned.definition.name ?? name ?? nameFromSource(source, bundle);
     if (!TOOL_NAME_PATTERN.test(chosen)) {
       throw new ToolError(

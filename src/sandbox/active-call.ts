@@ -54,6 +54,9 @@ export function toToolProfile(message: ToolMessage): ToolProfile {
   return { ...message, header: JSON.stringify(header) };
 }
 
+/** Of an outcome that is no output. A hundred issues of usual length are 50 KB; the host kills a process that sends 1 MiB. */
+const MAX_END_UNITS = 256 * 1024;
+
 /** Runs one `call` or `learn`. Sends exactly one `ended`, and `released` if the guest had not stopped by then. */
 export class ActiveCall implements GuestListener {
   readonly #assignment: Assignment;
@@ -95,6 +98,8 @@ export class ActiveCall implements GuestListener {
     } catch {
       end = { outcome: "isolate-failed", text: "" };
     }
+    // An output has its own cap; what else a guest says of its end is text for a person.
+    if (end.outcome !== "output" && end.text.length > MAX_END_UNITS) end = { outcome: end.outcome, text: "" };
     const settled = await this.#finishMeters();
     const usage = this.#usage();
     const released = this.#giveBack(settled);

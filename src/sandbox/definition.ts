@@ -31,7 +31,14 @@ const ToolAnnotationsSchema = z.strictObject({
 
 /** Capabilities asked for by name, each with its own settings; the host decides. */
 export type CapabilityRequests = { readonly [name: string]: JsonValue };
-const CapabilityRequestsSchema = z.record(z.string().max(64), z.json()) as unknown as z.ZodType<CapabilityRequests>;
+/** A process is told the names at each start; the protocol carries 256. */
+const MAX_CAPABILITY_REQUESTS = 64;
+const CapabilityRequestsSchema = z
+  .record(z.string().max(64), z.json())
+  .refine(
+    (requests) => Object.keys(requests).length <= MAX_CAPABILITY_REQUESTS,
+    `Expected at most ${MAX_CAPABILITY_REQUESTS} capabilities`,
+  ) as unknown as z.ZodType<CapabilityRequests>;
 
 export interface ToolDefinition {
   readonly name: string;

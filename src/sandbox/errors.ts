@@ -171,6 +171,7 @@ export class ToolError extends Error {
 
 /** Any thrown value as a ToolError; what is not one becomes INTERNAL, its text kept for the operator only as `cause`. */
 export function toToolError(thrown: unknown): ToolError {
-  if (thrown instanceof ToolError) return thrown;
+  // A proxy is no error, and asking a revoked one what it is throws.
+  if (Error.isError(thrown) && thrown instanceof ToolError) return thrown;
   return new ToolError("INTERNAL", "Glovebox failed while it handled the call", { cause: thrown });
 }

@@ -22,6 +22,8 @@ export interface Learned {
 const DEFINITION_BYTES = 256 * 1024;
 const DEFINITION_DEPTH = 64;
 const LENGTH_BYTES = 4;
+/** A process that has not come up by then never will: the pool ends it. */
+const START_GRACE_MS = 10_000;
 
 const CODES = { invalid: "BUNDLE_FAILED", tooLarge: "BUNDLE_FAILED" } as const;
 
@@ -77,10 +79,10 @@ export class Learner {
   }
 
   /**
-   * @param owner whose process the learning one becomes, if it has none yet
+   * @param owner whose process the learning one becomes, if it has none yet; without one the process is ended
    * @throws {ToolError} BUNDLE_FAILED, TOOL_FAILED, TOOL_TIMEOUT, MEMORY_LIMIT, CPU_LIMIT, SANDBOX_CRASHED
    */
-  async learn(bundle: ToolBundle, stackMapper: StackMapper, owner: string): Promise<Learned> {
+  async learn(bundle: ToolBundle, stackMapper: StackMapper, owner: string | undefined): Promise<Learned> {
     const { cache } = this.#options;
     const known = await cache.getCodeCache(bundle.sha256, this.#engineKey);
     const unpacked = known === undefined ? undefined : unpack(known);
@@ -91,7 +93,11 @@ export class Learner {
     return { definition, codeCache };
   }
 
-  #run(bundle: ToolBundle, stackMapper: StackMapper, owner: string): Promise<[text: Buffer, codeCache?: Buffer]> {
+  #run(
+    bundle: ToolBundle,
+    stackMapper: StackMapper,
+    owner: string | undefined,
+  ): Promise<[text: Buffer, codeCache?: Buffer]> {
     const { pool, limits } = this.#options;
     const { sha256, code, entry } = bundle;
     let ticket: Ticket | undefined;
@@ -110,17 +116,22 @@ export class Learner {
         );
       };
       ticket = pool.run({
-        owner,
+        owner: owner ?? `learn:${sha256}`,
+        singleUse: owner === undefined,
         order: { type: "learn", sha256, limits },
         bundle: { sha256, code, codeCache: new Uint8Array(0) },
         input: "",
         fresh: true,
-        // The clock runs only while the tool does: the wait for a process is not the tool's.
         onPlaced: () => {
           clearTimeout(timer);
-          timer = setTimeout(late, limits.timeoutMs);
+          timer = setTimeout(late, START_GRACE_MS + limits.timeoutMs);
         },
         listener: {
+          // The clock runs only while the tool does: the wait for a process, and its start, are not the tool's.
+          onPreparing: () => {
+            clearTimeout(timer);
+            timer = setTimeout(late, limits.timeoutMs);
+          },
           onLog() {},
           onProgress() {},
           onCapability() {},

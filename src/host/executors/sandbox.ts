@@ -132,10 +132,8 @@ class SandboxRun {
     return {
       onLog: (level, time, text) => this.#log.add(level, time, this.#tool.stackMapper.mapText(text)),
       onProgress: (text) => this.#reportProgress(text),
-      onCapability: (requestId, name, text) => {
-        void this.#brokerOfCall()
-          .answer(name, text)
-          .then((envelope) => this.#ticket?.deliver(requestId, envelope));
+      onCapability: (name, text, answer) => {
+        void this.#brokerOfCall().answer(name, text).then(answer);
       },
       onEnded: (message, parts) => resolve(this.#toExecution(message, parts)),
       onLost: (begun) => resolve({ usage: this.#usage(), error: this.#lost(begun) }),

@@ -31,6 +31,8 @@ export interface Job {
   readonly listener: CallListener;
   /** It needs a process in which nothing has run yet. */
   readonly fresh?: boolean;
+  /** Its process serves nobody afterwards: it is ended. */
+  readonly singleUse?: boolean;
   /** It may be run again though it had begun. */
   readonly idempotent?: boolean;
   /** Told when the call is sent to a process; again if that process dies before the call has begun. */
@@ -49,7 +51,6 @@ interface PlacedJob {
 export interface Ticket {
   /** Ends the call: out of the queue at once, or out of its process. The listener still hears how it ended, if it had begun. */
   cancel(): void;
-  deliver(requestId: number, envelope: string): void;
 }
 
 /** A job whose process dies before it has begun is tried this often in all: three deaths are not bad luck. */
@@ -85,10 +86,7 @@ export class WorkerPool implements AsyncDisposable {
     const placed: PlacedJob = { job, attempts: 0, worker: undefined, seq: 0, state: "queued" };
     this.#enqueue(placed);
     this.#schedule();
-    return {
-      cancel: () => this.#cancel(placed),
-      deliver: (requestId, envelope) => placed.worker?.deliver(placed.seq, requestId, envelope),
-    };
+    return { cancel: () => this.#cancel(placed) };
   }
 
   #enqueue(placed: PlacedJob): void {
@@ -114,9 +112,12 @@ export class WorkerPool implements AsyncDisposable {
   #schedule(): void {
     if (this.#scheduling || this.#closed) return;
     this.#scheduling = true;
-    this.#placeAll();
-    this.#refillSpares();
-    this.#scheduling = false;
+    try {
+      this.#placeAll();
+      this.#refillSpares();
+    } finally {
+      this.#scheduling = false;
+    }
   }
 
   /** Places what can be placed: one job of each owner, then the next of each, until nothing fits. */
@@ -138,17 +139,17 @@ export class WorkerPool implements AsyncDisposable {
 
   #workerFor(job: Job): WorkerProcess | undefined {
     const own = [...this.#workers].filter((worker) => worker.owner === job.owner && !worker.singleUse);
-    if (job.fresh) return this.#freshFor(job.owner, own);
+    if (job.fresh) return this.#freshFor(job, own);
     const free = own.filter((worker) => worker.load < this.#options.callsPerWorker);
     const [best] = free.sort((a, b) => a.load - b.load);
     if (best?.load === 0 || own.length >= this.#options.maxPerOwner) return best;
     return this.#takeNew(job.owner) ?? best;
   }
 
-  /** An owner's first process serves it from then on; a further one is used for this job and ended. */
-  #freshFor(owner: string, own: readonly WorkerProcess[]): WorkerProcess | undefined {
-    const worker = this.#takeNew(owner);
-    if (worker !== undefined) worker.singleUse = own.length > 0;
+  /** An owner's first process serves it from then on, unless the job says no; a further one is used for this job and ended. */
+  #freshFor(job: Job, own: readonly WorkerProcess[]): WorkerProcess | undefined {
+    const worker = this.#takeNew(job.owner);
+    if (worker !== undefined) worker.singleUse = job.singleUse === true || own.length > 0;
     return worker;
   }
 
@@ -207,7 +208,8 @@ export class WorkerPool implements AsyncDisposable {
     placed.seq = worker.start(job.order, job.bundle, job.input, {
       onLog: (level, time, text) => listener.onLog(level, time, text),
       onProgress: (text) => listener.onProgress(text),
-      onCapability: (requestId, name, text) => listener.onCapability(requestId, name, text),
+      onCapability: (name, text, answer) => listener.onCapability(name, text, answer),
+      onPreparing: () => listener.onPreparing?.(),
       onEnded: (message, parts) => {
         placed.state = "over";
         listener.onEnded(message, parts);

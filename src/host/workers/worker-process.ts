@@ -34,7 +34,10 @@ export interface SentBundle {
 export interface CallListener {
   onLog(level: LogLevel, time: number, text: string): void;
   onProgress(text: string): void;
-  onCapability(requestId: number, name: string, text: string): void;
+  /** `answer` reaches this very run of the call, and nothing once it is over. */
+  onCapability(name: string, text: string, answer: (envelope: string) => void): void;
+  /** The process has taken it up. */
+  onPreparing?(): void;
   onEnded(message: EndedMessage, parts: readonly Buffer[]): void;
   /** The worker is gone. `begun`: a line of the tool may have run for this call. */
   onLost(begun: boolean): void;
@@ -54,6 +57,9 @@ const START_MS = 10_000;
 const STDERR_UNITS = 4_096;
 /** A well-behaved worker sends no more than this many progress reports of one call. */
 const PROGRESS_REPORTS = 10_000;
+
+/** Of an outcome that is no output: a well-behaved worker sends 256 Ki units at most. 79 MB of it held the host up for 1.6 s. */
+const MAX_END_BYTES = 1024 * 1024;
 
 interface OpenCall {
   readonly listener: CallListener;
@@ -189,7 +195,7 @@ export class WorkerProcess {
   }
 
   /** Hands a capability's answer to a call; one that is over is not told. */
-  deliver(seq: number, requestId: number, envelope: string): void {
+  #deliver(seq: number, requestId: number, envelope: string): void {
     const open = this.#calls.get(seq);
     if (open === undefined || open.state === "ended") return;
     this.#writer.write({ type: "capability-result", seq, requestId }, [envelope]);
@@ -244,6 +250,7 @@ export class WorkerProcess {
       case "preparing":
         if (open.state !== "sent") throw new Error("The worker prepared a call twice");
         open.state = "preparing";
+        listener.onPreparing?.();
         break;
       case "started":
         if (open.state !== "preparing") throw new Error("The worker started a call twice");
@@ -262,9 +269,12 @@ export class WorkerProcess {
       case "capability":
         open.requests += 1;
         bound(open.requests, limits.hostCalls + limits.logLines);
-        listener.onCapability(message.requestId, message.name, text(parts, limits.inputBytes * 4));
+        listener.onCapability(message.name, text(parts, limits.inputBytes * 4), (envelope) =>
+          this.#deliver(message.seq, message.requestId, envelope),
+        );
         break;
       case "ended":
+        if (message.outcome !== "output") bound(parts[0]?.length ?? 0, MAX_END_BYTES);
         open.state = "ended";
         if (!message.released) this.#expectRelease(open);
         listener.onEnded(message, parts);
