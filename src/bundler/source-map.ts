@@ -1,8 +1,6 @@
 // V8's stack text onto the author's files and lines, for a person to read. A stack is the guest's word: bounded, and only our script's frames.
 import { originalPositionFor, sourceContentFor, TraceMap } from "@jridgewell/trace-mapping";
-
-/** What a bundle's script is called inside an isolate. */
-export const TOOL_SCRIPT_NAME = "glovebox:///tool.js";
+import { TOOL_SCRIPT_NAME } from "../sandbox/guest-protocol.ts";
 
 export interface StackFrame {
   readonly file: string;

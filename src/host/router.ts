@@ -99,13 +99,13 @@ export class ToolRouter implements AsyncDisposable {
     this.registry.add(toRegisteredTool(whole, createHostFunctionExecutor(handler), { ...options, hostLimits: limits }));
   }
 
-  /** Definitions of a tenant's and the global tools, by name; without a tenant the global ones. */
-  getRegisteredTools({ tenantId }: RegisterOptions = {}): readonly ToolDefinition[] {
+  /** Definitions of a tenant's and the global tools, by name; without a tenant those that a call without one would find. */
+  getRegisteredTools({ tenantId = DEFAULT_TENANT }: RegisterOptions = {}): readonly ToolDefinition[] {
     return this.registry.list(tenantId).map((tool) => tool.definition);
   }
 
-  hasTool(toolName: string, { tenantId }: RegisterOptions = {}): boolean {
-    return this.registry.get(toolName, tenantId ?? DEFAULT_TENANT) !== undefined;
+  hasTool(toolName: string, { tenantId = DEFAULT_TENANT }: RegisterOptions = {}): boolean {
+    return this.registry.get(toolName, tenantId) !== undefined;
   }
 
   /**

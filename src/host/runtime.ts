@@ -53,7 +53,7 @@ function nameFromSource(source: ToolSource, bundle: ToolBundle): string {
   const path = "path" in source ? resolve(source.path) : bundle.entry;
   const file = basename(path, extname(path));
   const name = GENERIC_FILE_NAMES.has(file) ? basename(dirname(path)) : file;
-  return name === "" || name === "." ? `tool_${bundle.sha256.slice(0, 8)}` : name.replaceAll(/[^A-Za-z0-9_.-]+/g, "-");
+  return /[A-Za-z0-9]/.test(name) ? name.replaceAll(/[^A-Za-z0-9_.-]+/g, "-") : `tool_${bundle.sha256.slice(0, 8)}`;
 }
 
 /**
@@ -145,10 +145,19 @@ export class Glovebox implements AsyncDisposable {
     return this.router.execute(toolCall, context);
   }
 
-  /** Runs independent calls side by side; results come in the order of the calls, failures beside successes. Always resolves. */
-  async executeBatch(toolCalls: readonly ToolCall[], context?: BatchContext): Promise<ToolResult[]> {
+  /**
+   * Runs independent calls side by side; results come in the order of the calls, failures beside successes.
+   * @throws {ToolError} PARAM_INVALID for calls that are no array, or a `maxConcurrency` out of range
+   */
+  async executeBatch(
+    toolCalls: readonly ToolCall[],
+    { maxConcurrency = 4, ...context }: BatchContext = {},
+  ): Promise<ToolResult[]> {
+    if (!Array.isArray(toolCalls)) throw new ToolError("PARAM_INVALID", "toolCalls: expected an array of calls");
+    if (!Number.isInteger(maxConcurrency) || maxConcurrency < 1 || maxConcurrency > 10) {
+      throw new ToolError("PARAM_INVALID", "maxConcurrency: expected a whole number from 1 to 10");
+    }
     const results: ToolResult[] = [];
-    const lanes = Math.min(10, Math.max(1, Math.floor(context?.maxConcurrency ?? 4) || 1));
     let next = 0;
     const lane = async (): Promise<void> => {
       while (next < toolCalls.length) {
@@ -157,7 +166,7 @@ export class Glovebox implements AsyncDisposable {
         results[index] = await this.execute(toolCalls[index] as ToolCall, context);
       }
     };
-    await Promise.all(Array.from({ length: lanes }, lane));
+    await Promise.all(Array.from({ length: maxConcurrency }, lane));
     return results;
   }
 

@@ -98,8 +98,7 @@ export class ActiveCall implements GuestListener {
     } catch {
       end = { outcome: "isolate-failed", text: "" };
     }
-    // An output has its own cap; what else a guest says of its end is text for a person.
-    if (end.outcome !== "output" && end.text.length > MAX_END_UNITS) end = { outcome: end.outcome, text: "" };
+    end = this.#capped(end);
     const settled = await this.#finishMeters();
     const usage = this.#usage();
     const released = this.#giveBack(settled);
@@ -109,6 +108,15 @@ export class ActiveCall implements GuestListener {
     if (stopped) return;
     await released;
     this.#send({ type: "released", seq });
+  }
+
+  /** The guest has counted UTF-16 units; bytes count here. What it says of another end is text for a person. */
+  #capped(end: GuestEnd): GuestEnd {
+    const { length } = end.text;
+    if (end.outcome !== "output") return length > MAX_END_UNITS ? { outcome: end.outcome, text: "" } : end;
+    const { outputBytes } = this.#limits;
+    const fits = length * 3 <= outputBytes || Buffer.byteLength(end.text) <= outputBytes;
+    return fits ? end : { outcome: "too-large", text: String(length) };
   }
 
   async #runToEnd(input: string): Promise<GuestEnd> {
@@ -143,8 +151,8 @@ export class ActiveCall implements GuestListener {
   /** A new isolate with the bundle in it; undefined when it worked. */
   async #prepare(): Promise<GuestEnd | undefined> {
     this.#isolate = this.#pool.create(this.#limits.memoryMiB);
-    const { failure } = await this.#pool.load(this.#isolate, this.#assignment.bundle, this);
-    return failure;
+    const end = await this.#isolate.load(this.#assignment.bundle, this);
+    return end.outcome === "ready" ? undefined : end;
   }
 
   /** Called a hundred times a second while the call runs. */

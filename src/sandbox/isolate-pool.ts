@@ -1,23 +1,8 @@
 // The isolates of one worker: made when a call needs one, kept warm between calls where the caller accepts shared state.
-import {
-  createEngine,
-  createLoadableBundle,
-  type Engine,
-  type GuestEnd,
-  type GuestListener,
-  type LoadableBundle,
-  ToolIsolate,
-} from "./tool-isolate.ts";
+import { createEngine, createLoadableBundle, type Engine, type LoadableBundle, ToolIsolate } from "./tool-isolate.ts";
 
 /** Idle warm isolates kept in one worker (1.2 to 2 MB each); the longest unused goes first. */
 const MAX_IDLE = 16;
-
-/** An isolate with a bundle in it, lent for one call. */
-export interface Lease {
-  readonly isolate: ToolIsolate;
-  /** Undefined when the bundle is loaded; else how loading failed. */
-  readonly failure: GuestEnd | undefined;
-}
 
 interface IdleIsolate {
   readonly key: string;
@@ -56,12 +41,6 @@ export class IsolatePool {
   /** An isolate with nothing of a tool's in it. */
   create(memoryMiB: number): ToolIsolate {
     return new ToolIsolate(this.#engine, memoryMiB);
-  }
-
-  /** Evaluates the bundle in a new isolate. */
-  async load(isolate: ToolIsolate, bundle: LoadableBundle, listener: GuestListener): Promise<Lease> {
-    const end = await isolate.load(bundle, listener);
-    return { isolate, failure: end.outcome === "ready" ? undefined : end };
   }
 
   /** Keeps a warm isolate for the next call of the same key. */

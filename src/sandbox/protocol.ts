@@ -1,7 +1,7 @@
 // Every message that crosses the process wall, checked on the side that receives it. Payloads travel beside a message as frame
 // parts of opaque text or bytes (see frames.ts); which parts, each schema's comment says.
 import * as z from "zod";
-import { GUEST_OUTCOMES } from "./guest-protocol.ts";
+import { GUEST_ERROR_CAPS, GUEST_OUTCOMES } from "./guest-protocol.ts";
 import { LimitsSchema } from "./limits.ts";
 
 /** Host and worker are always of one version; a mismatch is a broken installation. */
@@ -131,6 +131,7 @@ export const GuestErrorSchema = z.strictObject({
   code: z.string().max(128).optional(),
   capabilityCode: z.string().max(64).optional(),
 });
-export const GuestIssuesSchema = z.array(
-  z.strictObject({ pointer: z.string().max(65_536), message: z.string().max(1_024) }),
-);
+/** Counted before it is looked at: of a million bad elements zod would report each one. */
+export const GuestIssuesSchema = z
+  .custom<unknown[]>((value) => Array.isArray(value) && value.length <= GUEST_ERROR_CAPS.issues)
+  .pipe(z.array(z.strictObject({ pointer: z.string().max(65_536), message: z.string().max(1_024) })));

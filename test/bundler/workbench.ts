@@ -8,7 +8,6 @@ import ivm from "isolated-vm";
 import { afterAll, vi } from "vitest";
 import { type BundleOptions, buildLocated, bundleTool } from "../../src/bundler/bundle.ts";
 import { compileTool } from "../../src/bundler/compile-tool.ts";
-import { TOOL_SCRIPT_NAME } from "../../src/bundler/source-map.ts";
 import {
   type BundleLimits,
   DEFAULT_BUNDLE_LIMITS,
@@ -17,6 +16,7 @@ import {
 } from "../../src/bundler/tool-bundle.ts";
 import { locateTool } from "../../src/bundler/tool-location.ts";
 import { ToolError } from "../../src/sandbox/errors.ts";
+import { TOOL_SCRIPT_NAME } from "../../src/sandbox/guest-protocol.ts";
 
 export const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
 

@@ -4,7 +4,6 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import * as z from "zod";
 import { CapabilityBroker } from "../../src/host/capabilities/broker.ts";
 import { type CapabilityContext, defineCapability } from "../../src/host/capabilities/capability.ts";
-import { CallLog } from "../../src/host/logs.ts";
 import type { Glovebox } from "../../src/host/runtime.ts";
 import type { ToolContext, ToolResult } from "../../src/host/tool-call.ts";
 import { ToolError } from "../../src/sandbox/errors.ts";
@@ -286,8 +285,13 @@ describe("quotas", () => {
 describe("CapabilityBroker, for a worker that is not believed", () => {
   function brokerOf(limits: PartialLimits = {}, onHandlerError?: () => unknown): CapabilityBroker {
     const all = { ...DEFAULT_LIMITS, ...limits } as typeof DEFAULT_LIMITS;
-    const log = new CallLog(all, undefined);
-    const context = { callId: "c", tenantId: "t", toolName: "probe", signal: new AbortController().signal, log };
+    const context = {
+      callId: "c",
+      tenantId: "t",
+      toolName: "probe",
+      signal: new AbortController().signal,
+      log: () => {},
+    };
     const granted = new Map(CAPABILITIES.map((one) => [one.name, one]));
     return new CapabilityBroker({ granted, limits: all, context, onHandlerError: onHandlerError as () => void });
   }

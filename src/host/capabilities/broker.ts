@@ -92,7 +92,7 @@ export class CapabilityBroker {
 
 function toEnvelopeText(value: unknown, name: string, outputBytes: number): string {
   const text = JSON.stringify(value) ?? "null";
-  if (text.length > outputBytes) {
+  if (Buffer.byteLength(text) > outputBytes) {
     throw new ToolError("OUTPUT_TOO_LARGE", `The capability ${name} answered with more than ${outputBytes} bytes`);
   }
   return `{"ok":true,"value":${text}}`;

@@ -3,8 +3,8 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { JsonSchema } from "../../sandbox/definition.ts";
 import type { JsonValue } from "../../sandbox/errors.ts";
 import { ToolError } from "../../sandbox/errors.ts";
+import type { LogLevel } from "../../sandbox/protocol.ts";
 import { compileSchema } from "../json-schema/compile-schema.ts";
-import type { CallLog } from "../logs.ts";
 
 /** How a host states a capability's schemas: a Standard Schema (zod …), or JSON Schema. */
 export type CapabilitySchema = StandardSchemaV1 | JsonSchema;
@@ -16,7 +16,8 @@ export interface CapabilityContext {
   readonly toolName: string;
   /** Aborts when the tool's call is over, for whatever reason. */
   readonly signal: AbortSignal;
-  readonly log: CallLog;
+  /** Writes a line into the log of the tool's call; `info` unless stated. */
+  log(message: string, data?: JsonValue, level?: LogLevel): void;
 }
 
 type InputOf<Schema> = Schema extends StandardSchemaV1 ? StandardSchemaV1.InferOutput<Schema> : JsonValue;

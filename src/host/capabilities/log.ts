@@ -9,7 +9,7 @@ export const logCapability: Capability = defineCapability({
   inputSchema: z.strictObject({ level: z.enum(LOG_LEVELS), message: z.string(), data: z.json().optional() }),
   outputSchema: z.null(),
   handler: ({ level, message, data }, { log }) => {
-    log.add(level, Date.now(), message, data);
+    log(message, data, level);
     return null;
   },
 });

@@ -13,7 +13,9 @@ const isDetails = (value: unknown): value is Details =>
 
 /** Control characters could move the cursor or retitle the terminal; a tool's text gets none through but tab and newline. */
 export function printable(text: string): string {
-  return text.replace(/\p{Cc}/gu, (control) => (control === "\n" || control === "\t" ? control : "\ufffd"));
+  return text.replace(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, (control) =>
+    control === "\n" || control === "\t" ? control : "\ufffd",
+  );
 }
 
 export function printLog(entry: LogEntry, output: Output): void {
@@ -62,8 +64,16 @@ export function printError(error: ToolErrorData, output: Output, mapper?: StackM
   if (frames.length > 0) output.write(`\n${printable(frames.join("\n"))}\n`);
 }
 
+/** JSON leaves some control characters and the marks that turn a line around as they are: escaped, it is the same JSON. */
+export function toPrintableJson(value: unknown, indent?: number): string {
+  return JSON.stringify(value, null, indent).replace(
+    /[\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
 export function printOutput(output: JsonValue, target: NodeJS.Process["stdout"]): void {
-  target.write(`${JSON.stringify(output, null, target.isTTY ? 2 : undefined)}\n`);
+  target.write(`${toPrintableJson(output, target.isTTY ? 2 : undefined)}\n`);
 }
 
 /** Milliseconds by step; what is left over is the way between the parts. */

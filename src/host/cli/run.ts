@@ -4,7 +4,7 @@ import { ToolError } from "../../sandbox/errors.ts";
 import { createGlovebox, type Glovebox, type ToolInspection } from "../runtime.ts";
 import { NO_USAGE, type ToolResult } from "../tool-call.ts";
 import { type InputChoice, readInput } from "./input.ts";
-import { printError, printLog, printOutput, printTimes } from "./print.ts";
+import { printError, printLog, printOutput, printTimes, toPrintableJson } from "./print.ts";
 import { type Arguments, type Io, onePositional, readArguments, readLimit, UsageError } from "./usage.ts";
 
 const OPTIONS = {
@@ -98,7 +98,7 @@ async function call(box: Glovebox, tool: ToolInspection, request: RunRequest, io
 
 function report(result: ToolResult, tool: ToolInspection | undefined, request: RunRequest, io: Io): void {
   if (request.asJson) {
-    io.stdout.write(`${JSON.stringify(result)}\n`);
+    io.stdout.write(`${toPrintableJson(result)}\n`);
   } else if (result.success) {
     printOutput(result.output, io.stdout);
   } else {
@@ -116,9 +116,11 @@ export async function runCommand(args: readonly string[], io: Io): Promise<numbe
   await using box = await createGlovebox({ limits: request.limits, workers: { spares: 1 } });
   let tool: ToolInspection | undefined;
   let result: ToolResult;
+  // Here the call is what the tool is built for, so its building is part of what the call cost.
   try {
     tool = await box.inspectTool({ path: request.path }, { tenantId: request.tenantId });
-    result = await call(box, tool, request, io);
+    const called = await call(box, tool, request, io);
+    result = { ...called, usage: { ...called.usage, bundleMs: tool.bundleMs } };
   } catch (thrown) {
     if (!(thrown instanceof ToolError)) throw thrown;
     result = toResult(thrown, request.path, started);

@@ -10,7 +10,7 @@ import type { Limits } from "../../sandbox/limits.ts";
 import { parseJsonText } from "../json-text.ts";
 import { NO_USAGE } from "../tool-call.ts";
 import { V8_FLAGS } from "../workers/launch.ts";
-import type { Ticket, WorkerPool } from "../workers/worker-pool.ts";
+import type { WorkerPool } from "../workers/worker-pool.ts";
 import { toGuestFailure } from "./sandbox.ts";
 
 export interface Learned {
@@ -22,8 +22,10 @@ export interface Learned {
 const DEFINITION_BYTES = 256 * 1024;
 const DEFINITION_DEPTH = 64;
 const LENGTH_BYTES = 4;
-/** A process that has not come up by then never will: the pool ends it. */
-const START_GRACE_MS = 10_000;
+/** A machine on which no process is free for this long has more to do than it can. */
+const QUEUE_MS = 30_000;
+/** V8's caches are smaller than four times their text (measured: 0.4 to 2.4 times); what is larger is no cache of ours. */
+const maxCodeCacheBytes = (code: string): number => 4 * code.length + 1024 * 1024;
 
 const CODES = { invalid: "BUNDLE_FAILED", tooLarge: "BUNDLE_FAILED" } as const;
 
@@ -75,7 +77,7 @@ export class Learner {
   constructor(options: LearnerOptions) {
     this.#options = options;
     const prelude = createHash("sha256").update(options.preludeSource).digest("hex");
-    this.#engineKey = engineKeyOf([V8_FLAGS, prelude]);
+    this.#engineKey = engineKeyOf([...V8_FLAGS, prelude]);
   }
 
   /**
@@ -87,7 +89,8 @@ export class Learner {
     const known = await cache.getCodeCache(bundle.sha256, this.#engineKey);
     const unpacked = known === undefined ? undefined : unpack(known);
     if (unpacked !== undefined) return unpacked;
-    const [text, codeCache = new Uint8Array(0)] = await this.#run(bundle, stackMapper, owner);
+    const [text, sent = new Uint8Array(0)] = await this.#run(bundle, stackMapper, owner);
+    const codeCache = sent.byteLength > maxCodeCacheBytes(bundle.code) ? new Uint8Array(0) : sent;
     const definition = parseDefinition(text.toString());
     await cache.setCodeCache(bundle.sha256, this.#engineKey, pack(text.toString(), codeCache));
     return { definition, codeCache };
@@ -100,58 +103,58 @@ export class Learner {
   ): Promise<[text: Buffer, codeCache?: Buffer]> {
     const { pool, limits } = this.#options;
     const { sha256, code, entry } = bundle;
-    let ticket: Ticket | undefined;
+    const { promise, resolve, reject } = Promise.withResolvers<[Buffer, Buffer?]>();
     let timer: NodeJS.Timeout | undefined;
-    const learned = new Promise<[Buffer, Buffer?]>((resolve, reject) => {
-      const late = (): void => {
-        ticket?.cancel();
-        reject(
-          new ToolError(
-            "TOOL_TIMEOUT",
-            `The top level of ${entry} did not finish within ${limits.timeoutMs} ms and was stopped`,
-            {
-              details: { timeoutMs: limits.timeoutMs, phase: "load" },
-            },
-          ),
-        );
-      };
-      ticket = pool.run({
-        owner: owner ?? `learn:${sha256}`,
-        singleUse: owner === undefined,
-        order: { type: "learn", sha256, limits },
-        bundle: { sha256, code, codeCache: new Uint8Array(0) },
-        input: "",
-        fresh: true,
-        onPlaced: () => {
-          clearTimeout(timer);
-          timer = setTimeout(late, START_GRACE_MS + limits.timeoutMs);
+    const within = (ms: number, error: () => ToolError): void => {
+      clearTimeout(timer);
+      timer = setTimeout(() => {
+        ticket.cancel();
+        reject(error());
+      }, ms);
+    };
+    const ticket = pool.run({
+      owner: owner ?? `learn:${sha256}`,
+      singleUse: owner === undefined,
+      order: { type: "learn", sha256, limits },
+      bundle: { sha256, code, codeCache: new Uint8Array(0) },
+      input: "",
+      fresh: true,
+      listener: {
+        // The clock runs only while the tool does: the wait for a process, and its start, are not the tool's.
+        onPlaced: () => within(limits.timeoutMs, () => tooSlow(entry, limits.timeoutMs)),
+        onLog() {},
+        onProgress() {},
+        onCapability() {},
+        onEnded: (message, [text, codeCache]) => {
+          if (message.outcome === "output" && text !== undefined) {
+            resolve(codeCache === undefined ? [text] : [text, codeCache]);
+            return;
+          }
+          const usage = { ...NO_USAGE, ...message.usage };
+          reject(toGuestFailure(message, { limits, usage, text: text?.toString() ?? "", stackMapper }, entry));
         },
-        listener: {
-          // The clock runs only while the tool does: the wait for a process, and its start, are not the tool's.
-          onPreparing: () => {
-            clearTimeout(timer);
-            timer = setTimeout(late, limits.timeoutMs);
-          },
-          onLog() {},
-          onProgress() {},
-          onCapability() {},
-          onEnded: (message, [text, codeCache]) => {
-            if (message.outcome === "output" && text !== undefined) {
-              resolve(codeCache === undefined ? [text] : [text, codeCache]);
-              return;
-            }
-            const usage = { ...NO_USAGE, ...message.usage };
-            reject(toGuestFailure(message, { limits, usage, text: text?.toString() ?? "", stackMapper }, entry));
-          },
-          onLost: () =>
-            reject(
-              new ToolError("SANDBOX_CRASHED", `The sandbox process ended while the top level of ${entry} ran`, {
-                details: { phase: "load" },
-              }),
-            ),
-        },
-      });
+        onLost: (_begun, cause) => reject(cause ?? crashed(entry)),
+      },
     });
-    return learned.finally(() => clearTimeout(timer));
+    if (timer === undefined) {
+      within(QUEUE_MS, () => new ToolError("OVERLOADED", `No sandbox process was free within ${QUEUE_MS} ms`));
+    }
+    return promise.finally(() => clearTimeout(timer));
   }
+}
+
+function tooSlow(entry: string, timeoutMs: number): ToolError {
+  return new ToolError(
+    "TOOL_TIMEOUT",
+    `The top level of ${entry} did not finish within ${timeoutMs} ms and was stopped`,
+    {
+      details: { timeoutMs, phase: "load" },
+    },
+  );
+}
+
+function crashed(entry: string): ToolError {
+  return new ToolError("SANDBOX_CRASHED", `The sandbox process ended while the top level of ${entry} ran`, {
+    details: { phase: "load" },
+  });
 }

@@ -11,7 +11,7 @@ import {
   ProgressSchema,
 } from "../../sandbox/protocol.ts";
 import { CapabilityBroker } from "../capabilities/broker.ts";
-import type { Capability } from "../capabilities/capability.ts";
+import type { Capability, CapabilityContext } from "../capabilities/capability.ts";
 import { type CallLog, tell } from "../logs.ts";
 import { NO_USAGE, type PreparedCall, type ToolUsage } from "../tool-call.ts";
 import type { Ticket, WorkerPool } from "../workers/worker-pool.ts";
@@ -85,7 +85,13 @@ class SandboxRun {
     if (this.#broker !== undefined) return this.#broker;
     const { callId, tenantId, limits, definition } = this.#call;
     this.#over = new AbortController();
-    const context = { callId, tenantId, toolName: definition.name, signal: this.#over.signal, log: this.#log };
+    const context: CapabilityContext = {
+      callId,
+      tenantId,
+      toolName: definition.name,
+      signal: this.#over.signal,
+      log: (message, data, level = "info") => this.#log.add(level, Date.now(), message, data),
+    };
     const { granted, onHandlerError } = this.#tool;
     this.#broker = new CapabilityBroker({ granted, limits, context, onHandlerError });
     return this.#broker;
@@ -122,21 +128,25 @@ class SandboxRun {
       input: inputText,
       listener: this.#listener(resolve),
       idempotent: definition.annotations?.idempotentHint === true,
-      onPlaced: () => {
-        this.#placedAt = performance.now();
-      },
     });
   }
 
   #listener(resolve: (execution: Execution) => void): CallListener {
     return {
+      onPlaced: () => {
+        this.#placedAt = performance.now();
+      },
       onLog: (level, time, text) => this.#log.add(level, time, this.#tool.stackMapper.mapText(text)),
       onProgress: (text) => this.#reportProgress(text),
       onCapability: (name, text, answer) => {
-        void this.#brokerOfCall().answer(name, text).then(answer);
+        // An answer that cannot be sent leaves the tool waiting for it: the call is over.
+        this.#brokerOfCall()
+          .answer(name, text)
+          .then(answer)
+          .catch(() => this.#ticket?.cancel());
       },
       onEnded: (message, parts) => resolve(this.#toExecution(message, parts)),
-      onLost: (begun) => resolve({ usage: this.#usage(), error: this.#lost(begun) }),
+      onLost: (begun, cause) => resolve({ usage: this.#usage(), error: this.#lost(begun, cause) }),
     };
   }
 
@@ -152,9 +162,10 @@ class SandboxRun {
     return { ...NO_USAGE, queueMs: placedAt - this.#admitted, ...message?.usage };
   }
 
-  #lost(begun: boolean): ToolError {
+  #lost(begun: boolean, cause: ToolError | undefined): ToolError {
     // What the call's own clock or caller ended is not a crash, however its process came to its end.
     if (this.#call.signal.aborted) return this.#call.signal.reason as ToolError;
+    if (cause !== undefined) return cause;
     return new ToolError("SANDBOX_CRASHED", "The sandbox process of the call ended before the call did", {
       details: { begun },
     });

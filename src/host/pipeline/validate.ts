@@ -103,11 +103,15 @@ export function readContext(context: unknown): ToolContext & { readonly tenantId
   if (typeof context !== "object") {
     throw invalid("context", "an object { tenantId, signal, timeoutMs }", describe(context));
   }
-  const { hasSignal, ...fields } = readFields("context", () => {
+  const { hasSignal, misnamed, ...fields } = readFields("context", () => {
     const { tenantId, executionId, stepId, signal, timeoutMs, onLog, onProgress } = context as ToolContext;
     const hasSignal = signal === undefined || isAbortSignal(signal);
-    return { tenantId, executionId, stepId, signal, timeoutMs, onLog, onProgress, hasSignal };
+    const misnamed = tenantId === undefined ? Object.keys(context).find((key) => /^tenant/i.test(key)) : undefined;
+    return { tenantId, executionId, stepId, signal, timeoutMs, onLog, onProgress, hasSignal, misnamed };
   });
+  // Taken for another tenant's call, a slip of the pen would cross the one line that must hold.
+  if (misnamed !== undefined && misnamed !== "tenantId")
+    throw invalid("context", "tenantId", `the key "${misnamed.slice(0, 50)}"`);
   const { tenantId, executionId, stepId, timeoutMs, onLog, onProgress } = fields;
   if (!hasSignal) throw invalid("context.signal", "an AbortSignal", describe(fields.signal));
   if (!isFunction(onLog)) throw invalid("context.onLog", "a function", describe(onLog));

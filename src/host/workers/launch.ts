@@ -6,6 +6,9 @@ import { dirname, join } from "node:path";
 
 const require = createRequire(import.meta.url);
 
+/** A code cache is good only under the flags that it was made under: they are a part of its key. */
+export const V8_FLAGS: readonly string[] = ["--no-turboshaft-loop-unrolling", "--no-wasm-async-compilation"];
+
 /** Folders of packages that the worker loads, as linked and as they really lie (a package manager may link them). */
 function packageFolders(): string[] {
   const isolatedVm = dirname(require.resolve("isolated-vm/package.json"));
@@ -30,14 +33,10 @@ function nodeFlags(workerPath: string): string[] {
     "--allow-addons",
     ...readable.map((folder) => `--allow-fs-read=${join(folder, "*")}`),
     ...(process.allowedNodeEnvironmentFlags.has("--experimental-ffi") ? ["--no-experimental-ffi"] : []),
-    "--no-turboshaft-loop-unrolling",
-    "--no-wasm-async-compilation",
+    ...V8_FLAGS,
     "--disable-warning=PERM0001",
   ];
 }
-
-/** The V8 flags that a code cache depends on, as a part of its key. */
-export const V8_FLAGS = "--no-turboshaft-loop-unrolling --no-wasm-async-compilation";
 
 /** Starts a worker. Its one channel is the socket at descriptor 3; what it writes elsewhere is for diagnosis only. */
 export function launchWorker(workerPath: string): ChildProcess {

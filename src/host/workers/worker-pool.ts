@@ -1,5 +1,5 @@
 // The worker processes: how many there are, whose they are, which call goes where, and what is done when one dies.
-import { ToolError } from "../../sandbox/errors.ts";
+import { ToolError, toToolError } from "../../sandbox/errors.ts";
 import {
   type CallListener,
   type CallOrder,
@@ -35,8 +35,6 @@ export interface Job {
   readonly singleUse?: boolean;
   /** It may be run again though it had begun. */
   readonly idempotent?: boolean;
-  /** Told when the call is sent to a process; again if that process dies before the call has begun. */
-  onPlaced(): void;
 }
 
 interface PlacedJob {
@@ -65,6 +63,8 @@ export class WorkerPool implements AsyncDisposable {
   readonly #queues = new Map<string, PlacedJob[]>();
   readonly #reaper: NodeJS.Timeout;
   #failedStarts = 0;
+  /** Why the last attempt to get a process failed; undefined when it only has to wait. */
+  #refusal: ToolError | undefined;
   #scheduling = false;
   #closed = false;
 
@@ -100,12 +100,8 @@ export class WorkerPool implements AsyncDisposable {
     // Nobody waits for it any more: should its process die of the cancel, it is not run again.
     placed.attempts = MAX_ATTEMPTS;
     if (placed.state === "placed") placed.worker?.cancel(placed.seq);
-    if (placed.state !== "queued") return;
-    placed.state = "over";
-    const queue = this.#queues.get(placed.job.owner) ?? [];
-    const kept = queue.filter((other) => other !== placed);
-    if (kept.length === 0) this.#queues.delete(placed.job.owner);
-    else this.#queues.set(placed.job.owner, kept);
+    // Left in its queue, to be passed over: taking one out of the middle of many would cost as many steps.
+    if (placed.state === "queued") placed.state = "over";
   }
 
   /** Ending a process to make room comes back here: one round at a time. */
@@ -126,19 +122,41 @@ export class WorkerPool implements AsyncDisposable {
     while (moved) {
       moved = false;
       for (const [owner, queue] of [...this.#queues]) {
-        const [placed] = queue;
-        const worker = placed === undefined ? undefined : this.#workerFor(placed.job);
-        if (placed === undefined || worker === undefined) continue;
-        queue.shift();
+        while (queue[0]?.state === "over") queue.shift();
+        moved = this.#placeNext(queue) || moved;
         if (queue.length === 0) this.#queues.delete(owner);
-        this.#place(placed, worker);
-        moved = true;
       }
     }
   }
 
+  /** The first of a queue; or, if that waits for a process of its own, the first that does not. */
+  #placeNext(queue: PlacedJob[]): boolean {
+    const ordinary = queue[0]?.job.fresh ? queue.find(({ job, state }) => !job.fresh && state === "queued") : undefined;
+    for (const placed of [queue[0], ordinary]) {
+      if (placed === undefined) continue;
+      const worker = this.#workerFor(placed.job);
+      const refused = worker === undefined ? this.#refusal : undefined;
+      if (worker === undefined && refused === undefined) continue;
+      queue.splice(queue.indexOf(placed), 1);
+      if (worker !== undefined) this.#place(placed, worker);
+      else this.#giveUp(placed, false, refused);
+      return true;
+    }
+    return false;
+  }
+
+  #giveUp(placed: PlacedJob, begun: boolean, cause?: ToolError): void {
+    if (placed.state === "over") return;
+    placed.state = "over";
+    placed.job.listener.onLost(begun, cause);
+  }
+
   #workerFor(job: Job): WorkerProcess | undefined {
-    const own = [...this.#workers].filter((worker) => worker.owner === job.owner && !worker.singleUse);
+    this.#refusal = undefined;
+    // One that may have to be killed in a moment, or that makes room for another owner, is given nothing more.
+    const own = [...this.#workers].filter(
+      (worker) => worker.owner === job.owner && !worker.singleUse && !worker.draining && !worker.isReleasing,
+    );
     if (job.fresh) return this.#freshFor(job, own);
     const free = own.filter((worker) => worker.load < this.#options.callsPerWorker);
     const [best] = free.sort((a, b) => a.load - b.load);
@@ -162,10 +180,26 @@ export class WorkerPool implements AsyncDisposable {
       spare.owner = owner;
       return spare;
     }
-    if (this.#workers.size >= this.#options.max && !this.#evict()) return undefined;
+    if (this.#workers.size >= this.#options.max && !this.#evict()) {
+      this.#drainFor(owner);
+      return undefined;
+    }
     const worker = this.#spawn();
-    worker.owner = owner;
+    if (worker !== undefined) worker.owner = owner;
     return worker;
+  }
+
+  /** Nobody is idle: an owner without any process gets the place of the one that has most, when its calls have ended. */
+  #drainFor(owner: string): void {
+    const counts = new Map<string, number>();
+    for (const worker of this.#workers) {
+      if (worker.draining) return;
+      counts.set(worker.owner ?? "", (counts.get(worker.owner ?? "") ?? 0) + 1);
+    }
+    if (counts.has(owner)) return;
+    const countOf = (worker: WorkerProcess): number => counts.get(worker.owner ?? "") ?? 0;
+    const [giver] = [...this.#workers].sort((a, b) => countOf(b) - countOf(a) || a.load - b.load);
+    if (giver !== undefined) giver.draining = true;
   }
 
   /** Ends the idle process that was used longest ago. */
@@ -176,17 +210,26 @@ export class WorkerPool implements AsyncDisposable {
     return oldest !== undefined;
   }
 
-  #spawn(): WorkerProcess {
-    const worker = new WorkerProcess(this.#sources, (changed) => this.#onChange(changed));
-    this.#workers.add(worker);
-    return worker;
+  /** Undefined when the machine gives none: `#refusal` says so to the job that asked. */
+  #spawn(): WorkerProcess | undefined {
+    try {
+      const worker = new WorkerProcess(this.#sources, (changed) => this.#onChange(changed));
+      this.#workers.add(worker);
+      return worker;
+    } catch (thrown) {
+      this.#failedStarts += 1;
+      this.#refusal = toToolError(thrown);
+      return undefined;
+    }
   }
 
   #refillSpares(): void {
     // A machine on which workers do not start is not helped by starting more of them.
     if (this.#failedStarts >= MAX_ATTEMPTS) return;
     let spares = [...this.#workers].filter((worker) => worker.owner === undefined).length;
-    for (; spares < this.#options.spares && this.#workers.size < this.#options.max; spares += 1) this.#spawn();
+    for (; spares < this.#options.spares && this.#workers.size < this.#options.max; spares += 1) {
+      if (this.#spawn() === undefined) return;
+    }
   }
 
   #onChange(worker: WorkerProcess): void {
@@ -204,27 +247,35 @@ export class WorkerPool implements AsyncDisposable {
     placed.worker = worker;
     placed.state = "placed";
     placed.attempts += 1;
-    job.onPlaced();
-    placed.seq = worker.start(job.order, job.bundle, job.input, {
+    const heard: CallListener = {
+      onPlaced: () => listener.onPlaced(),
       onLog: (level, time, text) => listener.onLog(level, time, text),
       onProgress: (text) => listener.onProgress(text),
       onCapability: (name, text, answer) => listener.onCapability(name, text, answer),
-      onPreparing: () => listener.onPreparing?.(),
       onEnded: (message, parts) => {
         placed.state = "over";
         listener.onEnded(message, parts);
       },
-      onLost: (begun) => this.#onLost(placed, begun),
-    });
+      onLost: (begun) => this.#onLost(placed, begun, worker),
+    };
+    try {
+      placed.seq = worker.start(job.order, job.bundle, job.input, heard);
+    } catch (thrown) {
+      // Half of it may be on its way: the process is of no more use, and the call has not begun.
+      this.#giveUp(placed, false, toToolError(thrown));
+      worker.kill();
+    }
   }
 
   /** Run again elsewhere what had not begun; what had is over, unless its author says that twice does no harm. */
-  #onLost(placed: PlacedJob, begun: boolean): void {
+  #onLost(placed: PlacedJob, begun: boolean, worker: WorkerProcess): void {
+    if (placed.state === "over") return;
     const { job } = placed;
     const again = (!begun || job.idempotent === true) && placed.attempts < MAX_ATTEMPTS && !this.#closed;
     if (!again) {
-      placed.state = "over";
-      job.listener.onLost(begun);
+      const cause = new Error(worker.diagnostics);
+      const message = "A sandbox process could not be started";
+      this.#giveUp(placed, begun, worker.isReady ? undefined : new ToolError("INTERNAL", message, { cause }));
       return;
     }
     placed.state = "queued";
@@ -246,10 +297,7 @@ export class WorkerPool implements AsyncDisposable {
     this.#closed = true;
     clearInterval(this.#reaper);
     for (const queue of this.#queues.values()) {
-      for (const placed of queue) {
-        placed.state = "over";
-        placed.job.listener.onLost(false);
-      }
+      for (const placed of queue) this.#giveUp(placed, false);
     }
     this.#queues.clear();
     for (const worker of [...this.#workers]) worker.kill();

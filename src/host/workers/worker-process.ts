@@ -1,7 +1,8 @@
 // One worker process, seen from the host: frames out, frames in, every one of them checked. It counts as hostile: whatever does not
 // fit ends it, and all it can ever do is answer the calls that it was given.
 import type { ChildProcess } from "node:child_process";
-import type { Socket } from "node:net";
+import { Socket } from "node:net";
+import { ToolError } from "../../sandbox/errors.ts";
 import { type Frame, FrameReader, FrameWriter } from "../../sandbox/frames.ts";
 import type { Limits } from "../../sandbox/limits.ts";
 import {
@@ -36,11 +37,11 @@ export interface CallListener {
   onProgress(text: string): void;
   /** `answer` reaches this very run of the call, and nothing once it is over. */
   onCapability(name: string, text: string, answer: (envelope: string) => void): void;
-  /** The process has taken it up. */
-  onPreparing?(): void;
+  /** The process is up and has the call: what it waited for was not the tool's doing. */
+  onPlaced(): void;
   onEnded(message: EndedMessage, parts: readonly Buffer[]): void;
-  /** The worker is gone. `begun`: a line of the tool may have run for this call. */
-  onLost(begun: boolean): void;
+  /** The worker is gone. `begun`: a line of the tool may have run for this call. `cause`: no process could be had at all. */
+  onLost(begun: boolean, cause?: ToolError): void;
 }
 
 export interface WorkerSources {
@@ -57,6 +58,10 @@ const START_MS = 10_000;
 const STDERR_UNITS = 4_096;
 /** A well-behaved worker sends no more than this many progress reports of one call. */
 const PROGRESS_REPORTS = 10_000;
+/** What a worker has not read by then it does not mean to read: it makes the host hold it. */
+const MAX_UNREAD_BYTES = 128 * 1024 * 1024;
+/** One line of a log may pass what is left of `logBytes` by this much. */
+const LOG_LINE_BYTES = 128 * 1024;
 
 /** Of an outcome that is no output: a well-behaved worker sends 256 Ki units at most. 79 MB of it held the host up for 1.6 s. */
 const MAX_END_BYTES = 1024 * 1024;
@@ -66,8 +71,10 @@ interface OpenCall {
   readonly limits: Limits;
   state: "sent" | "preparing" | "started" | "ended";
   logLines: number;
+  logBytes: number;
   progressReports: number;
   requests: number;
+  cancelled: boolean;
   releaseTimer: NodeJS.Timeout | undefined;
 }
 
@@ -90,14 +97,26 @@ export class WorkerProcess {
   owner: string | undefined;
   /** It runs one job and is ended. */
   singleUse = false;
+  /** It takes no more calls: another owner waits for its place. */
+  draining = false;
   /** `performance.now()` when it last ran a call. */
   lastUsed: number = performance.now();
 
-  /** @param onChange called when a call is released, when the worker is ready, and when it has died */
+  /**
+   * @param onChange called when a call is released, when the worker is ready, and when it has died
+   * @throws {ToolError} OVERLOADED when the operating system gives no process or no descriptors for one
+   */
   constructor(sources: WorkerSources, onChange: (worker: WorkerProcess) => void) {
     this.#onChange = onChange;
     this.#child = launchWorker(sources.workerPath);
-    this.#socket = this.#child.stdio[3] as Socket;
+    // First of all: a spawn that fails says so by this event, and without a listener it would end the host.
+    this.#child.on("error", () => this.kill());
+    const socket: unknown = this.#child.stdio?.[3];
+    if (!(socket instanceof Socket)) {
+      this.#dead = true;
+      throw new ToolError("OVERLOADED", "A sandbox process could not be started: the machine has no room for one");
+    }
+    this.#socket = socket;
     this.#writer = new FrameWriter(this.#socket);
     this.#startTimer = setTimeout(() => this.kill(), START_MS);
     this.#listen();
@@ -109,7 +128,6 @@ export class WorkerProcess {
   }
 
   #listen(): void {
-    this.#child.on("error", () => this.kill());
     this.#child.on("exit", () => this.#die());
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       this.#stderr = (this.#stderr + text).slice(-STDERR_UNITS);
@@ -139,6 +157,11 @@ export class WorkerProcess {
   get load(): number {
     return this.#calls.size;
   }
+  /** A call in it has been ended and has not stopped yet: it may have to be killed, with all that is in it. */
+  get isReleasing(): boolean {
+    for (const open of this.#calls.values()) if (open.releaseTimer !== undefined) return true;
+    return false;
+  }
   /** Calls it has ever been given. */
   get served(): number {
     return this.#lastSeq;
@@ -163,8 +186,10 @@ export class WorkerProcess {
       limits,
       state: "sent",
       logLines: 0,
+      logBytes: 0,
       progressReports: 0,
       requests: 0,
+      cancelled: false,
       releaseTimer: undefined,
     };
     this.#calls.set(seq, open);
@@ -174,6 +199,7 @@ export class WorkerProcess {
       const { type, tool, callId, tenantId } = order;
       this.#writer.write({ type, seq, toolId: this.#toolIdOf(tool), callId, tenantId }, [input]);
     }
+    if (this.#ready) listener.onPlaced();
     return seq;
   }
 
@@ -191,7 +217,9 @@ export class WorkerProcess {
     const open = this.#calls.get(seq);
     if (open === undefined || open.state === "ended") return;
     this.#writer.write({ type: "cancel", seq });
-    this.#expectRelease(open);
+    open.cancelled = true;
+    // One that is not up yet cannot answer: until then START_MS is its clock.
+    if (this.#ready) this.#expectRelease(open);
   }
 
   /** Hands a capability's answer to a call; one that is over is not told. */
@@ -199,6 +227,7 @@ export class WorkerProcess {
     const open = this.#calls.get(seq);
     if (open === undefined || open.state === "ended") return;
     this.#writer.write({ type: "capability-result", seq, requestId }, [envelope]);
+    if (this.#writer.pendingBytes > MAX_UNREAD_BYTES) this.kill();
   }
 
   /** SIGKILL, always: process.exit() waits for busy isolates. Calls in it are lost. Twice is a no-op. */
@@ -233,6 +262,10 @@ export class WorkerProcess {
       this.#ready = true;
       clearTimeout(this.#startTimer);
       this.#hold();
+      for (const open of this.#calls.values()) {
+        if (open.cancelled) this.#expectRelease(open);
+        else open.listener.onPlaced();
+      }
       this.#onChange(this);
       return;
     }
@@ -250,7 +283,6 @@ export class WorkerProcess {
       case "preparing":
         if (open.state !== "sent") throw new Error("The worker prepared a call twice");
         open.state = "preparing";
-        listener.onPreparing?.();
         break;
       case "started":
         if (open.state !== "preparing") throw new Error("The worker started a call twice");
@@ -258,7 +290,9 @@ export class WorkerProcess {
         break;
       case "log":
         open.logLines += 1;
+        open.logBytes += parts[0]?.length ?? 0;
         bound(open.logLines, limits.logLines);
+        bound(open.logBytes, limits.logBytes * 4 + LOG_LINE_BYTES);
         listener.onLog(message.level, message.time, text(parts, limits.logBytes * 4));
         break;
       case "progress":
