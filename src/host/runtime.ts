@@ -146,27 +146,24 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /**
-   * Runs independent calls side by side; results come in the order of the calls, failures beside successes.
-   * @throws {ToolError} PARAM_INVALID for calls that are no array, or a `maxConcurrency` out of range
+   * Runs independent calls side by side; results come in the order of the calls, failures beside successes. Always resolves.
+   * What is no array is taken for a batch of one; a `maxConcurrency` out of its range for the nearest that is in it.
    */
-  async executeBatch(
-    toolCalls: readonly ToolCall[],
-    { maxConcurrency = 4, ...context }: BatchContext = {},
-  ): Promise<ToolResult[]> {
-    if (!Array.isArray(toolCalls)) throw new ToolError("PARAM_INVALID", "toolCalls: expected an array of calls");
-    if (!Number.isInteger(maxConcurrency) || maxConcurrency < 1 || maxConcurrency > 10) {
-      throw new ToolError("PARAM_INVALID", "maxConcurrency: expected a whole number from 1 to 10");
-    }
+  async executeBatch(toolCalls: readonly ToolCall[], context?: BatchContext): Promise<ToolResult[]> {
+    const { maxConcurrency, ...each } = context ?? {};
+    const calls: readonly ToolCall[] = Array.isArray(toolCalls) ? toolCalls : [toolCalls as unknown as ToolCall];
+    const wanted = typeof maxConcurrency === "number" && !Number.isNaN(maxConcurrency) ? maxConcurrency : 4;
+    const lanes = Math.min(10, Math.max(1, Math.floor(wanted)));
     const results: ToolResult[] = [];
     let next = 0;
     const lane = async (): Promise<void> => {
-      while (next < toolCalls.length) {
+      while (next < calls.length) {
         const index = next;
         next += 1;
-        results[index] = await this.execute(toolCalls[index] as ToolCall, context);
+        results[index] = await this.execute(calls[index] as ToolCall, each);
       }
     };
-    await Promise.all(Array.from({ length: maxConcurrency }, lane));
+    await Promise.all(Array.from({ length: lanes }, lane));
     return results;
   }
 

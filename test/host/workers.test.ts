@@ -154,14 +154,14 @@ describe("a process that dies", () => {
 });
 
 describe("a process that does not start", () => {
-  test("costs a call SANDBOX_CRASHED, and later ones nothing once processes start again", async () => {
+  test("costs a call INTERNAL, and later ones nothing once processes start again", async () => {
     const box = await boxOf({ slow: SLOW });
     const { execPath } = process;
     onTestFinished(() => {
       process.execPath = execPath;
     });
     process.execPath = "/no/such/node";
-    expect(codeOf(await run(box, "slow", { tenantId: "unlucky" }))).toBe("SANDBOX_CRASHED");
+    expect(codeOf(await run(box, "slow", { tenantId: "unlucky" }))).toBe("INTERNAL");
     process.execPath = execPath;
     expect(outputOf(await run(box, "slow", { tenantId: "unlucky" }, { ms: 0 }))).toBe("done");
   });

@@ -67,7 +67,9 @@ export class CapabilityBroker {
     this.#count(name);
     const bounds = { bytes: limits.inputBytes, depth: limits.jsonDepth };
     const raw = parseJsonText(inputText, bounds, INPUT_CODES, `The input of capability ${name}`);
-    const input = await capability.checkInput(raw);
+    // Without an `await` where nothing is awaited, a line of log is in its place before the next message is read.
+    const checked = capability.checkInput(raw);
+    const input = checked instanceof Promise ? await checked : checked;
     if ("problem" in input) throw new ToolError("PARAM_INVALID", `The input of capability ${name}: ${input.problem}`);
     const returned = await capability.handler(input.value as never, context);
     const output = await capability.checkOutput(returned ?? null);

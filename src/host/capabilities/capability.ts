@@ -5,6 +5,7 @@ import type { JsonValue } from "../../sandbox/errors.ts";
 import { ToolError } from "../../sandbox/errors.ts";
 import type { LogLevel } from "../../sandbox/protocol.ts";
 import { compileSchema } from "../json-schema/compile-schema.ts";
+import { problemLine } from "../problem-line.ts";
 
 /** How a host states a capability's schemas: a Standard Schema (zod …), or JSON Schema. */
 export type CapabilitySchema = StandardSchemaV1 | JsonSchema;
@@ -33,8 +34,9 @@ export interface CapabilityOptions<Input extends CapabilitySchema, Output extend
   readonly handler: (input: InputOf<Input>, context: CapabilityContext) => OutputOf<Output> | Promise<OutputOf<Output>>;
 }
 
-/** Checks a value; gives it back transformed, or says what is wrong with it. */
-type Check = (value: unknown) => Promise<{ readonly value: unknown } | { readonly problem: string }>;
+type Checked = { readonly value: unknown } | { readonly problem: string };
+/** Checks a value; gives it back transformed, or says what is wrong with it. At once, unless its schema library takes time. */
+type Check = (value: unknown) => Checked | Promise<Checked>;
 
 /** A capability ready to be granted. */
 export interface Capability {
@@ -53,35 +55,30 @@ const isReserved = (name: string): boolean => RESERVED.includes(name) || name in
 const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
 const isStandard = (schema: CapabilitySchema): schema is StandardSchemaV1 => "~standard" in schema;
 
-/** Up to three problems as one line, each with its place. */
-function toProblem(problems: readonly { readonly pointer: string; readonly message: string }[]): string {
-  const lines = problems
-    .slice(0, 3)
-    .map(({ pointer, message }) => (pointer === "" ? message : `${pointer}: ${message}`));
-  const more = problems.length - lines.length;
-  return more > 0 ? `${lines.join("; ")}; and ${more} more` : lines.join("; ");
-}
-
 function pointerOf({ path = [] }: StandardSchemaV1.Issue): string {
   const keys = path.map((step) => String(typeof step === "object" ? step.key : step));
   return keys.map((key) => `/${key.replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
 }
 
+function fromStandard(result: StandardSchemaV1.Result<unknown>): Checked {
+  if (result.issues === undefined) return { value: result.value };
+  return {
+    problem: problemLine(result.issues.map((issue) => ({ pointer: pointerOf(issue), message: issue.message }))),
+  };
+}
+
 function toCheck(schema: CapabilitySchema, subject: string): Check {
   if (isStandard(schema)) {
-    return async (value) => {
-      const result = await schema["~standard"].validate(value);
-      if (result.issues === undefined) return { value: result.value };
-      return {
-        problem: toProblem(result.issues.map((issue) => ({ pointer: pointerOf(issue), message: issue.message }))),
-      };
+    return (value) => {
+      const result = schema["~standard"].validate(value);
+      return result instanceof Promise ? result.then(fromStandard) : fromStandard(result);
     };
   }
   const compiled = compileSchema(schema, { code: "PARAM_INVALID", subject });
-  return async (value) => {
+  return (value) => {
     const outcome = compiled.validate(value);
     if (outcome.valid) return { value };
-    return { problem: outcome.stopped ? outcome.message : toProblem(outcome.problems) };
+    return { problem: outcome.stopped ? outcome.message : problemLine(outcome.problems) };
   };
 }
 

@@ -8,6 +8,7 @@ import { type LearnedDefinition, LearnedDefinitionSchema } from "../../sandbox/d
 import { ToolError } from "../../sandbox/errors.ts";
 import type { Limits } from "../../sandbox/limits.ts";
 import { parseJsonText } from "../json-text.ts";
+import { problemLine } from "../problem-line.ts";
 import { NO_USAGE } from "../tool-call.ts";
 import { V8_FLAGS } from "../workers/launch.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
@@ -39,8 +40,7 @@ function parseDefinition(text: string): LearnedDefinition {
   const parsed = LearnedDefinitionSchema.safeParse(value);
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.slice(0, 10).map(({ path, message }) => ({ pointer: path.join("/"), message }));
-  const shown = problems.slice(0, 3).map(({ pointer, message }) => `${pointer || "definition"}: ${message}`);
-  throw new ToolError("BUNDLE_FAILED", `The tool's definition: ${shown.join("; ")}`, { details: { problems } });
+  throw new ToolError("BUNDLE_FAILED", `The tool's definition: ${problemLine(problems)}`, { details: { problems } });
 }
 
 /** Both in one entry of the cache: the text's length, the text, the code cache. */
@@ -130,6 +130,7 @@ export class Learner {
             resolve(codeCache === undefined ? [text] : [text, codeCache]);
             return;
           }
+          if (message.outcome === "too-large") return reject(tooLarge());
           const usage = { ...NO_USAGE, ...message.usage };
           reject(toGuestFailure(message, { limits, usage, text: text?.toString() ?? "", stackMapper }, entry));
         },
@@ -142,6 +143,9 @@ export class Learner {
     return promise.finally(() => clearTimeout(timer));
   }
 }
+
+const tooLarge = (): ToolError =>
+  new ToolError("BUNDLE_FAILED", `The tool's definition: expected at most ${DEFINITION_BYTES} bytes of JSON`);
 
 function tooSlow(entry: string, timeoutMs: number): ToolError {
   return new ToolError(

@@ -13,6 +13,7 @@ import {
 import { CapabilityBroker } from "../capabilities/broker.ts";
 import type { Capability, CapabilityContext } from "../capabilities/capability.ts";
 import { type CallLog, tell } from "../logs.ts";
+import { problemLine } from "../problem-line.ts";
 import { NO_USAGE, type PreparedCall, type ToolUsage } from "../tool-call.ts";
 import type { Ticket, WorkerPool } from "../workers/worker-pool.ts";
 import type { CallListener, SentBundle, ToolProfile } from "../workers/worker-process.ts";
@@ -259,11 +260,8 @@ export function toGuestFailure(message: EndedMessage, facts: FailureFacts, name:
 function issuesError(code: "PARAM_INVALID" | "OUTPUT_INVALID", what: string, text: string): ToolError {
   const parsed = GuestIssuesSchema.safeParse(parseOr(text));
   const issues = parsed.success ? parsed.data : [];
-  const shown = issues
-    .slice(0, 3)
-    .map(({ pointer, message }) => `${pointer === "" ? "at the top" : pointer}: ${message}`);
-  const rest = issues.length > shown.length ? `; and ${issues.length - shown.length} more` : "";
-  return new ToolError(code, `${what}: ${shown.join("; ") || "the tool's own schema refused the value"}${rest}`, {
+  const problems = issues.length === 0 ? "the tool's own schema refused the value" : problemLine(issues);
+  return new ToolError(code, `${what}: ${problems}`, {
     details: { problems: issues },
   });
 }

@@ -3,6 +3,7 @@ import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
 import { LIMITS } from "../../sandbox/limits.ts";
 import type { ValidationOutcome } from "../json-schema/outcome.ts";
 import { checkJsonBytes, type JsonTextCodes, type JsonTextLimits, parseJsonText } from "../json-text.ts";
+import { problemLine } from "../problem-line.ts";
 import type { RegisteredTool, ToolRegistry } from "../registry.ts";
 import type { ToolContext } from "../tool-call.ts";
 
@@ -182,12 +183,7 @@ export function toSchemaError(
 ): ToolError {
   if (outcome.stopped) return new ToolError(code, `${what}: ${outcome.message}`);
   const { problems, truncated } = outcome;
-  const shown = problems
-    .slice(0, 3)
-    .map(({ pointer, message }) => `${pointer === "" ? "at the top" : pointer}: ${message}`);
-  const more = problems.length - shown.length;
-  const rest = more > 0 || truncated ? `; and ${truncated ? "more" : `${more} more`}` : "";
-  return new ToolError(code, `${what}: ${shown.join("; ")}${rest}`, { details: { problems, truncated } });
+  return new ToolError(code, `${what}: ${problemLine(problems, truncated)}`, { details: { problems, truncated } });
 }
 
 function unknownTool(toolName: string, tenantId: string, registry: ToolRegistry): ToolError {
