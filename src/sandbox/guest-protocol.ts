@@ -57,7 +57,7 @@ export interface GuestIssue {
  * |---|---|---|
  * | `load` | the bundle's function | |
  * | `describe` | | |
- * | `invoke` | JSON text of {@link InvokeHeader} | JSON text of the input; then call id and tenant id |
+ * | `invoke` | JSON text of the input | call id; then the JSON text of an {@link InvokeHeader} and the tenant id, if they are not the last call's |
  * | `deliver` | request id | JSON text of a {@link CapabilityEnvelope} |
  * | `timer` | timer id | |
  */

@@ -74,6 +74,9 @@ export class ToolIsolate {
   #enter: ivm.Reference<(kind: EnterKind, ...args: unknown[]) => void> | undefined;
   #listener: GuestListener = SILENT;
   #finish: ((end: GuestEnd) => void) | undefined;
+  /** What the guest was last told about its calls: each text that crosses costs. */
+  #header = "";
+  #tenantId = "";
   #running = 0;
   #heapBytes = 0;
   #heapReadAt = Number.NEGATIVE_INFINITY;
@@ -165,7 +168,11 @@ export class ToolIsolate {
   /** Runs one call. */
   call({ header, input, callId, tenantId }: GuestCall, listener: GuestListener): Promise<GuestEnd> {
     this.#listener = listener;
-    return this.#exchange("invoke", header, input, callId, tenantId);
+    const isToldAlready = header === this.#header && tenantId === this.#tenantId;
+    if (isToldAlready) return this.#exchange("invoke", input, callId);
+    this.#header = header;
+    this.#tenantId = tenantId;
+    return this.#exchange("invoke", input, callId, header, tenantId);
   }
 
   /** Hands a capability's envelope to the guest. */

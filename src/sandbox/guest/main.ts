@@ -53,7 +53,7 @@ function enter(kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?: unkno
       describe();
       break;
     case "invoke":
-      void invoke(a as string, b as string, c as string, d as string);
+      void invoke(a as string, b as string, c as string | undefined, d as string | undefined);
       break;
     case "deliver":
       deliver(a as number, b as string);

@@ -154,14 +154,18 @@ async function run(
 }
 
 let header: InvokeHeader | undefined;
-let lastHeaderText = "";
+let tenantId = "";
 
-/** @param headerText the same from call to call of one tool, so it is parsed once */
-export async function invoke(headerText: string, inputText: string, callId: string, tenantId: string): Promise<void> {
-  if (header === undefined || headerText !== lastHeaderText) {
-    header = JSONParse(headerText) as InvokeHeader;
-    lastHeaderText = headerText;
-  }
+/** Header and tenant are told with the first call, and again when they change: from call to call of one tool they do not. */
+export async function invoke(
+  inputText: string,
+  callId: string,
+  newHeader: string | undefined,
+  newTenantId: string | undefined,
+): Promise<void> {
+  if (newHeader !== undefined) header = JSONParse(newHeader) as InvokeHeader;
+  if (newTenantId !== undefined) tenantId = newTenantId;
+  if (header === undefined) return;
   beginCall(header);
   resetConsole();
   const context = createCallContext(header, callId, tenantId);
