@@ -1,0 +1,10 @@
+// Few lines, but of a megabyte each: bytes are counted too.
+import { testWorkerAttack } from "./support.ts";
+
+testWorkerAttack("writes a thousand log lines of a megabyte", {
+  worker: `
+    const line = "x".repeat(1_000_000);
+    serve(({ seq }) => flood(() => frame({ type: "log", seq, level: "info", time: 0 }, line)));
+  `,
+  codes: ["SANDBOX_CRASHED"],
+});

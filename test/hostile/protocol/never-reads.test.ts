@@ -1,0 +1,13 @@
+// Asks and never reads the answers: the host would have to hold them all.
+import { testWorkerAttack } from "./support.ts";
+
+testWorkerAttack("asks for answers that it never reads", {
+  worker: `
+    const question = JSON.stringify("x".repeat(4_000_000));
+    serve(({ seq }) => {
+      socket.pause();
+      for (let id = 1; id <= 60; id += 1) send({ type: "capability", seq, requestId: id, name: "echo" }, question);
+    });
+  `,
+  codes: ["SANDBOX_CRASHED"],
+});

@@ -1,0 +1,22 @@
+// A host that runs out of file descriptors and gets them back. Prints the code of a call in each state. Run by worker-places.test.ts.
+import { closeSync, openSync } from "node:fs";
+import { createGlovebox } from "../../src/host/runtime.ts";
+
+const box = await createGlovebox({ cache: false, workers: { spares: 0 } });
+await box.addTool({ name: "one", source: "export default () => 1" });
+const codeOfCall = async (tenantId: string): Promise<string> => {
+  const result = await box.execute({ id: "c", toolName: "one" }, { tenantId });
+  return result.success ? "ok" : result.error.code;
+};
+
+const open: number[] = [];
+try {
+  for (;;) open.push(openSync("/dev/null"));
+} catch {
+  // There are none left.
+}
+const exhausted = await codeOfCall("first");
+for (const descriptor of open) closeSync(descriptor);
+console.log(exhausted);
+console.log(await codeOfCall("second"));
+await box.close();
