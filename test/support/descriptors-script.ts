@@ -11,7 +11,7 @@ const codeOfCall = async (tenantId: string): Promise<string> => {
 
 const open: number[] = [];
 try {
-  for (;;) open.push(openSync("/dev/null"));
+  for (;;) open.push(openSync("/dev/null", "r"));
 } catch {
   // There are none left.
 }

@@ -89,7 +89,8 @@ export class WorkerProcess {
   readonly #onChange: (worker: WorkerProcess) => void;
   readonly #startTimer: NodeJS.Timeout;
   #lastSeq = 0;
-  #held: boolean | undefined;
+  #held = true;
+  #lettingGo = false;
   #ready = false;
   #dead = false;
   #stderr = "";
@@ -328,13 +329,29 @@ export class WorkerProcess {
     this.#onChange(this);
   }
 
-  /** An idle worker does not keep the host's process alive; a busy or a starting one does. */
+  get #isBusy(): boolean {
+    return this.#calls.size > 0 || !this.#ready;
+  }
+
+  /**
+   * An idle worker does not keep the host's process alive; a busy or a starting one does. It is let go a turn later: between two
+   * calls that follow each other nothing changes hands.
+   */
   #hold(): void {
-    const busy = this.#calls.size > 0 || !this.#ready;
-    if (busy === this.#held) return;
-    this.#held = busy;
+    if (this.#isBusy && !this.#held) this.#setHeld(true);
+    else if (!this.#isBusy && this.#held && !this.#lettingGo) {
+      this.#lettingGo = true;
+      setImmediate(() => {
+        this.#lettingGo = false;
+        if (!this.#isBusy) this.#setHeld(false);
+      });
+    }
+  }
+
+  #setHeld(held: boolean): void {
+    this.#held = held;
     for (const handle of [this.#child, this.#socket, this.#child.stderr as Socket | null]) {
-      if (busy) handle?.ref();
+      if (held) handle?.ref();
       else handle?.unref();
     }
   }
