@@ -47,8 +47,11 @@ export class FrameWriter {
     return this.#socket.writableLength;
   }
 
-  /** @throws {FrameError} when the frame would pass MAX_FRAME_BYTES */
-  write(message: object, parts: readonly (string | Uint8Array)[] = []): void {
+  /**
+   * @param onSent called when the operating system has taken all of it; never, if the peer is gone
+   * @throws {FrameError} when the frame would pass MAX_FRAME_BYTES
+   */
+  write(message: object, parts: readonly (string | Uint8Array)[] = [], onSent?: () => void): void {
     const buffers = toFrameBuffers([JSON.stringify(message), ...parts]);
     if (this.#socket.destroyed) return;
     if (!this.#corked) {
@@ -59,7 +62,11 @@ export class FrameWriter {
         this.#socket.uncork();
       });
     }
-    for (const buffer of buffers) this.#socket.write(buffer);
+    const last = buffers.length - 1;
+    for (const [index, buffer] of buffers.entries()) {
+      if (index < last || onSent === undefined) this.#socket.write(buffer);
+      else this.#socket.write(buffer, (failed) => failed ?? onSent());
+    }
   }
 }
 

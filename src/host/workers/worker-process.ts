@@ -54,6 +54,8 @@ export interface WorkerSources {
 const RELEASE_MS = 200;
 /** A worker that does not answer by then will not. */
 const START_MS = 10_000;
+/** From a worker's exit to the end of what it has said; a process of its own may hold the other end open, but none should. */
+const DRAIN_MS = 100;
 /** The last of what a worker wrote to stderr, for the operator. */
 const STDERR_UNITS = 4_096;
 /** A well-behaved worker sends no more than this many progress reports of one call. */
@@ -69,6 +71,10 @@ const MAX_END_BYTES = 1024 * 1024;
 interface OpenCall {
   readonly listener: CallListener;
   readonly limits: Limits;
+  /** A warm isolate may take it up without a word; a new one is announced first. */
+  readonly mayBeWarm: boolean;
+  /** The operating system has taken it for the process. */
+  isSent: boolean;
   state: "sent" | "preparing" | "started" | "ended";
   logLines: number;
   logBytes: number;
@@ -89,6 +95,7 @@ export class WorkerProcess {
   readonly #onChange: (worker: WorkerProcess) => void;
   readonly #startTimer: NodeJS.Timeout;
   #lastSeq = 0;
+  #drainTimer: NodeJS.Timeout | undefined;
   #held = true;
   #lettingGo = false;
   #ready = false;
@@ -129,12 +136,22 @@ export class WorkerProcess {
   }
 
   #listen(): void {
-    this.#child.on("exit", () => this.#die());
+    // What it said before it died is still to be read: the socket's close comes after that.
+    this.#child.on("exit", () => {
+      this.#drainTimer = setTimeout(() => this.#die(false), DRAIN_MS);
+    });
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       this.#stderr = (this.#stderr + text).slice(-STDERR_UNITS);
     });
-    this.#socket.on("error", () => this.kill());
-    this.#socket.on("close", () => this.kill());
+    this.#socket.on("error", ({ syscall }: NodeJS.ErrnoException) => {
+      this.#child.kill("SIGKILL");
+      // A read fails only when nothing is left to be read; a write may fail before that.
+      this.#die(syscall === "read");
+    });
+    this.#socket.on("close", () => {
+      this.#child.kill("SIGKILL");
+      this.#die(true);
+    });
     this.#socket.on("data", (chunk: Buffer) => {
       try {
         for (const frame of this.#reader.push(chunk)) if (!this.#dead) this.#receive(frame);
@@ -185,6 +202,8 @@ export class WorkerProcess {
     const open: OpenCall = {
       listener,
       limits,
+      mayBeWarm: order.type === "call" && order.tool.isolation === "tool",
+      isSent: false,
       state: "sent",
       logLines: 0,
       logBytes: 0,
@@ -195,10 +214,13 @@ export class WorkerProcess {
     };
     this.#calls.set(seq, open);
     this.#hold();
-    if (order.type === "learn") this.#writer.write({ ...order, seq });
+    const onSent = (): void => {
+      open.isSent = true;
+    };
+    if (order.type === "learn") this.#writer.write({ ...order, seq }, [], onSent);
     else {
       const { type, tool, callId, tenantId } = order;
-      this.#writer.write({ type, seq, toolId: this.#toolIdOf(tool), callId, tenantId }, [input]);
+      this.#writer.write({ type, seq, toolId: this.#toolIdOf(tool), callId, tenantId }, [input], onSent);
     }
     if (this.#ready) listener.onPlaced();
     return seq;
@@ -234,21 +256,28 @@ export class WorkerProcess {
   /** SIGKILL, always: process.exit() waits for busy isolates. Calls in it are lost. Twice is a no-op. */
   kill(): void {
     this.#child.kill("SIGKILL");
-    this.#die();
+    this.#die(false);
   }
 
-  #die(): void {
+  /** @param isHeardOut whether all that it has ever said has been read */
+  #die(isHeardOut: boolean): void {
+    clearTimeout(this.#drainTimer);
     if (this.#dead) return;
     this.#dead = true;
     clearTimeout(this.#startTimer);
     this.#socket.destroy();
     for (const open of this.#calls.values()) {
       clearTimeout(open.releaseTimer);
-      const begun = open.state === "started" || (open.state === "sent" && this.#ready);
-      if (open.state !== "ended") open.listener.onLost(begun);
+      if (open.state !== "ended") open.listener.onLost(this.#hasBegun(open, isHeardOut));
     }
     this.#calls.clear();
     this.#onChange(this);
+  }
+
+  /** Whether a line of the tool may have run for this call: in doubt it has. */
+  #hasBegun({ state, isSent, mayBeWarm }: OpenCall, isHeardOut: boolean): boolean {
+    if (!this.#ready || !isSent || state === "preparing") return false;
+    return state === "started" || mayBeWarm || !isHeardOut;
   }
 
   #expectRelease(open: OpenCall): void {
