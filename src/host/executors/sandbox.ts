@@ -189,7 +189,10 @@ class SandboxRun {
     return { usage, error: this.#believe(error) };
   }
 
-  /** A capability's code counts only if the broker really gave it: a guest may write anything. */
+  /**
+   * CAPABILITY_DENIED counts only if the host has really refused something: a guest may write anything. QUOTA_EXCEEDED is the
+   * prelude's word, since it counts before a request leaves; a guest that forges it says no more than that its own call failed.
+   */
   #believe(error: ToolError): ToolError {
     const claimed = error.details?.capabilityCode;
     if (typeof claimed !== "string" || !isErrorCode(claimed)) return error;
