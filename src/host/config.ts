@@ -1,5 +1,5 @@
 // createGlovebox's options: one schema that states every default. An error names the option's path.
-import { availableParallelism, homedir } from "node:os";
+import { availableParallelism, homedir, totalmem } from "node:os";
 import { join } from "node:path";
 import * as z from "zod";
 import { BundleLimitsSchema } from "../bundler/bundler.ts";
@@ -9,10 +9,29 @@ import { ToolError } from "../sandbox/errors.ts";
 import { type PartialLimits, PartialLimitsSchema } from "../sandbox/limits.ts";
 import { ISOLATIONS, type Isolation } from "../sandbox/protocol.ts";
 import type { Capability } from "./capabilities/capability.ts";
+import { type TenantOptions, TenantOptionsSchema, type Tenants } from "./tenants.ts";
+import { LAYER_NAMES, type Layer } from "./workers/hardening/layers.ts";
 
 export const PLACEMENTS = ["tenant", "shared"] as const;
 /** Whom a worker process serves: one tenant, then it dies; or any tenant of this host. */
 export type Placement = (typeof PLACEMENTS)[number];
+
+export type Hardening =
+  | "auto"
+  | "strict"
+  | {
+      readonly require?: readonly Layer[] | undefined;
+      readonly without?: readonly Layer[] | undefined;
+      /** No machine code is made at run time, so V8's compilers cannot be attacked; computing takes about seven times as long. */
+      readonly jitless?: boolean | undefined;
+    };
+
+/** What a process may end on in memory: where a container states less than the machine has, that counts. */
+function machineMemoryMiB(): number {
+  const constrained = process.constrainedMemory();
+  const bytes = constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
+  return Math.max(256, Math.floor((bytes / 1024 / 1024) * 0.75));
+}
 
 /** All of it optional; the defaults are the safe ones. */
 export interface GloveboxOptions {
@@ -22,6 +41,14 @@ export interface GloveboxOptions {
   readonly isolation?: Isolation | undefined;
   /** Whom a worker process serves; `tenant` unless stated. */
   readonly placement?: Placement | undefined;
+  /** What is stated for single tenants: limits, and their share of the machine. */
+  readonly tenants?: Tenants | undefined;
+  /**
+   * What worker processes are wrapped in. `auto` unless stated: every layer that holds on this machine; `box.hardening` tells which.
+   * `strict`: `createGlovebox` refuses to start where one is missing. Or name those without which it may not start, and those
+   * to leave out.
+   */
+  readonly hardening?: Hardening | undefined;
   readonly bundler?:
     | {
         /** Folder that a tool's packages come from; without it each `node_modules` next to the tool or above it, up to `root`. */
@@ -39,6 +66,10 @@ export interface GloveboxOptions {
         readonly max?: number | undefined;
         /** Processes kept ready that nobody has used, 0 to 64. */
         readonly spares?: number | undefined;
+        /** Resident memory of all processes together, in MiB, from 256; three quarters of the machine's unless stated. */
+        readonly memoryMiB?: number | undefined;
+        /** Calls of all tenants that may wait, 0 to 1,000,000; 10,000 unless stated. */
+        readonly maxQueued?: number | undefined;
       }
     | undefined;
   /** Bundles and code caches on disk; `false` keeps them in memory only. */
@@ -56,12 +87,39 @@ const isCapability = (value: unknown): value is Capability =>
   typeof value === "object" && value !== null && typeof (value as Capability).checkInput === "function";
 const haveOwnNames = (capabilities: readonly Capability[]): boolean =>
   new Set(["log", ...capabilities.map(({ name }) => name)]).size === capabilities.length + 1;
+const isLookUp = (value: unknown): value is (tenantId: string) => TenantOptions | undefined =>
+  typeof value === "function";
 const isFunction = (value: unknown): value is (error: unknown) => void => typeof value === "function";
+
+const LayerSchema = z.enum(LAYER_NAMES as readonly [Layer, ...Layer[]]);
+const HardeningSchema = z
+  .union(
+    [
+      z.enum(["auto", "strict"]),
+      z.strictObject({
+        require: z.array(LayerSchema).default([]),
+        without: z.array(LayerSchema).default([]),
+        jitless: z.boolean().default(false),
+      }),
+    ],
+    `Expected "auto", "strict" or { require?, without?, jitless? } with names of ${LAYER_NAMES.join(", ")}`,
+  )
+  .transform((hardening) => {
+    if (typeof hardening === "object") return hardening;
+    return { require: hardening === "strict" ? [...LAYER_NAMES] : [], without: [], jitless: false };
+  });
 
 const OptionsSchema = z.strictObject({
   limits: PartialLimitsSchema.default({}),
   isolation: z.enum(ISOLATIONS).default("call"),
   placement: z.enum(PLACEMENTS).default("tenant"),
+  tenants: z
+    .union(
+      [z.record(z.string(), TenantOptionsSchema), z.custom<(tenantId: string) => TenantOptions | undefined>(isLookUp)],
+      "Expected { [tenantId]: { limits?, weight? } }, or a function that gives such for a tenant",
+    )
+    .default({}),
+  hardening: HardeningSchema.prefault("auto"),
   bundler: z
     .strictObject({
       store: z.string().min(1).optional(),
@@ -74,6 +132,8 @@ const OptionsSchema = z.strictObject({
     .strictObject({
       max: z.int().min(1).max(1_024).default(16),
       spares: z.int().min(0).max(64).default(1),
+      memoryMiB: z.int().min(256).default(machineMemoryMiB),
+      maxQueued: z.int().min(0).max(1_000_000).default(10_000),
     })
     .prefault({}),
   cache: z
@@ -93,6 +153,8 @@ export type Config = z.infer<typeof OptionsSchema>;
 
 /** One process takes this many calls at a time; an owner with more gets another process, up to one for each core. */
 export const CALLS_PER_WORKER = 16;
+/** Isolates that one process may hold: those that run, those kept warm (see IsolatePool), and a few being disposed. */
+export const ISOLATES_PER_WORKER: number = CALLS_PER_WORKER + 16 + 2;
 export const WORKER_IDLE_MS = 60_000;
 export const maxWorkersPerOwner = (): number => Math.max(1, availableParallelism());
 export const defaultCacheDirectory = (): string => join(homedir(), ".cache", "glovebox");

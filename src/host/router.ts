@@ -12,12 +12,15 @@ import { normalize, type ResultFacts, toFailure } from "./pipeline/normalize.ts"
 import { prepareCall } from "./pipeline/prepare.ts";
 import { checkTimeout, DEFAULT_TENANT, readContext, readEnvelope, validateCall } from "./pipeline/validate.ts";
 import { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "./registry.ts";
+import { TenantPolicies, type Tenants } from "./tenants.ts";
 import type { ToolCall, ToolContext, ToolResult } from "./tool-call.ts";
 
 export interface ToolRouterOptions {
   readonly registry?: ToolRegistry;
   /** What the host states for every call; a tool and a call can only lower it. */
   readonly limits?: PartialLimits;
+  /** What it states for single tenants. */
+  readonly tenants?: Tenants;
   /** Told of each failure that is ours (INTERNAL), with its cause: for the operator's log, never for a caller. */
   readonly onInternalError?: (error: ToolError) => void;
 }
@@ -55,12 +58,20 @@ export class ToolRouter implements AsyncDisposable {
   readonly #closing = new AbortController();
   readonly #inFlight = new Set<Promise<ToolResult>>();
   readonly #limits: PartialLimits;
+  /** What is stated for single tenants. */
+  readonly tenants: TenantPolicies;
   readonly #inputBounds: JsonTextLimits;
   readonly #onInternalError: ((error: ToolError) => void) | undefined;
 
-  constructor({ registry = new MemoryToolRegistry(), limits = {}, onInternalError }: ToolRouterOptions = {}) {
+  constructor({
+    registry = new MemoryToolRegistry(),
+    limits = {},
+    tenants = {},
+    onInternalError,
+  }: ToolRouterOptions = {}) {
     this.registry = registry;
     this.#limits = parseLimits(limits, "limits");
+    this.tenants = new TenantPolicies(tenants, this.#limits);
     this.#inputBounds = {
       bytes: limits.inputBytes ?? DEFAULT_LIMITS.inputBytes,
       depth: limits.jsonDepth ?? DEFAULT_LIMITS.jsonDepth,
@@ -132,7 +143,11 @@ export class ToolRouter implements AsyncDisposable {
       facts = { callId: envelope.callId, toolName: envelope.toolName, started };
       checkTimeout(timeoutMs, "timeoutMs");
       const validated = validateCall(envelope, readContext(context), this.registry, this.#inputBounds);
-      using preparation = prepareCall(validated, { limits: this.#limits, closing: this.#closing.signal }, timeoutMs);
+      using preparation = prepareCall(
+        validated,
+        { limits: this.#limits, tenants: this.tenants, closing: this.#closing.signal },
+        timeoutMs,
+      );
       const { call } = preparation;
       const log = new CallLog(call.limits, call.context.onLog);
       const execution = await executeCall(validated.tool.executor, call, log);

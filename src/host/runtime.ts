@@ -15,6 +15,7 @@ import {
   type Config,
   defaultCacheDirectory,
   type GloveboxOptions,
+  ISOLATES_PER_WORKER,
   maxWorkersPerOwner,
   parseAddToolOptions,
   parseConfig,
@@ -22,11 +23,13 @@ import {
   type ToolInput,
   WORKER_IDLE_MS,
 } from "./config.ts";
-import { type Learned, Learner } from "./executors/learn.ts";
+import { type Learned, Learner, type Learning } from "./executors/learn.ts";
 import { createSandboxExecutor } from "./executors/sandbox.ts";
-import { resolveLimits } from "./pipeline/prepare.ts";
 import { ToolRouter, toRegisteredTool } from "./router.ts";
 import type { ToolCall, ToolContext, ToolResult } from "./tool-call.ts";
+import { Launcher } from "./workers/hardening/launcher.ts";
+import type { HardeningReport } from "./workers/hardening/layers.ts";
+import { v8FlagsOf } from "./workers/launch.ts";
 import { WorkerPool } from "./workers/worker-pool.ts";
 
 export interface BatchContext extends ToolContext {
@@ -66,6 +69,7 @@ export class Glovebox implements AsyncDisposable {
   readonly #bundler: Bundler;
   readonly #pool: WorkerPool;
   readonly #learner: Learner;
+  readonly #launcher: Launcher;
   readonly #capabilities: ReadonlyMap<string, Capability>;
   #closed = false;
 
@@ -76,18 +80,25 @@ export class Glovebox implements AsyncDisposable {
     readonly bundler: Bundler;
     readonly pool: WorkerPool;
     readonly learner: Learner;
+    readonly launcher: Launcher;
   }) {
     this.#config = parts.config;
     this.router = parts.router;
     this.#bundler = parts.bundler;
     this.#pool = parts.pool;
     this.#learner = parts.learner;
+    this.#launcher = parts.launcher;
     this.#capabilities = new Map([logCapability, ...parts.config.capabilities].map((one) => [one.name, one]));
   }
 
   /** Process ids of the workers, for the operator. */
   get workerPids(): readonly number[] {
     return this.#pool.pids;
+  }
+
+  /** Which layers of hardening the worker processes are wrapped in on this machine. */
+  get hardening(): HardeningReport {
+    return this.#launcher.report;
   }
 
   /**
@@ -200,13 +211,19 @@ export class Glovebox implements AsyncDisposable {
     return granted;
   }
 
+  /** A global tool's process serves no tenant: it learns, and is ended. */
+  #learningFor(tenantId: string | undefined): Learning {
+    const { limits, weight } = tenantId === undefined ? this.router.tenants.default : this.router.tenants.of(tenantId);
+    const owner = tenantId === undefined ? undefined : this.#ownerOf(tenantId);
+    return { owner, account: tenantId ?? "", weight, limits };
+  }
+
   async #build(input: ToolInput, tenantId: string | undefined): Promise<BuiltTool> {
     const { name, definition: overrides, ...source } = input;
     const { bundle, durationMs, cached } = await this.#bundler.bundle(source);
-    // A global tool's process serves no tenant: it learns, and is ended.
-    const owner = tenantId === undefined ? undefined : this.#ownerOf(tenantId);
     const bundled = performance.now();
-    const learned = await this.#learner.learn(bundle, createStackMapper(bundle.sourceMap), owner).catch((thrown) => {
+    const learning = this.#learningFor(tenantId);
+    const learned = await this.#learner.learn(bundle, createStackMapper(bundle.sourceMap), learning).catch((thrown) => {
       // Its process was ended because all of them were.
       this.#refuseWhenClosed();
       throw thrown;
@@ -249,22 +266,27 @@ interface BuiltTool {
 export async function createGlovebox(options?: GloveboxOptions): Promise<Glovebox> {
   const config = parseConfig(options);
   const artifacts = await loadSandboxArtifacts();
-  const { limits, workers, bundler, cache: cacheOptions, onError } = config;
+  const { limits, tenants, hardening, workers, bundler, cache: cacheOptions, onError } = config;
   const cache = createBundleCache(
     cacheOptions === false ? {} : { ...cacheOptions, directory: cacheOptions.directory ?? defaultCacheDirectory() },
   );
-  const pool = new WorkerPool(artifacts, {
-    ...workers,
-    maxPerOwner: maxWorkersPerOwner(),
-    callsPerWorker: CALLS_PER_WORKER,
-    idleMs: WORKER_IDLE_MS,
-  });
-  const learner = new Learner({
-    pool,
-    cache,
-    preludeSource: artifacts.preludeSource,
-    limits: resolveLimits([limits], undefined),
-  });
-  const router = new ToolRouter({ limits, ...(onError === undefined ? {} : { onInternalError: onError }) });
-  return new Glovebox({ config, router, bundler: new Bundler({ ...bundler, cache }), pool, learner });
+  const launcher = await Launcher.create(artifacts.workerPath, hardening, ISOLATES_PER_WORKER);
+  const pool = new WorkerPool(
+    { ...artifacts, launcher },
+    {
+      ...workers,
+      maxPerOwner: maxWorkersPerOwner(),
+      callsPerWorker: CALLS_PER_WORKER,
+      idleMs: WORKER_IDLE_MS,
+    },
+  );
+  try {
+    await pool.start();
+  } catch (thrown) {
+    await pool[Symbol.asyncDispose]();
+    throw thrown;
+  }
+  const learner = new Learner({ pool, cache, preludeSource: artifacts.preludeSource, v8Flags: v8FlagsOf(hardening) });
+  const router = new ToolRouter({ limits, tenants, ...(onError === undefined ? {} : { onInternalError: onError }) });
+  return new Glovebox({ config, router, bundler: new Bundler({ ...bundler, cache }), pool, learner, launcher });
 }

@@ -5,6 +5,7 @@ import type { JsonValue, ToolErrorData } from "../sandbox/errors.ts";
 import type { Limits } from "../sandbox/limits.ts";
 import type { Progress } from "../sandbox/protocol.ts";
 import type { LogEntry, LogListener } from "./logs.ts";
+import type { TenantPolicy } from "./tenants.ts";
 
 /** One request to run a tool. `arguments` is any JSON value that the tool's schema takes; left out, it is `{}`. */
 export interface ToolCall {
@@ -33,6 +34,8 @@ export interface ToolUsage {
   readonly cpuMs: number;
   /** Memory in use by the end of the call: V8 heap and array buffers. */
   readonly heapBytes: number;
+  /** By how much the worker process grew at the most while the call ran, as far as it was seen (looked at 50 times a second, on Linux). */
+  readonly peakBytes: number;
   /** Waiting for a worker. */
   readonly queueMs: number;
   /** Waiting for the bundler; 0 for a tool that was added before. */
@@ -61,6 +64,7 @@ export type ToolResult =
 export const NO_USAGE: ToolUsage = {
   cpuMs: 0,
   heapBytes: 0,
+  peakBytes: 0,
   queueMs: 0,
   bundleMs: 0,
   startMs: 0,
@@ -72,6 +76,7 @@ export const NO_USAGE: ToolUsage = {
 export interface PreparedCall {
   readonly callId: string;
   readonly tenantId: string;
+  readonly tenant: TenantPolicy;
   readonly definition: ToolDefinition;
   /** The arguments as JSON, and parsed: a copy of the router's own. */
   readonly inputText: string;

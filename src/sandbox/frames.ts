@@ -72,7 +72,7 @@ export class FrameWriter {
 
 /** Cuts a byte stream into frames. Bounded: it holds at most one frame and never allocates what a length merely claims. */
 export class FrameReader {
-  readonly #maxFrameBytes: number;
+  #maxFrameBytes: number;
   #chunks: Buffer[] = [];
   #bytes = 0;
 
@@ -80,18 +80,22 @@ export class FrameReader {
     this.#maxFrameBytes = maxFrameBytes;
   }
 
+  /** From now on frames may be this large, if they could not before. */
+  allow(maxFrameBytes: number): void {
+    this.#maxFrameBytes = Math.max(this.#maxFrameBytes, maxFrameBytes);
+  }
+
   /**
-   * Takes bytes, gives the frames they complete.
+   * Takes bytes, hands on each frame that they complete; those before nonsense are good.
    * @throws {FrameError} a length or count that no peer of ours sends
    */
-  push(chunk: Buffer): Frame[] {
+  push(chunk: Buffer, onFrame: (frame: Frame) => void): void {
     this.#chunks.push(chunk);
     this.#bytes += chunk.length;
-    const frames: Frame[] = [];
     for (;;) {
       const total = this.#peekTotal();
-      if (total === undefined || this.#bytes < total + 4) return frames;
-      frames.push(toFrame(this.#take(total + 4)));
+      if (total === undefined || this.#bytes < total + 4) return;
+      onFrame(toFrame(this.#take(total + 4)));
     }
   }
 

@@ -15,7 +15,12 @@ const MiB = 1024 * KiB;
 export const LIMITS = {
   timeoutMs: { min: 1, default: 5_000, max: 300_000, about: "wall time of a call, queueing included" },
   cpuMs: { min: 1, default: 5_000, max: 300_000, about: "CPU time of a call's own isolate; waiting costs none" },
-  memoryMiB: { min: 8, default: 128, max: 2_048, about: "V8 heap and array buffers of a call's isolate" },
+  memoryMiB: {
+    min: 8,
+    default: 128,
+    max: 2_048,
+    about: "V8 heap and array buffers of a call's isolate; its process may grow by twice that",
+  },
   inputBytes: { min: 2, default: 8 * MiB, max: 64 * MiB, about: "arguments as UTF-8 JSON" },
   outputBytes: { min: 2, default: 8 * MiB, max: 64 * MiB, about: "output as UTF-8 JSON" },
   jsonDepth: { min: 1, default: 128, max: 1_000, about: "nesting of arguments and output" },
@@ -24,6 +29,19 @@ export const LIMITS = {
   hostCalls: { min: 0, default: 1_000, max: 1_000_000, about: "capability calls in one tool call" },
   pendingHostCalls: { min: 0, default: 100, max: 10_000, about: "capability calls waiting at one time" },
   timers: { min: 0, default: 1_000, max: 10_000, about: "timers waiting at one time" },
+  concurrentCalls: {
+    min: 1,
+    default: 64,
+    max: 10_000,
+    about: "calls running at one time, of a tenant and of each of its tools",
+  },
+  queuedCalls: {
+    min: 0,
+    default: 1_000,
+    max: 100_000,
+    about: "calls waiting at one time, of a tenant and of each of its tools",
+  },
+  queueMs: { min: 1, default: 30_000, max: 300_000, about: "time that a call may wait for its turn" },
 } as const satisfies Record<string, LimitRow>;
 
 export type LimitName = keyof typeof LIMITS;

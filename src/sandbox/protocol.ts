@@ -43,6 +43,8 @@ const CallSchema = z.strictObject({
 const CancelSchema = z.strictObject({ type: z.literal("cancel"), seq });
 /** Parts: a CapabilityEnvelope as JSON text. */
 const CapabilityResultSchema = z.strictObject({ type: z.literal("capability-result"), seq, requestId: seq });
+/** Asks for a `pong`: isolates run on threads of their own, so a worker that is well answers soon. */
+const PingSchema = z.strictObject({ type: z.literal("ping") });
 
 export const HostMessageSchema = z.discriminatedUnion("type", [
   InitSchema,
@@ -52,6 +54,7 @@ export const HostMessageSchema = z.discriminatedUnion("type", [
   CallSchema,
   CancelSchema,
   CapabilityResultSchema,
+  PingSchema,
 ]);
 export type HostMessage = z.infer<typeof HostMessageSchema>;
 export type ToolMessage = z.infer<typeof ToolMessageSchema>;
@@ -76,6 +79,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** Parts: none. The worker takes messages. */
 const ReadySchema = z.strictObject({ type: z.literal("ready"), protocolVersion: z.literal(PROTOCOL_VERSION) });
+const PongSchema = z.strictObject({ type: z.literal("pong") });
 /** The call must first wait for an isolate: until `started` no line of the tool has run for it. */
 const PreparingSchema = z.strictObject({ type: z.literal("preparing"), seq });
 const StartedSchema = z.strictObject({ type: z.literal("started"), seq });
@@ -101,6 +105,7 @@ const CapabilitySchema = z.strictObject({ type: z.literal("capability"), seq, re
 
 export const WorkerMessageSchema = z.discriminatedUnion("type", [
   ReadySchema,
+  PongSchema,
   PreparingSchema,
   StartedSchema,
   EndedSchema,

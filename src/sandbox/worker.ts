@@ -11,6 +11,8 @@ const CPU_CHECK_MS = 10;
 
 const die = (): void => {
   process.kill(process.pid, "SIGKILL");
+  // The first process of a namespace is deaf to its own signals, but not to this.
+  process.abort();
 };
 
 class Worker {
@@ -24,7 +26,7 @@ class Worker {
     this.#writer = new FrameWriter(socket);
     const reader = new FrameReader();
     socket.on("data", (chunk: Buffer) => {
-      for (const frame of reader.push(chunk)) this.#handle(frame);
+      reader.push(chunk, (frame) => this.#handle(frame));
     });
   }
 
@@ -53,6 +55,9 @@ class Worker {
       }
       case "cancel":
         this.#calls.get(message.seq)?.cancel();
+        break;
+      case "ping":
+        this.#writer.write({ type: "pong" });
         break;
       case "capability-result":
         this.#calls.get(message.seq)?.deliver(message.requestId, text(1));

@@ -8,7 +8,8 @@ const codeOfCall = async (tenantId: string): Promise<string> => {
   const result = await box.execute({ id: "c", toolName: "one" }, { tenantId });
   return result.success ? "ok" : result.error.code;
 };
-
+// The box's first process is taken: the next owner needs a new one.
+await codeOfCall("before");
 const open: number[] = [];
 try {
   for (;;) open.push(openSync("/dev/null", "r"));

@@ -10,9 +10,8 @@ import type { Limits } from "../../sandbox/limits.ts";
 import { parseJsonText } from "../json-text.ts";
 import { problemLine } from "../problem-line.ts";
 import { NO_USAGE } from "../tool-call.ts";
-import { V8_FLAGS } from "../workers/launch.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
-import { toGuestFailure } from "./sandbox.ts";
+import { memoryError, toGuestFailure } from "./sandbox.ts";
 
 export interface Learned {
   readonly definition: LearnedDefinition;
@@ -67,6 +66,17 @@ export interface LearnerOptions {
   readonly cache: BundleCache;
   /** What a bundle sees before its own first line: another prelude may mean another definition. */
   readonly preludeSource: string;
+  /** What the code cache is made under. */
+  readonly v8Flags: readonly string[];
+}
+
+/** For whom a bundle is learned. */
+export interface Learning {
+  /** Whose process the learning one becomes, if it has none yet; without one the process is ended. */
+  readonly owner: string | undefined;
+  /** Who pays for it, and how much it may cost. */
+  readonly account: string;
+  readonly weight: number;
   readonly limits: Limits;
 }
 
@@ -77,31 +87,25 @@ export class Learner {
   constructor(options: LearnerOptions) {
     this.#options = options;
     const prelude = createHash("sha256").update(options.preludeSource).digest("hex");
-    this.#engineKey = engineKeyOf([...V8_FLAGS, prelude]);
+    this.#engineKey = engineKeyOf([...options.v8Flags, prelude]);
   }
 
-  /**
-   * @param owner whose process the learning one becomes, if it has none yet; without one the process is ended
-   * @throws {ToolError} BUNDLE_FAILED, TOOL_FAILED, TOOL_TIMEOUT, MEMORY_LIMIT, CPU_LIMIT, SANDBOX_CRASHED
-   */
-  async learn(bundle: ToolBundle, stackMapper: StackMapper, owner: string | undefined): Promise<Learned> {
+  /** @throws {ToolError} BUNDLE_FAILED, TOOL_FAILED, TOOL_TIMEOUT, MEMORY_LIMIT, CPU_LIMIT, SANDBOX_CRASHED, OVERLOADED */
+  async learn(bundle: ToolBundle, stackMapper: StackMapper, learning: Learning): Promise<Learned> {
     const { cache } = this.#options;
     const known = await cache.getCodeCache(bundle.sha256, this.#engineKey);
     const unpacked = known === undefined ? undefined : unpack(known);
     if (unpacked !== undefined) return unpacked;
-    const [text, sent = new Uint8Array(0)] = await this.#run(bundle, stackMapper, owner);
+    const [text, sent = new Uint8Array(0)] = await this.#run(bundle, stackMapper, learning);
     const codeCache = sent.byteLength > maxCodeCacheBytes(bundle.code) ? new Uint8Array(0) : sent;
     const definition = parseDefinition(text.toString());
     await cache.setCodeCache(bundle.sha256, this.#engineKey, pack(text.toString(), codeCache));
     return { definition, codeCache };
   }
 
-  #run(
-    bundle: ToolBundle,
-    stackMapper: StackMapper,
-    owner: string | undefined,
-  ): Promise<[text: Buffer, codeCache?: Buffer]> {
-    const { pool, limits } = this.#options;
+  #run(bundle: ToolBundle, stackMapper: StackMapper, learning: Learning): Promise<[text: Buffer, codeCache?: Buffer]> {
+    const { pool } = this.#options;
+    const { owner, account, weight, limits } = learning;
     const { sha256, code, entry } = bundle;
     const { promise, resolve, reject } = Promise.withResolvers<[Buffer, Buffer?]>();
     let timer: NodeJS.Timeout | undefined;
@@ -115,6 +119,8 @@ export class Learner {
     const ticket = pool.run({
       owner: owner ?? `learn:${sha256}`,
       singleUse: owner === undefined,
+      claim: { account, weight, lane: sha256, accountLimits: limits, laneLimits: limits },
+      memoryMiB: limits.memoryMiB,
       order: { type: "learn", sha256, limits },
       bundle: { sha256, code, codeCache: new Uint8Array(0) },
       input: "",
@@ -125,16 +131,18 @@ export class Learner {
         onLog() {},
         onProgress() {},
         onCapability() {},
-        onEnded: (message, [text, codeCache]) => {
+        onEnded: (message, [text, codeCache], peakBytes) => {
           if (message.outcome === "output" && text !== undefined) {
             resolve(codeCache === undefined ? [text] : [text, codeCache]);
             return;
           }
           if (message.outcome === "too-large") return reject(tooLarge());
-          const usage = { ...NO_USAGE, ...message.usage };
+          const usage = { ...NO_USAGE, ...message.usage, peakBytes };
           reject(toGuestFailure(message, { limits, usage, text: text?.toString() ?? "", stackMapper }, entry));
         },
-        onLost: (_begun, cause) => reject(cause ?? crashed(entry)),
+        onLost: ({ cause, outOfMemory }, peakBytes) =>
+          reject(cause ?? (outOfMemory ? memoryError(entry, limits, peakBytes) : crashed(entry))),
+        onStuck() {},
       },
     });
     if (timer === undefined) {

@@ -15,8 +15,9 @@ import type { Capability, CapabilityContext } from "../capabilities/capability.t
 import { type CallLog, tell } from "../logs.ts";
 import { problemLine } from "../problem-line.ts";
 import { NO_USAGE, type PreparedCall, type ToolUsage } from "../tool-call.ts";
+import type { CallListener, Loss } from "../workers/open-call.ts";
 import type { Ticket, WorkerPool } from "../workers/worker-pool.ts";
-import type { CallListener, SentBundle, ToolProfile } from "../workers/worker-process.ts";
+import type { SentBundle, ToolProfile } from "../workers/worker-process.ts";
 import type { Execution, Executor } from "./executor.ts";
 
 export interface SandboxTool {
@@ -121,9 +122,19 @@ class SandboxRun {
   }
 
   #enqueue(pool: WorkerPool, resolve: (execution: Execution) => void): Ticket {
-    const { callId, tenantId, inputText, definition } = this.#call;
+    const { callId, tenantId, tenant, inputText, definition, limits } = this.#call;
     return pool.run({
       owner: this.#tool.ownerOf(tenantId),
+      claim: {
+        account: tenantId,
+        weight: tenant.weight,
+        lane: this.#sent.sha256,
+        accountLimits: tenant.limits,
+        laneLimits: limits,
+      },
+      memoryMiB: limits.memoryMiB,
+      // The call's own clock ends it anyway.
+      ...(limits.queueMs < limits.timeoutMs ? { queueMs: limits.queueMs } : {}),
       order: { type: "call", tool: this.#profile, callId, tenantId },
       bundle: this.#sent,
       input: inputText,
@@ -146,8 +157,12 @@ class SandboxRun {
           .then(answer)
           .catch(() => this.#ticket?.cancel());
       },
-      onEnded: (message, parts) => resolve(this.#toExecution(message, parts)),
-      onLost: (begun, cause) => resolve({ usage: this.#usage(), error: this.#lost(begun, cause) }),
+      onEnded: (message, parts, peakBytes) => resolve(this.#toExecution(message, parts, peakBytes)),
+      onLost: (loss, peakBytes) => {
+        const usage = this.#usage(undefined, peakBytes);
+        resolve({ usage, error: this.#lost(loss, usage) });
+      },
+      onStuck() {},
     };
   }
 
@@ -158,22 +173,23 @@ class SandboxRun {
     if (parsed.success) tell(onProgress, parsed.data);
   }
 
-  #usage(message?: EndedMessage): ToolUsage {
+  #usage(message?: EndedMessage, peakBytes = 0): ToolUsage {
     const placedAt = this.#placedAt ?? performance.now();
-    return { ...NO_USAGE, queueMs: placedAt - this.#admitted, ...message?.usage };
+    return { ...NO_USAGE, queueMs: placedAt - this.#admitted, ...message?.usage, peakBytes };
   }
 
-  #lost(begun: boolean, cause: ToolError | undefined): ToolError {
+  #lost({ begun, cause, outOfMemory }: Loss, usage: ToolUsage): ToolError {
     // What the call's own clock or caller ended is not a crash, however its process came to its end.
     if (this.#call.signal.aborted) return this.#call.signal.reason as ToolError;
     if (cause !== undefined) return cause;
+    if (outOfMemory) return memoryError(this.#call.definition.name, this.#call.limits, usage.peakBytes);
     return new ToolError("SANDBOX_CRASHED", "The sandbox process of the call ended before the call did", {
       details: { begun },
     });
   }
 
-  #toExecution(message: EndedMessage, parts: readonly Buffer[]): Execution {
-    const usage = this.#usage(message);
+  #toExecution(message: EndedMessage, parts: readonly Buffer[], peakBytes: number): Execution {
+    const usage = this.#usage(message, peakBytes);
     const [text] = parts;
     if (message.outcome === "output" && text !== undefined) return { usage, outputText: text };
     if (message.outcome === "cancelled" && this.#call.signal.aborted) {
@@ -225,14 +241,20 @@ export interface FailureFacts {
   readonly stackMapper: StackMapper;
 }
 
+/** V8 ends an isolate at its limit: the peak is no lower, though the process was not looked at in that moment. */
+export function memoryError(name: string, { memoryMiB }: Limits, peakBytes: number): ToolError {
+  const peakMiB = Math.max(memoryMiB, Math.ceil(peakBytes / 1024 / 1024));
+  return new ToolError("MEMORY_LIMIT", `${name} used more than ${memoryMiB} MiB of memory and was stopped`, {
+    details: { limitMiB: memoryMiB, peakMiB },
+  });
+}
+
 /** How each outcome that is not an output becomes an error. By where it happened, never by what the guest wrote. */
 export function toGuestFailure(message: EndedMessage, facts: FailureFacts, name: string): ToolError {
   const { limits, text } = facts;
   switch (message.outcome) {
     case "memory":
-      return new ToolError("MEMORY_LIMIT", `${name} used more than ${limits.memoryMiB} MiB of memory and was stopped`, {
-        details: { limitMiB: limits.memoryMiB },
-      });
+      return memoryError(name, limits, facts.usage.peakBytes);
     case "cpu":
       return new ToolError("CPU_LIMIT", `${name} used more than ${limits.cpuMs} ms of CPU time and was stopped`, {
         details: { limitMs: limits.cpuMs, usedMs: Math.round(facts.usage.cpuMs) },

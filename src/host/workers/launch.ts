@@ -1,21 +1,44 @@
-// How a worker process is started: which flags, which files, which environment. The hardening table in code.
-import { type ChildProcess, spawn } from "node:child_process";
+// The Node process itself: which flags, which files, which environment. What it is wrapped in is hardening/'s to say.
 import { existsSync, realpathSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 
 const require = createRequire(import.meta.url);
 
+const V8_FLAGS: readonly string[] = ["--no-turboshaft-loop-unrolling", "--no-wasm-async-compilation"];
 /** A code cache is good only under the flags that it was made under: they are a part of its key. */
-export const V8_FLAGS: readonly string[] = ["--no-turboshaft-loop-unrolling", "--no-wasm-async-compilation"];
+export const v8FlagsOf = ({ jitless }: { readonly jitless: boolean }): readonly string[] =>
+  jitless ? [...V8_FLAGS, "--jitless"] : V8_FLAGS;
 
-/** Folders of packages that the worker loads, as linked and as they really lie (a package manager may link them). */
-function packageFolders(): string[] {
+/** A folder as it is linked, and as it really lies: a package manager may link it. */
+export interface LinkedFolder {
+  readonly path: string;
+  readonly real: string;
+}
+
+const linked = (path: string): LinkedFolder => ({ path, real: realpathSync(path) });
+
+/** Packages that the worker loads. */
+export function packageFolders(): readonly LinkedFolder[] {
   const isolatedVm = dirname(require.resolve("isolated-vm/package.json"));
   const fromThere = createRequire(join(isolatedVm, "package.json"));
   const nodeGypBuild = dirname(fromThere.resolve("node-gyp-build/package.json"));
-  const folders = [isolatedVm, realpathSync(isolatedVm), nodeGypBuild, realpathSync(nodeGypBuild)];
-  return [...new Set(folders)];
+  return [linked(isolatedVm), linked(nodeGypBuild)];
+}
+
+/** isolated-vm's native addon, to be asked for the libraries it needs. */
+export function addonPath(): string {
+  const isolatedVm = dirname(require.resolve("isolated-vm/package.json"));
+  const fromThere = createRequire(join(isolatedVm, "package.json"));
+  const find = fromThere("node-gyp-build") as { readonly path: (folder: string) => string };
+  return realpathSync(find.path(isolatedVm));
+}
+
+export interface NodeArguments {
+  readonly script: string;
+  readonly jitless: boolean;
+  /** Node's permission model; left out only to show what holds without it. */
+  readonly permission: boolean;
 }
 
 /**
@@ -26,24 +49,28 @@ function packageFolders(): string[] {
  * - V8: loop unrolling by Turboshaft let an allocating loop pass memoryLimit and survive dispose(); asynchronous
  *   WebAssembly compilation escapes an isolate's end (both measured with isolated-vm 7.0.1, Node 26.10)
  */
-function nodeFlags(workerPath: string): string[] {
-  const readable = [dirname(workerPath), ...packageFolders()];
-  return [
+export function nodeArguments({ script, jitless, permission }: NodeArguments): readonly string[] {
+  const folders = packageFolders().flatMap(({ path, real }) => [path, real]);
+  const readable = [...new Set([dirname(script), ...folders])];
+  const permissions = [
     "--permission",
     "--allow-addons",
     ...readable.map((folder) => `--allow-fs-read=${join(folder, "*")}`),
-    ...(process.allowedNodeEnvironmentFlags.has("--experimental-ffi") ? ["--no-experimental-ffi"] : []),
-    ...V8_FLAGS,
     "--disable-warning=PERM0001",
+  ];
+  return [
+    ...(permission ? permissions : []),
+    ...(process.allowedNodeEnvironmentFlags.has("--experimental-ffi") ? ["--no-experimental-ffi"] : []),
+    ...v8FlagsOf({ jitless }),
+    script,
   ];
 }
 
-/** Starts a worker. Its one channel is the socket at descriptor 3; what it writes elsewhere is for diagnosis only. */
-export function launchWorker(workerPath: string): ChildProcess {
-  return spawn(process.execPath, [...nodeFlags(workerPath), workerPath], {
-    // Otherwise node-gyp-build looks for this file from inside, where it may not.
-    env: { LIBC: existsSync("/etc/alpine-release") ? "musl" : "glibc" },
-    cwd: dirname(workerPath),
-    stdio: ["ignore", "ignore", "pipe", "pipe"],
-  });
-}
+/**
+ * All that a worker's environment holds. `LIBC`: otherwise node-gyp-build looks for a file from inside, where it may not.
+ * `TZ`: a guest is not told where the host is.
+ */
+export const workerEnvironment = (): NodeJS.ProcessEnv => ({
+  LIBC: existsSync("/etc/alpine-release") ? "musl" : "glibc",
+  TZ: "UTC",
+});

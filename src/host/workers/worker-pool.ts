@@ -1,34 +1,30 @@
-// The worker processes: how many there are, whose they are, which call goes where, and what is done when one dies.
+// Which call goes to which process, when, and what is done when one dies. Every job that entered is ended exactly once.
 import { ToolError, toToolError } from "../../sandbox/errors.ts";
-import {
-  type CallListener,
-  type CallOrder,
-  type SentBundle,
-  WorkerProcess,
-  type WorkerSources,
-} from "./worker-process.ts";
+import { type Claim, type Entry, FairQueue } from "./fair-queue.ts";
+import { Fleet, type FleetOptions } from "./fleet.ts";
+import type { CallListener, Loss } from "./open-call.ts";
+import { Suspects } from "./suspects.ts";
+import type { CallOrder, SentBundle, WorkerProcess, WorkerSources } from "./worker-process.ts";
 
-export interface WorkerPoolOptions {
-  /** Processes at most, spares included. */
-  readonly max: number;
-  /** Processes started ahead, that nobody has used. */
-  readonly spares: number;
-  /** Processes that one owner may have at one time. */
-  readonly maxPerOwner: number;
+export interface WorkerPoolOptions extends FleetOptions {
   /** Calls that run in one process at one time. */
   readonly callsPerWorker: number;
-  /** An idle process of an owner is ended after this long. */
-  readonly idleMs: number;
+  /** Calls of all tenants that may wait. */
+  readonly maxQueued: number;
 }
 
 /** A call for the pool to run. */
 export interface Job {
   /** No process ever serves two owners. */
   readonly owner: string;
+  readonly claim: Claim;
   readonly order: CallOrder;
   readonly bundle: SentBundle;
   readonly input: string;
   readonly listener: CallListener;
+  readonly memoryMiB: number;
+  /** It may wait this long for its turn, in ms. */
+  readonly queueMs?: number;
   /** It needs a process in which nothing has run yet. */
   readonly fresh?: boolean;
   /** Its process serves nobody afterwards: it is ended. */
@@ -40,8 +36,11 @@ export interface Job {
 interface PlacedJob {
   readonly job: Job;
   attempts: number;
+  entry: Entry<PlacedJob> | undefined;
   worker: WorkerProcess | undefined;
   seq: number;
+  placedAt: number;
+  queueTimer: NodeJS.Timeout | undefined;
   state: "queued" | "placed" | "over";
 }
 
@@ -53,55 +52,90 @@ export interface Ticket {
 
 /** A job whose process dies before it has begun is tried this often in all: three deaths are not bad luck. */
 const MAX_ATTEMPTS = 3;
-const REAP_MS = 5_000;
+/** Calls that a process is given at one time until it is seen that they mostly wait; and then so many more, again and again. */
+const FIRST_WINDOW = 4;
+/** Cores that a process must use to count as busy. */
+const BUSY_RATE = 0.5;
 
 export class WorkerPool implements AsyncDisposable {
-  readonly #sources: WorkerSources;
   readonly #options: WorkerPoolOptions;
-  readonly #workers = new Set<WorkerProcess>();
-  /** Waiting jobs by owner; owners are served in turn. */
-  readonly #queues = new Map<string, PlacedJob[]>();
-  readonly #reaper: NodeJS.Timeout;
-  #failedStarts = 0;
-  /** Why the last attempt to get a process failed; undefined when it only has to wait. */
-  #refusal: ToolError | undefined;
+  readonly #fleet: Fleet;
+  readonly #queue: FairQueue<PlacedJob>;
+  readonly #suspects = new Suspects();
+  readonly #placed = new Map<WorkerProcess, Set<PlacedJob>>();
+  /** Accounts whose calls have run in a process since its CPU time was last read. */
+  readonly #payers = new Map<WorkerProcess, Set<string>>();
   #scheduling = false;
   #closed = false;
 
   constructor(sources: WorkerSources, options: WorkerPoolOptions) {
-    this.#sources = sources;
     this.#options = options;
-    this.#reaper = setInterval(() => this.#reapIdle(), REAP_MS).unref();
-    this.#refillSpares();
+    this.#queue = new FairQueue(options.maxQueued);
+    this.#fleet = new Fleet(sources, options, {
+      onChange: (worker) => this.#onChange(worker),
+      onCpu: (worker, cpuMs) => this.#onCpu(worker, cpuMs),
+      weightOf: (owner) => this.#weightOf(owner),
+    });
   }
 
   /** Process ids of all workers, for tests and the operator. */
   get pids(): readonly number[] {
-    return [...this.#workers].flatMap((worker) => worker.pid ?? []);
+    return this.#fleet.pids;
   }
 
-  /** @throws {ToolError} TOOL_UNAVAILABLE when the pool is closed */
+  /** Starts the first process, as `Fleet.start` does. */
+  async start(): Promise<void> {
+    await this.#fleet.start();
+  }
+
+  /** @throws {ToolError} TOOL_UNAVAILABLE when the pool is closed; OVERLOADED, with `retryAfterMs`, when the queue is full */
   run(job: Job): Ticket {
     if (this.#closed) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is closed");
-    const placed: PlacedJob = { job, attempts: 0, worker: undefined, seq: 0, state: "queued" };
-    this.#enqueue(placed);
+    const placed: PlacedJob = {
+      job,
+      attempts: 0,
+      entry: undefined,
+      worker: undefined,
+      seq: 0,
+      placedAt: 0,
+      queueTimer: undefined,
+      state: "queued",
+    };
+    const entry = this.#queue.add(placed, job.claim);
+    placed.entry = entry;
     this.#schedule();
+    if (placed.state === "queued") this.#makeWait(placed, entry);
     return { cancel: () => this.#cancel(placed) };
   }
 
-  #enqueue(placed: PlacedJob): void {
-    const { owner } = placed.job;
-    const queue = this.#queues.get(owner);
-    if (queue === undefined) this.#queues.set(owner, [placed]);
-    else queue.push(placed);
+  #makeWait(placed: PlacedJob, entry: Entry<PlacedJob>): void {
+    const refusal = this.#queue.refusal(entry);
+    if (refusal !== undefined) {
+      placed.state = "over";
+      this.#queue.remove(entry);
+      throw refusal;
+    }
+    const { queueMs, claim } = placed.job;
+    if (queueMs === undefined) return;
+    placed.queueTimer = setTimeout(() => {
+      const retryAfterMs = this.#queue.retryAfterMs(claim.account);
+      const message = `The call waited ${queueMs} ms for its turn; try again in ${retryAfterMs} ms`;
+      const cause = new ToolError("OVERLOADED", message, { details: { queueMs, retryAfterMs } });
+      this.#giveUp(placed, { begun: false, cause });
+    }, queueMs);
   }
 
   #cancel(placed: PlacedJob): void {
     // Nobody waits for it any more: should its process die of the cancel, it is not run again.
     placed.attempts = MAX_ATTEMPTS;
     if (placed.state === "placed") placed.worker?.cancel(placed.seq);
-    // Left in its queue, to be passed over: taking one out of the middle of many would cost as many steps.
-    if (placed.state === "queued") placed.state = "over";
+    if (placed.state === "queued") this.#leaveQueue(placed, "over");
+  }
+
+  #leaveQueue(placed: PlacedJob, state: PlacedJob["state"]): void {
+    clearTimeout(placed.queueTimer);
+    if (placed.entry !== undefined) this.#queue.remove(placed.entry);
+    placed.state = state;
   }
 
   /** Ending a process to make room comes back here: one round at a time. */
@@ -109,197 +143,175 @@ export class WorkerPool implements AsyncDisposable {
     if (this.#scheduling || this.#closed) return;
     this.#scheduling = true;
     try {
-      this.#placeAll();
-      this.#refillSpares();
+      // Each placing changes who is next.
+      while (this.#placeNext());
+      this.#fleet.refillSpares();
     } finally {
       this.#scheduling = false;
     }
   }
 
-  /** Places what can be placed: one job of each owner, then the next of each, until nothing fits. */
-  #placeAll(): void {
-    let moved = true;
-    while (moved) {
-      moved = false;
-      for (const [owner, queue] of [...this.#queues]) {
-        while (queue[0]?.state === "over") queue.shift();
-        moved = this.#placeNext(queue) || moved;
-        if (queue.length === 0) this.#queues.delete(owner);
-      }
-    }
-  }
-
-  /** The first of a queue; or, if that waits for a process of its own, the first that does not. */
-  #placeNext(queue: PlacedJob[]): boolean {
-    const ordinary = queue[0]?.job.fresh ? queue.find(({ job, state }) => !job.fresh && state === "queued") : undefined;
-    for (const placed of [queue[0], ordinary]) {
-      if (placed === undefined) continue;
-      const worker = this.#workerFor(placed.job);
-      const refused = worker === undefined ? this.#refusal : undefined;
-      if (worker === undefined && refused === undefined) continue;
-      queue.splice(queue.indexOf(placed), 1);
-      if (worker !== undefined) this.#place(placed, worker);
-      else this.#giveUp(placed, false, refused);
+  #placeNext(): boolean {
+    for (const { item } of this.#queue.candidates()) {
+      const worker = this.#workerFor(item.job);
+      const refusal = this.#fleet.takeRefusal();
+      if (worker !== undefined) this.#place(item, worker);
+      else if (refusal !== undefined) this.#giveUp(item, { begun: false, cause: refusal });
+      else continue;
       return true;
     }
     return false;
   }
 
-  #giveUp(placed: PlacedJob, begun: boolean, cause?: ToolError): void {
-    if (placed.state === "over") return;
-    placed.state = "over";
-    placed.job.listener.onLost(begun, cause);
+  #workerFor(job: Job): WorkerProcess | undefined {
+    if (!this.#fleet.hasRoomFor(job.memoryMiB)) return undefined;
+    const own = this.#fleet.usableBy(job.owner);
+    if (job.fresh) return this.#freshFor(job, own.length);
+    const isSuspect = this.#suspects.has(job.claim.lane);
+    let best: WorkerProcess | undefined;
+    for (const worker of own) {
+      const hasRoom = worker.load === 0 || (!isSuspect && !worker.isExclusive && worker.load < worker.window);
+      if (hasRoom && worker.load < (best?.load ?? Number.POSITIVE_INFINITY)) best = worker;
+    }
+    if (best?.load !== 0 && this.#fleet.mayGrow(own.length)) best = this.#takeNew(job.owner) ?? best;
+    if (best?.load === 0) best.isExclusive = isSuspect;
+    return best;
   }
 
-  #workerFor(job: Job): WorkerProcess | undefined {
-    this.#refusal = undefined;
-    // One that may have to be killed in a moment, or that makes room for another owner, is given nothing more.
-    const own = [...this.#workers].filter(
-      (worker) => worker.owner === job.owner && !worker.singleUse && !worker.draining && !worker.isReleasing,
-    );
-    if (job.fresh) return this.#freshFor(job, own);
-    const free = own.filter((worker) => worker.load < this.#options.callsPerWorker);
-    const [best] = free.sort((a, b) => a.load - b.load);
-    if (best?.load === 0 || own.length >= this.#options.maxPerOwner) return best;
-    return this.#takeNew(job.owner) ?? best;
+  #takeNew(owner: string): WorkerProcess | undefined {
+    const worker = this.#fleet.takeNew(owner);
+    if (worker !== undefined) worker.window = Math.min(FIRST_WINDOW, this.#options.callsPerWorker);
+    return worker;
   }
 
   /** An owner's first process serves it from then on, unless the job says no; a further one is used for this job and ended. */
-  #freshFor(job: Job, own: readonly WorkerProcess[]): WorkerProcess | undefined {
+  #freshFor(job: Job, owned: number): WorkerProcess | undefined {
     const worker = this.#takeNew(job.owner);
-    if (worker !== undefined) worker.singleUse = job.singleUse === true || own.length > 0;
+    if (worker !== undefined) worker.singleUse = job.singleUse === true || owned > 0;
     return worker;
-  }
-
-  /** A process that nobody has used: a spare, a new one, or a new one in the place of somebody's idle one. */
-  #takeNew(owner: string): WorkerProcess | undefined {
-    const spare = [...this.#workers]
-      .filter((worker) => worker.owner === undefined)
-      .sort((a, b) => Number(b.isReady) - Number(a.isReady))[0];
-    if (spare !== undefined) {
-      spare.owner = owner;
-      return spare;
-    }
-    if (this.#workers.size >= this.#options.max && !this.#evict()) {
-      this.#drainFor(owner);
-      return undefined;
-    }
-    const worker = this.#spawn();
-    if (worker !== undefined) worker.owner = owner;
-    return worker;
-  }
-
-  /** Nobody is idle: an owner without any process gets the place of the one that has most, when its calls have ended. */
-  #drainFor(owner: string): void {
-    const counts = new Map<string, number>();
-    for (const worker of this.#workers) {
-      if (worker.draining) return;
-      counts.set(worker.owner ?? "", (counts.get(worker.owner ?? "") ?? 0) + 1);
-    }
-    if (counts.has(owner)) return;
-    const countOf = (worker: WorkerProcess): number => counts.get(worker.owner ?? "") ?? 0;
-    const [giver] = [...this.#workers].sort((a, b) => countOf(b) - countOf(a) || a.load - b.load);
-    if (giver !== undefined) giver.draining = true;
-  }
-
-  /** Ends the idle process that was used longest ago. */
-  #evict(): boolean {
-    const idle = [...this.#workers].filter((worker) => worker.load === 0 && worker.owner !== undefined);
-    const [oldest] = idle.sort((a, b) => a.lastUsed - b.lastUsed);
-    oldest?.kill();
-    return oldest !== undefined;
-  }
-
-  /** Undefined when the machine gives none: `#refusal` says so to the job that asked. */
-  #spawn(): WorkerProcess | undefined {
-    try {
-      const worker = new WorkerProcess(this.#sources, (changed) => this.#onChange(changed));
-      this.#workers.add(worker);
-      return worker;
-    } catch (thrown) {
-      this.#failedStarts += 1;
-      this.#refusal = toToolError(thrown);
-      return undefined;
-    }
-  }
-
-  #refillSpares(): void {
-    // A machine on which workers do not start is not helped by starting more of them.
-    if (this.#failedStarts >= MAX_ATTEMPTS) return;
-    let spares = [...this.#workers].filter((worker) => worker.owner === undefined).length;
-    for (; spares < this.#options.spares && this.#workers.size < this.#options.max; spares += 1) {
-      if (this.#spawn() === undefined) return;
-    }
-  }
-
-  #onChange(worker: WorkerProcess): void {
-    if (worker.isDead) {
-      this.#workers.delete(worker);
-      this.#failedStarts = worker.isReady ? 0 : this.#failedStarts + 1;
-    } else if (worker.isReady) this.#failedStarts = 0;
-    if (worker.singleUse && worker.load === 0 && worker.served > 0) worker.kill();
-    this.#schedule();
   }
 
   #place(placed: PlacedJob, worker: WorkerProcess): void {
-    const { job } = placed;
-    const { listener } = job;
+    const { job, entry } = placed;
+    this.#leaveQueue(placed, "placed");
+    if (entry !== undefined) this.#queue.begin(entry);
     placed.worker = worker;
-    placed.state = "placed";
     placed.attempts += 1;
-    const heard: CallListener = {
-      onPlaced: () => listener.onPlaced(),
-      onLog: (level, time, text) => listener.onLog(level, time, text),
-      onProgress: (text) => listener.onProgress(text),
-      onCapability: (name, text, answer) => listener.onCapability(name, text, answer),
-      onEnded: (message, parts) => {
-        placed.state = "over";
-        listener.onEnded(message, parts);
-      },
-      onLost: (begun) => this.#onLost(placed, begun, worker),
-    };
+    placed.placedAt = performance.now();
+    addTo(this.#placed, worker, placed);
+    addTo(this.#payers, worker, job.claim.account);
     try {
-      placed.seq = worker.start(job.order, job.bundle, job.input, heard);
+      placed.seq = worker.start(job.order, job.bundle, job.input, this.#listen(placed, worker));
+      this.#fleet.watch();
     } catch (thrown) {
       // Half of it may be on its way: the process is of no more use, and the call has not begun.
-      this.#giveUp(placed, false, toToolError(thrown));
+      this.#giveUp(placed, { begun: false, cause: toToolError(thrown) });
       worker.kill();
     }
   }
 
-  /** Run again elsewhere what had not begun; what had is over, unless its author says that twice does no harm. */
-  #onLost(placed: PlacedJob, begun: boolean, worker: WorkerProcess): void {
-    if (placed.state === "over") return;
-    const { job } = placed;
-    const again = (!begun || job.idempotent === true) && placed.attempts < MAX_ATTEMPTS && !this.#closed;
-    if (!again) {
-      const cause = new Error(worker.diagnostics);
-      const message = "A sandbox process could not be started";
-      this.#giveUp(placed, begun, worker.isReady ? undefined : new ToolError("INTERNAL", message, { cause }));
-      return;
-    }
-    placed.state = "queued";
-    placed.worker = undefined;
-    this.#enqueue(placed);
+  #listen(placed: PlacedJob, worker: WorkerProcess): CallListener {
+    const { listener, claim } = placed.job;
+    return {
+      onPlaced: () => listener.onPlaced(),
+      onLog: (level, time, text) => listener.onLog(level, time, text),
+      onProgress: (text) => listener.onProgress(text),
+      onCapability: (name, text, answer) => listener.onCapability(name, text, answer),
+      onEnded: (message, parts, peakBytes) => {
+        this.#finish(placed);
+        if (message.outcome === "output") this.#suspects.endedWell(claim.lane);
+        listener.onEnded(message, parts, peakBytes);
+      },
+      onLost: (loss, peakBytes) => this.#onLost(placed, worker, loss, peakBytes),
+      onStuck: () => this.#suspects.add(claim.lane),
+    };
   }
 
-  #reapIdle(): void {
-    const now = performance.now();
-    for (const worker of this.#workers) {
-      const idle = worker.owner !== undefined && worker.load === 0 && !this.#queues.has(worker.owner);
-      if (idle && now - worker.lastUsed > this.#options.idleMs) worker.kill();
+  /** It runs no more, as far as the queue is concerned. */
+  #finish(placed: PlacedJob): void {
+    const { entry, worker } = placed;
+    if (placed.state !== "placed" || entry === undefined) return;
+    placed.state = "over";
+    this.#queue.end(entry, performance.now() - placed.placedAt);
+    if (worker !== undefined) this.#placed.get(worker)?.delete(placed);
+  }
+
+  #giveUp(placed: PlacedJob, loss: Loss, peakBytes = 0): void {
+    if (placed.state === "over") return;
+    if (placed.state === "queued") this.#leaveQueue(placed, "over");
+    else this.#finish(placed);
+    placed.job.listener.onLost(loss, peakBytes);
+  }
+
+  /** Run again elsewhere what had not begun; what had is over, unless its author says that twice does no harm. */
+  #onLost(placed: PlacedJob, worker: WorkerProcess, loss: Loss, peakBytes: number): void {
+    if (placed.state === "over") return;
+    const { job } = placed;
+    if (loss.isSuspect) this.#suspects.add(job.claim.lane);
+    const mayRunAgain = (!loss.begun || job.idempotent === true) && loss.outOfMemory !== true;
+    if (mayRunAgain && placed.attempts < MAX_ATTEMPTS && !this.#closed) {
+      this.#finish(placed);
+      placed.state = "queued";
+      placed.worker = undefined;
+      placed.entry = this.#queue.putBack(placed, job.claim);
+      return;
     }
+    this.#giveUp(placed, worker.isReady ? loss : { ...loss, cause: notStarted(worker) }, peakBytes);
+  }
+
+  #onChange(worker: WorkerProcess): void {
+    if (worker.isDead) {
+      this.#placed.delete(worker);
+      this.#payers.delete(worker);
+    } else if (worker.load === 0) worker.isExclusive = false;
+    this.#schedule();
+  }
+
+  /**
+   * What a process has used is its tenants': of several, in equal parts. Calls that mostly wait get company, calls that compute do
+   * not: threads past the cores only slow each other down.
+   */
+  #onCpu(worker: WorkerProcess, cpuMs: number): void {
+    const payers = this.#payers.get(worker);
+    if (payers !== undefined) {
+      for (const account of payers) this.#queue.charge(account, cpuMs / payers.size);
+      this.#payers.set(worker, new Set([...(this.#placed.get(worker) ?? [])].map(({ job }) => job.claim.account)));
+    }
+    const isFull = worker.load >= worker.window;
+    if (worker.cpuRate >= BUSY_RATE) worker.window = FIRST_WINDOW;
+    else if (isFull) worker.window = Math.min(worker.window + FIRST_WINDOW, this.#options.callsPerWorker);
+    if (isFull) this.#schedule();
+  }
+
+  #weightOf(owner: string): number {
+    for (const [worker, jobs] of this.#placed) {
+      if (worker.owner !== owner) continue;
+      const [first] = jobs;
+      if (first !== undefined) return this.#queue.weightOf(first.job.claim.account);
+    }
+    return 1;
   }
 
   /** Ends every process. Calls in them, and those that wait, hear that they are lost. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    clearInterval(this.#reaper);
-    for (const queue of this.#queues.values()) {
-      for (const placed of queue) this.#giveUp(placed, false);
-    }
-    this.#queues.clear();
-    for (const worker of [...this.#workers]) worker.kill();
+    for (const { item } of [...this.#queue.entries()]) this.#giveUp(item, { begun: false });
+    this.#fleet[Symbol.dispose]();
   }
+}
+
+function addTo<Key, Value>(map: Map<Key, Set<Value>>, key: Key, value: Value): void {
+  const values = map.get(key);
+  if (values === undefined) map.set(key, new Set([value]));
+  else values.add(value);
+}
+
+/** Three processes died before they could be used: the machine has no room for one now. */
+function notStarted(worker: WorkerProcess): ToolError {
+  const cause = new Error(worker.diagnostics);
+  return new ToolError("OVERLOADED", "A sandbox process could not be started", {
+    cause,
+    details: { retryAfterMs: 1_000 },
+  });
 }

@@ -1,20 +1,15 @@
-// One worker process, seen from the host: frames out, frames in, every one of them checked. It counts as hostile: whatever does not
-// fit ends it, and all it can ever do is answer the calls that it was given.
+// One worker process: started, spoken to, watched, killed. Nothing it says is believed: every message is bounded, parsed and checked
+// against what was asked, and what does not fit ends the process. The worst that a taken-over worker can do is answer the calls
+// that it was given.
 import type { ChildProcess } from "node:child_process";
 import { Socket } from "node:net";
 import { ToolError } from "../../sandbox/errors.ts";
-import { type Frame, FrameReader, FrameWriter } from "../../sandbox/frames.ts";
+import { type Frame, FrameReader, FrameWriter, MAX_FRAME_BYTES } from "../../sandbox/frames.ts";
 import type { Limits } from "../../sandbox/limits.ts";
-import {
-  type EndedMessage,
-  type LogLevel,
-  MAX_MESSAGE_BYTES,
-  PROTOCOL_VERSION,
-  type ToolMessage,
-  type WorkerMessage,
-  WorkerMessageSchema,
-} from "../../sandbox/protocol.ts";
-import { launchWorker } from "./launch.ts";
+import { MAX_MESSAGE_BYTES, PROTOCOL_VERSION, type ToolMessage, WorkerMessageSchema } from "../../sandbox/protocol.ts";
+import type { Launcher } from "./hardening/launcher.ts";
+import { type CallListener, OpenCall } from "./open-call.ts";
+import { innermostProcess, ProcessMeter } from "./process-meter.ts";
 
 /** How calls of a tool are run: told to a worker once, known there by the object's identity. */
 export type ToolProfile = Omit<ToolMessage, "type" | "toolId">;
@@ -31,21 +26,8 @@ export interface SentBundle {
   readonly codeCache: Uint8Array;
 }
 
-/** Hears what becomes of one call. After `onEnded` or `onLost` nothing more comes. */
-export interface CallListener {
-  onLog(level: LogLevel, time: number, text: string): void;
-  onProgress(text: string): void;
-  /** `answer` reaches this very run of the call, and nothing once it is over. */
-  onCapability(name: string, text: string, answer: (envelope: string) => void): void;
-  /** The process is up and has the call: what it waited for was not the tool's doing. */
-  onPlaced(): void;
-  onEnded(message: EndedMessage, parts: readonly Buffer[]): void;
-  /** The worker is gone. `begun`: a line of the tool may have run for this call. `cause`: no process could be had at all. */
-  onLost(begun: boolean, cause?: ToolError): void;
-}
-
 export interface WorkerSources {
-  readonly workerPath: string;
+  readonly launcher: Launcher;
   readonly preludeSource: string;
   readonly urlChunkSource: string;
 }
@@ -54,59 +36,77 @@ export interface WorkerSources {
 const RELEASE_MS = 200;
 /** A worker that does not answer by then will not. */
 const START_MS = 10_000;
-/** From a worker's exit to the end of what it has said; a process of its own may hold the other end open, but none should. */
-const DRAIN_MS = 100;
+/** From SIGKILL, or from a worker's exit, to the end of what it has said. */
+const HEAR_OUT_MS = 250;
 /** The last of what a worker wrote to stderr, for the operator. */
 const STDERR_UNITS = 4_096;
-/** A well-behaved worker sends no more than this many progress reports of one call. */
-const PROGRESS_REPORTS = 10_000;
 /** What a worker has not read by then it does not mean to read: it makes the host hold it. */
 const MAX_UNREAD_BYTES = 128 * 1024 * 1024;
-/** One line of a log may pass what is left of `logBytes` by this much. */
-const LOG_LINE_BYTES = 128 * 1024;
+/** Of the host's time, for one worker's messages before the next one's turn: a flood waits in its own socket. */
+const TURN_MS = 4;
+/** A busy worker that has said nothing for so long is asked whether it is there … */
+const ASK_AFTER_MS = 250;
+/** … and has so long to answer. Isolates run on threads of their own: the worker itself is never busy for long. */
+const ANSWER_WITHIN_MS = 5_000;
 
-/** Of an outcome that is no output: a well-behaved worker sends 256 Ki units at most. 79 MB of it held the host up for 1.6 s. */
-const MAX_END_BYTES = 1024 * 1024;
+const MiB = 1024 * 1024;
+/** Until a call is there that may cause more. */
+const FIRST_FRAME_BYTES = MiB;
+/** A process at rest has 60 to 90 MiB. */
+const BASE_BYTES = 150 * MiB;
+/** V8's limit is a guideline (isolated-vm's README says so); what passes it twice over is a way around it. */
+const GROWTH_FACTOR = 2;
+/** CPU time that a process in which nothing runs may burn within a second: collecting garbage takes some. */
+const IDLE_CPU_MS = 300;
+/** Isolates kept warm in one worker, see IsolatePool. */
+const MAX_WARM = 16;
 
-interface OpenCall {
-  readonly listener: CallListener;
-  readonly limits: Limits;
-  /** A warm isolate may take it up without a word; a new one is announced first. */
-  readonly mayBeWarm: boolean;
-  /** The operating system has taken it for the process. */
-  isSent: boolean;
-  state: "sent" | "preparing" | "started" | "ended";
-  logLines: number;
-  logBytes: number;
-  progressReports: number;
-  requests: number;
-  cancelled: boolean;
-  releaseTimer: NodeJS.Timeout | undefined;
-}
+/** Why the host ended a process that had calls in it. */
+export type EndReason = "memory" | "stuck" | "stopped" | "hung" | "unread" | "budget";
+
+/** V8's last words, and Node's: no guest can write to stderr. */
+const OUT_OF_MEMORY = /JavaScript (?:heap )?out of memory|Fatal process out of memory|Allocation failed/i;
 
 export class WorkerProcess {
   readonly #child: ChildProcess;
   readonly #socket: Socket;
   readonly #writer: FrameWriter;
-  readonly #reader = new FrameReader();
+  readonly #reader = new FrameReader(FIRST_FRAME_BYTES);
   readonly #calls = new Map<number, OpenCall>();
   readonly #bundles = new Set<string>();
   readonly #tools = new Map<ToolProfile, number>();
+  /** Memory limits of tools whose isolates may be kept warm, in MiB; the latest last. */
+  #warm = new Map<string, number>();
   readonly #onChange: (worker: WorkerProcess) => void;
   readonly #startTimer: NodeJS.Timeout;
+  #meter: ProcessMeter | undefined;
+  #backlog: Frame[] = [];
+  #speaksNonsense = false;
   #lastSeq = 0;
-  #drainTimer: NodeJS.Timeout | undefined;
+  #hearOutTimer: NodeJS.Timeout | undefined;
   #held = true;
   #lettingGo = false;
   #ready = false;
   #dead = false;
+  #endReason: EndReason | undefined;
+  #silentMs = 0;
+  #wasAsked = false;
   #stderr = "";
+  #rssBytes = 0;
+  #cpuMs = 0;
+  #idleCpuMs: number | undefined;
   /** Who may use it; undefined for a spare that nobody has used. */
   owner: string | undefined;
   /** It runs one job and is ended. */
   singleUse = false;
-  /** It takes no more calls: another owner waits for its place. */
+  /** It takes no more calls: another owner waits for its place, or it has grown too large. */
   draining = false;
+  /** The call in it may not have company. */
+  isExclusive = false;
+  /** Calls that it is given at one time; see WorkerPool. */
+  window = 0;
+  /** CPU time of late, as cores: 1 is one thread all the time. */
+  cpuRate = 0;
   /** `performance.now()` when it last ran a call. */
   lastUsed: number = performance.now();
 
@@ -116,7 +116,7 @@ export class WorkerProcess {
    */
   constructor(sources: WorkerSources, onChange: (worker: WorkerProcess) => void) {
     this.#onChange = onChange;
-    this.#child = launchWorker(sources.workerPath);
+    this.#child = sources.launcher.launch();
     // First of all: a spawn that fails says so by this event, and without a listener it would end the host.
     this.#child.on("error", () => this.kill());
     const socket: unknown = this.#child.stdio?.[3];
@@ -136,34 +136,54 @@ export class WorkerProcess {
   }
 
   #listen(): void {
-    // What it said before it died is still to be read: the socket's close comes after that.
-    this.#child.on("exit", () => {
-      this.#drainTimer = setTimeout(() => this.#die(false), DRAIN_MS);
-    });
+    // What it said before it died is still to be read: all streams end before `close` comes.
+    this.#child.on("exit", () => this.#hearOut());
+    this.#child.on("close", () => this.#die(true));
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       this.#stderr = (this.#stderr + text).slice(-STDERR_UNITS);
     });
-    this.#socket.on("error", ({ syscall }: NodeJS.ErrnoException) => {
-      this.#child.kill("SIGKILL");
-      // A read fails only when nothing is left to be read; a write may fail before that.
-      this.#die(syscall === "read");
-    });
+    this.#socket.on("error", () => this.#child.kill("SIGKILL"));
     this.#socket.on("close", () => {
       this.#child.kill("SIGKILL");
-      this.#die(true);
+      this.#hearOut();
     });
     this.#socket.on("data", (chunk: Buffer) => {
       try {
-        for (const frame of this.#reader.push(chunk)) if (!this.#dead) this.#receive(frame);
+        this.#reader.push(chunk, (frame) => this.#backlog.push(frame));
       } catch {
-        // Not our protocol: nothing this process says can be used any more.
-        this.kill();
+        this.#speaksNonsense = true;
       }
+      this.#hear();
     });
   }
 
+  /** Not longer than its turn: what is left waits for the next one, and the socket with it. */
+  #hear(): void {
+    try {
+      const until = performance.now() + TURN_MS;
+      let index = 0;
+      while (index < this.#backlog.length && !this.#dead && (index === 0 || performance.now() < until)) {
+        const frame = this.#backlog[index] as Frame;
+        index += 1;
+        this.#receive(frame);
+      }
+      this.#backlog = index === this.#backlog.length ? [] : this.#backlog.slice(index);
+      if (this.#backlog.length === 0 && this.#speaksNonsense) throw new Error("The worker sent what are no frames");
+    } catch {
+      // Not our protocol: nothing this process says can be used any more.
+      this.kill();
+    }
+    if (this.#dead || this.#backlog.length === 0) return;
+    this.#socket.pause();
+    setImmediate(() => {
+      this.#hear();
+      if (this.#backlog.length === 0) this.#socket.resume();
+    });
+  }
+
+  /** Of the process that runs the worker's own program, once it is up; before that, of the outermost wrapper. */
   get pid(): number | undefined {
-    return this.#child.pid;
+    return this.#meter?.pid ?? this.#child.pid;
   }
   get isReady(): boolean {
     return this.#ready;
@@ -171,18 +191,26 @@ export class WorkerProcess {
   get isDead(): boolean {
     return this.#dead;
   }
+  /** It is being killed; what it has said is still heard. */
+  get isEnding(): boolean {
+    return this.#endReason !== undefined;
+  }
   /** Calls in it, those included that have ended but may still run. */
   get load(): number {
     return this.#calls.size;
   }
   /** A call in it has been ended and has not stopped yet: it may have to be killed, with all that is in it. */
   get isReleasing(): boolean {
-    for (const open of this.#calls.values()) if (open.releaseTimer !== undefined) return true;
+    for (const call of this.#calls.values()) if (call.isReleasing) return true;
     return false;
   }
   /** Calls it has ever been given. */
   get served(): number {
     return this.#lastSeq;
+  }
+  /** Resident memory at the last reading, in bytes. */
+  get rssBytes(): number {
+    return this.#rssBytes;
   }
   /** What it last wrote to stderr: for the operator, never for a caller. */
   get diagnostics(): string {
@@ -194,28 +222,20 @@ export class WorkerProcess {
     this.#lastSeq += 1;
     const seq = this.#lastSeq;
     this.lastUsed = performance.now();
+    this.#idleCpuMs = undefined;
     if (!this.#bundles.has(bundle.sha256)) {
       this.#bundles.add(bundle.sha256);
       this.#writer.write({ type: "bundle", sha256: bundle.sha256 }, [bundle.code, bundle.codeCache]);
     }
     const limits = order.type === "call" ? order.tool.limits : order.limits;
-    const open: OpenCall = {
-      listener,
-      limits,
-      mayBeWarm: order.type === "call" && order.tool.isolation === "tool",
-      isSent: false,
-      state: "sent",
-      logLines: 0,
-      logBytes: 0,
-      progressReports: 0,
-      requests: 0,
-      cancelled: false,
-      releaseTimer: undefined,
-    };
-    this.#calls.set(seq, open);
+    this.#reader.allow(largestFrame(limits, order.type === "learn" ? bundle.code.length : 0));
+    const warmKey = this.#warmKeyOf(order);
+    if (warmKey !== undefined) this.#expectWarm(warmKey, limits.memoryMiB);
+    const call = new OpenCall({ listener, limits, warmKey, rssBytes: this.#rssBytes });
+    this.#calls.set(seq, call);
     this.#hold();
     const onSent = (): void => {
-      open.isSent = true;
+      call.isSent = true;
     };
     if (order.type === "learn") this.#writer.write({ ...order, seq }, [], onSent);
     else {
@@ -235,22 +255,97 @@ export class WorkerProcess {
     return toolId;
   }
 
+  /** Under which an isolate is kept for the next call, if it is. */
+  #warmKeyOf(order: CallOrder): string | undefined {
+    if (order.type === "learn" || order.tool.isolation !== "tool") return undefined;
+    return `${this.#toolIdOf(order.tool)} ${order.tenantId}`;
+  }
+
+  #expectWarm(key: string, memoryMiB: number): void {
+    this.#warm.delete(key);
+    this.#warm.set(key, memoryMiB);
+    const [oldest] = this.#warm.keys();
+    if (this.#warm.size > MAX_WARM && oldest !== undefined) this.#warm.delete(oldest);
+  }
+
   /** Ends a call's isolate. If it has not really stopped soon, the process is killed. */
   cancel(seq: number): void {
-    const open = this.#calls.get(seq);
-    if (open === undefined || open.state === "ended") return;
+    const call = this.#calls.get(seq);
+    if (call === undefined || call.hasEnded) return;
     this.#writer.write({ type: "cancel", seq });
-    open.cancelled = true;
+    call.isCancelled = true;
     // One that is not up yet cannot answer: until then START_MS is its clock.
-    if (this.#ready) this.#expectRelease(open);
+    if (this.#ready) this.#expectRelease(call);
   }
 
   /** Hands a capability's answer to a call; one that is over is not told. */
   #deliver(seq: number, requestId: number, envelope: string): void {
-    const open = this.#calls.get(seq);
-    if (open === undefined || open.state === "ended") return;
+    const call = this.#calls.get(seq);
+    if (call === undefined || call.hasEnded) return;
     this.#writer.write({ type: "capability-result", seq, requestId }, [envelope]);
-    if (this.#writer.pendingBytes > MAX_UNREAD_BYTES) this.kill();
+    if (this.#writer.pendingBytes > MAX_UNREAD_BYTES) this.end("unread");
+  }
+
+  /** Looks after a process that has calls in it. `elapsedMs`: of the host's own time since the last look. */
+  watch(elapsedMs: number): void {
+    const reading = this.#meter?.read();
+    if (reading !== undefined) {
+      this.#rssBytes = reading.rssBytes;
+      for (const call of this.#calls.values()) call.meter(reading.rssBytes);
+      if (reading.isStopped) return this.end("stopped");
+      if (reading.rssBytes > this.#ceilingBytes) return this.end("memory");
+    }
+    if (!this.#ready) return;
+    this.#silentMs += elapsedMs;
+    if (this.#silentMs > ASK_AFTER_MS && !this.#wasAsked) {
+      this.#wasAsked = true;
+      this.#writer.write({ type: "ping" });
+    }
+    if (this.#silentMs > ASK_AFTER_MS + ANSWER_WITHIN_MS) this.end("hung");
+  }
+
+  /** CPU time since the last time this was asked, in ms. */
+  takeCpuMs(): number {
+    const cpuMs = this.#meter?.read()?.cpuMs;
+    if (cpuMs === undefined || !this.#ready) return 0;
+    const spent = cpuMs - this.#cpuMs;
+    this.#cpuMs = cpuMs;
+    return spent;
+  }
+
+  /** Once a second, a process that has none: it may have been stopped, it may burn what it was not given, it may have grown. */
+  watchIdle(): void {
+    const reading = this.#meter?.read();
+    if (reading === undefined || this.load > 0) return;
+    this.#rssBytes = reading.rssBytes;
+    const burnt = reading.cpuMs - (this.#idleCpuMs ?? reading.cpuMs);
+    this.#idleCpuMs = reading.cpuMs;
+    if (reading.isStopped || burnt > IDLE_CPU_MS || reading.rssBytes > this.#ceilingBytes) this.kill();
+  }
+
+  /** Resident memory that what is in the process may come to. */
+  get #ceilingBytes(): number {
+    let memoryMiB = 0;
+    const inUse = new Set<string | undefined>();
+    for (const { limits, warmKey } of this.#calls.values()) {
+      memoryMiB += limits.memoryMiB;
+      inUse.add(warmKey);
+    }
+    for (const [key, warmMiB] of this.#warm) if (!inUse.has(key)) memoryMiB += warmMiB;
+    return BASE_BYTES + GROWTH_FACTOR * memoryMiB * MiB;
+  }
+
+  /** False when the operating system does not allow it. */
+  setNiceness(niceness: number): boolean {
+    return this.#meter?.setNiceness(niceness) ?? true;
+  }
+
+  /** SIGKILL, and what it has said is heard to the end: a call that had ended has ended. */
+  end(reason: EndReason): void {
+    if (this.#dead || this.#endReason !== undefined) return;
+    this.#endReason = reason;
+    this.#child.kill("SIGKILL");
+    this.#hearOut();
   }
 
   /** SIGKILL, always: process.exit() waits for busy isolates. Calls in it are lost. Twice is a no-op. */
@@ -259,99 +354,83 @@ export class WorkerProcess {
     this.#die(false);
   }
 
+  /** A process of its own may hold the other end open, but none should. */
+  #hearOut(): void {
+    if (this.#dead) return;
+    this.#hearOutTimer ??= setTimeout(() => this.#die(false), HEAR_OUT_MS);
+  }
+
   /** @param isHeardOut whether all that it has ever said has been read */
   #die(isHeardOut: boolean): void {
-    clearTimeout(this.#drainTimer);
     if (this.#dead) return;
+    if (isHeardOut && this.#backlog.length > 0) return void setImmediate(() => this.#die(true));
     this.#dead = true;
+    clearTimeout(this.#hearOutTimer);
     clearTimeout(this.#startTimer);
     this.#socket.destroy();
-    for (const open of this.#calls.values()) {
-      clearTimeout(open.releaseTimer);
-      if (open.state !== "ended") open.listener.onLost(this.#hasBegun(open, isHeardOut));
-    }
+    this.#meter?.[Symbol.dispose]();
+    const open = [...this.#calls.values()].filter((call) => !call.hasEnded);
+    const ranOut = this.#endReason === "memory" || (this.#endReason === undefined && OUT_OF_MEMORY.test(this.#stderr));
+    const isSuspect = ranOut || isCrash(this.#child);
+    for (const call of this.#calls.values()) call.release();
     this.#calls.clear();
+    for (const call of open) {
+      const begun = this.#ready && call.hasBegun(isHeardOut);
+      call.listener.onLost({ begun, outOfMemory: ranOut && open.length === 1, isSuspect }, call.peakBytes);
+    }
     this.#onChange(this);
   }
 
-  /** Whether a line of the tool may have run for this call: in doubt it has. */
-  #hasBegun({ state, isSent, mayBeWarm }: OpenCall, isHeardOut: boolean): boolean {
-    if (!this.#ready || !isSent || state === "preparing") return false;
-    return state === "started" || mayBeWarm || !isHeardOut;
-  }
-
-  #expectRelease(open: OpenCall): void {
-    open.releaseTimer ??= setTimeout(() => this.kill(), RELEASE_MS);
+  #expectRelease(call: OpenCall): void {
+    call.expectRelease(RELEASE_MS, () => {
+      call.listener.onStuck();
+      this.end("stuck");
+    });
   }
 
   #receive([message, ...parts]: Frame): void {
     if (message.length > MAX_MESSAGE_BYTES) throw new Error("A message of the worker is too long");
     const parsed = WorkerMessageSchema.parse(JSON.parse(message.toString()));
-    if (parsed.type === "ready") {
-      if (this.#ready) throw new Error("The worker was ready already");
-      this.#ready = true;
-      clearTimeout(this.#startTimer);
-      this.#hold();
-      for (const open of this.#calls.values()) {
-        if (open.cancelled) this.#expectRelease(open);
-        else open.listener.onPlaced();
-      }
-      this.#onChange(this);
+    this.#silentMs = 0;
+    if (parsed.type === "ready") return this.#becomeReady();
+    if (parsed.type === "pong") {
+      if (!this.#wasAsked) throw new Error("The worker answered a question that it was not asked");
+      this.#wasAsked = false;
       return;
     }
-    const open = this.#calls.get(parsed.seq);
-    if (open === undefined || !this.#ready) throw new Error("The worker named a call that it was not given");
-    this.#advance(parsed, open, parts);
+    const call = this.#calls.get(parsed.seq);
+    if (call === undefined || !this.#ready) throw new Error("The worker named a call that it was not given");
+    if (parsed.type === "ended") this.#meterNow(call);
+    call.receive(parsed, parts, (requestId, envelope) => this.#deliver(parsed.seq, requestId, envelope));
+    if (parsed.type === "ended" && !parsed.released) this.#expectRelease(call);
+    else if (parsed.type === "released" || parsed.type === "ended") this.#release(parsed.seq, call);
   }
 
-  /** One message of one call, in an order that makes sense or not at all. */
-  #advance(message: Exclude<WorkerMessage, { type: "ready" }>, open: OpenCall, parts: readonly Buffer[]): void {
-    const { listener, limits } = open;
-    if ((message.type === "released") !== (open.state === "ended"))
-      throw new Error("The worker's messages are out of order");
-    switch (message.type) {
-      case "preparing":
-        if (open.state !== "sent") throw new Error("The worker prepared a call twice");
-        open.state = "preparing";
-        break;
-      case "started":
-        if (open.state !== "preparing") throw new Error("The worker started a call twice");
-        open.state = "started";
-        break;
-      case "log":
-        open.logLines += 1;
-        open.logBytes += parts[0]?.length ?? 0;
-        bound(open.logLines, limits.logLines);
-        bound(open.logBytes, limits.logBytes * 4 + LOG_LINE_BYTES);
-        listener.onLog(message.level, message.time, text(parts, limits.logBytes * 4));
-        break;
-      case "progress":
-        open.progressReports += 1;
-        bound(open.progressReports, PROGRESS_REPORTS);
-        listener.onProgress(text(parts, 16_384));
-        break;
-      case "capability":
-        open.requests += 1;
-        bound(open.requests, limits.hostCalls + limits.logLines);
-        listener.onCapability(message.name, text(parts, limits.inputBytes * 4), (envelope) =>
-          this.#deliver(message.seq, message.requestId, envelope),
-        );
-        break;
-      case "ended":
-        if (message.outcome !== "output") bound(parts[0]?.length ?? 0, MAX_END_BYTES);
-        open.state = "ended";
-        if (!message.released) this.#expectRelease(open);
-        listener.onEnded(message, parts);
-        if (message.released) this.#release(message.seq, open);
-        break;
-      case "released":
-        this.#release(message.seq, open);
-        break;
+  /** A call that ended between two looks, for want of memory, is looked at once more. */
+  #meterNow(call: OpenCall): void {
+    const rssBytes = this.#rssBytes > BASE_BYTES ? this.#meter?.read()?.rssBytes : undefined;
+    if (rssBytes !== undefined) call.meter(rssBytes);
+  }
+
+  #becomeReady(): void {
+    if (this.#ready) throw new Error("The worker was ready already");
+    this.#ready = true;
+    clearTimeout(this.#startTimer);
+    this.#meter = new ProcessMeter(innermostProcess(this.#child.pid ?? 0));
+    const reading = this.#meter.read();
+    this.#rssBytes = reading?.rssBytes ?? 0;
+    // Starting was not its owner's doing.
+    this.#cpuMs = reading?.cpuMs ?? 0;
+    this.#hold();
+    for (const call of this.#calls.values()) {
+      if (call.isCancelled) this.#expectRelease(call);
+      else call.listener.onPlaced();
     }
+    this.#onChange(this);
   }
 
-  #release(seq: number, open: OpenCall): void {
-    clearTimeout(open.releaseTimer);
+  #release(seq: number, call: OpenCall): void {
+    call.release();
     this.#calls.delete(seq);
     this.lastUsed = performance.now();
     this.#hold();
@@ -386,13 +465,23 @@ export class WorkerProcess {
   }
 }
 
-function bound(count: number, most: number): void {
-  if (count > most) throw new Error("The worker sent more than its call may cause");
+/** The largest frame that a call of these limits can cause: text that was counted in UTF-16 units is up to three bytes for each. */
+function largestFrame({ inputBytes, outputBytes, logBytes }: Limits, codeUnits: number): number {
+  const largestPart = Math.max(outputBytes, 3 * inputBytes, 3 * logBytes, 4 * codeUnits);
+  return Math.min(MAX_FRAME_BYTES, largestPart + 2 * MiB);
 }
 
-function text(parts: readonly Buffer[], maxBytes: number): string {
-  const [part] = parts;
-  if (part === undefined || part.length > maxBytes)
-    throw new Error("A part of the worker's message is missing or too long");
-  return part.toString();
+/** Signals by which a program ends itself when something is badly wrong in it. */
+const CRASH_SIGNALS: ReadonlyMap<string, number> = new Map([
+  ["SIGILL", 4],
+  ["SIGTRAP", 5],
+  ["SIGABRT", 6],
+  ["SIGBUS", 7],
+  ["SIGSEGV", 11],
+]);
+
+/** A wrapper passes its child's signal on as an exit code, as a shell does. */
+function isCrash({ signalCode, exitCode }: ChildProcess): boolean {
+  if (signalCode !== null) return CRASH_SIGNALS.has(signalCode);
+  return [...CRASH_SIGNALS.values()].some((number) => exitCode === 128 + number);
 }

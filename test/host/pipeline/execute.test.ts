@@ -3,14 +3,16 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Execution, Executor } from "../../../src/host/executors/executor.ts";
 import { CallLog } from "../../../src/host/logs.ts";
 import { executeCall } from "../../../src/host/pipeline/execute.ts";
+import { TenantPolicies } from "../../../src/host/tenants.ts";
 import { NO_USAGE, type PreparedCall } from "../../../src/host/tool-call.ts";
 import { ToolError } from "../../../src/sandbox/errors.ts";
 import { DEFAULT_LIMITS } from "../../../src/sandbox/limits.ts";
 
+const tenant = new TenantPolicies({}, {}).default;
 const DEFINITION = { name: "probe", description: "", inputSchema: {} };
 
 function prepared(signal: AbortSignal): PreparedCall {
-  const rest = { inputText: "{}", input: {}, limits: DEFAULT_LIMITS, context: {} };
+  const rest = { inputText: "{}", input: {}, limits: DEFAULT_LIMITS, tenant, context: {} };
   return { callId: "c1", tenantId: "acme", definition: DEFINITION, signal, ...rest };
 }
 

@@ -1,11 +1,15 @@
 // Stage 2 alone: which limits hold, and a clock that leaves nothing behind.
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { prepareCall, resolveLimits } from "../../../src/host/pipeline/prepare.ts";
+import { prepareCall } from "../../../src/host/pipeline/prepare.ts";
 import type { ValidatedCall } from "../../../src/host/pipeline/validate.ts";
+import { resolveLimits } from "../../../src/host/resolve-limits.ts";
+import { TenantPolicies } from "../../../src/host/tenants.ts";
 import type { ToolContext } from "../../../src/host/tool-call.ts";
 import { DEFAULT_LIMITS, LIMITS, type LimitName, type PartialLimits } from "../../../src/sandbox/limits.ts";
 import { makeTool, type ToolParts } from "../../support/registered-tool.ts";
+
+const tenants = new TenantPolicies({}, {});
 
 function validated(context: ToolContext = {}, parts: ToolParts = {}): ValidatedCall {
   return {
@@ -73,7 +77,7 @@ describe("prepareCall()", () => {
   afterEach(() => {
     vi.useRealTimers();
   });
-  const open = { limits: {}, closing: new AbortController().signal };
+  const open = { limits: {}, tenants, closing: new AbortController().signal };
 
   test("hands on the call, its limits, and a signal that has not aborted", () => {
     using preparation = prepareCall(validated(), { ...open, limits: { memoryMiB: 64 } }, undefined);
@@ -119,7 +123,7 @@ describe("prepareCall()", () => {
 
   test("aborts with CANCELLED when the router closes", () => {
     const closing = new AbortController();
-    using preparation = prepareCall(validated(), { limits: {}, closing: closing.signal }, 100);
+    using preparation = prepareCall(validated(), { limits: {}, tenants, closing: closing.signal }, 100);
     closing.abort();
     expect(preparation.call.signal.reason).toMatchObject({
       code: "CANCELLED",
@@ -138,7 +142,7 @@ describe("prepareCall()", () => {
         remove(...args);
       };
     }
-    const preparation = prepareCall(validated({ signal: caller.signal }), { limits: {}, closing: closing.signal }, 100);
+    const preparation = prepareCall(validated({ signal: caller.signal }), { limits: {}, tenants, closing: closing.signal }, 100);
     preparation[Symbol.dispose]();
     preparation[Symbol.dispose]();
     expect(vi.getTimerCount()).toBe(0);

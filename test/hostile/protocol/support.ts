@@ -1,5 +1,5 @@
 // A host with fake workers: one tenant's is taken over, the others' behave. Whatever the one says, it costs only its own call.
-import { copyFileSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,6 +9,7 @@ import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import { createSandboxExecutor } from "../../../src/host/executors/sandbox.ts";
 import { ToolRouter } from "../../../src/host/router.ts";
 import type { ToolResult } from "../../../src/host/tool-call.ts";
+import { Launcher } from "../../../src/host/workers/hardening/launcher.ts";
 import { WorkerPool } from "../../../src/host/workers/worker-pool.ts";
 import type { ErrorCode } from "../../../src/sandbox/errors.ts";
 import type { PartialLimits } from "../../../src/sandbox/limits.ts";
@@ -31,6 +32,8 @@ export interface WorkerAttack {
 
 function writeWorker(body: string): string {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "glovebox-fake-worker-")));
+  // A worker runs as a user of its own, that must be able to read it.
+  chmodSync(folder, 0o755);
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   copyFileSync(fileURLToPath(new URL("fake-worker.js", import.meta.url)), join(folder, "fake-worker.js"));
   writeFileSync(join(folder, "package.json"), '{"type":"module"}');
@@ -49,9 +52,12 @@ interface FakeHost extends AsyncDisposable {
   readonly served: readonly string[];
 }
 
-function makeFakeHost(attack: WorkerAttack): FakeHost {
-  const sources = { workerPath: writeWorker(attack.worker), preludeSource: "", urlChunkSource: "" };
-  const pool = new WorkerPool(sources, { max: 6, spares: 0, maxPerOwner: 1, callsPerWorker: 4, idleMs: 60_000 });
+async function makeFakeHost(attack: WorkerAttack): Promise<FakeHost> {
+  const plain = { require: [], without: [], jitless: false };
+  const launcher = await Launcher.create(writeWorker(attack.worker), plain, 8);
+  const sources = { launcher, preludeSource: "", urlChunkSource: "" };
+  const places = { max: 6, spares: 0, maxPerOwner: 1, callsPerWorker: 4, idleMs: 60_000 };
+  const pool = new WorkerPool(sources, { ...places, memoryMiB: 4_096, maxQueued: 100 });
   const router = new ToolRouter({ limits: { timeoutMs: 10_000, ...attack.limits } });
   const served: string[] = [];
   const echo = defineCapability({
@@ -89,7 +95,7 @@ function makeFakeHost(attack: WorkerAttack): FakeHost {
 export function testWorkerAttack(name: string, attack: WorkerAttack): void {
   const { codes, dies = true, check } = attack;
   test(`a worker that ${name}: ${codes.join(" or ")}, and nobody else notices`, async () => {
-    await using host = makeFakeHost(attack);
+    await using host = await makeFakeHost(attack);
     const call = (tenantId: string, timeoutMs?: number): Promise<ToolResult> =>
       host.router.execute({ id: "c", toolName: "probe" }, { tenantId, timeoutMs });
     expect(outputOf(await call("good"))).toBe("served");

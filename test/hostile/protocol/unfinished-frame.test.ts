@@ -1,10 +1,9 @@
-// A frame that never ends: the call's own clock ends it.
+// The beginning of a frame that is larger than anything that its call may cause.
 import { testWorkerAttack } from "./support.ts";
 
 testWorkerAttack("begins a frame of 70 MB and stops", {
   worker: `
     serve(() => { const head = Buffer.alloc(8); head.writeUInt32LE(70_000_000, 0); head.writeUInt32LE(1, 4); socket.write(head); socket.write(Buffer.alloc(1_000_000)); });
   `,
-  codes: ["TOOL_TIMEOUT"],
-  timeoutMs: 400,
+  codes: ["SANDBOX_CRASHED"],
 });

@@ -1,0 +1,75 @@
+// What the host states for single tenants: their limits, their weight in the scheduler, their clock.
+import * as z from "zod";
+import { ToolError } from "../sandbox/errors.ts";
+import { type Limits, type PartialLimits, PartialLimitsSchema } from "../sandbox/limits.ts";
+import { resolveLimits } from "./resolve-limits.ts";
+
+export interface TenantOptions {
+  /** For all of the tenant's calls: with the host's own, the lowest wins. */
+  readonly limits?: PartialLimits | undefined;
+  /** Share of the machine's CPU time relative to other tenants that are busy, 0.01 to 100; 1 unless stated. */
+  readonly weight?: number | undefined;
+}
+
+/** By id, or asked each time a tenant calls; a tenant that is not named, or for which the answer is undefined, has the defaults. */
+export type Tenants =
+  | { readonly [tenantId: string]: TenantOptions }
+  | ((tenantId: string) => TenantOptions | undefined);
+
+export const TenantOptionsSchema = z.strictObject({
+  limits: PartialLimitsSchema.optional(),
+  weight: z.number().min(0.01).max(100).optional(),
+});
+
+export interface TenantPolicy {
+  readonly stated: PartialLimits;
+  /** Resolved for the tenant as a whole: what all its calls together may have. */
+  readonly limits: Limits;
+  readonly weight: number;
+}
+
+export class TenantPolicies {
+  readonly #hostLimits: PartialLimits;
+  readonly #lookUp: (tenantId: string) => TenantOptions | undefined;
+  /** Of a tenant of whom nothing is stated. */
+  readonly default: TenantPolicy;
+  /** A function may answer with the same object again and again: it is read once. */
+  readonly #known = new WeakMap<TenantOptions, TenantPolicy>();
+
+  constructor(tenants: Tenants, hostLimits: PartialLimits) {
+    this.#hostLimits = hostLimits;
+    this.default = this.#toPolicy({});
+    const byId = typeof tenants === "function" ? undefined : new Map(Object.entries(tenants));
+    this.#lookUp = typeof tenants === "function" ? tenants : (tenantId) => byId?.get(tenantId);
+  }
+
+  /** @throws {ToolError} INTERNAL when the host's own function fails or answers with something it may not */
+  of(tenantId: string): TenantPolicy {
+    const options = this.#ask(tenantId);
+    if (options === undefined) return this.default;
+    const known = this.#known.get(options);
+    if (known !== undefined) return known;
+    const parsed = TenantOptionsSchema.safeParse(options);
+    if (!parsed.success) throw refused(parsed.error);
+    const policy = this.#toPolicy(parsed.data);
+    this.#known.set(options, policy);
+    return policy;
+  }
+
+  #ask(tenantId: string): TenantOptions | undefined {
+    try {
+      const options: unknown = this.#lookUp(tenantId);
+      if (options === undefined || (typeof options === "object" && options !== null)) return options;
+    } catch (cause) {
+      throw refused(cause);
+    }
+    throw refused(new TypeError("options.tenants() answered with something that is no object"));
+  }
+
+  #toPolicy({ limits = {}, weight = 1 }: TenantOptions): TenantPolicy {
+    return { stated: limits, limits: resolveLimits([this.#hostLimits, limits], undefined), weight };
+  }
+}
+
+const refused = (cause: unknown): ToolError =>
+  new ToolError("INTERNAL", "What the host states for this tenant cannot be used", { cause });

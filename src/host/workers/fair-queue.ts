@@ -1,0 +1,238 @@
+// Who is next: calls wait by account (a tenant) and lane (a tool), and the account that has used the least CPU time for its
+// weight goes first. Start-time fair queuing (Goyal, Vin, Cheng 1996) with the CPU time used in the place of packet lengths.
+import { ToolError } from "../../sandbox/errors.ts";
+
+/** How much an account may have in the queue and out of it. */
+export interface QueueLimits {
+  /** Running at one time. */
+  readonly concurrentCalls: number;
+  /** Waiting at one time. */
+  readonly queuedCalls: number;
+}
+
+/** Whose an entry is, and what may pass. */
+export interface Claim {
+  /** Who pays: a tenant. */
+  readonly account: string;
+  /** Of all accounts' CPU time, this one's share counts so many times. */
+  readonly weight: number;
+  /** Which of the account's tools. */
+  readonly lane: string;
+  readonly accountLimits: QueueLimits;
+  readonly laneLimits: QueueLimits;
+}
+
+/** A place in the queue. */
+export interface Entry<Item> {
+  readonly item: Item;
+  readonly claim: Claim;
+  readonly order: number;
+  /** Left in its lane, to be passed over: taking one out of the middle of many would cost as many steps. */
+  isOver: boolean;
+}
+
+interface Lane<Item> {
+  readonly waiting: Entry<Item>[];
+  queued: number;
+  running: number;
+}
+
+interface Account<Item> {
+  readonly lanes: Map<string, Lane<Item>>;
+  weight: number;
+  /** CPU time used, divided by the weight; never behind those that were busy while this one was idle. */
+  virtualMs: number;
+  queued: number;
+  running: number;
+  /** Mean time that a call of this account runs, in ms; undefined before the first has ended. */
+  serviceMs: number | undefined;
+}
+
+/** What a call is taken to cost until its CPU time is known: so that accounts of equal standing take turns. */
+const PROVISIONAL_MS = 1;
+/** Weight of the newest call in an account's mean. */
+const SMOOTHING = 0.2;
+const DEFAULT_RETRY_MS = 1_000;
+const MIN_RETRY_MS = 50;
+const MAX_RETRY_MS = 30_000;
+
+export class FairQueue<Item> {
+  readonly #accounts = new Map<string, Account<Item>>();
+  readonly #maxQueued: number;
+  /** Standing of the account that was served last: where one that was idle comes in. */
+  #virtualMs = 0;
+  #queued = 0;
+  #order = 0;
+
+  /** @param maxQueued entries of all accounts that may wait */
+  constructor(maxQueued: number) {
+    this.#maxQueued = maxQueued;
+  }
+
+  get queued(): number {
+    return this.#queued;
+  }
+
+  /**
+   * Adds what may be able to run at once: whether it may wait is asked afterwards, by `refusal`.
+   * @throws {ToolError} OVERLOADED, with `retryAfterMs`, when those that wait already leave no room
+   */
+  add(item: Item, claim: Claim): Entry<Item> {
+    const account = this.#accountOf(claim);
+    const { accountLimits } = claim;
+    if (this.#queued >= this.#maxQueued) throw overloaded("all tenants", this.#maxQueued, account);
+    const isFull = account.queued > 0 && account.queued >= accountLimits.queuedCalls;
+    if (isFull) throw overloaded("this tenant", accountLimits.queuedCalls, account);
+    return this.#push(item, claim, account);
+  }
+
+  /** Puts back what was taken, past every limit: it has been admitted before. */
+  putBack(item: Item, claim: Claim): Entry<Item> {
+    return this.#push(item, claim, this.#accountOf(claim));
+  }
+
+  /** Why an entry that could not run at once may not wait either; undefined when it may. */
+  refusal({ claim }: Entry<Item>): ToolError | undefined {
+    const account = this.#accountOf(claim);
+    const { accountLimits, laneLimits } = claim;
+    if (account.queued > accountLimits.queuedCalls) {
+      return overloaded("this tenant", accountLimits.queuedCalls, account);
+    }
+    const { queued } = laneOf(account, claim.lane);
+    return queued > laneLimits.queuedCalls ? overloaded("this tool", laneLimits.queuedCalls, account) : undefined;
+  }
+
+  #push(item: Item, claim: Claim, account: Account<Item>): Entry<Item> {
+    const lane = laneOf(account, claim.lane);
+    this.#order += 1;
+    const entry: Entry<Item> = { item, claim, order: this.#order, isOver: false };
+    if (account.queued + account.running === 0) account.virtualMs = Math.max(account.virtualMs, this.#virtualMs);
+    lane.waiting.push(entry);
+    lane.queued += 1;
+    account.queued += 1;
+    this.#queued += 1;
+    return entry;
+  }
+
+  /** How long an account's next call should wait before it is tried again, in ms. */
+  retryAfterMs(account: string): number {
+    return retryAfterMs(this.#accounts.get(account));
+  }
+
+  /** Takes an entry out, for whatever reason. */
+  remove(entry: Entry<Item>): void {
+    if (entry.isOver) return;
+    entry.isOver = true;
+    const account = this.#accountOf(entry.claim);
+    const lane = laneOf(account, entry.claim.lane);
+    lane.queued -= 1;
+    account.queued -= 1;
+    this.#queued -= 1;
+    while (lane.waiting[0]?.isOver) lane.waiting.shift();
+  }
+
+  /** An entry that was removed now runs. */
+  begin(entry: Entry<Item>): void {
+    const account = this.#accountOf(entry.claim);
+    account.running += 1;
+    laneOf(account, entry.claim.lane).running += 1;
+    account.virtualMs += PROVISIONAL_MS / account.weight;
+    this.#virtualMs = Math.max(this.#virtualMs, account.virtualMs - PROVISIONAL_MS / account.weight);
+  }
+
+  /** An entry that ran has ended, after so many ms; undefined when it says nothing of how long calls take. */
+  end(entry: Entry<Item>, serviceMs: number | undefined): void {
+    const account = this.#accountOf(entry.claim);
+    const lane = laneOf(account, entry.claim.lane);
+    account.running -= 1;
+    lane.running -= 1;
+    if (serviceMs !== undefined) {
+      account.serviceMs = (account.serviceMs ?? serviceMs) * (1 - SMOOTHING) + serviceMs * SMOOTHING;
+    }
+    if (lane.running + lane.queued === 0) account.lanes.delete(entry.claim.lane);
+    this.#forgetIdle();
+  }
+
+  /** CPU time that an account has used. */
+  charge(name: string, cpuMs: number): void {
+    const account = this.#accounts.get(name);
+    if (account !== undefined) account.virtualMs += cpuMs / account.weight;
+  }
+
+  weightOf(name: string): number {
+    return this.#accounts.get(name)?.weight ?? 1;
+  }
+
+  /** What may run next, best first: the head of each lane that has room, in accounts that have room, least served first. */
+  *candidates(): Generator<Entry<Item>> {
+    if (this.#queued === 0) return;
+    const waiting = [...this.#accounts.values()].filter(({ queued }) => queued > 0);
+    if (waiting.length > 1) waiting.sort((a, b) => a.virtualMs - b.virtualMs);
+    for (const account of waiting) yield* candidatesOf(account);
+  }
+
+  /** Every entry that waits. */
+  *entries(): Generator<Entry<Item>> {
+    for (const { lanes } of this.#accounts.values()) {
+      for (const { waiting } of lanes.values()) yield* waiting.filter(({ isOver }) => !isOver);
+    }
+  }
+
+  #accountOf({ account: name, weight }: Claim): Account<Item> {
+    let account = this.#accounts.get(name);
+    if (account === undefined) {
+      const virtualMs = this.#virtualMs;
+      account = { lanes: new Map(), weight, virtualMs, queued: 0, running: 0, serviceMs: undefined };
+      this.#accounts.set(name, account);
+    }
+    account.weight = weight;
+    return account;
+  }
+
+  /** Accounts that have nothing to gain from being remembered: as good as new. Looked for when there are many. */
+  #forgetIdle(): void {
+    if (this.#accounts.size <= MAX_REMEMBERED) return;
+    for (const [name, { queued, running, virtualMs }] of this.#accounts) {
+      if (queued + running === 0 && virtualMs <= this.#virtualMs) this.#accounts.delete(name);
+    }
+  }
+}
+
+const MAX_REMEMBERED = 1_000;
+
+function laneOf<Item>(account: Account<Item>, name: string): Lane<Item> {
+  let lane = account.lanes.get(name);
+  if (lane === undefined) {
+    lane = { waiting: [], queued: 0, running: 0 };
+    account.lanes.set(name, lane);
+  }
+  return lane;
+}
+
+/** Of one account: the tool that runs least comes first, so that many calls of one do not keep another waiting. */
+function candidatesOf<Item>({ lanes, running }: Account<Item>): readonly Entry<Item>[] {
+  const heads: { readonly entry: Entry<Item>; readonly running: number }[] = [];
+  for (const lane of lanes.values()) {
+    const entry = lane.waiting[0];
+    if (entry === undefined || running >= entry.claim.accountLimits.concurrentCalls) continue;
+    if (lane.running < entry.claim.laneLimits.concurrentCalls) heads.push({ entry, running: lane.running });
+  }
+  if (heads.length > 1) heads.sort((a, b) => a.running - b.running || a.entry.order - b.entry.order);
+  return heads.map(({ entry }) => entry);
+}
+
+/** The time in which what waits will have run, by the mean of the calls before. */
+function retryAfterMs(account: Account<unknown> | undefined): number {
+  if (account?.serviceMs === undefined) return DEFAULT_RETRY_MS;
+  const rounds = Math.ceil((account.queued + 1) / Math.max(1, account.running));
+  return Math.round(Math.min(MAX_RETRY_MS, Math.max(MIN_RETRY_MS, rounds * account.serviceMs)));
+}
+
+function overloaded(whose: string, queuedCalls: number, account: Account<unknown>): ToolError {
+  const retryMs = retryAfterMs(account);
+  return new ToolError(
+    "OVERLOADED",
+    `The queue is full: ${queuedCalls} calls of ${whose} may wait at one time; try again in ${retryMs} ms`,
+    { details: { queuedCalls, retryAfterMs: retryMs } },
+  );
+}

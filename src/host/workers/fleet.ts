@@ -1,0 +1,282 @@
+// The worker processes as a fleet: how many there are, whose they are, which make room, and who is looked after when. No process
+// ever serves two owners.
+import { ToolError, toToolError } from "../../sandbox/errors.ts";
+import { nicenessOf } from "./priority.ts";
+import { WorkerProcess, type WorkerSources } from "./worker-process.ts";
+
+export interface FleetOptions {
+  /** Processes at most, spares included. */
+  readonly max: number;
+  /** Processes started ahead, that nobody has used. */
+  readonly spares: number;
+  /** Processes that one owner may have at one time. */
+  readonly maxPerOwner: number;
+  /** Resident memory of all processes together, in MiB. */
+  readonly memoryMiB: number;
+  /** An idle process of an owner is ended after this long. */
+  readonly idleMs: number;
+}
+
+/** Hears what changes: a call was released, a process is ready or has died. */
+export interface FleetListener {
+  onChange(worker: WorkerProcess): void;
+  /** CPU time that a process has used since the last time. */
+  onCpu(worker: WorkerProcess, cpuMs: number): void;
+  /** For the owner's share of the machine. */
+  weightOf(owner: string): number;
+}
+
+/** How often processes that have calls in them are looked at. At 2 GB a second, which is fast, one can grow by 40 MiB meanwhile. */
+const WATCH_MS = 20;
+/** A host that was held up itself has not waited for an answer: longer gaps count as this much. */
+const MAX_ELAPSED_MS = 2 * WATCH_MS;
+const REAP_MS = 1_000;
+const SURPLUS_MS = 5_000;
+const BALANCE_MS = 100;
+/** Of the newest reading in a process's rate. */
+const RATE_SMOOTHING = 0.5;
+/** A machine on which workers do not start is not helped by starting more of them. */
+const MAX_FAILED_STARTS = 3;
+const MiB = 1024 * 1024;
+
+export class Fleet implements Disposable {
+  readonly #sources: WorkerSources;
+  readonly #options: FleetOptions;
+  readonly #listener: FleetListener;
+  readonly #workers = new Set<WorkerProcess>();
+  readonly #reaper: NodeJS.Timeout;
+  #watcher: NodeJS.Timeout | undefined;
+  #watchedAt = 0;
+  #balancedAt = 0;
+  #failedStarts = 0;
+  #refusal: ToolError | undefined;
+  #closed = false;
+
+  constructor(sources: WorkerSources, options: FleetOptions, listener: FleetListener) {
+    this.#sources = sources;
+    this.#options = options;
+    this.#listener = listener;
+    this.#reaper = setInterval(() => this.#reap(), REAP_MS).unref();
+  }
+
+  get pids(): readonly number[] {
+    return [...this.#workers].flatMap((worker) => worker.pid ?? []);
+  }
+
+  /** Why the process last asked for could not be had; undefined when it only has to be waited for. Told once. */
+  takeRefusal(): ToolError | undefined {
+    const refusal = this.#refusal;
+    this.#refusal = undefined;
+    return refusal;
+  }
+
+  /**
+   * Starts a first process, with fewer layers of hardening where it will not start with all of them.
+   * @throws {ToolError} TOOL_UNAVAILABLE when a required layer does not hold; OVERLOADED, INTERNAL when none starts at all
+   */
+  async start(): Promise<void> {
+    for (;;) {
+      const { promise, resolve } = Promise.withResolvers<WorkerProcess>();
+      const worker = new WorkerProcess(this.#sources, (changed) => {
+        resolve(changed);
+        this.#onChange(changed);
+      });
+      this.#workers.add(worker);
+      await promise;
+      if (worker.isReady) break;
+      if (!this.#sources.launcher.retreat()) {
+        const cause = new Error(worker.diagnostics);
+        throw new ToolError("INTERNAL", "A sandbox process could not be started", { cause });
+      }
+    }
+    this.refillSpares();
+  }
+
+  /** Those of an owner that can be given a call. One that may have to be killed in a moment is given nothing more. */
+  usableBy(owner: string): WorkerProcess[] {
+    const usable: WorkerProcess[] = [];
+    for (const worker of this.#workers) {
+      const isOwn = worker.owner === owner && !worker.singleUse && !worker.draining && !worker.isEnding;
+      if (isOwn && !worker.isReleasing) usable.push(worker);
+    }
+    return usable;
+  }
+
+  /** Whether the memory that all have, and so much more, stays within the budget; one call may always run. */
+  hasRoomFor(memoryMiB: number): boolean {
+    let bytes = memoryMiB * MiB;
+    let busy = 0;
+    for (const worker of this.#workers) {
+      bytes += worker.rssBytes;
+      busy += worker.load;
+    }
+    return busy === 0 || bytes <= this.#options.memoryMiB * MiB;
+  }
+
+  /** A process that nobody has used: a spare, a new one, or a new one in the place of somebody's idle one. */
+  takeNew(owner: string): WorkerProcess | undefined {
+    const spare = this.#bestSpare();
+    const worker = spare ?? (this.#makeRoomFor(owner) ? this.#spawn() : undefined);
+    if (worker === undefined) return undefined;
+    worker.owner = owner;
+    this.watch();
+    return worker;
+  }
+
+  #bestSpare(): WorkerProcess | undefined {
+    let best: WorkerProcess | undefined;
+    for (const worker of this.#workers) {
+      if (worker.owner !== undefined || worker.isEnding) continue;
+      if (best === undefined || (worker.isReady && !best.isReady)) best = worker;
+    }
+    return best;
+  }
+
+  #countOf(owner: string | undefined): number {
+    let count = 0;
+    for (const worker of this.#workers) if (worker.owner === owner) count += 1;
+    return count;
+  }
+
+  /** True when there is a place. An owner that has a process takes nobody's last one for a second. */
+  #makeRoomFor(owner: string): boolean {
+    if (this.#workers.size < this.#options.max) return true;
+    const owned = this.#countOf(owner);
+    const idle = [...this.#workers].filter(
+      (worker) => worker.load === 0 && (owned === 0 || this.#countOf(worker.owner) > owned + 1),
+    );
+    const [oldest] = idle.sort((a, b) => a.lastUsed - b.lastUsed);
+    if (oldest === undefined) {
+      if (owned === 0) this.#drainFor();
+      return false;
+    }
+    oldest.kill();
+    return true;
+  }
+
+  /** Nobody is idle: the owner that has most gives one up, when its calls have ended. One at a time. */
+  #drainFor(): void {
+    const workers = [...this.#workers];
+    if (workers.some((worker) => worker.draining)) return;
+    const [giver] = workers.sort((a, b) => this.#countOf(b.owner) - this.#countOf(a.owner) || a.load - b.load);
+    if (giver !== undefined) giver.draining = true;
+  }
+
+  /** Whether an owner may have a further process at once: the last quarter of the places is for those that have none. */
+  mayGrow(owned: number): boolean {
+    if (owned === 0) return true;
+    if (owned >= this.#options.maxPerOwner) return false;
+    const { max } = this.#options;
+    return this.#workers.size - this.#countOf(undefined) < Math.max(2, Math.ceil(max * 0.75));
+  }
+
+  /** Undefined when the machine gives none: `refusal` says why. */
+  #spawn(): WorkerProcess | undefined {
+    try {
+      const worker = new WorkerProcess(this.#sources, (changed) => this.#onChange(changed));
+      this.#workers.add(worker);
+      return worker;
+    } catch (thrown) {
+      this.#failedStarts += 1;
+      this.#refusal = toToolError(thrown);
+      return undefined;
+    }
+  }
+
+  refillSpares(): void {
+    if (this.#closed || this.#failedStarts >= MAX_FAILED_STARTS) return;
+    let spares = this.#countOf(undefined);
+    for (; spares < this.#options.spares && this.#workers.size < this.#options.max; spares += 1) {
+      if (!this.hasRoomFor(0) || this.#spawn() === undefined) return;
+    }
+  }
+
+  #onChange(worker: WorkerProcess): void {
+    if (worker.isDead) {
+      this.#workers.delete(worker);
+      this.#failedStarts = worker.isReady ? 0 : this.#failedStarts + 1;
+    } else if (worker.isReady) this.#failedStarts = 0;
+    const isUsedUp = worker.load === 0 && worker.served > 0 && (worker.singleUse || worker.draining);
+    if (isUsedUp) worker.kill();
+    if (!this.#closed) this.#listener.onChange(worker);
+  }
+
+  /** Processes with calls in them are looked after from now on, until there are none. */
+  watch(): void {
+    if (this.#watcher !== undefined || this.#closed) return;
+    this.#watchedAt = performance.now();
+    this.#watcher = setInterval(() => this.#look(), WATCH_MS).unref();
+  }
+
+  #look(): void {
+    const now = performance.now();
+    const elapsedMs = Math.min(MAX_ELAPSED_MS, now - this.#watchedAt);
+    this.#watchedAt = now;
+    let busy = 0;
+    for (const worker of [...this.#workers]) {
+      if (worker.load === 0) continue;
+      busy += 1;
+      worker.watch(elapsedMs);
+    }
+    if (now - this.#balancedAt >= BALANCE_MS) this.#balance(now);
+    this.#keepBudget();
+    if (busy > 0) return;
+    clearInterval(this.#watcher);
+    this.#watcher = undefined;
+  }
+
+  /** The memory of all is too much: the one that has most is ended, its calls with it. */
+  #keepBudget(): void {
+    let bytes = 0;
+    let largest: WorkerProcess | undefined;
+    for (const worker of this.#workers) {
+      bytes += worker.rssBytes;
+      if (worker.rssBytes > (largest?.rssBytes ?? 0)) largest = worker;
+    }
+    if (bytes > this.#options.memoryMiB * MiB) largest?.end("budget");
+  }
+
+  /** Who has used more than its share gives way to those that have not, by priority. */
+  #balance(now: number): void {
+    const elapsedMs = Math.max(1, now - this.#balancedAt);
+    const isFirst = this.#balancedAt === 0 || elapsedMs > 10 * BALANCE_MS;
+    this.#balancedAt = now;
+    const rates = new Map<string, number>();
+    for (const worker of this.#workers) {
+      const cpuMs = worker.takeCpuMs();
+      if (worker.owner === undefined) continue;
+      this.#listener.onCpu(worker, cpuMs);
+      const rate = isFirst ? 0 : cpuMs / elapsedMs;
+      worker.cpuRate += (rate - worker.cpuRate) * RATE_SMOOTHING;
+      if (worker.load > 0) rates.set(worker.owner, (rates.get(worker.owner) ?? 0) + worker.cpuRate);
+    }
+    const niceness = nicenessOf(rates, (owner) => this.#listener.weightOf(owner));
+    for (const worker of [...this.#workers]) {
+      if (worker.owner === undefined || worker.setNiceness(niceness.get(worker.owner) ?? 0)) continue;
+      // Only root may raise a priority again: the next process starts with a better one.
+      if (worker.load === 0) worker.kill();
+    }
+  }
+
+  #reap(): void {
+    const now = performance.now();
+    let surplus = this.#countOf(undefined) - this.#options.spares;
+    for (const worker of [...this.#workers]) {
+      if (worker.load > 0) continue;
+      worker.watchIdle();
+      const isOld = worker.owner !== undefined && now - worker.lastUsed > this.#options.idleMs;
+      // The first process may be one more than there are to be spares.
+      const isSurplus = worker.owner === undefined && surplus > 0 && now - worker.lastUsed > SURPLUS_MS;
+      if (isSurplus) surplus -= 1;
+      if (!worker.isDead && (isOld || isSurplus)) worker.kill();
+    }
+  }
+
+  /** Ends every process; calls in them hear that they are lost. Twice is a no-op. */
+  [Symbol.dispose](): void {
+    this.#closed = true;
+    clearInterval(this.#reaper);
+    clearInterval(this.#watcher);
+    for (const worker of [...this.#workers]) worker.kill();
+  }
+}

@@ -1,0 +1,140 @@
+// The command line of a wrapped process: prlimit → bubblewrap or unshare → setpriv → the program. Pure: layers in, arguments out.
+import { dirname } from "node:path";
+import type { LinkedFolder } from "../launch.ts";
+import type { Layer } from "./layers.ts";
+
+/** Programs found on this machine, by absolute path. */
+export interface WrapperTools {
+  readonly prlimit?: string | undefined;
+  readonly setpriv?: string | undefined;
+  readonly unshare?: string | undefined;
+  readonly bwrap?: string | undefined;
+}
+
+/** Where a file is to be seen, and where it really lies. */
+export type LinkedFile = LinkedFolder;
+
+export interface Wrapping {
+  readonly layers: ReadonlySet<Layer>;
+  readonly tools: WrapperTools;
+  readonly isRoot: boolean;
+  /** The user that the process becomes, with the layer `user`; nobody else runs under it. */
+  readonly uid: number;
+  /** All that a lean root holds. */
+  readonly files: readonly LinkedFile[];
+  readonly cwd: string;
+  /** Of its data segment, reservations included, in bytes. */
+  readonly dataBytes: number;
+}
+
+/** Descriptor at which bubblewrap reads the seccomp program. */
+export const SECCOMP_DESCRIPTOR = 4;
+
+/** Descriptors of Node, libuv and a few dozen isolates; a worker opens nothing else. */
+const MAX_DESCRIPTORS = 256;
+/** Threads of Node, and one for each isolate that runs; only counted where the user is the worker's own. */
+const MAX_THREADS = 256;
+
+function limitResources({ layers, tools, dataBytes }: Wrapping): readonly string[] {
+  if (!layers.has("resource-limits") || tools.prlimit === undefined) return [];
+  return [
+    tools.prlimit,
+    "--core=0",
+    "--fsize=0",
+    "--memlock=0",
+    "--msgqueue=0",
+    `--nofile=${MAX_DESCRIPTORS}`,
+    `--data=${dataBytes}`,
+    ...(layers.has("user") ? [`--nproc=${MAX_THREADS}`] : []),
+  ];
+}
+
+/** Every folder above a path, outermost first, the root left out. */
+function ancestorsOf(path: string): readonly string[] {
+  const parent = dirname(path);
+  return parent === dirname(parent) ? [] : [...ancestorsOf(parent), parent];
+}
+
+/**
+ * A root file system of exactly the files named: an empty one, with each file bound at its place. The folders on the way are
+ * made first, because those that bubblewrap makes by itself are open to root only.
+ */
+function bindFiles(files: readonly LinkedFile[]): readonly string[] {
+  const folders = new Set(files.flatMap(({ path, real }) => [...ancestorsOf(real), ...ancestorsOf(path)]));
+  return [
+    ...[...folders].flatMap((folder) => ["--perms", "0755", "--dir", folder]),
+    ...files.flatMap(({ path, real }) => [
+      "--ro-bind",
+      real,
+      real,
+      ...(path === real ? [] : ["--symlink", real, path]),
+    ]),
+  ];
+}
+
+/** What setpriv needs to become another user; it gives them up, and the bounding set with them. */
+const USER_CHANGE = ["CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP"];
+
+function enterLeanRoot({ layers, tools, isRoot, files, cwd }: Wrapping): readonly string[] {
+  if (tools.bwrap === undefined) return [];
+  const capabilities = layers.has("user") ? USER_CHANGE.flatMap((name) => ["--cap-add", name]) : [];
+  return [
+    tools.bwrap,
+    // Root needs no user namespace; anybody else gets the others only through one.
+    ...(isRoot ? [] : ["--unshare-user"]),
+    "--unshare-ipc",
+    "--unshare-pid",
+    "--unshare-net",
+    "--unshare-uts",
+    "--unshare-cgroup-try",
+    "--die-with-parent",
+    "--new-session",
+    "--cap-drop",
+    "ALL",
+    ...capabilities,
+    ...bindFiles(files),
+    "--chdir",
+    cwd,
+    ...(layers.has("seccomp") ? ["--seccomp", String(SECCOMP_DESCRIPTOR)] : []),
+  ];
+}
+
+function enterNamespaces({ tools, isRoot }: Wrapping): readonly string[] {
+  if (tools.unshare === undefined) return [];
+  const user = isRoot ? [] : ["--user", "--map-current-user"];
+  return [
+    tools.unshare,
+    ...user,
+    "--ipc",
+    "--pid",
+    "--net",
+    "--uts",
+    "--mount",
+    "--fork",
+    // SIGKILL to unshare kills what it started.
+    "--kill-child=SIGKILL",
+  ];
+}
+
+function dropPrivileges({ layers, tools, isRoot, uid }: Wrapping): readonly string[] {
+  if (tools.setpriv === undefined) return [];
+  const changesUser = layers.has("user");
+  const wanted = [
+    ...(changesUser ? [`--reuid=${uid}`, `--regid=${uid}`, "--clear-groups"] : []),
+    ...(layers.has("no-new-privileges") ? ["--no-new-privs"] : []),
+    ...(isRoot ? ["--inh-caps=-all", "--bounding-set=-all"] : []),
+    // Last: a change of user clears it.
+    ...(layers.has("parent-death-signal") ? ["--pdeathsig", "KILL"] : []),
+  ];
+  return wanted.length === 0 ? [] : [tools.setpriv, ...wanted];
+}
+
+/** The program and its arguments, wrapped in the layers that are asked for. */
+export function toCommand(wrapping: Wrapping, program: readonly string[]): readonly string[] {
+  const { layers, isRoot } = wrapping;
+  const isLean = layers.has("lean-root");
+  const inside = isLean ? enterLeanRoot(wrapping) : layers.has("namespaces") ? enterNamespaces(wrapping) : [];
+  // bubblewrap does all that setpriv would, except becoming another user.
+  const asUser = isLean && !(isRoot && layers.has("user")) ? [] : dropPrivileges(wrapping);
+  return [...limitResources(wrapping), ...inside, ...asUser, ...program];
+}

@@ -1,0 +1,280 @@
+// Starts processes wrapped in as many layers as hold on this machine, and knows which do.
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { accessSync, constants, readFileSync, realpathSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { ToolError } from "../../../sandbox/errors.ts";
+import { addonPath, nodeArguments, packageFolders, workerEnvironment } from "../launch.ts";
+import { type LinkedFile, toCommand, type WrapperTools } from "./command.ts";
+import { BUILT_IN_LAYERS, type HardeningReport, LAYER_NAMES, LAYERS, type Layer, type LayerState } from "./layers.ts";
+import { createSeccompFilter } from "./seccomp.ts";
+
+const execFileAsync = promisify(execFile);
+
+export interface HardeningOptions {
+  /** Layers without which nothing starts. */
+  readonly require: readonly Layer[];
+  /** Layers that are left out though they would hold. */
+  readonly without: readonly Layer[];
+  /** No machine code is made at run time: nothing of V8's compilers to attack, and computing takes about 7 times as long. */
+  readonly jitless: boolean;
+}
+
+/** Fixed places, because PATH is whoever started the host's to set. */
+const TOOL_FOLDERS = ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin", "/run/current-system/sw/bin"];
+
+function findTool(name: string): string | undefined {
+  for (const folder of TOOL_FOLDERS) {
+    const path = join(folder, name);
+    try {
+      accessSync(path, constants.X_OK);
+      return path;
+    } catch {
+      // Not here.
+    }
+  }
+  return undefined;
+}
+
+/** Shared libraries that the files load, as the dynamic linker finds them; none where it cannot be asked. */
+async function librariesOf(files: readonly string[]): Promise<readonly string[]> {
+  const ldd = findTool("ldd");
+  if (ldd === undefined) return [];
+  try {
+    const { stdout } = await execFileAsync(ldd, [...files], { env: {}, timeout: 10_000 });
+    const paths = stdout.split("\n").flatMap((line) => /(?:=>|^)\s*(\/\S+) \(0x/.exec(line)?.[1] ?? []);
+    return [...new Set(paths)];
+  } catch {
+    return [];
+  }
+}
+
+const toLinked = (path: string): LinkedFile => ({ path, real: realpathSync(path) });
+
+/** Users that systemd sets aside for services without a name of their own (systemd.exec, DynamicUser=). */
+const FIRST_UID = 61_184;
+const LAST_UID = 65_519;
+
+/** Whether this user namespace has those users: in a container it may not. */
+function hasOwnUsers(): boolean {
+  try {
+    const map = readFileSync("/proc/self/uid_map", "utf8").trim().split("\n");
+    return map.some((line) => {
+      const [first = 0, , count = 0] = line.trim().split(/\s+/).map(Number);
+      return first <= FIRST_UID && first + count > LAST_UID;
+    });
+  } catch {
+    return false;
+  }
+}
+
+/** What there is to work with, asked once when the host starts. */
+interface Machine {
+  readonly tools: WrapperTools;
+  readonly isRoot: boolean;
+  readonly leanFiles: readonly LinkedFile[];
+  readonly seccompFilter: Buffer | undefined;
+}
+
+async function surveyMachine(scriptPath: string): Promise<Machine> {
+  const isLinux = process.platform === "linux";
+  const isRoot = process.getuid?.() === 0;
+  const find = (name: string): string | undefined => (isLinux ? findTool(name) : undefined);
+  const tools: WrapperTools = {
+    prlimit: find("prlimit"),
+    setpriv: find("setpriv"),
+    unshare: find("unshare"),
+    bwrap: find("bwrap"),
+  };
+  const node = realpathSync(process.execPath);
+  const programs = isRoot && tools.setpriv !== undefined ? [node, tools.setpriv] : [node];
+  const libraries = tools.bwrap === undefined ? [] : await librariesOf([...programs, addonPath()]);
+  const scripts = dirname(scriptPath);
+  const leanFiles =
+    libraries.length === 0 ? [] : [...[...libraries, ...programs, scripts].map(toLinked), ...packageFolders()];
+  return { tools, isRoot, leanFiles, seccompFilter: isLinux ? createSeccompFilter(process.arch) : undefined };
+}
+
+/** Layers for which this machine has what they need; whether they work is seen by starting a process. */
+function possibleLayers({ tools, isRoot, leanFiles, seccompFilter }: Machine): ReadonlySet<Layer> {
+  const possible = new Set<Layer>(BUILT_IN_LAYERS);
+  const canBeLean = tools.bwrap !== undefined && leanFiles.length > 0;
+  const has: { readonly [Name in Layer]?: boolean } = {
+    "resource-limits": tools.prlimit !== undefined,
+    user: isRoot && tools.setpriv !== undefined && hasOwnUsers(),
+    "no-new-privileges": canBeLean || tools.setpriv !== undefined,
+    "parent-death-signal": canBeLean || tools.setpriv !== undefined,
+    namespaces: canBeLean || tools.unshare !== undefined,
+    "lean-root": canBeLean,
+    seccomp: canBeLean && seccompFilter !== undefined,
+  };
+  for (const layer of LAYER_NAMES) if (has[layer]) possible.add(layer);
+  return possible;
+}
+
+/** What is given up, in this order, when a process does not start: the least likely to hold first. */
+const FALLBACKS: readonly (readonly Layer[])[] = [
+  ["seccomp"],
+  ["lean-root"],
+  ["namespaces", "lean-root"],
+  ["user", "namespaces", "lean-root"],
+  ["resource-limits", "user", "no-new-privileges", "parent-death-signal", "namespaces", "lean-root"],
+];
+
+/** bubblewrap installs the filter: without the one there is not the other. */
+function without(layers: ReadonlySet<Layer>, left: readonly Layer[]): ReadonlySet<Layer> {
+  return layers.difference(new Set(left.includes("lean-root") ? [...left, "seccomp"] : left));
+}
+
+/** Each set of layers that is worth a try, the strongest first. */
+function candidatesOf(possible: ReadonlySet<Layer>): ReadonlySet<Layer>[] {
+  const candidates = [possible];
+  for (const left of FALLBACKS) {
+    const fewer = without(possible, left);
+    if (fewer.size < (candidates.at(-1)?.size ?? 0)) candidates.push(fewer);
+  }
+  return candidates;
+}
+
+/** How a process is started. */
+export interface LaunchOptions {
+  readonly script?: string;
+  readonly args?: readonly string[];
+  readonly permission?: boolean;
+}
+
+/**
+ * Data segment of a worker, as the kernel counts it: 572 MiB of Node's own and 526 for each isolate, nearly all of them V8's
+ * reservations for code (measured). A backstop that ends a runaway process before the machine; the ceiling that holds is on
+ * resident memory.
+ */
+const NODE_DATA_MIB = 640;
+const ISOLATE_DATA_MIB = 560;
+export const dataLimitBytes = (isolates: number, memoryMiB: number): number =>
+  (NODE_DATA_MIB + isolates * ISOLATE_DATA_MIB + memoryMiB) * 1024 * 1024;
+
+export class Launcher {
+  readonly #machine: Machine;
+  readonly #options: HardeningOptions;
+  readonly #scriptPath: string;
+  readonly #isolatesPerProcess: number;
+  #candidates: readonly ReadonlySet<Layer>[];
+  #nextUid = FIRST_UID + Math.floor(Math.random() * (LAST_UID - FIRST_UID));
+
+  private constructor(scriptPath: string, machine: Machine, options: HardeningOptions, isolatesPerProcess: number) {
+    this.#scriptPath = scriptPath;
+    this.#machine = machine;
+    this.#options = options;
+    this.#isolatesPerProcess = isolatesPerProcess;
+    this.#candidates = candidatesOf(without(possibleLayers(machine), options.without));
+  }
+
+  /**
+   * @param isolatesPerProcess how many isolates one process may hold at one time
+   * @throws {ToolError} TOOL_UNAVAILABLE when this machine has not what a required layer needs
+   */
+  static async create(scriptPath: string, options: HardeningOptions, isolatesPerProcess: number): Promise<Launcher> {
+    const launcher = new Launcher(scriptPath, await surveyMachine(scriptPath), options, isolatesPerProcess);
+    launcher.#refuseWithout();
+    return launcher;
+  }
+
+  /** The layers that processes are started with. */
+  get layers(): ReadonlySet<Layer> {
+    return this.#candidates[0] ?? new Set(BUILT_IN_LAYERS);
+  }
+
+  get report(): HardeningReport {
+    const { layers } = this;
+    const stateOf = (layer: Layer): LayerState => {
+      if (layers.has(layer)) return "holds";
+      if (this.#options.without.includes(layer)) return "switched-off";
+      return layer === "user" && !this.#machine.isRoot ? "not-needed" : "missing";
+    };
+    return Object.fromEntries(LAYER_NAMES.map((layer) => [layer, stateOf(layer)])) as HardeningReport;
+  }
+
+  /**
+   * Gives up the layers that most likely kept a process from starting; false when there are none left to give up.
+   * @throws {ToolError} TOOL_UNAVAILABLE when a required one would have to go
+   */
+  retreat(): boolean {
+    if (this.#candidates.length <= 1) return false;
+    this.#candidates = this.#candidates.slice(1);
+    this.#refuseWithout();
+    return true;
+  }
+
+  #refuseWithout(): void {
+    const { report } = this;
+    const missing = this.#options.require.filter(
+      (layer) => report[layer] === "missing" || report[layer] === "switched-off",
+    );
+    if (missing.length === 0) return;
+    const ways = missing.map((layer) => `${layer} (${LAYERS[layer].get})`);
+    throw new ToolError(
+      "TOOL_UNAVAILABLE",
+      `hardening: this machine does not give what was required: ${ways.join("; ")}`,
+      {
+        details: { missing },
+      },
+    );
+  }
+
+  /** Starts the script. Its one channel is the socket at descriptor 3; what it writes elsewhere is for diagnosis only. */
+  launch({ script = this.#scriptPath, args = [], permission = true }: LaunchOptions = {}): ChildProcess {
+    const { tools, isRoot, leanFiles, seccompFilter } = this.#machine;
+    const { layers } = this;
+    const cwd = dirname(script);
+    const program = [
+      realpathSync(process.execPath),
+      ...nodeArguments({ script, jitless: this.#options.jitless, permission }),
+      ...args,
+    ];
+    const [command = "", ...rest] = toCommand(
+      {
+        layers,
+        tools,
+        isRoot,
+        uid: this.#takeUid(),
+        files: leanFiles,
+        cwd,
+        dataBytes: dataLimitBytes(this.#isolatesPerProcess, 0),
+      },
+      program,
+    );
+    const filtered = layers.has("seccomp");
+    const child = spawn(command, rest, {
+      env: workerEnvironment(),
+      cwd,
+      stdio: ["ignore", "ignore", "pipe", "pipe", ...(filtered ? (["pipe"] as const) : [])],
+    });
+    if (filtered) sendFilter(child, seccompFilter);
+    return child;
+  }
+
+  #takeUid(): number {
+    this.#nextUid = this.#nextUid >= LAST_UID ? FIRST_UID : this.#nextUid + 1;
+    return this.#nextUid;
+  }
+
+  /** Sets the operating system's own limit on a running process. False where that cannot be. */
+  async limitData(pid: number, bytes: number): Promise<boolean> {
+    const { prlimit } = this.#machine.tools;
+    if (prlimit === undefined || !this.layers.has("resource-limits")) return false;
+    try {
+      await execFileAsync(prlimit, ["--pid", String(pid), `--data=${bytes}`], { env: {}, timeout: 5_000 });
+      return true;
+    } catch {
+      return false;
+    }
+  }
+}
+
+/** bubblewrap reads the program to its end before it starts anything. */
+function sendFilter(child: ChildProcess, filter: Buffer | undefined): void {
+  const pipe = child.stdio[4];
+  if (pipe === null || pipe === undefined || !("end" in pipe)) return;
+  pipe.on("error", () => {});
+  pipe.end(filter);
+}

@@ -1,0 +1,64 @@
+// What a worker process is wrapped in, layer by layer: a table of what each stops and where it comes from.
+
+export interface LayerRow {
+  /** What it takes from a process that has been taken over. */
+  readonly stops: string;
+  /** How to get it where it is missing. */
+  readonly get: string;
+}
+
+export const LAYERS = {
+  "permission-model": {
+    stops: "files, child processes, network and worker threads, from Node's first instruction",
+    get: "comes with Node 24",
+  },
+  "no-ffi": { stops: "calling into native libraries from JavaScript", get: "comes with Node 24" },
+  "v8-flags": {
+    stops: "loops that outlive dispose(), and WebAssembly compilation that outlives its isolate",
+    get: "comes with Node 24",
+  },
+  "empty-environment": { stops: "reading secrets from environment variables", get: "comes with Glovebox" },
+  "resource-limits": {
+    stops: "writing files, core dumps, processes and descriptors without number, memory past a last backstop",
+    get: "install prlimit (package util-linux)",
+  },
+  user: {
+    stops: "signals to and files of the host's user: each worker runs as a user of its own that owns nothing",
+    get: "run the host as root with setpriv installed (package util-linux), where a worker's user can read Node and Glovebox",
+  },
+  "no-new-privileges": {
+    stops: "gaining rights by running a set-user-id program",
+    get: "install setpriv (package util-linux) or bubblewrap",
+  },
+  "parent-death-signal": {
+    stops: "outliving the host, even when stopped by a signal",
+    get: "install setpriv (package util-linux) or bubblewrap",
+  },
+  namespaces: {
+    stops: "any network, even a bug in Node's permission model; seeing or signalling other processes",
+    get: "install bubblewrap or unshare (package util-linux); a host that is not root needs unprivileged user namespaces",
+  },
+  "lean-root": {
+    stops: "every file but Node, its libraries and Glovebox's own: there are no others to open",
+    get: "install bubblewrap (Debian: apt-get install bubblewrap) and ldd",
+  },
+  seccomp: {
+    stops: "system calls that a worker has no use for: sockets, tracing, mounts, namespaces, BPF, io_uring",
+    get: "install bubblewrap, on x64 or arm64",
+  },
+} as const satisfies Record<string, LayerRow>;
+
+export type Layer = keyof typeof LAYERS;
+export const LAYER_NAMES: readonly Layer[] = Object.keys(LAYERS) as Layer[];
+
+/** Those that Glovebox brings along: they hold wherever Node runs. */
+export const BUILT_IN_LAYERS: readonly Layer[] = ["permission-model", "no-ffi", "v8-flags", "empty-environment"];
+
+/**
+ * `not-needed`: there is nothing for it to take away (a host that is not root has no root to drop).
+ * `switched-off`: the host's own `hardening.without` says so.
+ */
+export type LayerState = "holds" | "missing" | "not-needed" | "switched-off";
+
+/** Which layers hold on this machine, for the operator. */
+export type HardeningReport = { readonly [Name in Layer]: LayerState };

@@ -1,0 +1,174 @@
+// One call in a worker process, as the host sees it: which messages may come next, how much of each, and what it has cost.
+
+import type { ToolError } from "../../sandbox/errors.ts";
+import type { Limits } from "../../sandbox/limits.ts";
+import type { EndedMessage, LogLevel, WorkerMessage } from "../../sandbox/protocol.ts";
+
+/** Why a call has no end of its own. */
+export interface Loss {
+  /** A line of the tool may have run for this call. */
+  readonly begun: boolean;
+  /** Its process passed its memory, or ended itself for want of it, while this call was alone in it. */
+  readonly outOfMemory?: boolean;
+  /** The tool may be what ended the process. */
+  readonly isSuspect?: boolean;
+  /** No process could be had at all. */
+  readonly cause?: ToolError;
+}
+
+/** Hears what becomes of one call. After `onEnded` or `onLost` nothing more comes, but for `onStuck`. */
+export interface CallListener {
+  onLog(level: LogLevel, time: number, text: string): void;
+  onProgress(text: string): void;
+  /** `answer` reaches this very run of the call, and nothing once it is over. */
+  onCapability(name: string, text: string, answer: (envelope: string) => void): void;
+  /** The process is up and has the call: what it waited for was not the tool's doing. */
+  onPlaced(): void;
+  /** `peakBytes`: by how much its process had grown at the most while it ran; 0 where that cannot be seen. */
+  onEnded(message: EndedMessage, parts: readonly Buffer[], peakBytes: number): void;
+  onLost(loss: Loss, peakBytes: number): void;
+  /** It has ended, but would not stop: its process is killed for it. */
+  onStuck(): void;
+}
+
+/** A well-behaved worker sends no more than this many progress reports of one call. */
+const PROGRESS_REPORTS = 10_000;
+/** One line of a log may pass what is left of `logBytes` by this much. */
+const LOG_LINE_BYTES = 128 * 1024;
+/** Of an outcome that is no output: a well-behaved worker sends 256 Ki units at most. 79 MB of it held the host up for 1.6 s. */
+const MAX_END_BYTES = 1024 * 1024;
+const PROGRESS_BYTES = 16_384;
+
+type CallMessage = Exclude<WorkerMessage, { type: "ready" | "pong" }>;
+type CallState = "sent" | "preparing" | "started" | "ended";
+
+export interface OpenCallOptions {
+  readonly listener: CallListener;
+  readonly limits: Limits;
+  /** Which warm isolate may take it up without a word; a new one is announced first. */
+  readonly warmKey: string | undefined;
+  /** Resident memory of the process when the call came, in bytes. */
+  readonly rssBytes: number;
+}
+
+export class OpenCall {
+  readonly listener: CallListener;
+  readonly limits: Limits;
+  readonly warmKey: string | undefined;
+  readonly #rssBefore: number;
+  #peakRss: number;
+  #state: CallState = "sent";
+  #logLines = 0;
+  #logBytes = 0;
+  #progressReports = 0;
+  #requests = 0;
+  #releaseTimer: NodeJS.Timeout | undefined;
+  /** The operating system has taken it for the process. */
+  isSent = false;
+  isCancelled = false;
+
+  constructor({ listener, limits, warmKey, rssBytes }: OpenCallOptions) {
+    this.listener = listener;
+    this.limits = limits;
+    this.warmKey = warmKey;
+    this.#rssBefore = rssBytes;
+    this.#peakRss = rssBytes;
+  }
+
+  get hasEnded(): boolean {
+    return this.#state === "ended";
+  }
+
+  /** It has been ended and has not stopped yet. */
+  get isReleasing(): boolean {
+    return this.#releaseTimer !== undefined;
+  }
+
+  /** By how much its process has grown at the most since the call came. */
+  get peakBytes(): number {
+    return Math.max(0, this.#peakRss - this.#rssBefore);
+  }
+
+  meter(rssBytes: number): void {
+    if (rssBytes > this.#peakRss) this.#peakRss = rssBytes;
+  }
+
+  /**
+   * Whether a line of the tool may have run for this call: in doubt it has.
+   * @param isHeardOut whether all that its process has ever said has been read
+   */
+  hasBegun(isHeardOut: boolean): boolean {
+    if (!this.isSent || this.#state === "preparing") return false;
+    return this.#state === "started" || this.warmKey !== undefined || !isHeardOut;
+  }
+
+  /** Calls back when the call has not been released in time. */
+  expectRelease(withinMs: number, onStuck: () => void): void {
+    this.#releaseTimer ??= setTimeout(onStuck, withinMs);
+  }
+
+  release(): void {
+    clearTimeout(this.#releaseTimer);
+    this.#releaseTimer = undefined;
+  }
+
+  /**
+   * One message, in an order that makes sense or not at all.
+   * @throws {Error} for a message that no worker of ours sends
+   */
+  receive(
+    message: CallMessage,
+    parts: readonly Buffer[],
+    deliver: (requestId: number, envelope: string) => void,
+  ): void {
+    if ((message.type === "released") !== this.hasEnded) throw new Error("The worker's messages are out of order");
+    const { listener, limits } = this;
+    switch (message.type) {
+      case "preparing":
+        this.#advance("sent", "preparing");
+        break;
+      case "started":
+        this.#advance("preparing", "started");
+        break;
+      case "log":
+        this.#logLines = bound(this.#logLines + 1, limits.logLines);
+        this.#logBytes = bound(this.#logBytes + (parts[0]?.length ?? 0), limits.logBytes * 4 + LOG_LINE_BYTES);
+        listener.onLog(message.level, message.time, text(parts, limits.logBytes * 4));
+        break;
+      case "progress":
+        this.#progressReports = bound(this.#progressReports + 1, PROGRESS_REPORTS);
+        listener.onProgress(text(parts, PROGRESS_BYTES));
+        break;
+      case "capability":
+        this.#requests = bound(this.#requests + 1, limits.hostCalls + limits.logLines);
+        listener.onCapability(message.name, text(parts, limits.inputBytes * 4), (envelope) =>
+          deliver(message.requestId, envelope),
+        );
+        break;
+      case "ended":
+        if (message.outcome !== "output") bound(parts[0]?.length ?? 0, MAX_END_BYTES);
+        this.#state = "ended";
+        listener.onEnded(message, parts, this.peakBytes);
+        break;
+      case "released":
+        break;
+    }
+  }
+
+  #advance(from: CallState, to: CallState): void {
+    if (this.#state !== from) throw new Error("The worker's messages are out of order");
+    this.#state = to;
+  }
+}
+
+function bound(count: number, most: number): number {
+  if (count > most) throw new Error("The worker sent more than its call may cause");
+  return count;
+}
+
+function text(parts: readonly Buffer[], maxBytes: number): string {
+  const [part] = parts;
+  if (part === undefined || part.length > maxBytes)
+    throw new Error("A part of the worker's message is missing or too long");
+  return part.toString();
+}

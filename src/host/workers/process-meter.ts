@@ -1,0 +1,98 @@
+// What the kernel says of a worker process: its state, its CPU time, its resident memory. Never the worker's own word.
+import { closeSync, openSync, readdirSync, readFileSync, readSync } from "node:fs";
+import { setPriority } from "node:os";
+
+/** One reading of /proc/PID/stat, see proc(5). */
+export interface ProcessReading {
+  /** Stopped by a signal: it answers nothing until somebody continues it. */
+  readonly isStopped: boolean;
+  /** User and system time of all its threads, in ms; the kernel counts in steps of 10. */
+  readonly cpuMs: number;
+  readonly rssBytes: number;
+}
+
+/** Fields after the command's name, counted from 0; proc(5) counts from 1 and two come before. */
+const STATE = 0;
+const USER_TICKS = 11;
+const SYSTEM_TICKS = 12;
+const RESIDENT_PAGES = 21;
+/** sysconf(_SC_CLK_TCK) is 100 on every Linux of today. */
+const TICK_MS = 10;
+/** Also on arm64 distributions with 4 KiB pages, which is what Node is built for; with larger ones memory reads low. */
+const PAGE_BYTES = 4_096;
+/** A stat line is some 350 bytes. */
+const LINE_BYTES = 1_024;
+
+/** The process that runs the worker: a wrapper (bwrap, unshare) is the parent of the next until there is no further one. */
+export function innermostProcess(pid: number): number {
+  try {
+    const [first = "", second] = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ");
+    const child = Number(first);
+    return first === "" || second !== undefined || !Number.isInteger(child) ? pid : innermostProcess(child);
+  } catch {
+    return pid;
+  }
+}
+
+/** Reads one process; undefined readings where there is no /proc or the process is gone. Dispose it to give the descriptor back. */
+export class ProcessMeter implements Disposable {
+  readonly pid: number;
+  readonly #line = Buffer.alloc(LINE_BYTES);
+  #descriptor: number | undefined;
+  #niceness = 0;
+
+  constructor(pid: number) {
+    this.pid = pid;
+    if (process.platform !== "linux") return;
+    try {
+      // Kept open: the descriptor is of this very process, also when its number is another's one day.
+      this.#descriptor = openSync(`/proc/${pid}/stat`, "r");
+    } catch {
+      this.#descriptor = undefined;
+    }
+  }
+
+  read(): ProcessReading | undefined {
+    if (this.#descriptor === undefined) return undefined;
+    try {
+      const length = readSync(this.#descriptor, this.#line, 0, LINE_BYTES, 0);
+      const text = this.#line.toString("latin1", 0, length);
+      // The name, in parentheses, may hold spaces and parentheses.
+      const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+      return {
+        isStopped: fields[STATE] === "T" || fields[STATE] === "t",
+        cpuMs: (Number(fields[USER_TICKS]) + Number(fields[SYSTEM_TICKS])) * TICK_MS,
+        rssBytes: Number(fields[RESIDENT_PAGES]) * PAGE_BYTES,
+      };
+    } catch {
+      return undefined;
+    }
+  }
+
+  get niceness(): number {
+    return this.#niceness;
+  }
+
+  /**
+   * Sets the niceness of every thread (Linux keeps one for each; new ones inherit their maker's). False when it may not be
+   * lowered: only root may.
+   */
+  setNiceness(niceness: number): boolean {
+    if (niceness === this.#niceness) return true;
+    try {
+      setPriority(this.pid, niceness);
+      this.#niceness = niceness;
+      if (process.platform !== "linux") return true;
+      for (const thread of readdirSync(`/proc/${this.pid}/task`)) setPriority(Number(thread), niceness);
+      return true;
+    } catch {
+      // The right is missing, or a thread has ended meanwhile.
+      return this.#niceness === niceness;
+    }
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#descriptor !== undefined) closeSync(this.#descriptor);
+    this.#descriptor = undefined;
+  }
+}
