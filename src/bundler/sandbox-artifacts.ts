@@ -10,13 +10,15 @@ import { ToolError } from "../sandbox/errors.ts";
 export interface SandboxArtifacts {
   /** The worker's script, an absolute path. */
   readonly workerPath: string;
+  /** The script that tries in a worker's place what no worker may do. */
+  readonly probePath: string;
   readonly preludeSource: string;
   readonly urlChunkSource: string;
 }
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 const RUNS_FROM_SOURCE = import.meta.url.endsWith(".ts");
-const FILES = { worker: "worker.mjs", prelude: "prelude.js", urlChunk: "url-chunk.js" } as const;
+const FILES = { worker: "worker.mjs", probe: "probe.mjs", prelude: "prelude.js", urlChunk: "url-chunk.js" } as const;
 
 async function readArtifacts(folder: string): Promise<SandboxArtifacts> {
   const [preludeSource, urlChunkSource] = await Promise.all([
@@ -24,7 +26,8 @@ async function readArtifacts(folder: string): Promise<SandboxArtifacts> {
     readFile(join(folder, FILES.urlChunk), "utf8"),
     stat(join(folder, FILES.worker)),
   ]);
-  return { workerPath: join(folder, FILES.worker), preludeSource, urlChunkSource };
+  const workerPath = join(folder, FILES.worker);
+  return { workerPath, probePath: join(folder, FILES.probe), preludeSource, urlChunkSource };
 }
 
 /** A script whose completion value is `exports.boot`, or the URL classes: nothing is left on the global object. */
@@ -57,14 +60,10 @@ export async function writeSandboxArtifacts(folder: string): Promise<void> {
   const { build } = await import("esbuild");
   const sandbox = join(HERE, "..", "sandbox");
   const common = { bundle: true, write: false, target: "node24", logLevel: "warning", legalComments: "none" } as const;
-  const [worker, prelude, urlChunk] = await Promise.all([
-    build({
-      ...common,
-      entryPoints: [join(sandbox, "worker.ts")],
-      platform: "node",
-      format: "esm",
-      external: ["isolated-vm"],
-    }),
+  const program = { ...common, platform: "node" as const, format: "esm" as const, external: ["isolated-vm"] };
+  const [worker, probe, prelude, urlChunk] = await Promise.all([
+    build({ ...program, entryPoints: [join(sandbox, "worker.ts")] }),
+    build({ ...program, entryPoints: [join(sandbox, "probe-main.ts")] }),
     build({ ...common, entryPoints: [join(sandbox, "guest", "main.ts")], platform: "neutral", format: "cjs" }),
     build({
       ...common,
@@ -80,6 +79,7 @@ export async function writeSandboxArtifacts(folder: string): Promise<void> {
     result.outputFiles[0]?.text ?? "";
   await mkdir(folder, { recursive: true });
   await writeFile(join(folder, FILES.worker), text(worker));
+  await writeFile(join(folder, FILES.probe), text(probe));
   await writeFile(join(folder, FILES.prelude), asExpression(text(prelude), "module.exports.boot"));
   await writeFile(join(folder, FILES.urlChunk), asExpression(text(urlChunk), "module.exports"));
 }

@@ -16,6 +16,9 @@ export const PLACEMENTS = ["tenant", "shared"] as const;
 /** Whom a worker process serves: one tenant, then it dies; or any tenant of this host. */
 export type Placement = (typeof PLACEMENTS)[number];
 
+export const SHUTDOWN_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"] as const;
+export type ShutdownSignal = (typeof SHUTDOWN_SIGNALS)[number];
+
 export type Hardening =
   | "auto"
   | "strict"
@@ -77,6 +80,15 @@ export interface GloveboxOptions {
     | false
     | { readonly directory?: string | undefined; readonly maxBytes?: number | undefined }
     | undefined;
+  /**
+   * What is done when the process is told to end: by SIGTERM, unless stated. Calls that run have `drainMs` to finish (5,000 unless
+   * stated), the rest end with CANCELLED, and then the signal does what it would have done, unless the host listens to it too.
+   * `false` leaves signals to the host.
+   */
+  readonly shutdown?:
+    | false
+    | { readonly signals?: readonly ShutdownSignal[] | undefined; readonly drainMs?: number | undefined }
+    | undefined;
   /** Host functions that can be granted to tools. */
   readonly capabilities?: readonly Capability[] | undefined;
   /** Told of failures that a caller may not see the cause of. */
@@ -108,6 +120,9 @@ const HardeningSchema = z
     if (typeof hardening === "object") return hardening;
     return { require: hardening === "strict" ? [...LAYER_NAMES] : [], without: [], jitless: false };
   });
+
+/** As long as the longest call. */
+export const MAX_DRAIN_MS = 300_000;
 
 const OptionsSchema = z.strictObject({
   limits: PartialLimitsSchema.default({}),
@@ -142,6 +157,15 @@ const OptionsSchema = z.strictObject({
       z.strictObject({ directory: z.string().min(1).optional(), maxBytes: z.int().min(0).optional() }),
     ])
     .default({}),
+  shutdown: z
+    .union([
+      z.literal(false).transform(() => ({ signals: [], drainMs: 0 })),
+      z.strictObject({
+        signals: z.array(z.enum(SHUTDOWN_SIGNALS)).default(["SIGTERM"]),
+        drainMs: z.int().min(0).max(MAX_DRAIN_MS).default(5_000),
+      }),
+    ])
+    .prefault({}),
   capabilities: z
     .array(z.custom<Capability>(isCapability, "Expected what defineCapability() returns"))
     .refine(haveOwnNames, "Expected capabilities of different names, none of them log, which every tool has")

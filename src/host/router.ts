@@ -57,6 +57,7 @@ export class ToolRouter implements AsyncDisposable {
   readonly registry: ToolRegistry;
   readonly #closing = new AbortController();
   readonly #inFlight = new Set<Promise<ToolResult>>();
+  #isDraining = false;
   readonly #limits: PartialLimits;
   /** What is stated for single tenants. */
   readonly tenants: TenantPolicies;
@@ -139,6 +140,7 @@ export class ToolRouter implements AsyncDisposable {
     let facts: ResultFacts = { ...readNames(toolCall), started };
     try {
       if (this.#closing.signal.aborted) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is closed");
+      if (this.#isDraining) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is shutting down");
       const envelope = readEnvelope(toolCall);
       facts = { callId: envelope.callId, toolName: envelope.toolName, started };
       checkTimeout(timeoutMs, "timeoutMs");
@@ -158,6 +160,15 @@ export class ToolRouter implements AsyncDisposable {
       const error = toToolError(thrown);
       return this.#report(toFailure(facts, error), error);
     }
+  }
+
+  /** Takes no more calls (they get TOOL_UNAVAILABLE); resolves when those in it are over, or after `withinMs`. */
+  async drain(withinMs: number): Promise<void> {
+    this.#isDraining = true;
+    const { promise: late, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, withinMs);
+    await Promise.race([Promise.allSettled([...this.#inFlight]), late]);
+    clearTimeout(timer);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -16,6 +16,7 @@ import {
   defaultCacheDirectory,
   type GloveboxOptions,
   ISOLATES_PER_WORKER,
+  MAX_DRAIN_MS,
   maxWorkersPerOwner,
   parseAddToolOptions,
   parseConfig,
@@ -26,6 +27,7 @@ import {
 import { type Learned, Learner, type Learning } from "./executors/learn.ts";
 import { createSandboxExecutor } from "./executors/sandbox.ts";
 import { ToolRouter, toRegisteredTool } from "./router.ts";
+import { closeOnSignals } from "./shutdown.ts";
 import type { ToolCall, ToolContext, ToolResult } from "./tool-call.ts";
 import { Launcher } from "./workers/hardening/launcher.ts";
 import type { HardeningReport } from "./workers/hardening/layers.ts";
@@ -71,6 +73,7 @@ export class Glovebox implements AsyncDisposable {
   readonly #learner: Learner;
   readonly #launcher: Launcher;
   readonly #capabilities: ReadonlyMap<string, Capability>;
+  readonly #onSignals: Disposable | undefined;
   #closed = false;
 
   /** @internal use {@link createGlovebox} */
@@ -88,6 +91,8 @@ export class Glovebox implements AsyncDisposable {
     this.#pool = parts.pool;
     this.#learner = parts.learner;
     this.#launcher = parts.launcher;
+    const { signals, drainMs } = parts.config.shutdown;
+    this.#onSignals = signals.length === 0 ? undefined : closeOnSignals(this, signals, drainMs);
     this.#capabilities = new Map([logCapability, ...parts.config.capabilities].map((one) => [one.name, one]));
   }
 
@@ -178,9 +183,14 @@ export class Glovebox implements AsyncDisposable {
     return results;
   }
 
-  /** Ends all calls, each with its result, and all processes. Twice is a no-op. */
-  async close(): Promise<void> {
+  /**
+   * Ends all calls, each with its result, and all processes. Twice is a no-op.
+   * @param drainMs so long those that run may go on to their own end, 0 to 300,000; 0 unless stated
+   */
+  async close({ drainMs = 0 }: { readonly drainMs?: number } = {}): Promise<void> {
     this.#closed = true;
+    if (drainMs > 0) await this.router.drain(Math.min(drainMs, MAX_DRAIN_MS));
+    this.#onSignals?.[Symbol.dispose]();
     await this.router[Symbol.asyncDispose]();
     await this.#bundler[Symbol.asyncDispose]();
     await this.#pool[Symbol.asyncDispose]();

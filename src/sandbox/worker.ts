@@ -84,6 +84,8 @@ class Worker {
   }
 }
 
+// Whoever ends a whole group of processes (a terminal, a service manager) means the host, which has calls to finish first.
+for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
 // The host is gone, or it speaks nonsense: there is nothing left to do here.
 process.on("uncaughtException", die);
 process.on("unhandledRejection", die);

@@ -16,6 +16,7 @@ Usage
   glovebox run PATH [--input JSON | --input-file FILE | -] [options]   run a tool once
   glovebox inspect PATH [--json]                                       show its definition, imports and sizes
   glovebox init NAME                                                   write a new tool that works
+  glovebox doctor [--json]                                             show what protects this machine, with evidence
 
 PATH is a file or a folder with a tool in it
 

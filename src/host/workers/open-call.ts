@@ -39,7 +39,8 @@ const LOG_LINE_BYTES = 128 * 1024;
 const MAX_END_BYTES = 1024 * 1024;
 const PROGRESS_BYTES = 16_384;
 
-type CallMessage = Exclude<WorkerMessage, { type: "ready" | "pong" }>;
+/** What a worker says of one call. */
+export type CallMessage = Exclude<WorkerMessage, { type: "ready" | "pong" }>;
 type CallState = "sent" | "preparing" | "started" | "ended";
 
 export interface OpenCallOptions {

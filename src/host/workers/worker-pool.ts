@@ -4,7 +4,7 @@ import { type Claim, type Entry, FairQueue } from "./fair-queue.ts";
 import { Fleet, type FleetOptions } from "./fleet.ts";
 import type { CallListener, Loss } from "./open-call.ts";
 import { Suspects } from "./suspects.ts";
-import type { CallOrder, SentBundle, WorkerProcess, WorkerSources } from "./worker-process.ts";
+import type { WorkerJob, WorkerProcess, WorkerSources } from "./worker-process.ts";
 
 export interface WorkerPoolOptions extends FleetOptions {
   /** Calls that run in one process at one time. */
@@ -14,13 +14,10 @@ export interface WorkerPoolOptions extends FleetOptions {
 }
 
 /** A call for the pool to run. */
-export interface Job {
+export interface Job extends WorkerJob {
   /** No process ever serves two owners. */
   readonly owner: string;
   readonly claim: Claim;
-  readonly order: CallOrder;
-  readonly bundle: SentBundle;
-  readonly input: string;
   readonly listener: CallListener;
   readonly memoryMiB: number;
   /** It may wait this long for its turn, in ms. */
@@ -29,6 +26,8 @@ export interface Job {
   readonly fresh?: boolean;
   /** Its process serves nobody afterwards: it is ended. */
   readonly singleUse?: boolean;
+  /** It runs alone in its process. */
+  readonly exclusive?: boolean;
   /** It may be run again though it had begun. */
   readonly idempotent?: boolean;
 }
@@ -167,14 +166,14 @@ export class WorkerPool implements AsyncDisposable {
     if (!this.#fleet.hasRoomFor(job.memoryMiB)) return undefined;
     const own = this.#fleet.usableBy(job.owner);
     if (job.fresh) return this.#freshFor(job, own.length);
-    const isSuspect = this.#suspects.has(job.claim.lane);
+    const isAlone = job.exclusive === true || this.#suspects.has(job.claim.lane);
     let best: WorkerProcess | undefined;
     for (const worker of own) {
-      const hasRoom = worker.load === 0 || (!isSuspect && !worker.isExclusive && worker.load < worker.window);
+      const hasRoom = worker.load === 0 || (!isAlone && !worker.isExclusive && worker.load < worker.window);
       if (hasRoom && worker.load < (best?.load ?? Number.POSITIVE_INFINITY)) best = worker;
     }
     if (best?.load !== 0 && this.#fleet.mayGrow(own.length)) best = this.#takeNew(job.owner) ?? best;
-    if (best?.load === 0) best.isExclusive = isSuspect;
+    if (best?.load === 0) best.isExclusive = isAlone;
     return best;
   }
 
@@ -201,7 +200,7 @@ export class WorkerPool implements AsyncDisposable {
     addTo(this.#placed, worker, placed);
     addTo(this.#payers, worker, job.claim.account);
     try {
-      placed.seq = worker.start(job.order, job.bundle, job.input, this.#listen(placed, worker));
+      placed.seq = worker.start(job, this.#listen(placed, worker));
       this.#fleet.watch();
     } catch (thrown) {
       // Half of it may be on its way: the process is of no more use, and the call has not begun.

@@ -8,8 +8,8 @@ import { type Frame, FrameReader, FrameWriter, MAX_FRAME_BYTES } from "../../san
 import type { Limits } from "../../sandbox/limits.ts";
 import { MAX_MESSAGE_BYTES, PROTOCOL_VERSION, type ToolMessage, WorkerMessageSchema } from "../../sandbox/protocol.ts";
 import type { Launcher } from "./hardening/launcher.ts";
-import { type CallListener, OpenCall } from "./open-call.ts";
-import { innermostProcess, ProcessMeter } from "./process-meter.ts";
+import { type CallListener, type CallMessage, OpenCall } from "./open-call.ts";
+import { type Ailment, ProcessWatch } from "./process-watch.ts";
 
 /** How calls of a tool are run: told to a worker once, known there by the object's identity. */
 export type ToolProfile = Omit<ToolMessage, "type" | "toolId">;
@@ -24,6 +24,15 @@ export interface SentBundle {
   readonly sha256: string;
   readonly code: string;
   readonly codeCache: Uint8Array;
+}
+
+/** A call as a worker is given it. */
+export interface WorkerJob {
+  readonly order: CallOrder;
+  readonly bundle: SentBundle;
+  /** JSON text. */
+  readonly input: string;
+  readonly dataBytes?: number | undefined;
 }
 
 export interface WorkerSources {
@@ -44,11 +53,6 @@ const STDERR_UNITS = 4_096;
 const MAX_UNREAD_BYTES = 128 * 1024 * 1024;
 /** Of the host's time, for one worker's messages before the next one's turn: a flood waits in its own socket. */
 const TURN_MS = 4;
-/** A busy worker that has said nothing for so long is asked whether it is there … */
-const ASK_AFTER_MS = 250;
-/** … and has so long to answer. Isolates run on threads of their own: the worker itself is never busy for long. */
-const ANSWER_WITHIN_MS = 5_000;
-
 const MiB = 1024 * 1024;
 /** Until a call is there that may cause more. */
 const FIRST_FRAME_BYTES = MiB;
@@ -56,13 +60,11 @@ const FIRST_FRAME_BYTES = MiB;
 const BASE_BYTES = 150 * MiB;
 /** V8's limit is a guideline (isolated-vm's README says so); what passes it twice over is a way around it. */
 const GROWTH_FACTOR = 2;
-/** CPU time that a process in which nothing runs may burn within a second: collecting garbage takes some. */
-const IDLE_CPU_MS = 300;
 /** Isolates kept warm in one worker, see IsolatePool. */
 const MAX_WARM = 16;
 
 /** Why the host ended a process that had calls in it. */
-export type EndReason = "memory" | "stuck" | "stopped" | "hung" | "unread" | "budget";
+export type EndReason = Ailment | "stuck" | "unread" | "budget" | "unlimited";
 
 /** V8's last words, and Node's: no guest can write to stderr. */
 const OUT_OF_MEMORY = /JavaScript (?:heap )?out of memory|Fatal process out of memory|Allocation failed/i;
@@ -79,7 +81,7 @@ export class WorkerProcess {
   #warm = new Map<string, number>();
   readonly #onChange: (worker: WorkerProcess) => void;
   readonly #startTimer: NodeJS.Timeout;
-  #meter: ProcessMeter | undefined;
+  readonly #watch = new ProcessWatch();
   #backlog: Frame[] = [];
   #speaksNonsense = false;
   #lastSeq = 0;
@@ -89,12 +91,11 @@ export class WorkerProcess {
   #ready = false;
   #dead = false;
   #endReason: EndReason | undefined;
-  #silentMs = 0;
-  #wasAsked = false;
+  readonly #launcher: Launcher;
+  /** Settles when the worker is ready. */
+  readonly #up = Promise.withResolvers<void>();
+  #confined: Promise<void> | undefined;
   #stderr = "";
-  #rssBytes = 0;
-  #cpuMs = 0;
-  #idleCpuMs: number | undefined;
   /** Who may use it; undefined for a spare that nobody has used. */
   owner: string | undefined;
   /** It runs one job and is ended. */
@@ -116,6 +117,7 @@ export class WorkerProcess {
    */
   constructor(sources: WorkerSources, onChange: (worker: WorkerProcess) => void) {
     this.#onChange = onChange;
+    this.#launcher = sources.launcher;
     this.#child = sources.launcher.launch();
     // First of all: a spawn that fails says so by this event, and without a listener it would end the host.
     this.#child.on("error", () => this.kill());
@@ -183,7 +185,7 @@ export class WorkerProcess {
 
   /** Of the process that runs the worker's own program, once it is up; before that, of the outermost wrapper. */
   get pid(): number | undefined {
-    return this.#meter?.pid ?? this.#child.pid;
+    return this.#watch.pid ?? this.#child.pid;
   }
   get isReady(): boolean {
     return this.#ready;
@@ -210,30 +212,51 @@ export class WorkerProcess {
   }
   /** Resident memory at the last reading, in bytes. */
   get rssBytes(): number {
-    return this.#rssBytes;
+    return this.#watch.rssBytes;
   }
   /** What it last wrote to stderr: for the operator, never for a caller. */
   get diagnostics(): string {
     return this.#stderr;
   }
 
-  /** Sends a call, and its bundle if this worker has not seen it. Returns the call's number here. */
-  start(order: CallOrder, bundle: SentBundle, input: string, listener: CallListener): number {
+  /**
+   * Sends a call, and its bundle if this worker has not seen it. Returns the call's number here.
+   * @param dataBytes the operating system's own limit on the process, to be set before anything of the tool's is in it
+   */
+  start({ order, bundle, input, dataBytes }: WorkerJob, listener: CallListener): number {
     this.#lastSeq += 1;
     const seq = this.#lastSeq;
     this.lastUsed = performance.now();
-    this.#idleCpuMs = undefined;
-    if (!this.#bundles.has(bundle.sha256)) {
-      this.#bundles.add(bundle.sha256);
-      this.#writer.write({ type: "bundle", sha256: bundle.sha256 }, [bundle.code, bundle.codeCache]);
-    }
+    this.#watch.beginWork();
     const limits = order.type === "call" ? order.tool.limits : order.limits;
     this.#reader.allow(largestFrame(limits, order.type === "learn" ? bundle.code.length : 0));
     const warmKey = this.#warmKeyOf(order);
     if (warmKey !== undefined) this.#expectWarm(warmKey, limits.memoryMiB);
-    const call = new OpenCall({ listener, limits, warmKey, rssBytes: this.#rssBytes });
+    const call = new OpenCall({ listener, limits, warmKey, rssBytes: this.rssBytes });
     this.#calls.set(seq, call);
     this.#hold();
+    if (dataBytes === undefined) this.#send(seq, { order, bundle, input }, call);
+    else void this.#confine(dataBytes).then(() => this.#send(seq, { order, bundle, input }, call));
+    if (this.#ready) listener.onPlaced();
+    return seq;
+  }
+
+  /** Once for a process, as soon as it is up. Without the limit nothing is sent to it, and what waits for it is lost. */
+  #confine(dataBytes: number): Promise<void> {
+    this.#confined ??= (async () => {
+      await this.#up.promise;
+      const isLimited = this.pid !== undefined && (await this.#launcher.limitData(this.pid, dataBytes));
+      if (!isLimited) this.end("unlimited");
+    })();
+    return this.#confined;
+  }
+
+  #send(seq: number, { order, bundle, input }: WorkerJob, call: OpenCall): void {
+    if (this.#dead || this.#endReason !== undefined || !this.#calls.has(seq)) return;
+    if (!this.#bundles.has(bundle.sha256)) {
+      this.#bundles.add(bundle.sha256);
+      this.#writer.write({ type: "bundle", sha256: bundle.sha256 }, [bundle.code, bundle.codeCache]);
+    }
     const onSent = (): void => {
       call.isSent = true;
     };
@@ -242,8 +265,6 @@ export class WorkerProcess {
       const { type, tool, callId, tenantId } = order;
       this.#writer.write({ type, seq, toolId: this.#toolIdOf(tool), callId, tenantId }, [input], onSent);
     }
-    if (this.#ready) listener.onPlaced();
-    return seq;
   }
 
   #toolIdOf(tool: ToolProfile): number {
@@ -272,8 +293,13 @@ export class WorkerProcess {
   cancel(seq: number): void {
     const call = this.#calls.get(seq);
     if (call === undefined || call.hasEnded) return;
-    this.#writer.write({ type: "cancel", seq });
     call.isCancelled = true;
+    // Nothing of it has been sent yet: the process is its own, and goes with it.
+    if (this.#confined !== undefined && !call.isSent) {
+      this.kill();
+      return;
+    }
+    this.#writer.write({ type: "cancel", seq });
     // One that is not up yet cannot answer: until then START_MS is its clock.
     if (this.#ready) this.#expectRelease(call);
   }
@@ -288,39 +314,20 @@ export class WorkerProcess {
 
   /** Looks after a process that has calls in it. `elapsedMs`: of the host's own time since the last look. */
   watch(elapsedMs: number): void {
-    const reading = this.#meter?.read();
-    if (reading !== undefined) {
-      this.#rssBytes = reading.rssBytes;
-      for (const call of this.#calls.values()) call.meter(reading.rssBytes);
-      if (reading.isStopped) return this.end("stopped");
-      if (reading.rssBytes > this.#ceilingBytes) return this.end("memory");
-    }
     if (!this.#ready) return;
-    this.#silentMs += elapsedMs;
-    if (this.#silentMs > ASK_AFTER_MS && !this.#wasAsked) {
-      this.#wasAsked = true;
-      this.#writer.write({ type: "ping" });
-    }
-    if (this.#silentMs > ASK_AFTER_MS + ANSWER_WITHIN_MS) this.end("hung");
+    const ailment = this.#watch.look(elapsedMs, this.#ceilingBytes, () => this.#writer.write({ type: "ping" }));
+    for (const call of this.#calls.values()) call.meter(this.rssBytes);
+    if (ailment !== undefined) this.end(ailment);
+  }
+
+  /** Looks after one that has none. */
+  watchIdle(): void {
+    if (this.#ready && this.load === 0 && this.#watch.lookIdle(this.#ceilingBytes) !== undefined) this.kill();
   }
 
   /** CPU time since the last time this was asked, in ms. */
   takeCpuMs(): number {
-    const cpuMs = this.#meter?.read()?.cpuMs;
-    if (cpuMs === undefined || !this.#ready) return 0;
-    const spent = cpuMs - this.#cpuMs;
-    this.#cpuMs = cpuMs;
-    return spent;
-  }
-
-  /** Once a second, a process that has none: it may have been stopped, it may burn what it was not given, it may have grown. */
-  watchIdle(): void {
-    const reading = this.#meter?.read();
-    if (reading === undefined || this.load > 0) return;
-    this.#rssBytes = reading.rssBytes;
-    const burnt = reading.cpuMs - (this.#idleCpuMs ?? reading.cpuMs);
-    this.#idleCpuMs = reading.cpuMs;
-    if (reading.isStopped || burnt > IDLE_CPU_MS || reading.rssBytes > this.#ceilingBytes) this.kill();
+    return this.#watch.takeCpuMs();
   }
 
   /** Resident memory that what is in the process may come to. */
@@ -337,7 +344,7 @@ export class WorkerProcess {
 
   /** False when the operating system does not allow it. */
   setNiceness(niceness: number): boolean {
-    return this.#meter?.setNiceness(niceness) ?? true;
+    return this.#watch.setNiceness(niceness);
   }
 
   /** SIGKILL, and what it has said is heard to the end: a call that had ended has ended. */
@@ -363,12 +370,15 @@ export class WorkerProcess {
   /** @param isHeardOut whether all that it has ever said has been read */
   #die(isHeardOut: boolean): void {
     if (this.#dead) return;
-    if (isHeardOut && this.#backlog.length > 0) return void setImmediate(() => this.#die(true));
+    if (isHeardOut && this.#backlog.length > 0) {
+      setImmediate(() => this.#die(true));
+      return;
+    }
     this.#dead = true;
     clearTimeout(this.#hearOutTimer);
     clearTimeout(this.#startTimer);
     this.#socket.destroy();
-    this.#meter?.[Symbol.dispose]();
+    this.#watch[Symbol.dispose]();
     const open = [...this.#calls.values()].filter((call) => !call.hasEnded);
     const ranOut = this.#endReason === "memory" || (this.#endReason === undefined && OUT_OF_MEMORY.test(this.#stderr));
     const isSuspect = ranOut || isCrash(this.#child);
@@ -391,13 +401,14 @@ export class WorkerProcess {
   #receive([message, ...parts]: Frame): void {
     if (message.length > MAX_MESSAGE_BYTES) throw new Error("A message of the worker is too long");
     const parsed = WorkerMessageSchema.parse(JSON.parse(message.toString()));
-    this.#silentMs = 0;
-    if (parsed.type === "ready") return this.#becomeReady();
-    if (parsed.type === "pong") {
-      if (!this.#wasAsked) throw new Error("The worker answered a question that it was not asked");
-      this.#wasAsked = false;
-      return;
-    }
+    this.#watch.heard();
+    if (parsed.type === "ready") this.#becomeReady();
+    else if (parsed.type === "pong") {
+      if (!this.#watch.takeAnswer()) throw new Error("The worker answered a question that it was not asked");
+    } else this.#receiveForCall(parsed, parts);
+  }
+
+  #receiveForCall(parsed: CallMessage, parts: readonly Buffer[]): void {
     const call = this.#calls.get(parsed.seq);
     if (call === undefined || !this.#ready) throw new Error("The worker named a call that it was not given");
     if (parsed.type === "ended") this.#meterNow(call);
@@ -408,19 +419,17 @@ export class WorkerProcess {
 
   /** A call that ended between two looks, for want of memory, is looked at once more. */
   #meterNow(call: OpenCall): void {
-    const rssBytes = this.#rssBytes > BASE_BYTES ? this.#meter?.read()?.rssBytes : undefined;
-    if (rssBytes !== undefined) call.meter(rssBytes);
+    if (this.rssBytes < BASE_BYTES) return;
+    this.#watch.refresh();
+    call.meter(this.rssBytes);
   }
 
   #becomeReady(): void {
     if (this.#ready) throw new Error("The worker was ready already");
     this.#ready = true;
     clearTimeout(this.#startTimer);
-    this.#meter = new ProcessMeter(innermostProcess(this.#child.pid ?? 0));
-    const reading = this.#meter.read();
-    this.#rssBytes = reading?.rssBytes ?? 0;
-    // Starting was not its owner's doing.
-    this.#cpuMs = reading?.cpuMs ?? 0;
+    this.#watch.attach(this.#child.pid ?? 0);
+    this.#up.resolve();
     this.#hold();
     for (const call of this.#calls.values()) {
       if (call.isCancelled) this.#expectRelease(call);

@@ -142,7 +142,11 @@ describe("prepareCall()", () => {
         remove(...args);
       };
     }
-    const preparation = prepareCall(validated({ signal: caller.signal }), { limits: {}, tenants, closing: closing.signal }, 100);
+    const preparation = prepareCall(
+      validated({ signal: caller.signal }),
+      { limits: {}, tenants, closing: closing.signal },
+      100,
+    );
     preparation[Symbol.dispose]();
     preparation[Symbol.dispose]();
     expect(vi.getTimerCount()).toBe(0);

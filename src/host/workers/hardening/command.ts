@@ -9,6 +9,8 @@ export interface WrapperTools {
   readonly setpriv?: string | undefined;
   readonly unshare?: string | undefined;
   readonly bwrap?: string | undefined;
+  /** GNU's, which can ignore signals. */
+  readonly env?: string | undefined;
 }
 
 /** Where a file is to be seen, and where it really lies. */
@@ -129,6 +131,11 @@ function dropPrivileges({ layers, tools, isRoot, uid }: Wrapping): readonly stri
   return wanted.length === 0 ? [] : [tools.setpriv, ...wanted];
 }
 
+/** Ends meant for the whole group are the host's to pass on: a wrapper that died of one would take its worker along. */
+function ignoreSignals({ tools }: Wrapping): readonly string[] {
+  return tools.env === undefined ? [] : [tools.env, "--ignore-signal=TERM,INT,HUP"];
+}
+
 /** The program and its arguments, wrapped in the layers that are asked for. */
 export function toCommand(wrapping: Wrapping, program: readonly string[]): readonly string[] {
   const { layers, isRoot } = wrapping;
@@ -136,5 +143,6 @@ export function toCommand(wrapping: Wrapping, program: readonly string[]): reado
   const inside = isLean ? enterLeanRoot(wrapping) : layers.has("namespaces") ? enterNamespaces(wrapping) : [];
   // bubblewrap does all that setpriv would, except becoming another user.
   const asUser = isLean && !(isRoot && layers.has("user")) ? [] : dropPrivileges(wrapping);
-  return [...limitResources(wrapping), ...inside, ...asUser, ...program];
+  const isolated = inside.length === 0 ? [] : [...ignoreSignals(wrapping), ...inside];
+  return [...limitResources(wrapping), ...isolated, ...asUser, ...program];
 }

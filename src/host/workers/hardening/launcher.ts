@@ -4,7 +4,7 @@ import { accessSync, constants, readFileSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { ToolError } from "../../../sandbox/errors.ts";
-import { addonPath, nodeArguments, packageFolders, workerEnvironment } from "../launch.ts";
+import { addonPath, nodeArguments, packageFolders, v8FlagsOf, workerEnvironment } from "../launch.ts";
 import { type LinkedFile, toCommand, type WrapperTools } from "./command.ts";
 import { BUILT_IN_LAYERS, type HardeningReport, LAYER_NAMES, LAYERS, type Layer, type LayerState } from "./layers.ts";
 import { createSeccompFilter } from "./seccomp.ts";
@@ -49,6 +49,18 @@ async function librariesOf(files: readonly string[]): Promise<readonly string[]>
   }
 }
 
+/** Other implementations do not know the option, and fail. */
+async function findGnuEnv(): Promise<string | undefined> {
+  const env = findTool("env");
+  if (env === undefined) return undefined;
+  try {
+    await execFileAsync(env, ["--ignore-signal=TERM", env], { env: {}, timeout: 5_000 });
+    return env;
+  } catch {
+    return undefined;
+  }
+}
+
 const toLinked = (path: string): LinkedFile => ({ path, real: realpathSync(path) });
 
 /** Users that systemd sets aside for services without a name of their own (systemd.exec, DynamicUser=). */
@@ -85,6 +97,7 @@ async function surveyMachine(scriptPath: string): Promise<Machine> {
     setpriv: find("setpriv"),
     unshare: find("unshare"),
     bwrap: find("bwrap"),
+    env: isLinux ? await findGnuEnv() : undefined,
   };
   const node = realpathSync(process.execPath);
   const programs = isRoot && tools.setpriv !== undefined ? [node, tools.setpriv] : [node];
@@ -184,6 +197,10 @@ export class Launcher {
     return this.#candidates[0] ?? new Set(BUILT_IN_LAYERS);
   }
 
+  get v8Flags(): readonly string[] {
+    return v8FlagsOf(this.#options);
+  }
+
   get report(): HardeningReport {
     const { layers } = this;
     const stateOf = (layer: Layer): LayerState => {
@@ -247,6 +264,8 @@ export class Launcher {
     const child = spawn(command, rest, {
       env: workerEnvironment(),
       cwd,
+      // A group of its own: Ctrl-C in a terminal is for the host.
+      detached: true,
       stdio: ["ignore", "ignore", "pipe", "pipe", ...(filtered ? (["pipe"] as const) : [])],
     });
     if (filtered) sendFilter(child, seccompFilter);

@@ -1,0 +1,168 @@
+// glovebox doctor: which layers hold on this machine, each shown by what it refuses; and what becomes of four bad tools.
+import { loadSandboxArtifacts } from "../../bundler/sandbox-artifacts.ts";
+import type { Probe, ProbeReport } from "../../sandbox/probe.ts";
+import { createGlovebox, type Glovebox } from "../runtime.ts";
+import { Launcher } from "../workers/hardening/launcher.ts";
+import { LAYER_NAMES, LAYERS, type Layer, type LayerState } from "../workers/hardening/layers.ts";
+import { collectEvidence, type Evidence } from "./evidence.ts";
+
+export interface LayerFinding {
+  readonly layer: Layer;
+  readonly state: LayerState | "broken";
+  /** What was tried and what came of it; how to get the layer where it is missing. */
+  readonly evidence: string;
+  /** What the layer takes from a process that has been taken over. */
+  readonly stops: string;
+}
+
+export interface ToolFinding {
+  readonly attack: string;
+  readonly ok: boolean;
+  readonly evidence: string;
+}
+
+export interface Diagnosis {
+  readonly layers: readonly LayerFinding[];
+  readonly tools: readonly ToolFinding[];
+  /** Every layer that was said to hold does, and every bad tool was stopped. */
+  readonly ok: boolean;
+}
+
+interface Finding {
+  readonly holds: boolean;
+  readonly evidence: string;
+}
+
+/** All of these were tried, and refused. */
+function refused(report: ProbeReport, probes: readonly Probe[], how = ""): Finding {
+  const outcomes = probes.map((probe) => `${probe.replaceAll("-", " ")}: ${report[probe]?.evidence ?? "not tried"}`);
+  return { holds: probes.every((probe) => report[probe]?.refused === true), evidence: `${how}${outcomes.join(", ")}` };
+}
+
+const WITHOUT_NODE = "with Node's permission model left out, ";
+
+/** How each layer is shown to hold. */
+const CHECKS: { readonly [Name in Layer]: (evidence: Evidence) => Finding } = {
+  "permission-model": ({ inside }) =>
+    refused(inside, ["read-file", "write-file", "connect", "start-program", "start-thread"]),
+  "no-ffi": ({ inside }) => refused(inside, ["load-ffi"]),
+  "v8-flags": ({ v8Flags }) => ({ holds: v8Flags.length > 0, evidence: `started with ${v8Flags.join(" ")}` }),
+  "empty-environment": ({ inside }) => {
+    const names = inside["read-environment"]?.evidence ?? "";
+    // PWD is bubblewrap's own doing: the folder of Glovebox's own files, which a worker knows anyway.
+    const holds = names.split(" ").every((name) => ["LIBC", "TZ", "PWD"].includes(name));
+    return { holds, evidence: `all there is: ${names}` };
+  },
+  "resource-limits": ({ outside, insideWithoutNode }) => {
+    const limits = ["Max file size", "Max core file size", "Max data size", "Max open files"].map(
+      (name) => `${name.slice(4)} ${outside.limits.get(name) ?? "unknown"}`,
+    );
+    const holds = outside.limits.get("Max file size") === "0" && insideWithoutNode["write-file"]?.refused === true;
+    return { holds, evidence: limits.join(", ") };
+  },
+  user: ({ inside, insideWithoutNode }) => {
+    const { holds, evidence } = refused(insideWithoutNode, ["become-root", "signal-host"]);
+    return { holds, evidence: `${inside["who-am-i"]?.evidence}; ${evidence}` };
+  },
+  "no-new-privileges": ({ outside }) => {
+    const value = outside.status.get("NoNewPrivs");
+    return { holds: value === "1", evidence: `the kernel says NoNewPrivs: ${value ?? "nothing"}` };
+  },
+  "parent-death-signal": ({ diedWithHost }) => ({
+    holds: diedWithHost,
+    evidence: `a host was killed while its worker was stopped: the worker ${diedWithHost ? "died too" : "lived on"}`,
+  }),
+  namespaces: ({ outside, insideWithoutNode }) => {
+    const { holds, evidence } = refused(insideWithoutNode, ["connect", "signal-host"], WITHOUT_NODE);
+    return { holds, evidence: `${evidence}; its own: ${outside.ownNamespaces.join(", ")}` };
+  },
+  "lean-root": ({ insideWithoutNode }) => {
+    const { holds, evidence } = refused(insideWithoutNode, ["read-file", "start-program"], WITHOUT_NODE);
+    return { holds, evidence: `${evidence}; its whole root: ${insideWithoutNode["list-root"]?.evidence}` };
+  },
+  seccomp: ({ outside, insideWithoutNode }) => {
+    const mode = outside.status.get("Seccomp");
+    const { holds, evidence } = refused(insideWithoutNode, ["connect"], WITHOUT_NODE);
+    return { holds: holds && mode === "2", evidence: `the kernel says Seccomp: ${mode ?? "nothing"}; ${evidence}` };
+  },
+};
+
+function toLayerFinding(layer: Layer, state: LayerState, evidence: Evidence): LayerFinding {
+  const { stops, get } = LAYERS[layer];
+  if (state === "missing") return { layer, state, stops, evidence: `to get it: ${get}` };
+  if (state !== "holds") return { layer, state, stops, evidence: state === "not-needed" ? "the host is not root" : "" };
+  const finding = CHECKS[layer](evidence);
+  return { layer, state: finding.holds ? "holds" : "broken", stops, evidence: finding.evidence };
+}
+
+interface BadTool {
+  readonly attack: string;
+  readonly source: string;
+  readonly codes: readonly string[];
+}
+
+const BAD_TOOLS: readonly BadTool[] = [
+  { attack: "an endless loop", source: "export default () => { for (;;); }", codes: ["TOOL_TIMEOUT"] },
+  {
+    attack: "a builtin that nothing interrupts",
+    source: "export default () => Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)",
+    codes: ["TOOL_TIMEOUT"],
+  },
+  {
+    attack: "memory without end",
+    source: "export default () => { const all = []; for (;;) all.push(new Array(1000).fill(all.length)); }",
+    codes: ["MEMORY_LIMIT"],
+  },
+  {
+    attack: "memory that V8 does not count",
+    source: "export default () => { const all = []; for (;;) all.push(new Intl.DateTimeFormat()); }",
+    codes: ["MEMORY_LIMIT", "TOOL_TIMEOUT"],
+  },
+  {
+    attack: "code made from text",
+    source: "export default () => (() => {}).constructor('return 1')()",
+    codes: ["TOOL_FAILED"],
+  },
+];
+const TIMEOUT_MS = 1_000;
+
+async function strike(box: Glovebox, { attack, source, codes }: BadTool): Promise<ToolFinding> {
+  const { name } = await box.addTool({ source });
+  const began = performance.now();
+  const result = await box.execute({ id: "doctor", toolName: name }, { tenantId: "bad", timeoutMs: TIMEOUT_MS });
+  const ms = Math.round(performance.now() - began);
+  const good = await box.execute({ id: "doctor", toolName: "good" }, { tenantId: "good" });
+  const code = result.success ? "ok" : result.error.code;
+  const peakMiB = Math.round(result.usage.peakBytes / 1024 / 1024);
+  const evidence = `${code} after ${ms} ms, its process grew by ${peakMiB} MiB; a neighbour's call: ${good.success ? "ok" : good.error.code}`;
+  return { attack, ok: codes.includes(code) && good.success, evidence };
+}
+
+async function tryBadTools(): Promise<readonly ToolFinding[]> {
+  await using box = await createGlovebox({ cache: false, limits: { memoryMiB: 64 } });
+  await box.addTool({ name: "good", source: "export default () => 1" });
+  const findings: ToolFinding[] = [];
+  for (const tool of BAD_TOOLS) findings.push(await strike(box, tool));
+  return findings;
+}
+
+/**
+ * Examines this machine: some 5 seconds.
+ * @throws {ToolError} INTERNAL when no process can be started at all
+ */
+export async function diagnose(): Promise<Diagnosis> {
+  const { probePath } = await loadSandboxArtifacts();
+  const { report } = await holdingLayers();
+  const without = LAYER_NAMES.filter((layer) => report[layer] === "missing");
+  const launcher = await Launcher.create(probePath, { require: [], without, jitless: false }, 1);
+  const evidence = await collectEvidence(launcher, probePath, without);
+  const layers = LAYER_NAMES.map((layer) => toLayerFinding(layer, report[layer], evidence));
+  const tools = await tryBadTools();
+  return { layers, tools, ok: layers.every(({ state }) => state !== "broken") && tools.every(({ ok }) => ok) };
+}
+
+/** A box finds out by starting a real worker. */
+async function holdingLayers(): Promise<{ readonly report: Glovebox["hardening"] }> {
+  await using box = await createGlovebox({ cache: false, workers: { spares: 0 } });
+  return { report: box.hardening };
+}

@@ -1,0 +1,147 @@
+// What a process in a worker's place really cannot do: seen from inside (the probe tries) and from outside (the kernel tells).
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { type ProbeReport, ProbeReportSchema, type ProbeTargets } from "../../sandbox/probe.ts";
+import type { Launcher } from "../workers/hardening/launcher.ts";
+import type { Layer } from "../workers/hardening/layers.ts";
+import { innermostProcess } from "../workers/process-meter.ts";
+
+/** How the kernel describes a process. */
+export interface OutsideView {
+  /** Fields of /proc/PID/status. */
+  readonly status: ReadonlyMap<string, string>;
+  /** Soft limits of /proc/PID/limits, by the kernel's name for them. */
+  readonly limits: ReadonlyMap<string, string>;
+  /** Namespaces that are not the host's own. */
+  readonly ownNamespaces: readonly string[];
+}
+
+export interface Evidence {
+  readonly inside: ProbeReport;
+  /** The same with Node's permission model left out, as if it had been broken: what the operating system refuses by itself. */
+  readonly insideWithoutNode: ProbeReport;
+  readonly outside: OutsideView;
+  /** Whether a process that had been stopped by a signal died with its host. */
+  readonly diedWithHost: boolean;
+  readonly v8Flags: readonly string[];
+}
+
+const PROBE_MS = 20_000;
+const MAX_REPORT_UNITS = 64 * 1024;
+const NAMESPACES = ["ipc", "mnt", "net", "pid", "user", "uts"];
+const DEATH_MS = 2_000;
+
+function readOr(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+function namespaceOf(pid: number | "self", name: string): string {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/${name}`);
+  } catch {
+    return "";
+  }
+}
+
+function viewFromOutside(pid: number): OutsideView {
+  const status = readOr(`/proc/${pid}/status`).split("\n");
+  const limits = readOr(`/proc/${pid}/limits`).split("\n").slice(1);
+  return {
+    status: new Map(status.map((line) => [line.split(":")[0] ?? "", line.split(":")[1]?.trim() ?? ""])),
+    limits: new Map(limits.map((line) => [line.slice(0, 26).trim(), line.slice(26, 47).trim()])),
+    ownNamespaces: NAMESPACES.filter((name) => namespaceOf(pid, name) !== namespaceOf("self", name)),
+  };
+}
+
+interface Probed {
+  readonly report: ProbeReport;
+  readonly outside: OutsideView;
+}
+
+/** @throws {Error} when the probe does not answer with a report */
+async function runProbe(
+  launcher: Launcher,
+  script: string,
+  targets: ProbeTargets,
+  permission: boolean,
+): Promise<Probed> {
+  const child = launcher.launch({ script, args: [JSON.stringify(targets)], permission });
+  const timer = setTimeout(() => child.kill("SIGKILL"), PROBE_MS);
+  let diagnostics = "";
+  child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+    diagnostics = (diagnostics + text).slice(-2_000);
+  });
+  try {
+    let text = "";
+    for await (const chunk of child.stdio[3] as AsyncIterable<Buffer>) {
+      text += chunk.toString();
+      if (text.includes("\n") || text.length > MAX_REPORT_UNITS) break;
+    }
+    if (text === "") throw new Error(`The probe said nothing: ${diagnostics}`);
+    const outside = viewFromOutside(innermostProcess(child.pid ?? 0));
+    return { report: ProbeReportSchema.parse(JSON.parse(text)), outside };
+  } finally {
+    clearTimeout(timer);
+    child.kill("SIGKILL");
+  }
+}
+
+/** A zombie is dead: it only waits to be counted. */
+function isAlive(pid: number): boolean {
+  const stat = readOr(`/proc/${pid}/stat`);
+  return stat !== "" && !/^[ZX]/.test(stat.slice(stat.lastIndexOf(")") + 2));
+}
+
+const ORPHAN = fileURLToPath(new URL(`./orphan${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url));
+
+/** A host of its own is started, and killed while its worker is stopped by a signal. */
+async function diesWithHost(without: readonly Layer[], targets: ProbeTargets): Promise<boolean> {
+  const host = spawn(process.execPath, [ORPHAN, JSON.stringify(without), JSON.stringify(targets)], {
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  const timer = setTimeout(() => host.kill("SIGKILL"), PROBE_MS);
+  const [line] = (await Promise.race([once(host.stdout, "data"), once(host, "exit")])) as [unknown];
+  clearTimeout(timer);
+  const pid = Number.parseInt(String(line), 10);
+  host.kill("SIGKILL");
+  if (!Buffer.isBuffer(line) || !Number.isInteger(pid)) return false;
+  for (const until = performance.now() + DEATH_MS; performance.now() < until; await pause(10)) {
+    if (!isAlive(pid)) return true;
+  }
+  process.kill(pid, "SIGKILL");
+  return false;
+}
+
+/** Puts up something to be read, written, connected to and signalled, and lets a probe fail at it. */
+export async function collectEvidence(
+  launcher: Launcher,
+  probePath: string,
+  without: readonly Layer[],
+): Promise<Evidence> {
+  const folder = mkdtempSync(join(tmpdir(), "glovebox-doctor-"));
+  const server = createServer((socket) => socket.destroy()).listen(0, "127.0.0.1");
+  try {
+    await once(server, "listening");
+    const file = join(folder, "readable");
+    writeFileSync(file, "something of the host's");
+    const { port } = server.address() as AddressInfo;
+    const targets = { file, newFile: join(folder, "new"), port, hostPid: process.pid };
+    const { report, outside } = await runProbe(launcher, probePath, targets, true);
+    const bare = await runProbe(launcher, probePath, targets, false);
+    const diedWithHost = await diesWithHost(without, targets);
+    return { inside: report, insideWithoutNode: bare.report, outside, diedWithHost, v8Flags: launcher.v8Flags };
+  } finally {
+    server.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,113 @@
+// Runs in a worker's place and tries what no worker may do; tells what came of it on the one socket. For `glovebox doctor`.
+import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { connect, Socket } from "node:net";
+import { Worker } from "node:worker_threads";
+import * as z from "zod";
+
+/** What the doctor has put up for the probe to fail at. */
+export const ProbeTargetsSchema = z.strictObject({
+  /** A file that the host can read. */
+  file: z.string(),
+  /** A file that the host could write. */
+  newFile: z.string(),
+  /** A port on loopback at which the host listens. */
+  port: z.int(),
+  hostPid: z.int(),
+});
+export type ProbeTargets = z.infer<typeof ProbeTargetsSchema>;
+
+export const PROBES = [
+  "read-file",
+  "write-file",
+  "list-root",
+  "connect",
+  "start-program",
+  "start-thread",
+  "signal-host",
+  "become-root",
+  "load-ffi",
+  "read-environment",
+  "who-am-i",
+] as const;
+export type Probe = (typeof PROBES)[number];
+
+/** `refused`: it could not be done. `evidence`: the error's code, or what was there to be seen. */
+export const ProbeReportSchema = z.record(
+  z.enum(PROBES),
+  z.strictObject({ refused: z.boolean(), evidence: z.string().max(4_096) }),
+);
+export type ProbeReport = z.infer<typeof ProbeReportSchema>;
+
+function codeOf(thrown: unknown): string {
+  const { code, name } = thrown as { readonly code?: unknown; readonly name?: unknown };
+  return String(code ?? name ?? thrown);
+}
+
+function throwIf(error: Error | undefined): void {
+  if (error !== undefined) throw error;
+}
+
+function tryToConnect(port: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, "127.0.0.1", () => {
+      socket.destroy();
+      resolve(`connected to port ${port}`);
+    });
+    socket.on("error", reject);
+  });
+}
+
+/** Each returns what it got hold of, or throws. */
+const attempts = ({ file, newFile, port, hostPid }: ProbeTargets): { readonly [Name in Probe]: () => unknown } => ({
+  "read-file": () => `read ${readFileSync(file).length} bytes`,
+  "write-file": () => {
+    writeFileSync(newFile, "written from inside");
+    return "wrote a file";
+  },
+  "list-root": () => readdirSync("/").join(" "),
+  connect: () => tryToConnect(port),
+  "start-program": () => {
+    const { error, status } = spawnSync("/bin/sh", ["-c", "exit 7"]);
+    throwIf(error);
+    return `a shell ran and exited ${status}`;
+  },
+  "start-thread": async () => {
+    await new Worker("", { eval: true }).terminate();
+    return "a thread ran";
+  },
+  "signal-host": () => {
+    process.kill(hostPid, 0);
+    return `process ${hostPid} takes signals`;
+  },
+  "become-root": () => {
+    process.setuid?.(0);
+    return "became root";
+  },
+  "load-ffi": async () => {
+    await import(["node", "ffi"].join(":"));
+    return "loaded";
+  },
+  "read-environment": () => Object.keys(process.env).join(" "),
+  "who-am-i": () => `uid ${process.getuid?.()}, gid ${process.getgid?.()}`,
+});
+
+async function runProbes(targets: ProbeTargets): Promise<ProbeReport> {
+  const report: Partial<ProbeReport> = {};
+  for (const [probe, attempt] of Object.entries(attempts(targets))) {
+    try {
+      report[probe as Probe] = { refused: false, evidence: String(await attempt()).slice(0, 4_096) };
+    } catch (thrown) {
+      report[probe as Probe] = { refused: true, evidence: codeOf(thrown).slice(0, 4_096) };
+    }
+  }
+  return report as ProbeReport;
+}
+
+/** The doctor looks at the process from outside too: it lives until it is killed, or its host is gone. */
+export async function probe(argument: string): Promise<void> {
+  const socket = new Socket({ fd: 3, readable: true, writable: true });
+  socket.on("close", () => process.kill(process.pid, "SIGKILL")).resume();
+  const report = await runProbes(ProbeTargetsSchema.parse(JSON.parse(argument)));
+  socket.write(`${JSON.stringify(report)}\n`);
+}
