@@ -80,7 +80,6 @@ export class FairQueue<Item> {
   add(item: Item, claim: Claim): Entry<Item> {
     const account = this.#accountOf(claim);
     const { accountLimits } = claim;
-    if (this.#queued >= this.#maxQueued) throw overloaded("all tenants", this.#maxQueued, account);
     const isFull = account.queued > 0 && account.queued >= accountLimits.queuedCalls;
     if (isFull) throw overloaded("this tenant", accountLimits.queuedCalls, account);
     return this.#push(item, claim, account);
@@ -95,6 +94,7 @@ export class FairQueue<Item> {
   refusal({ claim }: Entry<Item>): ToolError | undefined {
     const account = this.#accountOf(claim);
     const { accountLimits, laneLimits } = claim;
+    if (this.#queued > this.#maxQueued) return overloaded("all tenants", this.#maxQueued, account);
     if (account.queued > accountLimits.queuedCalls) {
       return overloaded("this tenant", accountLimits.queuedCalls, account);
     }

@@ -56,7 +56,7 @@ export class OpenCall {
   readonly listener: CallListener;
   readonly limits: Limits;
   readonly warmKey: string | undefined;
-  readonly #rssBefore: number;
+  #rssBefore: number;
   #peakRss: number;
   #state: CallState = "sent";
   #logLines = 0;
@@ -88,6 +88,12 @@ export class OpenCall {
   /** By how much its process has grown at the most since the call came. */
   get peakBytes(): number {
     return Math.max(0, this.#peakRss - this.#rssBefore);
+  }
+
+  /** Its process is up only now: what it had then is not the call's. */
+  startMeter(rssBytes: number): void {
+    this.#rssBefore = rssBytes;
+    this.#peakRss = rssBytes;
   }
 
   meter(rssBytes: number): void {

@@ -432,6 +432,7 @@ export class WorkerProcess {
     this.#up.resolve();
     this.#hold();
     for (const call of this.#calls.values()) {
+      call.startMeter(this.rssBytes);
       if (call.isCancelled) this.#expectRelease(call);
       else call.listener.onPlaced();
     }

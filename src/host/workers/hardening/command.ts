@@ -124,7 +124,7 @@ function dropPrivileges({ layers, tools, isRoot, uid }: Wrapping): readonly stri
   const wanted = [
     ...(changesUser ? [`--reuid=${uid}`, `--regid=${uid}`, "--clear-groups"] : []),
     ...(layers.has("no-new-privileges") ? ["--no-new-privs"] : []),
-    ...(isRoot ? ["--inh-caps=-all", "--bounding-set=-all"] : []),
+    ...(isRoot && layers.has("no-new-privileges") ? ["--inh-caps=-all", "--bounding-set=-all"] : []),
     // Last: a change of user clears it.
     ...(layers.has("parent-death-signal") ? ["--pdeathsig", "KILL"] : []),
   ];

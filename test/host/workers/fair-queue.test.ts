@@ -1,0 +1,200 @@
+// The queue alone: who is next, and who may not wait.
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type Claim, type Entry, FairQueue } from "../../../src/host/workers/fair-queue.ts";
+import { ToolError } from "../../../src/sandbox/errors.ts";
+
+const OPEN = { concurrentCalls: 1_000, queuedCalls: 1_000 };
+const claim = (account: string, parts: Partial<Claim> = {}): Claim => ({
+  account,
+  weight: 1,
+  lane: "tool",
+  accountLimits: OPEN,
+  laneLimits: OPEN,
+  ...parts,
+});
+
+function next(queue: FairQueue<string>): Entry<string> | undefined {
+  const [entry] = queue.candidates();
+  return entry;
+}
+
+/** Takes the next one out and lets it run. */
+function begin(queue: FairQueue<string>): Entry<string> {
+  const entry = next(queue);
+  if (entry === undefined) throw new Error("Expected an entry, got none");
+  queue.remove(entry);
+  queue.begin(entry);
+  return entry;
+}
+
+function refusalOf(add: () => unknown): ToolError | undefined {
+  try {
+    add();
+    return undefined;
+  } catch (thrown) {
+    if (thrown instanceof ToolError) return thrown;
+    throw thrown;
+  }
+}
+
+describe("FairQueue.candidates()", () => {
+  test("gives one account's calls in the order they came", () => {
+    const queue = new FairQueue<string>(100);
+    for (const item of ["a", "b", "c"]) queue.add(item, claim("acme"));
+    expect([begin(queue), begin(queue), begin(queue)].map(({ item }) => item)).toEqual(["a", "b", "c"]);
+    expect(next(queue)).toBeUndefined();
+  });
+
+  test("serves accounts by the CPU time they have used, not by calls", () => {
+    const queue = new FairQueue<string>(1_000);
+    for (let index = 0; index < 300; index += 1) {
+      queue.add("heavy", claim("heavy"));
+      queue.add("light", claim("light"));
+    }
+    const served = { heavy: 0, light: 0 };
+    for (let index = 0; index < 220; index += 1) {
+      const entry = begin(queue);
+      served[entry.item as keyof typeof served] += 1;
+      queue.charge(entry.item, entry.item === "heavy" ? 100 : 10);
+      queue.end(entry, 1);
+    }
+    expect(served.light / served.heavy).toBeGreaterThan(8);
+    expect(served.light / served.heavy).toBeLessThan(11);
+  });
+
+  test("serves accounts in proportion to their weights", () => {
+    const queue = new FairQueue<string>(1_000);
+    for (let index = 0; index < 300; index += 1) {
+      queue.add("gold", claim("gold", { weight: 3 }));
+      queue.add("basic", claim("basic"));
+    }
+    const served = { gold: 0, basic: 0 };
+    for (let index = 0; index < 200; index += 1) {
+      const entry = begin(queue);
+      served[entry.item as keyof typeof served] += 1;
+      queue.charge(entry.item, 10);
+      queue.end(entry, 1);
+    }
+    expect(served.gold / served.basic).toBeGreaterThan(2.7);
+    expect(served.gold / served.basic).toBeLessThan(3.3);
+  });
+
+  test("gives an account no credit for the time it was idle", () => {
+    const queue = new FairQueue<string>(1_000);
+    for (let index = 0; index < 100; index += 1) {
+      queue.add("busy", claim("busy"));
+      const entry = begin(queue);
+      queue.charge("busy", 50);
+      queue.end(entry, 1);
+    }
+    for (let index = 0; index < 40; index += 1) {
+      queue.add("busy", claim("busy"));
+      queue.add("late", claim("late"));
+    }
+    const items: string[] = [];
+    for (let index = 0; index < 20; index += 1) {
+      const entry = begin(queue);
+      items.push(entry.item);
+      queue.charge(entry.item, 50);
+      queue.end(entry, 1);
+    }
+    expect(items.filter((item) => item === "late").length).toBeLessThan(13);
+  });
+
+  test("lets an account's other tool pass the one that runs most", () => {
+    const queue = new FairQueue<string>(100);
+    for (let index = 0; index < 5; index += 1) queue.add("loop", claim("acme", { lane: "loop" }));
+    begin(queue);
+    begin(queue);
+    queue.add("light", claim("acme", { lane: "light" }));
+    expect(next(queue)?.item).toBe("light");
+  });
+
+  test("holds an account, and a tool, to as many calls as may run", () => {
+    const queue = new FairQueue<string>(100);
+    const laneLimits = { concurrentCalls: 1, queuedCalls: 10 };
+    const accountLimits = { concurrentCalls: 2, queuedCalls: 10 };
+    for (const lane of ["one", "one", "two", "three"])
+      queue.add(lane, claim("acme", { lane, laneLimits, accountLimits }));
+    const first = begin(queue);
+    const second = begin(queue);
+    expect([first.item, second.item]).toEqual(["one", "two"]);
+    expect(next(queue)).toBeUndefined();
+    queue.end(first, 1);
+    expect(begin(queue).item).toBe("one");
+    queue.end(second, 1);
+    expect(begin(queue).item).toBe("three");
+  });
+});
+
+describe("FairQueue.add()", () => {
+  test("refuses an account that has no room, with the time to come back after", () => {
+    const queue = new FairQueue<string>(100);
+    const accountLimits = { concurrentCalls: 1, queuedCalls: 2 };
+    const add = (): Entry<string> => queue.add("call", claim("acme", { accountLimits }));
+    add();
+    add();
+    const refused = refusalOf(add);
+    expect(refused?.code).toBe("OVERLOADED");
+    expect(refused?.details?.queuedCalls).toBe(2);
+    expect(refused?.details?.retryAfterMs).toBeGreaterThan(0);
+    expect(refusalOf(() => queue.add("other", claim("other")))).toBeUndefined();
+  });
+
+  test("refuses everybody when all that may wait do", () => {
+    const queue = new FairQueue<string>(2);
+    const entries = ["a", "b", "c"].map((account) => queue.add(account, claim(account)));
+    expect(entries.map((entry) => queue.refusal(entry)?.code)).toEqual(["OVERLOADED", "OVERLOADED", "OVERLOADED"]);
+    for (const entry of entries.slice(2)) queue.remove(entry);
+    expect(entries.slice(0, 2).map((entry) => queue.refusal(entry))).toEqual([undefined, undefined]);
+  });
+
+  test("says a longer time when more wait and calls take longer", () => {
+    const queue = new FairQueue<string>(1_000);
+    queue.add("a", claim("acme"));
+    const entry = begin(queue);
+    queue.end(entry, 400);
+    const soon = queue.retryAfterMs("acme");
+    for (let index = 0; index < 10; index += 1) queue.add("a", claim("acme"));
+    expect(queue.retryAfterMs("acme")).toBeGreaterThan(soon * 5);
+  });
+});
+
+describe("FairQueue", () => {
+  test("gives each entry once, whatever comes in whatever order", () => {
+    const step = fc.record({
+      kind: fc.constantFrom("add", "begin", "end", "cancel", "charge"),
+      account: fc.constantFrom("a", "b", "c"),
+      lane: fc.constantFrom("x", "y"),
+      at: fc.nat(20),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
+        const queue = new FairQueue<number>(1_000);
+        const waiting: Entry<number>[] = [];
+        const running: Entry<number>[] = [];
+        const begun = new Set<number>();
+        for (const [id, { kind, account, lane, at }] of steps.entries()) {
+          if (kind === "add") waiting.push(queue.add(id, claim(account, { lane })));
+          if (kind === "charge") queue.charge(account, at);
+          const [candidate] = queue.candidates();
+          if (kind === "begin" && candidate !== undefined) {
+            expect(begun.has(candidate.item)).toBe(false);
+            begun.add(candidate.item);
+            waiting.splice(waiting.indexOf(candidate), 1);
+            queue.remove(candidate);
+            queue.begin(candidate);
+            running.push(candidate);
+          }
+          const [ended] = kind === "end" ? running.splice(at % Math.max(1, running.length), 1) : [];
+          if (ended !== undefined) queue.end(ended, at);
+          const [cancelled] = kind === "cancel" ? waiting.splice(at % Math.max(1, waiting.length), 1) : [];
+          if (cancelled !== undefined) queue.remove(cancelled);
+          expect(queue.queued).toBe(waiting.length);
+        }
+        expect([...queue.entries()].map(({ item }) => item).sort()).toEqual(waiting.map(({ item }) => item).sort());
+      }),
+    );
+  });
+});

@@ -1,0 +1,152 @@
+// What worker processes are wrapped in, on this very machine: by the kernel's word, and by failing at what is forbidden.
+import { readFileSync } from "node:fs";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { loadSandboxArtifacts } from "../../../src/bundler/sandbox-artifacts.ts";
+import { toCommand, type Wrapping } from "../../../src/host/workers/hardening/command.ts";
+import { Launcher } from "../../../src/host/workers/hardening/launcher.ts";
+import { BUILT_IN_LAYERS, LAYER_NAMES, type Layer } from "../../../src/host/workers/hardening/layers.ts";
+import { codeOf, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
+
+const MISSING_HERE: readonly Layer[] = await (async () => {
+  await using box = await makeBox();
+  return LAYER_NAMES.filter((layer) => box.hardening[layer] === "missing");
+})();
+
+const statusOf = (pid: number): string => readFileSync(`/proc/${pid}/status`, "utf8");
+const CASES: readonly (readonly Layer[])[] = [
+  [],
+  ["seccomp"],
+  ["lean-root"],
+  ["user"],
+  ["user", "lean-root"],
+  ["namespaces", "lean-root"],
+  ["resource-limits"],
+  ["no-new-privileges", "lean-root"],
+  ["user", "namespaces", "lean-root", "resource-limits", "no-new-privileges", "parent-death-signal"],
+];
+
+describe("createGlovebox({ hardening })", () => {
+  test.for(CASES)("runs tools without %j, and says so", async (without) => {
+    await using box = await makeBox({ hardening: { without } });
+    await box.addTool({ name: "add", source: "export default ({ a, b }) => a + b" });
+    const result = await box.execute({ id: "c", toolName: "add", arguments: { a: 1, b: 2 } });
+    expect(outputOf(result)).toBe(3);
+    for (const layer of without) expect(box.hardening[layer]).not.toBe("holds");
+    for (const layer of BUILT_IN_LAYERS) expect(box.hardening[layer]).toBe("holds");
+  });
+
+  test("names each layer that is missing, and how to get it, where one is required", async () => {
+    const required: readonly Layer[] = ["lean-root", "seccomp"];
+    const error = await failureOf(makeBox({ hardening: { require: required, without: ["lean-root"] } }));
+    expect(error.code).toBe("TOOL_UNAVAILABLE");
+    expect(error.message).toContain("lean-root (install bubblewrap");
+    expect(error.details).toEqual({ missing: ["lean-root", "seccomp"] });
+  });
+
+  test("strict starts where every layer holds, and nowhere else", async () => {
+    const attempt = makeBox({ hardening: "strict" });
+    if (MISSING_HERE.length > 0) {
+      expect((await failureOf(attempt)).details).toEqual({ missing: MISSING_HERE });
+      return;
+    }
+    await using box = await attempt;
+    expect(Object.values(box.hardening)).not.toContain("missing");
+  });
+
+  test("names the option that is wrong", async () => {
+    const error = await failureOf(makeBox({ hardening: { require: ["moat" as Layer] } }));
+    expect(error.code).toBe("PARAM_INVALID");
+    expect(error.message).toContain("options.hardening");
+    expect(error.message).toContain("lean-root");
+  });
+
+  test("jitless runs tools, and code caches of the two do not mix", async () => {
+    const source = "export default () => { let sum = 0; for (let n = 0; n < 1e4; n += 1) sum += n; return sum; }";
+    for (const hardening of [{ jitless: true }, "auto"] as const) {
+      await using box = await makeBox({ hardening });
+      await box.addTool({ name: "sum", source });
+      expect(outputOf(await box.execute({ id: "c", toolName: "sum" }))).toBe(49_995_000);
+    }
+  });
+});
+
+describe("a worker process", () => {
+  test("is what its layers say, by the kernel's word", async () => {
+    await using box = await makeBox();
+    await box.addTool({ name: "one", source: "export default () => 1" }, { tenantId: "acme" });
+    expect(codeOf(await box.execute({ id: "c", toolName: "one" }, { tenantId: "acme" }))).toBe("ok");
+    const { hardening } = box;
+    for (const pid of box.workerPids) {
+      const status = statusOf(pid);
+      if (hardening.user === "holds") expect(status).toMatch(/^Uid:\t(6\d{4})\t\1\t\1\t\1$/m);
+      if (hardening["no-new-privileges"] === "holds") expect(status).toMatch(/^NoNewPrivs:\t1$/m);
+      if (hardening.seccomp === "holds") expect(status).toMatch(/^Seccomp:\t2$/m);
+      if (process.getuid?.() === 0) expect(status).toMatch(/^CapEff:\t0+$/m);
+    }
+  });
+
+  test("tells a guest nothing of where the host is: not even its time zone", async () => {
+    await using box = await makeBox();
+    const source =
+      "export default () => [new Date(0).getTimezoneOffset(), Intl.DateTimeFormat().resolvedOptions().timeZone]";
+    await box.addTool({ name: "zone", source });
+    expect(outputOf(await box.execute({ id: "c", toolName: "zone" }))).toEqual([0, "UTC"]);
+  });
+
+  test("lives on when a signal is sent to everybody, because the host has calls to finish", async () => {
+    await using box = await makeBox();
+    await box.addTool({ name: "wait", source: "export default () => new Promise((done) => setTimeout(done, 300, 1))" });
+    const call = box.execute({ id: "c", toolName: "wait" });
+    onTestFinished(async () => void (await call));
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    for (const pid of box.workerPids) {
+      process.kill(pid, "SIGTERM");
+      process.kill(pid, "SIGINT");
+    }
+    expect(outputOf(await call)).toBe(1);
+  });
+});
+
+describe("Launcher", () => {
+  test("retreats layer by layer, and never from those that Node brings", async () => {
+    const { workerPath } = await loadSandboxArtifacts();
+    const launcher = await Launcher.create(workerPath, { require: [], without: [], jitless: false }, 1);
+    let before = launcher.layers.size;
+    while (launcher.retreat()) {
+      expect(launcher.layers.size).toBeLessThan(before);
+      before = launcher.layers.size;
+    }
+    expect([...launcher.layers]).toEqual([...BUILT_IN_LAYERS]);
+  });
+});
+
+describe("toCommand()", () => {
+  const wrapping = (layers: readonly Layer[], isRoot: boolean): Wrapping => ({
+    layers: new Set(layers),
+    tools: { prlimit: "/prlimit", setpriv: "/setpriv", unshare: "/unshare", bwrap: "/bwrap", env: undefined },
+    isRoot,
+    uid: 61_200,
+    files: [{ path: "/lib/a.so", real: "/usr/lib/a.so" }],
+    cwd: "/app",
+    dataBytes: 1_000,
+  });
+  const ORDER = ["/prlimit", "/bwrap", "/unshare", "/setpriv", "node"];
+  const chain = (layers: readonly Layer[], isRoot: boolean): readonly string[] =>
+    toCommand(wrapping(layers, isRoot), ["node"]).filter((part) => ORDER.includes(part));
+
+  test.for([
+    [[], true, ["node"]],
+    [["resource-limits"], true, ["/prlimit", "node"]],
+    [["no-new-privileges"], false, ["/setpriv", "node"]],
+    [["namespaces", "no-new-privileges"], false, ["/unshare", "/setpriv", "node"]],
+    [["namespaces", "lean-root"], false, ["/bwrap", "node"]],
+    [["resource-limits", "user", "namespaces", "lean-root"], true, ["/prlimit", "/bwrap", "/setpriv", "node"]],
+  ] as const)("%j as root %s: %j", ([layers, isRoot, expected]) => {
+    expect(chain(layers, isRoot)).toEqual(expected);
+  });
+
+  test("enters a user namespace only where the host is not root", () => {
+    expect(toCommand(wrapping(["namespaces", "lean-root"], true), ["node"])).not.toContain("--unshare-user");
+    expect(toCommand(wrapping(["namespaces", "lean-root"], false), ["node"])).toContain("--unshare-user");
+  });
+});
