@@ -61,6 +61,27 @@ interface SharedBuild {
   waiting: number;
 }
 
+/** A build that is to be made: `key` tells it from every other one. */
+interface BuildOrder {
+  readonly key: string;
+  readonly location: ToolLocation;
+  readonly options: Omit<BundleOptions, "signal">;
+}
+
+export interface BundleCallOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** For this build: they can only lower the bundler's own. */
+  readonly limits?: Partial<BundleLimits>;
+}
+
+function lowestOf(limits: BundleLimits, others: Partial<BundleLimits>): BundleLimits {
+  const lowest = { ...limits };
+  for (const [name, value] of Object.entries(others) as [keyof BundleLimits, number | undefined][]) {
+    if (value !== undefined) lowest[name] = Math.min(lowest[name], value);
+  }
+  return lowest;
+}
+
 function cancelled(reason: unknown): ToolError {
   return new ToolError("CANCELLED", "The build was cancelled", { cause: reason });
 }
@@ -86,15 +107,16 @@ export class Bundler {
    * The bundle of a source: from the cache while every file that went into it is what it was, else built.
    * @throws {ToolError} BUNDLE_FAILED, CANCELLED
    */
-  async bundle(source: ToolSource, { signal }: { signal?: AbortSignal | undefined } = {}): Promise<BundleOutcome> {
+  async bundle(source: ToolSource, { signal, limits = {} }: BundleCallOptions = {}): Promise<BundleOutcome> {
     const startedAt = performance.now();
     this.#refuseWhenOver(signal);
-    const location = locateTool(source, this.#options, this.#options.limits);
-    const key = cacheKeyOf(toBuildRequest(location, this.#options));
+    const options = { ...this.#options, limits: lowestOf(this.#options.limits, limits) };
+    const location = locateTool(source, options, options.limits);
+    const key = cacheKeyOf(toBuildRequest(location, options));
     const known = await this.#cache.get(key);
     const isKnown = known !== undefined && isFresh(known);
     this.#refuseWhenOver(signal);
-    const { bundle } = isKnown ? known : await this.#join(key, location, signal);
+    const { bundle } = isKnown ? known : await this.#join({ key, location, options }, signal);
     return { bundle, cached: isKnown, durationMs: performance.now() - startedAt };
   }
 
@@ -111,8 +133,9 @@ export class Bundler {
     if (this.#isDisposed) throw new ToolError("CANCELLED", "The bundler has been disposed");
   }
 
-  async #join(key: string, location: ToolLocation, signal: AbortSignal | undefined): Promise<BuiltBundle> {
-    const build = this.#shared.get(key) ?? this.#start(key, location);
+  async #join(order: BuildOrder, signal: AbortSignal | undefined): Promise<BuiltBundle> {
+    const { key } = order;
+    const build = this.#shared.get(key) ?? this.#start(order);
     build.waiting += 1;
     try {
       if (signal === undefined) return await build.result;
@@ -138,9 +161,10 @@ export class Bundler {
     }
   }
 
-  #start(key: string, location: ToolLocation): SharedBuild {
+  #start(order: BuildOrder): SharedBuild {
+    const { key } = order;
     const stop = new AbortController();
-    const result = this.#build(key, location, stop.signal);
+    const result = this.#build(order, stop.signal);
     const build: SharedBuild = { result, stop, waiting: 0 };
     this.#shared.set(key, build);
     const forget = (): void => {
@@ -150,10 +174,10 @@ export class Bundler {
     return build;
   }
 
-  async #build(key: string, location: ToolLocation, signal: AbortSignal): Promise<BuiltBundle> {
+  async #build({ key, location, options }: BuildOrder, signal: AbortSignal): Promise<BuiltBundle> {
     await this.#takeTurn(signal);
     try {
-      const built = await buildLocated(location, { ...this.#options, signal });
+      const built = await buildLocated(location, { ...options, signal });
       await this.#cache.set(key, built);
       return built;
     } finally {

@@ -26,10 +26,12 @@ export {
   type CapabilitySchema,
   defineCapability,
 } from "./capabilities/capability.ts";
-export type { AddToolOptions, GloveboxOptions, Placement, ToolInput } from "./config.ts";
+export type { AddToolOptions, GloveboxOptions, Hardening, Placement, ShutdownSignal, ToolInput } from "./config.ts";
 export type { HostFunction, HostFunctionContext } from "./executors/host-function.ts";
 export type { LogEntry, LogListener } from "./logs.ts";
 export { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "./registry.ts";
 export { type HostToolDefinition, type RegisterOptions, ToolRouter, type ToolRouterOptions } from "./router.ts";
 export { type BatchContext, createGlovebox, type Glovebox, type ToolInspection } from "./runtime.ts";
+export type { TenantOptions, Tenants } from "./tenants.ts";
 export type { ToolCall, ToolContext, ToolResult, ToolUsage } from "./tool-call.ts";
+export { type HardeningReport, LAYERS, type Layer, type LayerState } from "./workers/hardening/layers.ts";

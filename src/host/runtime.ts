@@ -4,9 +4,10 @@ import { createBundleCache } from "../bundler/bundle-cache.ts";
 import { Bundler } from "../bundler/bundler.ts";
 import { loadSandboxArtifacts } from "../bundler/sandbox-artifacts.ts";
 import { createStackMapper } from "../bundler/source-map.ts";
-import type { ToolBundle, ToolSource } from "../bundler/tool-bundle.ts";
+import type { BundleLimits, ToolBundle, ToolSource } from "../bundler/tool-bundle.ts";
 import { TOOL_NAME_PATTERN, TOOL_NAME_RULE, type ToolDefinition } from "../sandbox/definition.ts";
 import { ToolError } from "../sandbox/errors.ts";
+import type { PartialLimits } from "../sandbox/limits.ts";
 import type { Capability } from "./capabilities/capability.ts";
 import { logCapability } from "./capabilities/log.ts";
 import {
@@ -228,9 +229,20 @@ export class Glovebox implements AsyncDisposable {
     return { owner, account: tenantId ?? "", weight, limits };
   }
 
+  /** Of those that are stated for the source and its bundle, the lowest; the bundler has defaults of its own. */
+  #sizeLimits(tenantId: string | undefined, toolLimits: PartialLimits | undefined): Partial<BundleLimits> {
+    const { tenants } = this.router;
+    const tenant = tenantId === undefined ? tenants.default : tenants.of(tenantId);
+    const stated = [this.#config.limits, tenant.stated, toolLimits];
+    const lowest = (name: "sourceBytes" | "bundleBytes"): number =>
+      Math.min(...stated.map((limits) => limits?.[name] ?? Number.POSITIVE_INFINITY));
+    return { sourceBytes: lowest("sourceBytes"), outputBytes: lowest("bundleBytes") };
+  }
+
   async #build(input: ToolInput, tenantId: string | undefined): Promise<BuiltTool> {
     const { name, definition: overrides, ...source } = input;
-    const { bundle, durationMs, cached } = await this.#bundler.bundle(source);
+    const limits = this.#sizeLimits(tenantId, overrides?.limits);
+    const { bundle, durationMs, cached } = await this.#bundler.bundle(source, { limits });
     const bundled = performance.now();
     const learning = this.#learningFor(tenantId);
     const learned = await this.#learner.learn(bundle, createStackMapper(bundle.sourceMap), learning).catch((thrown) => {

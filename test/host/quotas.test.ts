@@ -158,3 +158,21 @@ describe("MEMORY_LIMIT", () => {
     expect(details?.peakMiB).toBeLessThan(400);
   });
 });
+
+describe("sourceBytes and bundleBytes", () => {
+  const source = `export default () => ${JSON.stringify("x".repeat(2_000))}`;
+
+  test.for([
+    ["the host", { limits: { sourceBytes: 1_000 } }, undefined, "sourceBytes is 1000 bytes"],
+    ["a tenant", { tenants: { acme: { limits: { sourceBytes: 1_500 } } } }, undefined, "sourceBytes is 1500 bytes"],
+    ["a tool", {}, { sourceBytes: 500 }, "sourceBytes is 500 bytes"],
+    ["the bundler's options", { bundler: { limits: { sourceBytes: 300 } }, limits: { sourceBytes: 999 } }, undefined, "300"],
+    ["the host, of the bundle", { limits: { bundleBytes: 1_000 } }, undefined, "outputBytes is 1000 bytes"],
+  ] as const)("stated by %s refuse what is larger", async ([, options, limits, expected]) => {
+    const box = await makeBox(options);
+    onTestFinished(() => box.close());
+    const tool = { name: "big", source, definition: limits === undefined ? {} : { limits } };
+    const error = await failureOf(box.addTool(tool, { tenantId: "acme" }));
+    expect([error.code, error.message]).toEqual(["BUNDLE_FAILED", expect.stringContaining(expected)]);
+  });
+});
