@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { benchmarkPath } from "./support/tools.ts";
 
-const BENCHMARKS = ["router", "warm", "cold", "bundle"] as const;
+const BENCHMARKS = ["router", "warm", "cold", "bundle", "noisy-neighbour"] as const;
 const [only] = process.argv.slice(2);
 
 for (const name of BENCHMARKS) {

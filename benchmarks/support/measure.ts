@@ -40,7 +40,8 @@ interface Summary {
 const require = createRequire(import.meta.url);
 const versionOf = (name: string): string => (require(`${name}/package.json`) as { readonly version: string }).version;
 
-function percentile(sorted: readonly number[], share: number): number {
+/** Of times in rising order. */
+export function percentile(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
@@ -88,8 +89,6 @@ export async function measure(options: MeasureOptions): Promise<void> {
     summaries.set(name, summary);
   }
   const bars = (options.bars ?? []).map((bar) => checkBar(bar, summaries));
-  const versions = { node: process.versions.node, v8: process.versions.v8, "isolated-vm": versionOf("isolated-vm") };
-  const machine = { cores: availableParallelism(), cpu: cpus()[0]?.model ?? "unknown" };
   console.log(`\n${options.name}: ${options.question}`);
   console.table(
     Object.fromEntries(
@@ -106,14 +105,23 @@ export async function measure(options: MeasureOptions): Promise<void> {
     ),
   );
   for (const line of bars) console.log(line);
-  const result = {
-    name: options.name,
-    question: options.question,
-    versions,
-    machine,
-    subjects: Object.fromEntries(summaries),
-    bars,
+  const { name, question } = options;
+  await writeResult({ name, question, ...surroundings(), subjects: Object.fromEntries(summaries), bars });
+}
+
+/** What a figure was taken on; it means nothing without. */
+export function surroundings(): { readonly versions: object; readonly machine: object } {
+  return {
+    versions: { node: process.versions.node, v8: process.versions.v8, "isolated-vm": versionOf("isolated-vm") },
+    machine: { cores: availableParallelism(), cpu: cpus()[0]?.model ?? "unknown" },
   };
-  const file = new URL(`../results/${options.name}.json`, import.meta.url);
+}
+
+/** Writes benchmarks/results/NAME.json, or the file given. */
+export async function writeResult(
+  result: { readonly name: string; readonly [field: string]: unknown },
+  path?: string,
+): Promise<void> {
+  const file = path ?? new URL(`../results/${result.name}.json`, import.meta.url);
   await writeFile(file, `${JSON.stringify(result, null, 2)}\n`);
 }

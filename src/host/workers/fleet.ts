@@ -162,10 +162,15 @@ export class Fleet implements Disposable {
     if (giver !== undefined) giver.draining = true;
   }
 
-  /** Whether an owner may have a further process at once: the last quarter of the places is for those that have none. */
-  mayGrow(owned: number): boolean {
+  /**
+   * Whether an owner may have a further process at once. One more than it may use, if another is on its way out: its place is not
+   * free yet. The last quarter of the places is for owners that have none.
+   */
+  mayGrow(owner: string): boolean {
+    const owned = this.#countOf(owner);
     if (owned === 0) return true;
-    if (owned >= this.#options.maxPerOwner) return false;
+    const { maxPerOwner } = this.#options;
+    if (owned > maxPerOwner || this.usableBy(owner).length >= maxPerOwner) return false;
     const { max } = this.#options;
     return this.#workers.size - this.#countOf(undefined) < Math.max(2, Math.ceil(max * 0.75));
   }

@@ -1,5 +1,5 @@
 // What the kernel says of a worker process: its state, its CPU time, its resident memory. Never the worker's own word.
-import { closeSync, openSync, readdirSync, readFileSync, readSync } from "node:fs";
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync, writeFileSync } from "node:fs";
 import { setPriority } from "node:os";
 
 /** One reading of /proc/PID/stat, see proc(5). */
@@ -84,6 +84,8 @@ export class ProcessMeter implements Disposable {
       this.#niceness = niceness;
       if (process.platform !== "linux") return true;
       for (const thread of readdirSync(`/proc/${this.pid}/task`)) setPriority(Number(thread), niceness);
+      // Where sessions are scheduled as groups (sched(7), autogroup), a thread's niceness counts only within its own.
+      if (existsSync(`/proc/${this.pid}/autogroup`)) writeFileSync(`/proc/${this.pid}/autogroup`, String(niceness));
       return true;
     } catch {
       // The right is missing, or a thread has ended meanwhile.

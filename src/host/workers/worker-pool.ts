@@ -172,7 +172,7 @@ export class WorkerPool implements AsyncDisposable {
       const hasRoom = worker.load === 0 || (!isAlone && !worker.isExclusive && worker.load < worker.window);
       if (hasRoom && worker.load < (best?.load ?? Number.POSITIVE_INFINITY)) best = worker;
     }
-    if (best?.load !== 0 && this.#fleet.mayGrow(own.length)) best = this.#takeNew(job.owner) ?? best;
+    if (best?.load !== 0 && this.#fleet.mayGrow(job.owner)) best = this.#takeNew(job.owner) ?? best;
     if (best?.load === 0) best.isExclusive = isAlone;
     return best;
   }

@@ -1,0 +1,55 @@
+// The host dies by SIGKILL under load: nothing that it started lives on, whether it was busy, idle, building or stopped.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { commandOf, descendantsOf, readProcess, signal } from "../support/process-tree.ts";
+import { expectDead } from "../support/processes.ts";
+
+const SCRIPT = fileURLToPath(new URL("../support/busy-host-script.ts", import.meta.url));
+const WITHIN_MS = 2_000;
+const isWorker = (pid: number): boolean => commandOf(pid).endsWith("worker.mjs");
+const isBuilder = (pid: number): boolean => /\/bundler\/child\.(ts|js)$/.test(commandOf(pid));
+
+async function startHost(): Promise<ChildProcess> {
+  const host = spawn(process.execPath, [SCRIPT], { stdio: ["ignore", "pipe", "inherit"] });
+  onTestFinished(() => {
+    host.kill("SIGKILL");
+  });
+  await once(host.stdout, "data");
+  return host;
+}
+
+/** Stops the host, so that it starts nothing more, at a moment when it has workers and a build under way. */
+async function freeze(host: ChildProcess): Promise<readonly number[]> {
+  const { pid: root = 0 } = host;
+  return await vi.waitFor(
+    () => {
+      host.kill("SIGSTOP");
+      const pids = descendantsOf(root).map(({ pid }) => pid);
+      const isAsWanted = pids.filter(isWorker).length >= 3 && pids.some(isBuilder);
+      if (!isAsWanted) host.kill("SIGCONT");
+      expect(isAsWanted).toBe(true);
+      onTestFinished(() => {
+        for (const pid of pids) if (readProcess(pid) !== undefined) signal(pid, "SIGKILL");
+      });
+      return pids;
+    },
+    { timeout: 15_000, interval: 20 },
+  );
+}
+
+test("a host that is killed under load leaves no worker and no bundler behind", async () => {
+  const host = await startHost();
+  const pids = await freeze(host);
+  host.kill("SIGKILL");
+  await expectDead(pids, WITHIN_MS);
+});
+
+test("a host that is killed leaves no worker behind that had been stopped before", async () => {
+  const host = await startHost();
+  const pids = await freeze(host);
+  for (const pid of pids.filter(isWorker)) signal(pid, "SIGSTOP");
+  host.kill("SIGKILL");
+  await expectDead(pids, WITHIN_MS);
+});

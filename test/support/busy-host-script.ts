@@ -1,0 +1,31 @@
+// A host of its own, to be killed under load: calls of several tenants that never end, others that come and go, and builds all the time.
+// Writes one line when all of it is under way. Run by test/chaos/host-death.test.ts.
+import { createGlovebox } from "../../src/host/runtime.ts";
+
+const box = await createGlovebox({ cache: false, workers: { max: 6, spares: 1 } });
+await box.addTool({ name: "loop", source: 'export default () => { console.log("begun"); for (;;); }' });
+await box.addTool({ name: "quick", source: "export default () => 1" });
+
+const loops = ["a", "b"].map(
+  (tenantId) =>
+    new Promise<void>((onLog) => {
+      void box.execute({ id: "c1", toolName: "loop" }, { tenantId, timeoutMs: 60_000, onLog: () => onLog() });
+    }),
+);
+
+async function callForever(tenantId: string): Promise<never> {
+  for (;;) await box.execute({ id: "c2", toolName: "quick" }, { tenantId });
+}
+
+/** Each source is new, and takes its time to be built: nearly always there is a bundler's child. */
+async function buildForever(): Promise<never> {
+  for (let n = 0; ; n += 1) {
+    const lines = Array.from({ length: 20_000 }, (_, line) => `export const x${line} = (a) => a + ${n};`);
+    await box.inspectTool({ source: `${lines.join("\n")}\nexport default () => ${n}` });
+  }
+}
+
+for (const tenantId of ["c", "d"]) void callForever(tenantId);
+void buildForever();
+await Promise.all(loops);
+process.stdout.write("under way\n");

@@ -1,0 +1,188 @@
+// What the chaos tests share: many tenants with tools that say whose call they answer, a load of calls, and a ledger of what each did.
+import { setTimeout as pause } from "node:timers/promises";
+import { onTestFinished } from "vitest";
+import { defineCapability } from "../../src/host/capabilities/capability.ts";
+import type { GloveboxOptions } from "../../src/host/config.ts";
+import type { Glovebox } from "../../src/host/runtime.ts";
+import type { ToolResult } from "../../src/host/tool-call.ts";
+import { codeOf, makeBox } from "./host-zone.ts";
+import { signal, treeOf } from "./process-tree.ts";
+
+/** Answers with its own payload and with what the runtime says of the call: the two must agree, and with the caller. */
+const echo = (body: string, hint = ""): string => `${hint}
+  export default async ({ payload, ms }, ctx) => {
+    const { callId, tenantId } = ctx;
+    ${body}
+    await new Promise((done) => setTimeout(done, ms));
+    return { payload, callId, tenantId };
+  };`;
+const MARK = "await ctx.mark({ payload });";
+const IDEMPOTENT = "export const annotations = { idempotentHint: true };";
+
+interface ChaosTool {
+  readonly name: string;
+  readonly isolation: "call" | "tool";
+  readonly source: string;
+  /** Leaves a mark by a capability: an effect that can be counted. */
+  readonly marks?: boolean;
+  readonly idempotent?: boolean;
+}
+
+const TOOLS: readonly ChaosTool[] = [
+  { name: "echo", isolation: "call", source: echo("") },
+  { name: "warm-echo", isolation: "tool", source: echo("") },
+  { name: "mark", isolation: "call", source: echo(MARK), marks: true },
+  { name: "warm-mark", isolation: "tool", source: echo(MARK), marks: true },
+  { name: "mark-again", isolation: "call", source: echo(MARK, IDEMPOTENT), marks: true, idempotent: true },
+  { name: "warm-mark-again", isolation: "tool", source: echo(MARK, IDEMPOTENT), marks: true, idempotent: true },
+];
+
+export const TENANTS: readonly string[] = Array.from({ length: 20 }, (_, n) => `tenant-${n}`);
+
+/** One call as it was made, and what came of it. */
+interface CallRecord {
+  readonly tool: ChaosTool;
+  readonly tenantId: string;
+  readonly payload: string;
+  results: number;
+  /** Executions that reached the capability. */
+  effects: number;
+}
+
+/** Where a wrong thing is written down: an empty list is a passed test. */
+export class Ledger {
+  readonly #calls = new Map<string, CallRecord>();
+  readonly wrong: string[] = [];
+  readonly codes: { [code: string]: number } = {};
+  longestMs = 0;
+
+  open(callId: string, tool: ChaosTool, tenantId: string): CallRecord {
+    const record = { tool, tenantId, payload: `${tenantId}/${callId}/${Math.random()}`, results: 0, effects: 0 };
+    this.#calls.set(callId, record);
+    return record;
+  }
+
+  get size(): number {
+    return this.#calls.size;
+  }
+
+  mark(callId: string, tenantId: string, payload: unknown): void {
+    const record = this.#calls.get(callId);
+    if (record === undefined) this.wrong.push(`An effect of a call that nobody made: ${callId}`);
+    else if (record.tenantId !== tenantId || record.payload !== payload) {
+      this.wrong.push(`An effect of ${callId} with another call's data`);
+    } else record.effects += 1;
+  }
+
+  settle(callId: string, result: ToolResult, durationMs: number): void {
+    const record = this.#calls.get(callId);
+    if (record === undefined) return;
+    record.results += 1;
+    this.longestMs = Math.max(this.longestMs, durationMs);
+    const code = codeOf(result);
+    this.codes[code] = (this.codes[code] ?? 0) + 1;
+    if (result.callId !== callId) this.wrong.push(`${callId} was answered with the result of ${result.callId}`);
+    const { payload, tenantId } = record;
+    const expected = JSON.stringify({ payload, callId, tenantId });
+    if (result.success && JSON.stringify(result.output) !== expected) {
+      this.wrong.push(`${callId}: expected ${expected}, got ${JSON.stringify(result.output).slice(0, 200)}`);
+    }
+    if (result.success && record.tool.marks && record.effects === 0) {
+      this.wrong.push(`${callId} succeeded, and its effect was never seen`);
+    }
+  }
+
+  /** Calls that got no result or several, and effects that were seen more often than their tool allows. */
+  close(): readonly string[] {
+    for (const [callId, { tool, results, effects }] of this.#calls) {
+      if (results !== 1) this.wrong.push(`${callId} got ${results} results`);
+      // Three tries in all, of which each may have come as far as the effect.
+      if (effects > (tool.idempotent ? 3 : 1))
+        this.wrong.push(`${callId} of ${tool.name} had its effect ${effects} times`);
+    }
+    return this.wrong;
+  }
+}
+
+export interface Load {
+  readonly calls: number;
+  /** No more calls are made after this long; those that were made are waited for. */
+  readonly maxMs: number;
+  /** Calls of each tenant that are under way at one time. */
+  readonly inFlight: number;
+  readonly timeoutMs: number;
+}
+
+/** A Glovebox with all the tools, and the ledger that their capability writes to. */
+export async function openChaos(
+  options: GloveboxOptions,
+): Promise<{ readonly box: Glovebox; readonly ledger: Ledger }> {
+  const ledger = new Ledger();
+  const mark = defineCapability({
+    name: "mark",
+    inputSchema: {},
+    outputSchema: {},
+    handler: (input, { callId, tenantId }) => {
+      ledger.mark(callId, tenantId, (input as { readonly payload?: unknown }).payload);
+      return null;
+    },
+  });
+  const box = await makeBox({ ...options, capabilities: [mark] });
+  onTestFinished(() => box.close());
+  for (const { name, source, isolation, marks } of TOOLS) {
+    await box.addTool({ name, source }, { isolation, ...(marks ? { grant: ["mark"] } : {}) });
+  }
+  return { box, ledger };
+}
+
+/** Makes the calls, tenants side by side; resolves when each has its result. */
+export async function runLoad(box: Glovebox, ledger: Ledger, load: Load): Promise<void> {
+  const deadline = performance.now() + load.maxMs;
+  let made = 0;
+  const lane = async (tenantId: string, offset: number): Promise<void> => {
+    for (let turn = offset; made < load.calls && performance.now() < deadline; turn += 1) {
+      made += 1;
+      const callId = `call-${made}`;
+      const tool = TOOLS[turn % TOOLS.length] as ChaosTool;
+      const { payload } = ledger.open(callId, tool, tenantId);
+      const began = performance.now();
+      const call = { id: callId, toolName: tool.name, arguments: { payload, ms: turn % 4 } };
+      const result = await box.execute(call, { tenantId, timeoutMs: load.timeoutMs });
+      ledger.settle(callId, result, performance.now() - began);
+    }
+  };
+  const lanes = TENANTS.flatMap((tenantId, n) =>
+    Array.from({ length: load.inFlight }, (_, offset) => lane(tenantId, n + offset)),
+  );
+  await Promise.all(lanes);
+}
+
+const pick = <Value>(values: readonly Value[]): Value | undefined => values[Math.floor(Math.random() * values.length)];
+
+/** Does something to a random worker, or to what runs beneath it if it is a wrapper, again and again; counts how often. */
+export async function torment(
+  box: Glovebox,
+  everyMs: number,
+  hurt: (pids: readonly number[]) => boolean,
+  over: AbortSignal,
+): Promise<number> {
+  let count = 0;
+  while (!over.aborted) {
+    await pause(everyMs);
+    const worker = pick(box.workerPids);
+    if (worker !== undefined && hurt(treeOf(worker))) count += 1;
+  }
+  return count;
+}
+
+/** One process of the tree: a worker can die with its wrapper left, and the wrapper with its worker left. */
+export const killOne = (pids: readonly number[]): boolean => signal(pick(pids) ?? -1, "SIGKILL");
+export const stopAll = (pids: readonly number[]): boolean => pids.map((pid) => signal(pid, "SIGSTOP")).includes(true);
+/** Stopped, and running again a moment later. */
+export function stopBriefly(pids: readonly number[], ms: number): boolean {
+  const stopped = stopAll(pids);
+  setTimeout(() => {
+    for (const pid of pids) signal(pid, "SIGCONT");
+  }, ms);
+  return stopped;
+}
