@@ -102,6 +102,10 @@ export class ProcessWatch implements Disposable {
     return spent;
   }
 
+  get niceness(): number {
+    return this.#meter?.niceness ?? 0;
+  }
+
   /** False when the operating system does not allow it. */
   setNiceness(niceness: number): boolean {
     return this.#meter?.setNiceness(niceness) ?? true;

@@ -277,7 +277,8 @@ export class WorkerPool implements AsyncDisposable {
       this.#payers.set(worker, new Set([...(this.#placed.get(worker) ?? [])].map(({ job }) => job.claim.account)));
     }
     const isFull = worker.load >= worker.window;
-    if (worker.cpuRate >= BUSY_RATE) worker.window = FIRST_WINDOW;
+    // One that gives way to others uses little because it gets little.
+    if (worker.cpuRate >= BUSY_RATE || worker.niceness > 0) worker.window = FIRST_WINDOW;
     else if (isFull) worker.window = Math.min(worker.window + FIRST_WINDOW, this.#options.callsPerWorker);
     if (isFull) this.#schedule();
   }

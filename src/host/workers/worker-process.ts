@@ -342,6 +342,11 @@ export class WorkerProcess {
     return BASE_BYTES + GROWTH_FACTOR * memoryMiB * MiB;
   }
 
+  /** Above 0 while its owner has used more than its share. */
+  get niceness(): number {
+    return this.#watch.niceness;
+  }
+
   /** False when the operating system does not allow it. */
   setNiceness(niceness: number): boolean {
     return this.#watch.setNiceness(niceness);
