@@ -2,7 +2,8 @@
 import * as z from "zod";
 import { type JsonSchema, ToolRouter } from "../src/host/index.ts";
 import { compileSchema } from "../src/host/json-schema/compile-schema.ts";
-import { validateCall } from "../src/host/pipeline/validate.ts";
+import { type ValidateOptions, validateCall } from "../src/host/pipeline/validate.ts";
+import { SchemaThread } from "../src/host/schema-thread.ts";
 import { measure } from "./support/measure.ts";
 import { expectSuccess } from "./support/tools.ts";
 
@@ -25,6 +26,13 @@ for (let index = 0; index < 1_000; index += 1) {
 const handler = (): null => null;
 router.register("order", { description: "Takes an order", inputSchema }, handler);
 const compiled = compileSchema(inputSchema);
+const options: ValidateOptions = {
+  bounds: { bytes: 1_000_000, depth: 100, values: 1_000_000 },
+  thread: new SchemaThread(),
+  startClock: () => {
+    throw new Error("Expected small arguments");
+  },
+};
 
 await measure({
   name: "router",
@@ -36,10 +44,12 @@ await measure({
     "bare function": async () => handler(),
     "schema only": async () => compiled.validate(order),
     "look-up and validation": async () =>
-      validateCall({ callId: "c", toolName: "order", arguments: order }, { tenantId: "acme" }, router.registry, {
-        bytes: 1_000_000,
-        depth: 100,
-      }),
+      validateCall(
+        { callId: "c", toolName: "order", arguments: order },
+        { tenantId: "acme" },
+        router.registry,
+        options,
+      ),
     router: async () => expectSuccess(await router.execute({ id: "c", toolName: "order", arguments: order })),
   },
   bars: [

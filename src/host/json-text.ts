@@ -1,10 +1,13 @@
-// JSON text that comes from outside: size-checked, depth-checked, then parsed. Nothing hostile stalls or pollutes the host.
-import { type ErrorCode, type JsonValue, ToolError } from "../sandbox/errors.ts";
+// JSON text that comes from outside: size-checked, depth-checked, then parsed; at once when it is small, else over several turns of
+// the event loop. Nothing hostile stalls or pollutes the host.
+import type { JsonValue } from "../sandbox/errors.ts";
+import { JsonRefusals, type JsonTextCodes, type JsonTextLimits } from "./json-refusals.ts";
+import { parseLargeJson } from "./large-json.ts";
+import { isProtoKey, MAX_PROTO_UNITS, PROTO } from "./proto-key.ts";
+import { encodeInTurns } from "./turns.ts";
 
-export interface JsonTextLimits {
-  readonly bytes: number;
-  readonly depth: number;
-}
+/** The worst text of this size takes 5 ms [m]. */
+const SMALL_JSON_BYTES = 128 * 1024;
 
 const QUOTE = 34;
 const BACKSLASH = 92;
@@ -12,6 +15,7 @@ const OPEN_BRACKET = 91;
 const CLOSE_BRACKET = 93;
 const OPEN_BRACE = 123;
 const CLOSE_BRACE = 125;
+const COMMA = 44;
 const COLON = 58;
 const SPACE = 32;
 
@@ -43,14 +47,30 @@ function endOfString(text: string, start: number): number {
   return text.length;
 }
 
-const PROTO = "__proto__";
-/** Every unit as an escape: the longest way to write the key. */
-const LONGEST_PROTO = PROTO.length * "\\u005f".length;
-
-/** Whether the text between two quotes is the key, plain or with escapes. */
-function isProto(raw: string): boolean {
-  return raw === PROTO || (raw.includes("\\") && JSON.parse(`"${raw}"`) === PROTO);
+/** The number of values in valid JSON text, keys included; stops counting past `limit`. */
+function countValues(text: string, limit: number): number {
+  let count = 0;
+  for (let index = 0; index < text.length && count <= limit; index += 1) {
+    const unit = text.charCodeAt(index);
+    if (unit === QUOTE) index = endOfString(text, index);
+    // A number or a word counts by its last unit.
+    else if (isScalarUnit(unit) && isScalarUnit(text.charCodeAt(index + 1))) continue;
+    else if (!isScalarUnit(unit) && unit !== OPEN_BRACKET && unit !== OPEN_BRACE) continue;
+    count += 1;
+  }
+  return count;
 }
+
+/** Of a number, `true`, `false` or `null`. */
+const isScalarUnit = (unit: number): boolean =>
+  unit > SPACE &&
+  unit !== QUOTE &&
+  unit !== COMMA &&
+  unit !== COLON &&
+  unit !== OPEN_BRACKET &&
+  unit !== CLOSE_BRACKET &&
+  unit !== OPEN_BRACE &&
+  unit !== CLOSE_BRACE;
 
 /**
  * Whether valid JSON text has a key `__proto__`, which a careless merge downstream would follow. Read from the text: to walk
@@ -61,7 +81,7 @@ function hasProtoKey(text: string): boolean {
   while (start >= 0) {
     const end = endOfString(text, start);
     const length = end - start - 1;
-    if (length >= PROTO.length && length <= LONGEST_PROTO && isProto(text.slice(start + 1, end))) {
+    if (length >= PROTO.length && length <= MAX_PROTO_UNITS && isProtoKey(text.slice(start + 1, end))) {
       let next = end + 1;
       while (text.charCodeAt(next) <= SPACE) next += 1;
       if (text.charCodeAt(next) === COLON) return true;
@@ -91,47 +111,53 @@ function findProtoKey(root: JsonValue): string | undefined {
   return visit(root, "");
 }
 
-/** Which code each kind of violation gets: an input's and an output's differ. */
-export interface JsonTextCodes {
-  readonly invalid: ErrorCode;
-  readonly tooLarge: ErrorCode;
-}
-
 /** @throws {ToolError} `codes.tooLarge` past `limits.bytes` */
 export function checkJsonBytes(bytes: number, limits: JsonTextLimits, codes: JsonTextCodes, what: string): void {
-  if (bytes <= limits.bytes) return;
-  throw new ToolError(codes.tooLarge, `${what}: expected at most ${limits.bytes} bytes of JSON, got ${bytes}`, {
-    details: { limitBytes: limits.bytes, bytes },
-  });
+  if (bytes > limits.bytes) throw new JsonRefusals(limits, codes, what).bytes(bytes);
 }
 
 /**
- * Parses JSON text.
+ * Parses JSON text at once: only for what is known to be small, since 8 MiB can take 0.8 s.
  * @param what names the value in messages, e.g. "The output"
  * @throws {ToolError} `codes.tooLarge`, or `codes.invalid` for bad JSON, nesting past `limits.depth`, or a `__proto__` key
  */
-export function parseJsonText(text: string, limits: JsonTextLimits, codes: JsonTextCodes, what: string): JsonValue {
+export function parseSmallJson(text: string, limits: JsonTextLimits, codes: JsonTextCodes, what: string): JsonValue {
   // UTF-8 is at most three bytes for a UTF-16 unit: short texts need no exact count.
   if (text.length * 3 > limits.bytes) checkJsonBytes(Buffer.byteLength(text), limits, codes, what);
-  if (depthOf(text, limits.depth) > limits.depth) {
-    throw new ToolError(codes.invalid, `${what}: expected JSON nested at most ${limits.depth} deep`, {
-      details: { limitDepth: limits.depth },
-    });
-  }
+  if (depthOf(text, limits.depth) > limits.depth) throw new JsonRefusals(limits, codes, what).depth();
   let value: JsonValue;
   try {
     value = JSON.parse(text) as JsonValue;
   } catch (cause) {
-    throw new ToolError(codes.invalid, `${what}: expected JSON, got text that is not`, { cause });
+    throw new JsonRefusals(limits, codes, what).syntax(cause);
+  }
+  // A value takes a unit, and another to keep it from the next: most texts need no count.
+  if (text.length > limits.values * 2 - 1 && countValues(text, limits.values) > limits.values) {
+    throw new JsonRefusals(limits, codes, what).values();
   }
   if (text.includes("__proto__") || text.includes("\\u005f") || text.includes("\\u005F")) {
-    if (hasProtoKey(text)) {
-      const pointer = findProtoKey(value);
-      const where = pointer === undefined ? "" : `, at ${pointer}`;
-      throw new ToolError(codes.invalid, `${what}: the key "__proto__" is not allowed${where}`, {
-        ...(pointer === undefined ? {} : { details: { problems: [{ pointer, message: "This key is not allowed" }] } }),
-      });
-    }
+    if (hasProtoKey(text)) throw new JsonRefusals(limits, codes, what).protoKey(findProtoKey(value));
   }
   return value;
+}
+
+/**
+ * Whether a text is to be parsed at once, which spares its caller a turn of the event loop. So is text with half of a surrogate
+ * pair, which has no UTF-8: it was made in this process, since it has crossed no wire.
+ */
+export function isSmallJson(text: string | Buffer): boolean {
+  return text.length <= SMALL_JSON_BYTES || (typeof text === "string" && !text.isWellFormed());
+}
+
+/** The same as {@link parseSmallJson} over several turns of the event loop; rejects with the signal's reason once it aborts. */
+export async function parseLargeText(
+  text: string | Buffer,
+  limits: JsonTextLimits,
+  codes: JsonTextCodes,
+  what: string,
+  signal: AbortSignal,
+): Promise<JsonValue> {
+  checkJsonBytes(typeof text === "string" ? Buffer.byteLength(text) : text.length, limits, codes, what);
+  const bytes = typeof text === "string" ? await encodeInTurns(text, signal) : text;
+  return await parseLargeJson(bytes, { limits, refusals: new JsonRefusals(limits, codes, what), signal });
 }

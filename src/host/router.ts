@@ -1,17 +1,17 @@
 // ToolRouter: the one way to a tool. validate → prepare → execute → normalize; always one ToolResult, never a throw.
 import { ANY_OBJECT_SCHEMA, type ToolDefinition } from "../sandbox/definition.ts";
 import { ToolError, toToolError } from "../sandbox/errors.ts";
-import { DEFAULT_LIMITS, type PartialLimits, PartialLimitsSchema } from "../sandbox/limits.ts";
+import { type PartialLimits, PartialLimitsSchema } from "../sandbox/limits.ts";
 import type { Executor } from "./executors/executor.ts";
 import { createHostFunctionExecutor, type HostFunction } from "./executors/host-function.ts";
 import { compileSchema } from "./json-schema/compile-schema.ts";
-import type { JsonTextLimits } from "./json-text.ts";
 import { CallLog, tell } from "./logs.ts";
 import { executeCall } from "./pipeline/execute.ts";
 import { normalize, type ResultFacts, toFailure } from "./pipeline/normalize.ts";
-import { prepareCall } from "./pipeline/prepare.ts";
+import { prepareCall, startCall } from "./pipeline/prepare.ts";
 import { checkTimeout, DEFAULT_TENANT, readContext, readEnvelope, validateCall } from "./pipeline/validate.ts";
 import { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "./registry.ts";
+import { SchemaThread } from "./schema-thread.ts";
 import { TenantPolicies, type Tenants } from "./tenants.ts";
 import type { ToolCall, ToolContext, ToolResult } from "./tool-call.ts";
 
@@ -58,10 +58,10 @@ export class ToolRouter implements AsyncDisposable {
   readonly #closing = new AbortController();
   readonly #inFlight = new Set<Promise<ToolResult>>();
   #isDraining = false;
+  readonly #thread = new SchemaThread();
   readonly #limits: PartialLimits;
   /** What is stated for single tenants. */
   readonly tenants: TenantPolicies;
-  readonly #inputBounds: JsonTextLimits;
   readonly #onInternalError: ((error: ToolError) => void) | undefined;
 
   constructor({
@@ -73,10 +73,6 @@ export class ToolRouter implements AsyncDisposable {
     this.registry = registry;
     this.#limits = parseLimits(limits, "limits");
     this.tenants = new TenantPolicies(tenants, this.#limits);
-    this.#inputBounds = {
-      bytes: limits.inputBytes ?? DEFAULT_LIMITS.inputBytes,
-      depth: limits.jsonDepth ?? DEFAULT_LIMITS.jsonDepth,
-    };
     this.#onInternalError = onInternalError;
   }
 
@@ -144,17 +140,25 @@ export class ToolRouter implements AsyncDisposable {
       const envelope = readEnvelope(toolCall);
       facts = { callId: envelope.callId, toolName: envelope.toolName, started };
       checkTimeout(timeoutMs, "timeoutMs");
-      const validated = validateCall(envelope, readContext(context), this.registry, this.#inputBounds);
-      using preparation = prepareCall(
-        validated,
-        { limits: this.#limits, tenants: this.tenants, closing: this.#closing.signal },
-        timeoutMs,
-      );
+      const read = readContext(context);
+      const tenant = this.tenants.of(read.tenantId);
+      const prepare = { limits: this.#limits, tenant, closing: this.#closing.signal, admittedAt: started };
+      const validating = validateCall(envelope, read, this.registry, {
+        bounds: tenant.inputBounds,
+        thread: this.#thread,
+        startClock: (tool) => startCall(tool, read, prepare, timeoutMs).clock,
+      });
+      // Small values are read at once: without an `await` a warm call is some microseconds shorter.
+      const validated = validating instanceof Promise ? await validating : validating;
+      using preparation = prepareCall(validated, prepare, timeoutMs);
       const { call } = preparation;
       const log = new CallLog(call.limits, call.context.onLog);
       const execution = await executeCall(validated.tool.executor, call, log);
       const usage = { ...execution.usage, logsDropped: execution.usage.logsDropped + log.dropped };
-      const result = normalize({ ...facts, usage, logs: log.entries }, execution, validated.tool, call.limits);
+      const normalizing = normalize({ ...facts, usage, logs: log.entries }, execution, {
+        ...{ tool: validated.tool, limits: call.limits, thread: this.#thread, signal: call.signal },
+      });
+      const result = normalizing instanceof Promise ? await normalizing : normalizing;
       return this.#report(result, "error" in execution ? execution.error : undefined);
     } catch (thrown) {
       const error = toToolError(thrown);
@@ -174,6 +178,7 @@ export class ToolRouter implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
     await Promise.allSettled([...this.#inFlight]);
+    await this.#thread[Symbol.asyncDispose]();
   }
 
   /** A failure of ours is not swallowed: the operator hears its cause. */

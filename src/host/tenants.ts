@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { ToolError } from "../sandbox/errors.ts";
 import { type Limits, type PartialLimits, PartialLimitsSchema } from "../sandbox/limits.ts";
+import type { JsonTextLimits } from "./json-refusals.ts";
 import { resolveLimits } from "./resolve-limits.ts";
 
 export interface TenantOptions {
@@ -25,6 +26,8 @@ export interface TenantPolicy {
   readonly stated: PartialLimits;
   /** Resolved for the tenant as a whole: what all its calls together may have. */
   readonly limits: Limits;
+  /** Of the arguments of its calls. */
+  readonly inputBounds: JsonTextLimits;
   readonly weight: number;
 }
 
@@ -67,7 +70,10 @@ export class TenantPolicies {
   }
 
   #toPolicy({ limits = {}, weight = 1 }: TenantOptions): TenantPolicy {
-    return { stated: limits, limits: resolveLimits([this.#hostLimits, limits], undefined), weight };
+    const resolved = resolveLimits([this.#hostLimits, limits], undefined);
+    const { inputBytes, jsonDepth, jsonValues } = resolved;
+    const inputBounds = { bytes: inputBytes, depth: jsonDepth, values: jsonValues };
+    return { stated: limits, limits: resolved, inputBounds, weight };
   }
 }
 

@@ -311,6 +311,19 @@ describe("CapabilityBroker, for a worker that is not believed", () => {
     });
   });
 
+  const long = (tail: string): string => `["${"x".repeat(200_000)}"${tail}]`;
+  test.for<[string, string, object]>([
+    ["hands it to the handler, which knows no such word", `"${"x".repeat(200_000)}"`, { code: "OUTPUT_INVALID" }],
+    ["refuses what is not JSON", long(","), { ok: false, code: "PARAM_INVALID" }],
+    ["refuses what is nested", long(",[[[[[1]]]]]"), { ok: false, code: "PARAM_INVALID" }],
+    ["refuses too many values", long(`${",1".repeat(100)}`), { ok: false, code: "PARAM_INVALID" }],
+    ["refuses a __proto__ key", long(',{"__proto__":1}'), { ok: false, code: "PARAM_INVALID" }],
+    ["refuses what does not fit the schema", long(",1"), { ok: false, code: "PARAM_INVALID" }],
+  ])("reads a large input over several turns, and %s", async ([, text, answer]) => {
+    const broker = brokerOf({ jsonDepth: 5, jsonValues: 100 });
+    expect(await answerOf(broker, "answer", text)).toMatchObject(answer);
+  });
+
   test("counts again what the guest should have counted", async () => {
     const broker = brokerOf({ hostCalls: 2, pendingHostCalls: 10 });
     const answers = await Promise.all([1, 2, 3].map((n) => answerOf(broker, "double", String(n))));

@@ -384,6 +384,45 @@ describe("ToolRouter.execute() and what a host function does", () => {
     expectPublishable(result);
   });
 
+  describe("given large arguments and outputs", () => {
+    const large = { list: Array(50_000).fill("some text") };
+
+    test("hands them through", async () => {
+      await using router = routerOf(ECHO, {
+        inputSchema: { type: "object", properties: { list: { items: { type: "string" } } } },
+        outputSchema: { type: "object", properties: { list: { items: { maxLength: 9 } } } },
+      });
+      expect(outputOf(await run(router, {}, undefined, large))).toEqual(large);
+    });
+
+    test("says what is wrong with them", async () => {
+      await using router = routerOf(() => ({ list: [...large.list, 1] }), {
+        inputSchema: { type: "object", properties: { list: { items: { type: "string" } } } },
+        outputSchema: { properties: { list: { items: { type: "string" } } } },
+      });
+      const failed = errorOf(await run(router, {}, undefined, large));
+      expect(failed).toMatchObject({ code: "OUTPUT_INVALID", details: { problems: [{ pointer: "/list/50000" }] } });
+      const refused = errorOf(await run(router, {}, undefined, { list: [...large.list, 2] }));
+      expect(refused).toMatchObject({ code: "PARAM_INVALID", details: { problems: [{ pointer: "/list/50000" }] } });
+    });
+
+    test.for<[string, number | undefined, boolean, string]>([
+      ["its time is up", 1, false, "TOOL_TIMEOUT"],
+      ["its caller cancels", undefined, true, "CANCELLED"],
+    ])("ends while it reads them when %s", async ([, timeoutMs, cancel, code]) => {
+      await using router = routerOf(ECHO, { inputSchema: { items: { allOf: Array(1_000).fill({ type: "string" }) } } });
+      const signal = cancel ? AbortSignal.abort() : undefined;
+      expect(codeOf(await run(router, { signal }, timeoutMs, Array(200_000).fill("text")))).toBe(code);
+    });
+
+    test("ends while it reads them when it is disposed", async () => {
+      const router = routerOf(ECHO, { inputSchema: { items: { type: "string" } } });
+      const running = run(router, {}, undefined, Array(200_000).fill("text"));
+      await router[Symbol.asyncDispose]();
+      expect(codeOf(await running)).toBe("CANCELLED");
+    });
+  });
+
   test.for<[string, () => unknown, string]>([
     ["returns a function", () => () => 1, "OUTPUT_INVALID"],
     ["returns a symbol", () => Symbol("s"), "OUTPUT_INVALID"],

@@ -2,7 +2,7 @@
 import { ToolError } from "../../sandbox/errors.ts";
 import type { CapabilityEnvelope } from "../../sandbox/guest-protocol.ts";
 import type { Limits } from "../../sandbox/limits.ts";
-import { parseJsonText } from "../json-text.ts";
+import { isSmallJson, parseLargeText, parseSmallJson } from "../json-text.ts";
 import { tell } from "../logs.ts";
 import type { Capability, CapabilityContext } from "./capability.ts";
 
@@ -65,12 +65,15 @@ export class CapabilityBroker {
       throw new ToolError("CAPABILITY_DENIED", `The capability "${name}" was not granted to this tool`);
     }
     this.#count(name);
-    const bounds = { bytes: limits.inputBytes, depth: limits.jsonDepth };
-    const raw = parseJsonText(inputText, bounds, INPUT_CODES, `The input of capability ${name}`);
+    const bounds = { bytes: limits.inputBytes, depth: limits.jsonDepth, values: limits.jsonValues };
+    const what = `The input of capability ${name}`;
     // Without an `await` where nothing is awaited, a line of log is in its place before the next message is read.
+    const raw = isSmallJson(inputText)
+      ? parseSmallJson(inputText, bounds, INPUT_CODES, what)
+      : await parseLargeText(inputText, bounds, INPUT_CODES, what, context.signal);
     const checked = capability.checkInput(raw);
     const input = checked instanceof Promise ? await checked : checked;
-    if ("problem" in input) throw new ToolError("PARAM_INVALID", `The input of capability ${name}: ${input.problem}`);
+    if ("problem" in input) throw new ToolError("PARAM_INVALID", `${what}: ${input.problem}`);
     const returned = await capability.handler(input.value as never, context);
     const output = await capability.checkOutput(returned ?? null);
     if ("problem" in output) {

@@ -7,7 +7,7 @@ import type { ToolBundle } from "../../bundler/tool-bundle.ts";
 import { type LearnedDefinition, LearnedDefinitionSchema } from "../../sandbox/definition.ts";
 import { ToolError } from "../../sandbox/errors.ts";
 import type { Limits } from "../../sandbox/limits.ts";
-import { parseJsonText } from "../json-text.ts";
+import { parseSmallJson } from "../json-text.ts";
 import { problemLine } from "../problem-line.ts";
 import { NO_USAGE } from "../tool-call.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
@@ -21,6 +21,7 @@ export interface Learned {
 /** A definition is what a model reads: a quarter of a MiB is more than any model should. */
 const DEFINITION_BYTES = 256 * 1024;
 const DEFINITION_DEPTH = 64;
+const DEFINITION_VALUES = 50_000;
 const LENGTH_BYTES = 4;
 /** A machine on which no process is free for this long has more to do than it can. */
 const QUEUE_MS = 30_000;
@@ -30,12 +31,8 @@ const maxCodeCacheBytes = (code: string): number => 4 * code.length + 1024 * 102
 const CODES = { invalid: "BUNDLE_FAILED", tooLarge: "BUNDLE_FAILED" } as const;
 
 function parseDefinition(text: string): LearnedDefinition {
-  const value = parseJsonText(
-    text,
-    { bytes: DEFINITION_BYTES, depth: DEFINITION_DEPTH },
-    CODES,
-    "The tool's definition",
-  );
+  const bounds = { bytes: DEFINITION_BYTES, depth: DEFINITION_DEPTH, values: DEFINITION_VALUES };
+  const value = parseSmallJson(text, bounds, CODES, "The tool's definition");
   const parsed = LearnedDefinitionSchema.safeParse(value);
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.slice(0, 10).map(({ path, message }) => ({ pointer: path.join("/"), message }));

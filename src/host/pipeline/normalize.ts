@@ -2,28 +2,14 @@
 import { type ErrorDetails, type JsonValue, toToolError } from "../../sandbox/errors.ts";
 import type { Limits } from "../../sandbox/limits.ts";
 import type { Execution } from "../executors/executor.ts";
-import { checkJsonBytes, type JsonTextCodes, parseJsonText } from "../json-text.ts";
+import { checkJsonBytes, isSmallJson } from "../json-text.ts";
 import type { LogEntry } from "../logs.ts";
 import type { RegisteredTool } from "../registry.ts";
+import type { SchemaThread } from "../schema-thread.ts";
 import { NO_USAGE, type ToolResult, type ToolUsage } from "../tool-call.ts";
-import { schemaBudgetMs, toSchemaError } from "./validate.ts";
+import { readLargeValue, readSmallValue } from "./read-value.ts";
 
-const OUTPUT_CODES: JsonTextCodes = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE" };
-
-/**
- * The output as a value that fits the tool's output schema.
- * @throws {ToolError} OUTPUT_TOO_LARGE, OUTPUT_INVALID
- */
-export function parseOutput(output: string | Buffer, tool: RegisteredTool, limits: Limits): JsonValue {
-  const { name } = tool.definition;
-  const bounds = { bytes: limits.outputBytes, depth: limits.jsonDepth };
-  const what = `The output of ${name}`;
-  if (typeof output !== "string") checkJsonBytes(output.length, bounds, OUTPUT_CODES, what);
-  const value = parseJsonText(output.toString(), bounds, OUTPUT_CODES, what);
-  const outcome = tool.outputSchema?.validate(value, { budgetMs: schemaBudgetMs(output.length) }) ?? { valid: true };
-  if (!outcome.valid) throw toSchemaError("OUTPUT_INVALID", what, outcome);
-  return value;
-}
+const OUTPUT_CODES = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE" } as const;
 
 /** What is known of a call by the time its result is made. */
 export interface ResultFacts {
@@ -55,12 +41,31 @@ export function toFailure(facts: ResultFacts, thrown: unknown): ToolResult {
   return { ...base(facts), success: false, error: { ...error, ...(plain === undefined ? {} : { details: plain }) } };
 }
 
-/** Never throws. */
-export function normalize(facts: ResultFacts, execution: Execution, tool: RegisteredTool, limits: Limits): ToolResult {
+/** What stands around an execution. */
+export interface NormalizeOptions {
+  readonly tool: RegisteredTool;
+  readonly limits: Limits;
+  readonly thread: SchemaThread;
+  /** The call's: a large output is read within its time. */
+  readonly signal: AbortSignal;
+}
+
+/** At once, unless the output is large. Never throws, never rejects. */
+export function normalize(
+  facts: ResultFacts,
+  execution: Execution,
+  { tool, limits, thread, signal }: NormalizeOptions,
+): ToolResult | Promise<ToolResult> {
   if ("error" in execution) return toFailure(facts, execution.error);
+  const { outputText: text } = execution;
+  const toSuccess = (output: JsonValue): ToolResult => ({ ...base(facts), success: true, output });
   try {
-    const output = parseOutput(execution.outputText, tool, limits);
-    return { ...base(facts), success: true, output };
+    const what = `The output of ${tool.definition.name}`;
+    const bounds = { bytes: limits.outputBytes, depth: limits.jsonDepth, values: limits.jsonValues };
+    if (typeof text !== "string") checkJsonBytes(text.length, bounds, OUTPUT_CODES, what);
+    const read = { text, bounds, codes: OUTPUT_CODES, what, schema: tool.outputSchema };
+    if (isSmallJson(text)) return toSuccess(readSmallValue(read));
+    return readLargeValue(read, thread, signal).then(toSuccess, (thrown: unknown) => toFailure(facts, thrown));
   } catch (thrown) {
     return toFailure(facts, thrown);
   }

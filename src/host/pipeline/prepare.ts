@@ -1,9 +1,10 @@
 // Stage 2: what the call may spend, and its clock. Of all limits stated, the lowest wins.
-import { ToolError } from "../../sandbox/errors.ts";
-import type { PartialLimits } from "../../sandbox/limits.ts";
+import type { Limits, PartialLimits } from "../../sandbox/limits.ts";
+import type { RegisteredTool } from "../registry.ts";
 import { resolveLimits } from "../resolve-limits.ts";
-import type { TenantPolicies } from "../tenants.ts";
-import type { PreparedCall } from "../tool-call.ts";
+import type { TenantPolicy } from "../tenants.ts";
+import type { PreparedCall, ToolContext } from "../tool-call.ts";
+import { type Clock, startClock } from "./clock.ts";
 import type { ValidatedCall } from "./validate.ts";
 
 /** A prepared call and its clock. Dispose it when the call has its result. */
@@ -14,9 +15,34 @@ export interface Preparation extends Disposable {
 /** What the router states for every call. */
 export interface PrepareOptions {
   readonly limits: PartialLimits;
-  readonly tenants: TenantPolicies;
+  /** What it states for the tenant that calls. */
+  readonly tenant: TenantPolicy;
   /** Aborts when the router is disposed. */
   readonly closing: AbortSignal;
+  /** When the call was admitted, by performance.now(); now unless stated. */
+  readonly admittedAt?: number;
+}
+
+/** What one call may spend, and its clock, which runs from here on. */
+export function startCall(
+  tool: RegisteredTool,
+  context: ToolContext,
+  { limits: stated, tenant, closing, admittedAt = performance.now() }: PrepareOptions,
+  timeoutMs: number | undefined,
+): { readonly limits: Limits; readonly clock: Clock } {
+  const limits = resolveLimits(
+    [stated, tenant.stated, tool.hostLimits, { timeoutMs: context.timeoutMs }, { timeoutMs }],
+    tool.authorLimits,
+  );
+  const { name } = tool.definition;
+  const clock = startClock({
+    timeoutMs: limits.timeoutMs,
+    toolName: name,
+    caller: context.signal,
+    closing,
+    admittedAt,
+  });
+  return { limits, clock };
 }
 
 export function prepareCall(
@@ -25,18 +51,13 @@ export function prepareCall(
   timeoutMs: number | undefined,
 ): Preparation {
   const { tool, context } = validated;
-  const tenant = options.tenants.of(validated.tenantId);
-  const limits = resolveLimits(
-    [options.limits, tenant.stated, tool.hostLimits, { timeoutMs: context.timeoutMs }, { timeoutMs }],
-    tool.authorLimits,
-  );
-  const clock = startClock(limits.timeoutMs, tool.definition.name, context.signal, options.closing);
+  const { limits, clock } = startCall(tool, context, options, timeoutMs);
   const { callId, tenantId, inputText, input } = validated;
   return {
     call: {
       callId,
       tenantId,
-      tenant,
+      tenant: options.tenant,
       definition: tool.definition,
       inputText,
       input,
@@ -45,37 +66,5 @@ export function prepareCall(
       context,
     },
     [Symbol.dispose]: () => clock[Symbol.dispose](),
-  };
-}
-
-interface Clock extends Disposable {
-  readonly signal: AbortSignal;
-}
-
-/** One signal for the three ends of a call that are not its own: the deadline, the caller, the router's end. */
-function startClock(timeoutMs: number, toolName: string, caller: AbortSignal | undefined, closing: AbortSignal): Clock {
-  const controller = new AbortController();
-  const cancel = (): void =>
-    controller.abort(new ToolError("CANCELLED", `The call of ${toolName} was cancelled by its caller`));
-  const close = (): void =>
-    controller.abort(new ToolError("CANCELLED", `The call of ${toolName} was cancelled because Glovebox was closed`));
-  if (caller?.aborted) cancel();
-  caller?.addEventListener("abort", cancel, { once: true });
-  closing.addEventListener("abort", close, { once: true });
-  // Last, so that a signal that cannot be listened to leaves no timer behind.
-  const timer = setTimeout(() => {
-    controller.abort(
-      new ToolError("TOOL_TIMEOUT", `${toolName} did not finish within ${timeoutMs} ms and was stopped`, {
-        details: { timeoutMs },
-      }),
-    );
-  }, timeoutMs);
-  return {
-    signal: controller.signal,
-    [Symbol.dispose]: () => {
-      clearTimeout(timer);
-      caller?.removeEventListener("abort", cancel);
-      closing.removeEventListener("abort", close);
-    },
   };
 }

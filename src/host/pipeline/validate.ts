@@ -1,18 +1,18 @@
 // Stage 1: is this a call, of a tool there is, with arguments that fit? Nothing of the caller's own objects passes this stage.
 import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
 import { LIMITS } from "../../sandbox/limits.ts";
-import type { ValidationOutcome } from "../json-schema/outcome.ts";
-import { checkJsonBytes, type JsonTextCodes, type JsonTextLimits, parseJsonText } from "../json-text.ts";
-import { problemLine } from "../problem-line.ts";
+import type { JsonTextLimits } from "../json-refusals.ts";
+import { checkJsonBytes, isSmallJson } from "../json-text.ts";
 import type { RegisteredTool, ToolRegistry } from "../registry.ts";
+import type { SchemaThread } from "../schema-thread.ts";
 import type { ToolContext } from "../tool-call.ts";
+import type { Clock } from "./clock.ts";
+import { readLargeValue, readSmallValue, type ValueText } from "./read-value.ts";
 
 export const DEFAULT_TENANT = "default";
 const MAX_ID_UNITS = 1_024;
 const MAX_SHOWN_UNITS = 100;
-/** Host time of one validation: 50 ms, and 12 for each MiB, which is what a well-formed one of that size takes (measured). */
-export const schemaBudgetMs = (bytes: number): number => 50 + (12 * bytes) / (1024 * 1024);
-const INPUT_CODES: JsonTextCodes = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" };
+const INPUT_CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
 
 /** A call's envelope, read once from the caller's object. */
 export interface CallEnvelope {
@@ -175,17 +175,6 @@ function serializeArguments(args: unknown): string {
   return text;
 }
 
-/** How a schema's verdict becomes an error: the same for inputs and outputs. */
-export function toSchemaError(
-  code: "PARAM_INVALID" | "OUTPUT_INVALID",
-  what: string,
-  outcome: Exclude<ValidationOutcome, { valid: true }>,
-): ToolError {
-  if (outcome.stopped) return new ToolError(code, `${what}: ${outcome.message}`);
-  const { problems, truncated } = outcome;
-  return new ToolError(code, `${what}: ${problemLine(problems, truncated)}`, { details: { problems, truncated } });
-}
-
 function unknownTool(toolName: string, tenantId: string, registry: ToolRegistry): ToolError {
   const known = registry.list(tenantId).map((tool) => tool.definition.name);
   const hint = known.length === 0 ? "no tools are registered" : `known are: ${known.slice(0, 20).join(", ")}`;
@@ -203,27 +192,48 @@ function inputBounds(host: JsonTextLimits, { hostLimits, authorLimits }: Registe
   return {
     bytes: Math.min(host.bytes, hostLimits?.inputBytes ?? host.bytes, authorLimits?.inputBytes ?? host.bytes),
     depth: Math.min(host.depth, hostLimits?.jsonDepth ?? host.depth, authorLimits?.jsonDepth ?? host.depth),
+    values: Math.min(host.values, hostLimits?.jsonValues ?? host.values, authorLimits?.jsonValues ?? host.values),
   };
 }
 
+/** What the router states for every call. */
+export interface ValidateOptions {
+  /** The host's bounds for arguments. */
+  readonly bounds: JsonTextLimits;
+  readonly thread: SchemaThread;
+  /** Starts the call's clock early, for large arguments: to read them takes a part of its time. */
+  readonly startClock: (tool: RegisteredTool) => Clock;
+}
+
 /**
- * @param limits the host's bounds for arguments
- * @throws {ToolError} PARAM_INVALID, TOOL_UNAVAILABLE
+ * At once, unless the arguments are large.
+ * @throws {ToolError} PARAM_INVALID, TOOL_UNAVAILABLE, or rejects with one
  */
 export function validateCall(
   envelope: CallEnvelope,
   context: ToolContext & { readonly tenantId: string },
   registry: ToolRegistry,
-  limits: JsonTextLimits,
-): ValidatedCall {
+  options: ValidateOptions,
+): ValidatedCall | Promise<ValidatedCall> {
   const tool = registry.get(envelope.toolName, context.tenantId);
   if (tool === undefined) throw unknownTool(envelope.toolName, context.tenantId, registry);
   const inputText = serializeArguments(envelope.arguments);
   const what = `The arguments of ${envelope.toolName}`;
-  const bounds = inputBounds(limits, tool);
+  const bounds = inputBounds(options.bounds, tool);
   checkJsonBytes(inputText.length, bounds, INPUT_CODES, what);
-  const input = parseJsonText(inputText, bounds, INPUT_CODES, what);
-  const outcome = tool.inputSchema.validate(input, { budgetMs: schemaBudgetMs(inputText.length) });
-  if (!outcome.valid) throw toSchemaError("PARAM_INVALID", what, outcome);
-  return { callId: envelope.callId, tenantId: context.tenantId, tool, inputText, input, context };
+  const { callId } = envelope;
+  const { tenantId } = context;
+  const toCall = (input: JsonValue): ValidatedCall => ({ callId, tenantId, tool, inputText, input, context });
+  const read = { text: inputText, bounds, codes: INPUT_CODES, what, schema: tool.inputSchema };
+  if (isSmallJson(inputText)) return toCall(readSmallValue(read));
+  return readLargeArguments(read, tool, options).then(toCall);
+}
+
+async function readLargeArguments(
+  read: ValueText,
+  tool: RegisteredTool,
+  { thread, startClock }: ValidateOptions,
+): Promise<JsonValue> {
+  using clock = startClock(tool);
+  return await readLargeValue(read, thread, clock.signal);
 }

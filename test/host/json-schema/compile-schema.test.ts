@@ -271,6 +271,30 @@ const CASES: readonly [string, unknown, readonly unknown[], readonly unknown[]][
   ],
 ];
 
+describe("CompiledSchema", () => {
+  test.for<[unknown, boolean]>([
+    [true, true],
+    [{}, true],
+    [{ type: "object", required: ["a"], description: "x", default: {} }, true],
+    [{ type: "object", properties: {} }, false],
+    [{ maxProperties: 1 }, false],
+    [{ $ref: "#/$defs/a", $defs: { a: {} } }, false],
+    [{ unknown: 1 }, false],
+  ])("says of %j whether it looks at the value only: %s", ([schema, shallow]) => {
+    expect(compileSchema(schema).shallow).toBe(shallow);
+  });
+
+  test("is the same when it is made of its own text", () => {
+    const schema = JSON.parse('{"properties":{"__proto__":{"const":1},"a":{"$ref":"#/$defs/b"}},"$defs":{"b":false}}');
+    const compiled = compileSchema(schema);
+    expect(JSON.parse(compiled.toText())).toEqual(schema);
+    const again = compileSchema(JSON.parse(compiled.toText()));
+    for (const value of [{ a: 1 }, JSON.parse('{"__proto__":2}'), {}]) {
+      expect(again.validate(value)).toEqual(compiled.validate(value));
+    }
+  });
+});
+
 describe("CompiledSchema.validate()", () => {
   test.for(CASES)("knows %s", ([, schema, valid, invalid]) => {
     const compiled = compileSchema(schema);

@@ -9,7 +9,7 @@ import type { ToolContext } from "../../../src/host/tool-call.ts";
 import { DEFAULT_LIMITS, LIMITS, type LimitName, type PartialLimits } from "../../../src/sandbox/limits.ts";
 import { makeTool, type ToolParts } from "../../support/registered-tool.ts";
 
-const tenants = new TenantPolicies({}, {});
+const tenant = new TenantPolicies({}, {}).default;
 
 function validated(context: ToolContext = {}, parts: ToolParts = {}): ValidatedCall {
   return {
@@ -77,13 +77,23 @@ describe("prepareCall()", () => {
   afterEach(() => {
     vi.useRealTimers();
   });
-  const open = { limits: {}, tenants, closing: new AbortController().signal };
+  const open = { limits: {}, tenant, closing: new AbortController().signal };
 
   test("hands on the call, its limits, and a signal that has not aborted", () => {
     using preparation = prepareCall(validated(), { ...open, limits: { memoryMiB: 64 } }, undefined);
     const { call } = preparation;
     expect(call).toMatchObject({ callId: "c1", tenantId: "acme", inputText: "{}", input: {} });
     expect([call.limits.memoryMiB, call.limits.timeoutMs, call.signal.aborted]).toEqual([64, 5_000, false]);
+  });
+
+  test("counts the time from the call's admission, as large arguments take a part of it", () => {
+    const admittedAt = performance.now();
+    vi.advanceTimersByTime(60);
+    using preparation = prepareCall(validated(), { ...open, admittedAt }, 100);
+    vi.advanceTimersByTime(39);
+    expect(preparation.call.signal.aborted).toBe(false);
+    vi.advanceTimersByTime(1);
+    expect(preparation.call.signal.reason).toMatchObject({ code: "TOOL_TIMEOUT", details: { timeoutMs: 100 } });
   });
 
   test.for<[string, number | undefined, ToolContext, ToolParts, PartialLimits, number]>([
@@ -123,7 +133,7 @@ describe("prepareCall()", () => {
 
   test("aborts with CANCELLED when the router closes", () => {
     const closing = new AbortController();
-    using preparation = prepareCall(validated(), { limits: {}, tenants, closing: closing.signal }, 100);
+    using preparation = prepareCall(validated(), { limits: {}, tenant, closing: closing.signal }, 100);
     closing.abort();
     expect(preparation.call.signal.reason).toMatchObject({
       code: "CANCELLED",
@@ -144,7 +154,7 @@ describe("prepareCall()", () => {
     }
     const preparation = prepareCall(
       validated({ signal: caller.signal }),
-      { limits: {}, tenants, closing: closing.signal },
+      { limits: {}, tenant, closing: closing.signal },
       100,
     );
     preparation[Symbol.dispose]();

@@ -1,12 +1,31 @@
 // Stage 1 alone: anything in, a validated call or one ToolError out.
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
-import { checkTimeout, readContext, readEnvelope, validateCall } from "../../../src/host/pipeline/validate.ts";
+import { afterAll, describe, expect, test } from "vitest";
+import {
+  checkTimeout,
+  readContext,
+  readEnvelope,
+  type ValidatedCall,
+  type ValidateOptions,
+  validateCall,
+} from "../../../src/host/pipeline/validate.ts";
 import { MemoryToolRegistry } from "../../../src/host/registry.ts";
+import { SchemaThread } from "../../../src/host/schema-thread.ts";
 import { ToolError } from "../../../src/sandbox/errors.ts";
 import { makeTool, type ToolParts } from "../../support/registered-tool.ts";
 
-const BOUNDS = { bytes: 1_000, depth: 4 };
+const BOUNDS = { bytes: 1_000, depth: 4, values: 100 };
+const thread = new SchemaThread();
+afterAll(() => thread[Symbol.asyncDispose]());
+
+/** What the router states; small arguments need no clock. */
+const stated = (bounds = BOUNDS): ValidateOptions => ({
+  bounds,
+  thread,
+  startClock: () => {
+    throw new Error("Expected small arguments");
+  },
+});
 
 function refusalOf(action: () => unknown): ToolError {
   try {
@@ -28,11 +47,13 @@ function revoked(): object {
 }
 
 /** Arguments through the whole stage, against one tool. */
-function validate(args: unknown, parts: ToolParts = {}, bounds = BOUNDS): ReturnType<typeof validateCall> {
+function validate(args: unknown, parts: ToolParts = {}, bounds = BOUNDS): ValidatedCall {
   const registry = new MemoryToolRegistry();
   registry.add(makeTool(parts));
   const envelope = { callId: "c1", toolName: "probe", arguments: args };
-  return validateCall(envelope, { tenantId: "acme" }, registry, bounds);
+  const call = validateCall(envelope, { tenantId: "acme" }, registry, stated(bounds));
+  if (call instanceof Promise) throw new Error("Expected a call at once");
+  return call;
 }
 
 describe("readEnvelope()", () => {
@@ -214,7 +235,7 @@ describe("validateCall()", () => {
     registry.add(makeTool({ name: "everybodys" }));
     registry.add(makeTool({ name: "theirs", tenantId: "other" }));
     const envelope = { callId: "c", toolName: "theirs", arguments: {} };
-    const error = refusalOf(() => validateCall(envelope, { tenantId: "acme" }, registry, BOUNDS));
+    const error = refusalOf(() => validateCall(envelope, { tenantId: "acme" }, registry, stated()));
     expect(error.code).toBe("TOOL_UNAVAILABLE");
     expect(error.message).toBe('There is no tool named "theirs"; known are: everybodys, ours');
     expect(error.details).toEqual({ toolName: "theirs", known: ["everybodys", "ours"] });
@@ -222,7 +243,9 @@ describe("validateCall()", () => {
 
   test("shows an endless or unprintable tool name cut and escaped", () => {
     const envelope = { callId: "c", toolName: `\u001b[2J${"x".repeat(1_000)}`, arguments: {} };
-    const { message } = refusalOf(() => validateCall(envelope, { tenantId: "acme" }, new MemoryToolRegistry(), BOUNDS));
+    const { message } = refusalOf(() =>
+      validateCall(envelope, { tenantId: "acme" }, new MemoryToolRegistry(), stated()),
+    );
     expect(message).toMatch(/^There is no tool named "\\u001b\[2Jx{120,124}"; no tools are registered$/);
   });
 
@@ -274,6 +297,11 @@ describe("validateCall()", () => {
       /^The arguments of probe: expected at most 1000 bytes of JSON, got 2002$/,
     ],
     ["more bytes in UTF-8", "ü".repeat(600), /^The arguments of probe: expected at most 1000 bytes of JSON, got 1202$/],
+    [
+      "101 values of 100",
+      Array(100).fill(1),
+      /^The arguments of probe: expected at most 100 JSON values, keys included$/,
+    ],
     ["five levels of four", [[[[[]]]]], /^The arguments of probe: expected JSON nested at most 4 deep$/],
     [
       "a __proto__ key",
@@ -315,11 +343,12 @@ describe("validateCall()", () => {
   });
 
   test.for<[string, ToolParts]>([
-    ["the host set for the tool", { hostLimits: { inputBytes: 100, jsonDepth: 2 } }],
-    ["its author did", { authorLimits: { inputBytes: 100, jsonDepth: 2 } }],
+    ["the host set for the tool", { hostLimits: { inputBytes: 100, jsonDepth: 2, jsonValues: 4 } }],
+    ["its author did", { authorLimits: { inputBytes: 100, jsonDepth: 2, jsonValues: 4 } }],
   ])("keeps a tool's own bounds where %s", ([, parts]) => {
     expect(refusalOf(() => validate({ text: "x".repeat(200) }, parts)).message).toContain("at most 100 bytes");
     expect(refusalOf(() => validate({ a: { b: {} } }, parts)).message).toContain("at most 2 deep");
+    expect(refusalOf(() => validate({ a: 1, b: 2 }, parts)).message).toContain("at most 4 JSON values");
   });
 
   test("lets no author raise the host's bounds", () => {
@@ -331,7 +360,11 @@ describe("validateCall()", () => {
     fc.assert(
       fc.property(fc.anything({ withBigInt: true, withDate: true, withMap: true, withNullPrototype: true }), (args) => {
         try {
-          const { input, inputText } = validate(args, { inputSchema: {} }, { bytes: 100_000, depth: 100 });
+          const { input, inputText } = validate(
+            args,
+            { inputSchema: {} },
+            { bytes: 100_000, depth: 100, values: 10_000 },
+          );
           expect(JSON.parse(inputText)).toEqual(input);
         } catch (thrown) {
           expect(thrown).toMatchObject({ name: "ToolError", code: "PARAM_INVALID" });

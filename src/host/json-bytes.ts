@@ -1,0 +1,56 @@
+// JSON as bytes: what each byte may be outside strings, and how far a number and a string reach.
+export const TOKEN = 0;
+export const SPACE = 1;
+export const STRING = 2;
+export const OPEN = 3;
+export const CLOSE = 4;
+export const COMMA = 5;
+export const COLON = 6;
+
+/** A TOKEN is a byte of a number or a word, or of what is no JSON. */
+export const KINDS: Uint8Array = new Uint8Array(256);
+for (const [kind, characters] of [
+  [SPACE, " \t\n\r"],
+  [STRING, '"'],
+  [OPEN, "[{"],
+  [CLOSE, "]}"],
+  [COMMA, ","],
+  [COLON, ":"],
+] as const) {
+  for (const character of characters) KINDS[character.charCodeAt(0)] = kind;
+}
+
+export const QUOTE = 34;
+export const OPEN_BRACKET = 91;
+export const CLOSE_BRACKET = 93;
+export const UNDERSCORE = 95;
+export const BACKSLASH = 92;
+const LOWER_U = 117;
+
+/** The first byte from `from` to `end` that belongs to no number or word. */
+export function skipToken(bytes: Buffer, from: number, end: number): number {
+  let at = from;
+  while (at < end && KINDS[bytes[at] ?? 0] === TOKEN) at += 1;
+  return at;
+}
+
+/** The quote that ends the string; or where, from `end` on, no escape is cut. */
+export function skipString(bytes: Buffer, from: number, end: number): number {
+  let at = from;
+  while (at < end) {
+    const byte = bytes[at];
+    if (byte === QUOTE) return at;
+    if (byte === BACKSLASH) at += bytes[at + 1] === LOWER_U ? 6 : 2;
+    else at += 1;
+  }
+  return at;
+}
+
+/** The string that begins at `start`, with its quotes. */
+export function stringTextAt(bytes: Buffer, start: number): string {
+  const end = skipString(bytes, start + 1, bytes.length);
+  return bytes.toString("utf8", start, end + 1);
+}
+
+/** Whether a byte goes on with a character that an earlier one has begun. */
+export const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;

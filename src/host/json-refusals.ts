@@ -1,0 +1,69 @@
+// Why JSON text from outside is not taken, as errors: the words and codes of both parsers.
+import { type ErrorCode, ToolError } from "../sandbox/errors.ts";
+
+export interface JsonTextLimits {
+  readonly bytes: number;
+  readonly depth: number;
+  /** Keys count too. */
+  readonly values: number;
+}
+
+/** Which code each kind of violation gets: an input's and an output's differ. */
+export interface JsonTextCodes {
+  readonly invalid: ErrorCode;
+  readonly tooLarge: ErrorCode;
+}
+
+/** Makes the errors for one text; `what` names the value in them, e.g. "The output". */
+export class JsonRefusals {
+  readonly #limits: JsonTextLimits;
+  readonly #codes: JsonTextCodes;
+  readonly #what: string;
+
+  constructor(limits: JsonTextLimits, codes: JsonTextCodes, what: string) {
+    this.#limits = limits;
+    this.#codes = codes;
+    this.#what = what;
+  }
+
+  bytes(bytes: number): ToolError {
+    const limitBytes = this.#limits.bytes;
+    const message = `${this.#what}: expected at most ${limitBytes} bytes of JSON, got ${bytes}`;
+    return new ToolError(this.#codes.tooLarge, message, { details: { limitBytes, bytes } });
+  }
+
+  values(): ToolError {
+    const limitValues = this.#limits.values;
+    const message = `${this.#what}: expected at most ${limitValues} JSON values, keys included`;
+    return new ToolError(this.#codes.tooLarge, message, { details: { limitValues } });
+  }
+
+  members(limitMembers: number): ToolError {
+    const message = `${this.#what}: expected at most ${limitMembers} keys in one object`;
+    return new ToolError(this.#codes.tooLarge, message, { details: { limitMembers } });
+  }
+
+  depth(): ToolError {
+    const limitDepth = this.#limits.depth;
+    const message = `${this.#what}: expected JSON nested at most ${limitDepth} deep`;
+    return new ToolError(this.#codes.invalid, message, { details: { limitDepth } });
+  }
+
+  token(limitBytes: number): ToolError {
+    const message = `${this.#what}: expected no key, number or gap of over ${limitBytes} bytes`;
+    return new ToolError(this.#codes.invalid, message, { details: { limitBytes } });
+  }
+
+  syntax(cause?: unknown): ToolError {
+    return new ToolError(this.#codes.invalid, `${this.#what}: expected JSON, got text that is not`, { cause });
+  }
+
+  protoKey(pointer: string | undefined): ToolError {
+    const where = pointer === undefined ? "" : `, at ${pointer}`;
+    const message = `${this.#what}: the key "__proto__" is not allowed${where}`;
+    if (pointer === undefined) return new ToolError(this.#codes.invalid, message);
+    return new ToolError(this.#codes.invalid, message, {
+      details: { problems: [{ pointer, message: "This key is not allowed" }] },
+    });
+  }
+}

@@ -1,0 +1,36 @@
+// The schema thread's own side: parses a value that the host has parsed before, checks it, and says how that ended.
+import { parentPort } from "node:worker_threads";
+import { JsonRefusals } from "./json-refusals.ts";
+import { type CompiledSchema, compileSchema } from "./json-schema/compile-schema.ts";
+import { parseLargeJson } from "./large-json.ts";
+import type { SchemaCheck } from "./schema-thread.ts";
+
+/** Tools that send large values one after another: to make a schema ready takes up to 0.2 s. */
+const MAX_KEPT_SCHEMAS = 16;
+const kept = new Map<string, CompiledSchema>();
+
+function schemaOf(text: string): CompiledSchema {
+  const compiled = kept.get(text) ?? compileSchema(JSON.parse(text));
+  kept.delete(text);
+  kept.set(text, compiled);
+  const [oldest] = kept.keys();
+  if (kept.size > MAX_KEPT_SCHEMAS && oldest !== undefined) kept.delete(oldest);
+  return compiled;
+}
+
+/** The host has taken it, so there is nothing left to refuse. */
+const UNBOUNDED = {
+  bytes: Number.POSITIVE_INFINITY,
+  depth: Number.POSITIVE_INFINITY,
+  values: Number.POSITIVE_INFINITY,
+};
+const refusals = new JsonRefusals(UNBOUNDED, { invalid: "INTERNAL", tooLarge: "INTERNAL" }, "A value");
+
+async function check({ schema, text, budgetMs }: SchemaCheck): Promise<void> {
+  const compiled = schemaOf(schema);
+  const bytes = Buffer.from(text.buffer, text.byteOffset, text.byteLength);
+  const value = await parseLargeJson(bytes, { limits: UNBOUNDED, refusals });
+  parentPort?.postMessage(compiled.validate(value, { budgetMs }));
+}
+
+parentPort?.on("message", (message: SchemaCheck) => void check(message));

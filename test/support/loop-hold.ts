@@ -1,0 +1,45 @@
+// How long the event loop was held while something ran. On a shared machine the wall clock counts what other processes did too; so
+// where it says that a turn was long, the CPU time of this thread in its longest turn decides.
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { setTimeout as pause, setImmediate as turn } from "node:timers/promises";
+
+function threadCpuMs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1_000;
+}
+
+const SETTLE_MS = 10;
+
+export interface Hold<Value> {
+  readonly value: Value;
+  /** Milliseconds of the longest turn. */
+  readonly heldMs: number;
+}
+
+export async function holdOf<Value>(action: () => Value | Promise<Value>): Promise<Hold<Value>> {
+  // Garbage of what made the test's text is not the action's.
+  globalThis.gc?.();
+  using delay = monitorEventLoopDelay({ resolution: 1 });
+  let running = true;
+  let longest = 0;
+  const watch = (async () => {
+    for (let last = threadCpuMs(); running; ) {
+      await turn();
+      const now = threadCpuMs();
+      longest = Math.max(longest, now - last);
+      last = now;
+    }
+  })();
+  delay.enable();
+  // It sees what lies between two of its ticks: one is to come before the action, one after it. A reset would forget the first.
+  await pause(SETTLE_MS);
+  longest = 0;
+  try {
+    const value = await action();
+    await pause(SETTLE_MS);
+    return { value, heldMs: Math.min(delay.max / 1e6, longest) };
+  } finally {
+    running = false;
+    await watch;
+  }
+}
