@@ -5,8 +5,9 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts", "tools/**/*.test.ts"],
     pool: "forks",
-    // isolated-vm's README demands the flag; it cannot hurt here.
-    execArgv: ["--no-node-snapshot"],
+    // isolated-vm's README demands the first; it cannot hurt here. The second is a worker's: without it WebAssembly.compile() in an
+    // isolate never settles.
+    execArgv: ["--no-node-snapshot", "--no-wasm-async-compilation"],
     maxWorkers: 2,
     testTimeout: 30_000,
     hookTimeout: 30_000,

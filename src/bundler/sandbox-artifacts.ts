@@ -1,7 +1,7 @@
 // What the sandbox is made of, as files: the worker in one script, the prelude and the URL chunk as text. The published package
 // carries them; a checkout makes them from source, once per content, in node_modules/.cache.
 import { createHash } from "node:crypto";
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, realpath, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Plugin } from "esbuild";
@@ -21,13 +21,13 @@ const RUNS_FROM_SOURCE = import.meta.url.endsWith(".ts");
 const FILES = { worker: "worker.mjs", probe: "probe.mjs", prelude: "prelude.js", urlChunk: "url-chunk.js" } as const;
 
 async function readArtifacts(folder: string): Promise<SandboxArtifacts> {
-  const [preludeSource, urlChunkSource] = await Promise.all([
+  const [preludeSource, urlChunkSource, workerPath] = await Promise.all([
     readFile(join(folder, FILES.prelude), "utf8"),
     readFile(join(folder, FILES.urlChunk), "utf8"),
-    stat(join(folder, FILES.worker)),
+    // Where it really lies: a worker may read its own folder only, not the links that lead there.
+    realpath(join(folder, FILES.worker)),
   ]);
-  const workerPath = join(folder, FILES.worker);
-  return { workerPath, probePath: join(folder, FILES.probe), preludeSource, urlChunkSource };
+  return { workerPath, probePath: join(dirname(workerPath), FILES.probe), preludeSource, urlChunkSource };
 }
 
 /** A script whose completion value is `exports.boot`, or the URL classes: nothing is left on the global object. */

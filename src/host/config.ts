@@ -91,6 +91,8 @@ export interface GloveboxOptions {
     | undefined;
   /** Host functions that can be granted to tools. */
   readonly capabilities?: readonly Capability[] | undefined;
+  /** The clock stands still while a tool's code runs, and moves when it gets an answer or a timer rings; false unless stated. */
+  readonly coarseTime?: boolean | undefined;
   /** Told of failures that a caller may not see the cause of. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
@@ -170,6 +172,7 @@ const OptionsSchema = z.strictObject({
     .array(z.custom<Capability>(isCapability, "Expected what defineCapability() returns"))
     .refine(haveOwnNames, "Expected capabilities of different names, none of them log, which every tool has")
     .default([]),
+  coarseTime: z.boolean().default(false),
   onError: z.custom<(error: unknown) => void>(isFunction, "Expected a function").optional(),
 });
 
@@ -204,14 +207,14 @@ export type ToolInput = (
 ) & {
   /** Used when the definition has none. */
   readonly name?: string | undefined;
-  /** Fields that the host supplies or overrides; `capabilities` named here are granted. */
+  /** Fields that the host supplies or overrides; `capabilities` named here, engine features included, are granted. */
   readonly definition?: DefinitionOverrides | undefined;
 };
 
 export interface AddToolOptions {
   /** Whose tool it is; everybody's unless stated. */
   readonly tenantId?: string | undefined;
-  /** Capabilities granted by name. `log` always is. */
+  /** Capabilities and engine features granted by name. `log` always is. */
   readonly grant?: readonly string[] | undefined;
   /** For this tool, instead of the host's own. */
   readonly isolation?: Isolation | undefined;

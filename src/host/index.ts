@@ -7,6 +7,7 @@ export type {
   ToolAnnotations,
   ToolDefinition,
 } from "../sandbox/definition.ts";
+export { ENGINE_FEATURES, type EngineFeature } from "../sandbox/engine-features.ts";
 export {
   ERROR_CODES,
   type ErrorAudience,

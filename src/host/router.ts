@@ -21,6 +21,8 @@ export interface ToolRouterOptions {
   readonly limits?: PartialLimits;
   /** What it states for single tenants. */
   readonly tenants?: Tenants;
+  /** Whether guests see a clock that stands still while they run, unless something else is stated for their tenant. */
+  readonly coarseTime?: boolean;
   /** Told of each failure that is ours (INTERNAL), with its cause: for the operator's log, never for a caller. */
   readonly onInternalError?: (error: ToolError) => void;
 }
@@ -68,11 +70,12 @@ export class ToolRouter implements AsyncDisposable {
     registry = new MemoryToolRegistry(),
     limits = {},
     tenants = {},
+    coarseTime = false,
     onInternalError,
   }: ToolRouterOptions = {}) {
     this.registry = registry;
     this.#limits = parseLimits(limits, "limits");
-    this.tenants = new TenantPolicies(tenants, this.#limits);
+    this.tenants = new TenantPolicies(tenants, this.#limits, coarseTime);
     this.#onInternalError = onInternalError;
   }
 

@@ -6,6 +6,12 @@ import { loadSandboxArtifacts } from "../bundler/sandbox-artifacts.ts";
 import { createStackMapper } from "../bundler/source-map.ts";
 import type { BundleLimits, ToolBundle, ToolSource } from "../bundler/tool-bundle.ts";
 import { TOOL_NAME_PATTERN, TOOL_NAME_RULE, type ToolDefinition } from "../sandbox/definition.ts";
+import {
+  ENGINE_FEATURE_NAMES,
+  type EngineFeature,
+  isEngineFeature,
+  unlimitedFeatures,
+} from "../sandbox/engine-features.ts";
 import { ToolError } from "../sandbox/errors.ts";
 import type { PartialLimits } from "../sandbox/limits.ts";
 import type { Capability } from "./capabilities/capability.ts";
@@ -29,9 +35,10 @@ import { type Learned, Learner, type Learning } from "./executors/learn.ts";
 import { createSandboxExecutor } from "./executors/sandbox.ts";
 import { ToolRouter, toRegisteredTool } from "./router.ts";
 import { closeOnSignals } from "./shutdown.ts";
+import type { TenantPolicy } from "./tenants.ts";
 import type { ToolCall, ToolContext, ToolResult } from "./tool-call.ts";
 import { Launcher } from "./workers/hardening/launcher.ts";
-import type { HardeningReport } from "./workers/hardening/layers.ts";
+import { type HardeningReport, LAYERS } from "./workers/hardening/layers.ts";
 import { v8FlagsOf } from "./workers/launch.ts";
 import { WorkerPool } from "./workers/worker-pool.ts";
 
@@ -116,9 +123,9 @@ export class Glovebox implements AsyncDisposable {
     this.#refuseWhenClosed();
     const { tenantId, grant, isolation } = parseAddToolOptions(options);
     const input = parseToolInput(tool);
-    const { definition, bundle, learned } = await this.#build(input, tenantId);
+    const { granted, features } = this.#grants(grant, input);
+    const { definition, bundle, learned } = await this.#build(input, tenantId, features);
     this.#refuseWhenClosed();
-    const granted = this.#grants([...grant, ...Object.keys(input.definition?.capabilities ?? {})]);
     const asked = Object.keys(learned.definition.capabilities ?? {});
     const executor = createSandboxExecutor(
       {
@@ -128,7 +135,8 @@ export class Glovebox implements AsyncDisposable {
         isolation: isolation ?? this.#config.isolation,
         ownerOf: (tenant) => this.#ownerOf(tenant),
         granted,
-        denied: asked.filter((name) => !granted.has(name)),
+        denied: asked.filter((name) => !granted.has(name) && !isEngineFeature(name)),
+        features,
         onHandlerError: this.#config.onError,
       },
       this.#pool,
@@ -150,10 +158,11 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /** Bundles a tool and learns its definition, without registering it. Throws as `addTool` does. */
-  async inspectTool(tool: ToolInput, options?: Pick<AddToolOptions, "tenantId">): Promise<ToolInspection> {
+  async inspectTool(tool: ToolInput, options?: Pick<AddToolOptions, "tenantId" | "grant">): Promise<ToolInspection> {
     this.#refuseWhenClosed();
-    const { tenantId } = parseAddToolOptions(options);
-    const { learned, ...built } = await this.#build(parseToolInput(tool), tenantId);
+    const { tenantId, grant } = parseAddToolOptions(options);
+    const input = parseToolInput(tool);
+    const { learned, ...built } = await this.#build(input, tenantId, this.#grants(grant, input).features);
     return { ...built, codeCacheBytes: learned.codeCache.byteLength };
   }
 
@@ -209,42 +218,58 @@ export class Glovebox implements AsyncDisposable {
     return this.#config.placement === "tenant" ? `tenant:${tenantId}` : "shared";
   }
 
-  #grants(names: readonly string[]): ReadonlyMap<string, Capability> {
+  /** What the host grants a tool, whether it asks for it or not. */
+  #grants(grant: readonly string[], { definition }: ToolInput): Grants {
     const granted = new Map<string, Capability>([[logCapability.name, logCapability]]);
-    for (const name of names) {
+    const features = new Set<EngineFeature>();
+    for (const name of [...grant, ...Object.keys(definition?.capabilities ?? {})]) {
+      if (isEngineFeature(name)) {
+        features.add(name);
+        continue;
+      }
       const capability = this.#capabilities.get(name);
       if (capability === undefined) {
-        const known = [...this.#capabilities.keys()].join(", ");
+        const known = [...this.#capabilities.keys(), ...ENGINE_FEATURE_NAMES].join(", ");
         throw new ToolError("PARAM_INVALID", `There is no capability named "${name}" to grant; known are: ${known}`);
       }
       granted.set(name, capability);
     }
-    return granted;
+    const unlimited = unlimitedFeatures([...features]);
+    if (unlimited.length > 0 && !this.#launcher.layers.has("resource-limits")) {
+      throw new ToolError(
+        "TOOL_UNAVAILABLE",
+        `${unlimited.join(", ")} can be granted only where the operating system limits a process's memory: ${LAYERS["resource-limits"].get}`,
+      );
+    }
+    return { granted, features: [...features] };
+  }
+
+  #policyOf(tenantId: string | undefined): TenantPolicy {
+    const { tenants } = this.router;
+    return tenantId === undefined ? tenants.default : tenants.of(tenantId);
   }
 
   /** A global tool's process serves no tenant: it learns, and is ended. */
-  #learningFor(tenantId: string | undefined): Learning {
-    const { limits, weight } = tenantId === undefined ? this.router.tenants.default : this.router.tenants.of(tenantId);
+  #learningFor(tenantId: string | undefined, features: readonly EngineFeature[]): Learning {
     const owner = tenantId === undefined ? undefined : this.#ownerOf(tenantId);
-    return { owner, account: tenantId ?? "", weight, limits };
+    const { limits, weight, coarseTime } = this.#policyOf(tenantId);
+    return { owner, account: tenantId ?? "", weight, limits, features, coarseTime };
   }
 
   /** Of those that are stated for the source and its bundle, the lowest; the bundler has defaults of its own. */
   #sizeLimits(tenantId: string | undefined, toolLimits: PartialLimits | undefined): Partial<BundleLimits> {
-    const { tenants } = this.router;
-    const tenant = tenantId === undefined ? tenants.default : tenants.of(tenantId);
-    const stated = [this.#config.limits, tenant.stated, toolLimits];
+    const stated = [this.#config.limits, this.#policyOf(tenantId).stated, toolLimits];
     const lowest = (name: "sourceBytes" | "bundleBytes"): number =>
       Math.min(...stated.map((limits) => limits?.[name] ?? Number.POSITIVE_INFINITY));
     return { sourceBytes: lowest("sourceBytes"), outputBytes: lowest("bundleBytes") };
   }
 
-  async #build(input: ToolInput, tenantId: string | undefined): Promise<BuiltTool> {
+  async #build(input: ToolInput, tenantId: string | undefined, features: readonly EngineFeature[]): Promise<BuiltTool> {
     const { name, definition: overrides, ...source } = input;
     const limits = this.#sizeLimits(tenantId, overrides?.limits);
     const { bundle, durationMs, cached } = await this.#bundler.bundle(source, { limits });
     const bundled = performance.now();
-    const learning = this.#learningFor(tenantId);
+    const learning = this.#learningFor(tenantId, features);
     const learned = await this.#learner.learn(bundle, createStackMapper(bundle.sourceMap), learning).catch((thrown) => {
       // Its process was ended because all of them were.
       this.#refuseWhenClosed();
@@ -262,6 +287,11 @@ export class Glovebox implements AsyncDisposable {
     const learnMs = performance.now() - bundled;
     return { definition, bundle, learned, bundleMs: durationMs, learnMs, cached };
   }
+}
+
+interface Grants {
+  readonly granted: ReadonlyMap<string, Capability>;
+  readonly features: readonly EngineFeature[];
 }
 
 interface BuiltTool {
@@ -288,7 +318,7 @@ interface BuiltTool {
 export async function createGlovebox(options?: GloveboxOptions): Promise<Glovebox> {
   const config = parseConfig(options);
   const artifacts = await loadSandboxArtifacts();
-  const { limits, tenants, hardening, workers, bundler, cache: cacheOptions, onError } = config;
+  const { limits, tenants, coarseTime, hardening, workers, bundler, cache: cacheOptions, onError } = config;
   const cache = createBundleCache(
     cacheOptions === false ? {} : { ...cacheOptions, directory: cacheOptions.directory ?? defaultCacheDirectory() },
   );
@@ -309,6 +339,11 @@ export async function createGlovebox(options?: GloveboxOptions): Promise<Glovebo
     throw thrown;
   }
   const learner = new Learner({ pool, cache, preludeSource: artifacts.preludeSource, v8Flags: v8FlagsOf(hardening) });
-  const router = new ToolRouter({ limits, tenants, ...(onError === undefined ? {} : { onInternalError: onError }) });
+  const router = new ToolRouter({
+    limits,
+    tenants,
+    coarseTime,
+    ...(onError === undefined ? {} : { onInternalError: onError }),
+  });
   return new Glovebox({ config, router, bundler: new Bundler({ ...bundler, cache }), pool, learner, launcher });
 }

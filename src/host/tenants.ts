@@ -10,6 +10,8 @@ export interface TenantOptions {
   readonly limits?: PartialLimits | undefined;
   /** Share of the machine's CPU time relative to other tenants that are busy, 0.01 to 100; 1 unless stated. */
   readonly weight?: number | undefined;
+  /** Instead of the host's own `coarseTime`. */
+  readonly coarseTime?: boolean | undefined;
 }
 
 /** By id, or asked each time a tenant calls; a tenant that is not named, or for which the answer is undefined, has the defaults. */
@@ -20,6 +22,7 @@ export type Tenants =
 export const TenantOptionsSchema = z.strictObject({
   limits: PartialLimitsSchema.optional(),
   weight: z.number().min(0.01).max(100).optional(),
+  coarseTime: z.boolean().optional(),
 });
 
 export interface TenantPolicy {
@@ -29,18 +32,21 @@ export interface TenantPolicy {
   /** Of the arguments of its calls. */
   readonly inputBounds: JsonTextLimits;
   readonly weight: number;
+  readonly coarseTime: boolean;
 }
 
 export class TenantPolicies {
   readonly #hostLimits: PartialLimits;
+  readonly #hostCoarseTime: boolean;
   readonly #lookUp: (tenantId: string) => TenantOptions | undefined;
   /** Of a tenant of whom nothing is stated. */
   readonly default: TenantPolicy;
   /** A function may answer with the same object again and again: it is read once. */
   readonly #known = new WeakMap<TenantOptions, TenantPolicy>();
 
-  constructor(tenants: Tenants, hostLimits: PartialLimits) {
+  constructor(tenants: Tenants, hostLimits: PartialLimits, hostCoarseTime = false) {
     this.#hostLimits = hostLimits;
+    this.#hostCoarseTime = hostCoarseTime;
     this.default = this.#toPolicy({});
     const byId = typeof tenants === "function" ? undefined : new Map(Object.entries(tenants));
     this.#lookUp = typeof tenants === "function" ? tenants : (tenantId) => byId?.get(tenantId);
@@ -69,11 +75,11 @@ export class TenantPolicies {
     throw refused(new TypeError("options.tenants() answered with something that is no object"));
   }
 
-  #toPolicy({ limits = {}, weight = 1 }: TenantOptions): TenantPolicy {
+  #toPolicy({ limits = {}, weight = 1, coarseTime = this.#hostCoarseTime }: TenantOptions): TenantPolicy {
     const resolved = resolveLimits([this.#hostLimits, limits], undefined);
     const { inputBytes, jsonDepth, jsonValues } = resolved;
     const inputBounds = { bytes: inputBytes, depth: jsonDepth, values: jsonValues };
-    return { stated: limits, limits: resolved, inputBounds, weight };
+    return { stated: limits, limits: resolved, inputBounds, weight, coarseTime };
   }
 }
 

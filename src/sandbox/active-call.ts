@@ -1,5 +1,5 @@
 // One call inside the worker: its isolate, its meters and caps, and the messages that tell the host how it goes.
-import type { InvokeHeader } from "./guest-protocol.ts";
+import type { EngineFeature, InvokeHeader } from "./guest-protocol.ts";
 import type { IsolatePool } from "./isolate-pool.ts";
 import type { Limits } from "./limits.ts";
 import {
@@ -28,6 +28,8 @@ export interface Assignment {
   readonly seq: number;
   readonly bundle: LoadableBundle;
   readonly limits: Limits;
+  readonly features: readonly EngineFeature[];
+  readonly coarseTime: boolean;
   /** Undefined when the definition is to be learned. */
   readonly call: { readonly tool: ToolProfile; readonly callId: string; readonly tenantId: string } | undefined;
 }
@@ -150,7 +152,8 @@ export class ActiveCall implements GuestListener {
 
   /** A new isolate with the bundle in it; undefined when it worked. */
   async #prepare(): Promise<GuestEnd | undefined> {
-    this.#isolate = this.#pool.create(this.#limits.memoryMiB);
+    const { features, coarseTime } = this.#assignment;
+    this.#isolate = this.#pool.create({ memoryMiB: this.#limits.memoryMiB, features, coarseTime });
     const end = await this.#isolate.load(this.#assignment.bundle, this);
     return end.outcome === "ready" ? undefined : end;
   }

@@ -81,6 +81,16 @@ export interface InvokeHeader {
   readonly timers: number;
 }
 
+/** What a guest has of the engine only when the host grants it; a row each in ENGINE_FEATURES. */
+export type EngineFeature = "webAssembly" | "sharedArrayBuffer" | "atomics" | "resizableBuffers" | "stringToCode";
+
+/** What the prelude is told before it gives the guest its globals, as JSON text. */
+export interface BootOptions {
+  readonly features: readonly EngineFeature[];
+  /** The guest's clock stands still while the guest runs. */
+  readonly coarseTime: boolean;
+}
+
 /** The filename of a tool's script in the isolate: the only one whose frames are mapped to the author's files. */
 export const TOOL_SCRIPT_NAME = "glovebox:///tool.js";
 /** The filename of the prelude: its frames are dropped from stacks. */

@@ -1,5 +1,12 @@
 // The isolates of one worker: made when a call needs one, kept warm between calls where the caller accepts shared state.
-import { createEngine, createLoadableBundle, type Engine, type LoadableBundle, ToolIsolate } from "./tool-isolate.ts";
+import {
+  createEngine,
+  createLoadableBundle,
+  type Engine,
+  type IsolateOptions,
+  type LoadableBundle,
+  ToolIsolate,
+} from "./tool-isolate.ts";
 
 /** Idle warm isolates kept in one worker (1.2 to 2 MB each); the longest unused goes first. */
 const MAX_IDLE = 16;
@@ -39,8 +46,8 @@ export class IsolatePool {
   }
 
   /** An isolate with nothing of a tool's in it. */
-  create(memoryMiB: number): ToolIsolate {
-    return new ToolIsolate(this.#engine, memoryMiB);
+  create(options: IsolateOptions): ToolIsolate {
+    return new ToolIsolate(this.#engine, options);
   }
 
   /** Keeps a warm isolate for the next call of the same key. */

@@ -1,6 +1,7 @@
 // Every message that crosses the process wall, checked on the side that receives it. Payloads travel beside a message as frame
 // parts of opaque text or bytes (see frames.ts); which parts, each schema's comment says.
 import * as z from "zod";
+import { ENGINE_FEATURE_NAMES, EngineFeatureSchema } from "./engine-features.ts";
 import { GUEST_ERROR_CAPS, GUEST_OUTCOMES } from "./guest-protocol.ts";
 import { LimitsSchema } from "./limits.ts";
 
@@ -15,6 +16,13 @@ export const ISOLATIONS = ["call", "tool"] as const;
 /** How long an isolate lives: for one call, or for many of one (tenant, tool version). */
 export type Isolation = (typeof ISOLATIONS)[number];
 
+/** What an isolate is made with, in a call as in a learning run. */
+const isolateFields = {
+  limits: LimitsSchema,
+  features: z.array(EngineFeatureSchema).max(ENGINE_FEATURE_NAMES.length),
+  coarseTime: z.boolean(),
+};
+
 /** Parts: prelude source, URL chunk source. */
 const InitSchema = z.strictObject({ type: z.literal("init"), protocolVersion: z.literal(PROTOCOL_VERSION) });
 /** Parts: code, V8 code cache (may be empty). Sent once per worker and bundle, before the first call that names it. */
@@ -25,12 +33,12 @@ const ToolMessageSchema = z.strictObject({
   toolId: seq,
   sha256,
   isolation: z.enum(ISOLATIONS),
-  limits: LimitsSchema,
+  ...isolateFields,
   granted: z.array(capabilityName).max(256),
   denied: z.array(capabilityName).max(256),
 });
 /** Evaluates the bundle and tells its definition; then makes the code cache. Ends in one `ended` with outcome `output`. */
-const LearnSchema = z.strictObject({ type: z.literal("learn"), seq, sha256, limits: LimitsSchema });
+const LearnSchema = z.strictObject({ type: z.literal("learn"), seq, sha256, ...isolateFields });
 /** Parts: input as JSON text. Ends in exactly one `ended`, and one `released` unless that said so already. */
 const CallSchema = z.strictObject({
   type: z.literal("call"),
@@ -58,6 +66,8 @@ export const HostMessageSchema = z.discriminatedUnion("type", [
 ]);
 export type HostMessage = z.infer<typeof HostMessageSchema>;
 export type ToolMessage = z.infer<typeof ToolMessageSchema>;
+/** How a bundle's top level is to be run, in a call as in a learning run. */
+export type LearnProfile = Omit<z.infer<typeof LearnSchema>, "type" | "seq">;
 
 /** Why the worker stopped an isolate by itself. */
 export const STOP_REASONS = ["memory", "cpu", "cancelled", "isolate-failed"] as const;

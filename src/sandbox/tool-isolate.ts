@@ -1,6 +1,7 @@
 // ToolIsolate: one V8 isolate with the prelude and one bundle in it. The one importer of isolated-vm; its handles never leave this file.
 import ivm from "isolated-vm";
 import {
+  type BootOptions,
   type EnterKind,
   GUEST_OUTCOMES,
   type GuestMessageKind,
@@ -15,10 +16,17 @@ export interface Engine {
   readonly preludeSource: string;
   readonly urlChunk: ivm.ExternalCopy<string>;
   preludeCache: ivm.ExternalCopy<ArrayBuffer> | undefined;
+  /** It was made where nothing was granted, and has exactly the functions that such an isolate runs. */
+  isCacheExact: boolean;
 }
 
 export function createEngine(preludeSource: string, urlChunkSource: string): Engine {
-  return { preludeSource, urlChunk: new ivm.ExternalCopy(urlChunkSource), preludeCache: undefined };
+  return {
+    preludeSource,
+    urlChunk: new ivm.ExternalCopy(urlChunkSource),
+    preludeCache: undefined,
+    isCacheExact: false,
+  };
 }
 
 /** A bundle as the worker holds it. */
@@ -55,6 +63,10 @@ export interface GuestCall {
   readonly tenantId: string;
 }
 
+export interface IsolateOptions extends BootOptions {
+  readonly memoryMiB: number;
+}
+
 const SILENT: GuestListener = { onLog() {}, onProgress() {}, onCapability() {} };
 /** After its result a guest may finish what it is doing for this long; then its isolate is not reused but disposed. */
 const SETTLE_MS = 2;
@@ -84,14 +96,14 @@ export class ToolIsolate {
   #stopReason: StopReason | undefined;
   #disposed = false;
 
-  constructor(engine: Engine, memoryMiB: number) {
+  constructor(engine: Engine, { memoryMiB, features, coarseTime }: IsolateOptions) {
     this.#isolate = new ivm.Isolate({ __proto__: null, memoryLimit: memoryMiB } as unknown as ivm.IsolateOptions);
     this.#context = this.#isolate.createContextSync();
-    this.#boot(engine);
+    this.#boot(engine, { features, coarseTime });
   }
 
   /** Only our own code runs here, so waiting for it in line is safe. */
-  #boot(engine: Engine): void {
+  #boot(engine: Engine, options: BootOptions): void {
     const cachedData = engine.preludeCache;
     const script = this.#isolate.compileScriptSync(engine.preludeSource, {
       filename: PRELUDE_SCRIPT_NAME,
@@ -102,9 +114,13 @@ export class ToolIsolate {
       (kind: unknown, a: unknown, b: unknown, c: unknown) => this.#receive(kind as GuestMessageKind, a, b, c),
       { ignored: true },
     );
-    this.#enter = boot.applySync(undefined, [post, engine.urlChunk], { result: { reference: true } }) as ivm.Reference;
-    if (engine.preludeCache === undefined)
-      engine.preludeCache = this.#makeCache(engine.preludeSource, PRELUDE_SCRIPT_NAME);
+    this.#enter = boot.applySync(undefined, [post, engine.urlChunk, JSON.stringify(options)], {
+      result: { reference: true },
+    }) as ivm.Reference;
+    const isExact = options.features.length === 0 && !options.coarseTime;
+    if (engine.preludeCache !== undefined && (engine.isCacheExact || !isExact)) return;
+    engine.preludeCache = this.#makeCache(engine.preludeSource, PRELUDE_SCRIPT_NAME);
+    engine.isCacheExact = isExact;
   }
 
   /** Compiling text that this isolate has just run finds its functions, lazily compiled ones included, and caches them all. */

@@ -4,8 +4,7 @@ import { Socket } from "node:net";
 import { ActiveCall, type Assignment, type ToolProfile, toToolProfile } from "./active-call.ts";
 import { type Frame, FrameReader, FrameWriter } from "./frames.ts";
 import { IsolatePool } from "./isolate-pool.ts";
-import type { Limits } from "./limits.ts";
-import { HostMessageSchema, PROTOCOL_VERSION } from "./protocol.ts";
+import { HostMessageSchema, type LearnProfile, PROTOCOL_VERSION } from "./protocol.ts";
 
 const CPU_CHECK_MS = 10;
 
@@ -45,12 +44,12 @@ class Worker {
         this.#tools.set(message.toolId, toToolProfile(message));
         break;
       case "learn":
-        this.#start(message.seq, message.sha256, message.limits, undefined, "");
+        this.#start(message.seq, message, undefined, "");
         break;
       case "call": {
         const tool = this.#tools.get(message.toolId);
         if (tool === undefined) throw new Error("A call came before its tool");
-        this.#start(message.seq, tool.sha256, tool.limits, { ...message, tool }, text(1));
+        this.#start(message.seq, tool, { ...message, tool }, text(1));
         break;
       }
       case "cancel":
@@ -65,10 +64,11 @@ class Worker {
     }
   }
 
-  #start(seq: number, sha256: string, limits: Limits, call: Assignment["call"], input: string): void {
+  #start(seq: number, profile: LearnProfile, call: Assignment["call"], input: string): void {
+    const { sha256, limits, features, coarseTime } = profile;
     const bundle = this.#pool?.bundle(sha256);
     if (this.#pool === undefined || bundle === undefined) throw new Error("A call came before its bundle");
-    const assignment: Assignment = { seq, bundle, limits, call };
+    const assignment: Assignment = { seq, bundle, limits, features, coarseTime, call };
     const active = new ActiveCall(assignment, this.#pool, (sent, parts) => this.#writer.write(sent, parts));
     this.#calls.set(seq, active);
     this.#cpuCheck ??= setInterval(() => this.#checkCpu(), CPU_CHECK_MS);

@@ -374,7 +374,12 @@ describe("Glovebox.addTool() with a bad tool", () => {
       "MEMORY_LIMIT",
       /used more than 32 MiB of memory/,
     ],
-    ["eval", { source: `eval("1"); ${FINE}` }, "TOOL_FAILED", /^Making code from text is not allowed in the sandbox$/],
+    [
+      "eval",
+      { source: `eval("1"); ${FINE}` },
+      "TOOL_FAILED",
+      /^Making code from text is not allowed in the sandbox; the host can grant stringToCode$/,
+    ],
     ["a global of Node", { source: `process.exit(0); ${FINE}` }, "TOOL_FAILED", /^process is not defined$/],
     [
       "a description that is a number",
@@ -471,7 +476,7 @@ describe("Glovebox.addTool() with a bad tool", () => {
     [
       "a capability that there is not",
       { grant: ["kv"] },
-      /^There is no capability named "kv" to grant; known are: log$/,
+      /^There is no capability named "kv" to grant; known are: log, webAssembly, sharedArrayBuffer, atomics, resizableBuffers, stringToCode$/,
     ],
     ["text for a list of grants", { grant: "kv" }, /^options\.grant: /],
     ["an unknown option", { tenant: "acme" }, /^options: .*tenant/],

@@ -166,7 +166,12 @@ describe("sourceBytes and bundleBytes", () => {
     ["the host", { limits: { sourceBytes: 1_000 } }, undefined, "sourceBytes is 1000 bytes"],
     ["a tenant", { tenants: { acme: { limits: { sourceBytes: 1_500 } } } }, undefined, "sourceBytes is 1500 bytes"],
     ["a tool", {}, { sourceBytes: 500 }, "sourceBytes is 500 bytes"],
-    ["the bundler's options", { bundler: { limits: { sourceBytes: 300 } }, limits: { sourceBytes: 999 } }, undefined, "300"],
+    [
+      "the bundler's options",
+      { bundler: { limits: { sourceBytes: 300 } }, limits: { sourceBytes: 999 } },
+      undefined,
+      "300",
+    ],
     ["the host, of the bundle", { limits: { bundleBytes: 1_000 } }, undefined, "outputBytes is 1000 bytes"],
   ] as const)("stated by %s refuse what is larger", async ([, options, limits, expected]) => {
     const box = await makeBox(options);

@@ -7,6 +7,7 @@ import { expect, test } from "vitest";
 import type { Capability } from "../../src/host/capabilities/capability.ts";
 import type { Glovebox } from "../../src/host/runtime.ts";
 import type { ToolResult } from "../../src/host/tool-call.ts";
+import type { EngineFeature } from "../../src/sandbox/engine-features.ts";
 import { type ErrorCode, ToolError } from "../../src/sandbox/errors.ts";
 import type { PartialLimits } from "../../src/sandbox/limits.ts";
 import { codeOf, expectPublishable, makeBox, outputOf } from "../support/host-zone.ts";
@@ -22,6 +23,8 @@ export interface Attack {
   /** Of the whole Glovebox, its neighbours and the tool's top level included. */
   readonly limits?: PartialLimits;
   readonly capabilities?: readonly Capability[];
+  /** Engine features that the attacking tool has. */
+  readonly features?: readonly EngineFeature[];
   /** What else must hold of the result. */
   readonly check?: (result: ToolResult) => void;
 }
@@ -49,7 +52,7 @@ const CACHE = { directory: join(tmpdir(), "glovebox-hostile-cache") };
 /** The attacking call's result, or the error of addTool where the attack is in the tool's top level. */
 async function strike(box: Glovebox, attack: Attack): Promise<ToolResult | ToolError> {
   try {
-    const grant = (attack.capabilities ?? []).map(({ name }) => name);
+    const grant = [...(attack.capabilities ?? []).map(({ name }) => name), ...(attack.features ?? [])];
     await box.addTool({ name: "attack", source: attack.source }, { tenantId: "evil", grant });
   } catch (thrown) {
     if (thrown instanceof ToolError) return thrown;

@@ -16,6 +16,8 @@ import {
 const SHA = "0123456789abcdef".repeat(4);
 const USAGE = { cpuMs: 1.5, heapBytes: 1, startMs: 0, executeMs: 0.1, logsDropped: 0 };
 
+const LEARN = { type: "learn", seq: 1, sha256: SHA, limits: DEFAULT_LIMITS, features: [], coarseTime: true } as const;
+
 const HOST_MESSAGES: readonly HostMessage[] = [
   { type: "init", protocolVersion: PROTOCOL_VERSION },
   { type: "bundle", sha256: SHA },
@@ -25,10 +27,12 @@ const HOST_MESSAGES: readonly HostMessage[] = [
     sha256: SHA,
     isolation: "call",
     limits: DEFAULT_LIMITS,
+    features: ["webAssembly", "atomics"],
+    coarseTime: false,
     granted: ["kv"],
     denied: ["fetch"],
   },
-  { type: "learn", seq: 1, sha256: SHA, limits: DEFAULT_LIMITS },
+  { ...LEARN, features: [] },
   { type: "call", seq: 2, toolId: 1, callId: "c1", tenantId: "acme" },
   { type: "cancel", seq: 2 },
   { type: "capability-result", seq: 2, requestId: 1 },
@@ -103,11 +107,11 @@ describe("HostMessageSchema and WorkerMessageSchema", () => {
     ["a hash in upper case", { type: "bundle", sha256: SHA.toUpperCase() }],
     ["a hash that is too short", { type: "bundle", sha256: SHA.slice(1) }],
     ["a call id that is too long", { type: "call", seq: 1, toolId: 1, callId: "x".repeat(1_025), tenantId: "t" }],
-    [
-      "limits past the hard ceiling",
-      { type: "learn", seq: 1, sha256: SHA, limits: { ...DEFAULT_LIMITS, memoryMiB: 2_049 } },
-    ],
-    ["a limit left out", { type: "learn", seq: 1, sha256: SHA, limits: { ...DEFAULT_LIMITS, timers: undefined } }],
+    ["limits past the hard ceiling", { ...LEARN, limits: { ...DEFAULT_LIMITS, memoryMiB: 2_049 } }],
+    ["a limit left out", { ...LEARN, limits: { ...DEFAULT_LIMITS, timers: undefined } }],
+    ["a feature that there is not", { ...LEARN, features: ["fileSystem"] }],
+    ["more features than there are", { ...LEARN, features: Array.from({ length: 6 }, () => "atomics") }],
+    ["a clock that is neither", { ...LEARN, coarseTime: 1 }],
   ])("refuse %s from a host", ([, message]) => {
     expect(HostMessageSchema.safeParse(message).success).toBe(false);
   });

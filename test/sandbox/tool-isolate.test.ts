@@ -1,8 +1,10 @@
 // ToolIsolate with real isolates: how a load, a description and a call end, what a guest cannot outlive, what stays between calls.
 import ivm from "isolated-vm";
 import { describe, expect, test } from "vitest";
+import { loadSandboxArtifacts } from "../../src/bundler/sandbox-artifacts.ts";
+import { ENGINE_FEATURE_NAMES } from "../../src/sandbox/engine-features.ts";
 import { TOOL_SCRIPT_NAME } from "../../src/sandbox/guest-protocol.ts";
-import { ToolIsolate } from "../../src/sandbox/tool-isolate.ts";
+import { createEngine, ToolIsolate } from "../../src/sandbox/tool-isolate.ts";
 import {
   bundleCode,
   type GuestSettings,
@@ -473,9 +475,32 @@ describe("ToolIsolate's meters", () => {
     expect([tool.isolate.cpuMs, tool.isolate.heapBytes]).toEqual([0, 0]);
   });
 
+  test("start from one cache, that of an isolate without grants as soon as there is one", async () => {
+    const { preludeSource, urlChunkSource } = await loadSandboxArtifacts();
+    const engine = createEngine(preludeSource, urlChunkSource);
+    const plain = { memoryMiB: 16, features: [], coarseTime: false };
+    const steps = [
+      [{ ...plain, features: ENGINE_FEATURE_NAMES }, false],
+      [{ ...plain, coarseTime: true }, false],
+      [plain, true],
+      [{ ...plain, features: ENGINE_FEATURE_NAMES, coarseTime: true }, true],
+      [plain, true],
+    ] as const;
+    const caches: unknown[] = [];
+    for (const [options, isExact] of steps) {
+      await new ToolIsolate(engine, options).dispose();
+      expect(engine.isCacheExact).toBe(isExact);
+      caches.push(engine.preludeCache);
+    }
+    expect(caches.map((cache) => caches.indexOf(cache))).toEqual([0, 0, 2, 2, 2]);
+  });
+
   test("belong to one isolate of many made from one engine", async () => {
     const engine = await sharedEngine();
-    const isolates = Array.from({ length: 5 }, () => new ToolIsolate(engine, 16));
+    const isolates = Array.from(
+      { length: 5 },
+      () => new ToolIsolate(engine, { memoryMiB: 16, features: [], coarseTime: false }),
+    );
     expect(isolates.map((isolate) => isolate.isRunning)).toEqual([false, false, false, false, false]);
     await Promise.all(isolates.map((isolate) => isolate.dispose()));
     expect(isolates.every((isolate) => isolate.isDisposed)).toBe(true);

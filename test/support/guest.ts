@@ -1,6 +1,7 @@
 // A tool in a real isolate without the processes around it: for what the guest gets, and what it may try.
 import { afterAll, expect } from "vitest";
 import { loadSandboxArtifacts } from "../../src/bundler/sandbox-artifacts.ts";
+import type { EngineFeature } from "../../src/sandbox/engine-features.ts";
 import type { CapabilityEnvelope, InvokeHeader } from "../../src/sandbox/guest-protocol.ts";
 import {
   createEngine,
@@ -44,6 +45,8 @@ export type Answer = (input: unknown) => CapabilityEnvelope | undefined | Promis
 export interface GuestSettings {
   readonly header?: Partial<InvokeHeader>;
   readonly memoryMiB?: number;
+  readonly features?: readonly EngineFeature[];
+  readonly coarseTime?: boolean;
   readonly deadlineMs?: number;
   readonly capabilities?: { readonly [name: string]: Answer };
 }
@@ -84,7 +87,8 @@ export class GuestTool implements AsyncDisposable {
   constructor(parts: { readonly engine: Engine; readonly code: string; readonly settings: GuestSettings }) {
     this.code = parts.code;
     this.#settings = parts.settings;
-    this.isolate = new ToolIsolate(parts.engine, parts.settings.memoryMiB ?? 64);
+    const { memoryMiB = 64, features = [], coarseTime = false } = parts.settings;
+    this.isolate = new ToolIsolate(parts.engine, { memoryMiB, features, coarseTime });
     openTools.add(this);
   }
 

@@ -1,6 +1,7 @@
 // defineCapability: a host function that a host grants to a tool by name. JSON in, JSON out, checked on both sides; it runs on the host.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { JsonSchema } from "../../sandbox/definition.ts";
+import { ENGINE_FEATURE_NAMES } from "../../sandbox/engine-features.ts";
 import type { JsonValue } from "../../sandbox/errors.ts";
 import { ToolError } from "../../sandbox/errors.ts";
 import type { LogLevel } from "../../sandbox/protocol.ts";
@@ -25,7 +26,7 @@ type InputOf<Schema> = Schema extends StandardSchemaV1 ? StandardSchemaV1.InferO
 type OutputOf<Schema> = Schema extends StandardSchemaV1 ? StandardSchemaV1.InferInput<Schema> : unknown;
 
 export interface CapabilityOptions<Input extends CapabilitySchema, Output extends CapabilitySchema> {
-  /** The tool sees it as `ctx.NAME`: an identifier of 1 to 64 characters. */
+  /** The tool sees it as `ctx.NAME`: an identifier of 1 to 64 characters, and no engine feature's name. */
   readonly name: string;
   readonly description?: string;
   readonly inputSchema: Input;
@@ -48,8 +49,8 @@ export interface Capability {
 }
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
-/** Members of ctx that are not capabilities; so are those that every object has, such as `toString`. */
-const RESERVED = ["callId", "tenantId", "signal", "progress", "then"];
+/** Members of ctx that are not capabilities, and what is granted by name but is none; those that every object has are taken too. */
+const RESERVED: readonly string[] = ["callId", "tenantId", "signal", "progress", "then", ...ENGINE_FEATURE_NAMES];
 const isReserved = (name: string): boolean => RESERVED.includes(name) || name in Object.prototype;
 
 const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;

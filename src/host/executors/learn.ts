@@ -5,13 +5,14 @@ import { type BundleCache, engineKeyOf } from "../../bundler/bundle-cache.ts";
 import type { StackMapper } from "../../bundler/source-map.ts";
 import type { ToolBundle } from "../../bundler/tool-bundle.ts";
 import { type LearnedDefinition, LearnedDefinitionSchema } from "../../sandbox/definition.ts";
+import type { EngineFeature } from "../../sandbox/engine-features.ts";
 import { ToolError } from "../../sandbox/errors.ts";
 import type { Limits } from "../../sandbox/limits.ts";
 import { parseSmallJson } from "../json-text.ts";
 import { problemLine } from "../problem-line.ts";
 import { NO_USAGE } from "../tool-call.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
-import { memoryError, toGuestFailure } from "./sandbox.ts";
+import { memoryError, placeOf, toGuestFailure } from "./sandbox.ts";
 
 export interface Learned {
   readonly definition: LearnedDefinition;
@@ -77,6 +78,15 @@ export interface Learning {
   readonly limits: Limits;
 }
 
+/** For whom a bundle is learned, and with what. */
+export interface Learning {
+  /** Whose process the learning one becomes, if it has none yet; without one the process is ended. */
+  readonly owner: string | undefined;
+  /** As the tool's calls will have them: its top level runs in each of those too. */
+  readonly features: readonly EngineFeature[];
+  readonly coarseTime: boolean;
+}
+
 export class Learner {
   readonly #options: LearnerOptions;
   readonly #engineKey: string;
@@ -87,22 +97,28 @@ export class Learner {
     this.#engineKey = engineKeyOf([...options.v8Flags, prelude]);
   }
 
+  /** A top level may ask what there is, and state another definition where it finds it. */
+  #keyOf(features: readonly EngineFeature[]): string {
+    return features.length === 0 ? this.#engineKey : engineKeyOf([this.#engineKey, ...features.toSorted()]);
+  }
+
   /** @throws {ToolError} BUNDLE_FAILED, TOOL_FAILED, TOOL_TIMEOUT, MEMORY_LIMIT, CPU_LIMIT, SANDBOX_CRASHED, OVERLOADED */
   async learn(bundle: ToolBundle, stackMapper: StackMapper, learning: Learning): Promise<Learned> {
     const { cache } = this.#options;
-    const known = await cache.getCodeCache(bundle.sha256, this.#engineKey);
+    const key = this.#keyOf(learning.features);
+    const known = await cache.getCodeCache(bundle.sha256, key);
     const unpacked = known === undefined ? undefined : unpack(known);
     if (unpacked !== undefined) return unpacked;
     const [text, sent = new Uint8Array(0)] = await this.#run(bundle, stackMapper, learning);
     const codeCache = sent.byteLength > maxCodeCacheBytes(bundle.code) ? new Uint8Array(0) : sent;
     const definition = parseDefinition(text.toString());
-    await cache.setCodeCache(bundle.sha256, this.#engineKey, pack(text.toString(), codeCache));
+    await cache.setCodeCache(bundle.sha256, key, pack(text.toString(), codeCache));
     return { definition, codeCache };
   }
 
   #run(bundle: ToolBundle, stackMapper: StackMapper, learning: Learning): Promise<[text: Buffer, codeCache?: Buffer]> {
     const { pool } = this.#options;
-    const { owner, account, weight, limits } = learning;
+    const { owner, account, weight, limits, features, coarseTime } = learning;
     const { sha256, code, entry } = bundle;
     const { promise, resolve, reject } = Promise.withResolvers<[Buffer, Buffer?]>();
     let timer: NodeJS.Timeout | undefined;
@@ -114,11 +130,11 @@ export class Learner {
       }, ms);
     };
     const ticket = pool.run({
-      owner: owner ?? `learn:${sha256}`,
+      ...placeOf(owner ?? `learn:${sha256}`, sha256, features, limits),
       singleUse: owner === undefined,
       claim: { account, weight, lane: sha256, accountLimits: limits, laneLimits: limits },
       memoryMiB: limits.memoryMiB,
-      order: { type: "learn", sha256, limits },
+      order: { type: "learn", sha256, limits, features: [...features], coarseTime },
       bundle: { sha256, code, codeCache: new Uint8Array(0) },
       input: "",
       fresh: true,

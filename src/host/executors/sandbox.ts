@@ -1,6 +1,7 @@
 // Sandboxed tools as an Executor: a prepared call becomes a job of the worker pool, and what comes back becomes an Execution.
 import type { StackMapper } from "../../bundler/source-map.ts";
 import type { ToolBundle } from "../../bundler/tool-bundle.ts";
+import { type EngineFeature, unlimitedFeatures } from "../../sandbox/engine-features.ts";
 import { ERROR_CODES, type ErrorCode, type ErrorDetails, type JsonValue, ToolError } from "../../sandbox/errors.ts";
 import type { LimitName, Limits } from "../../sandbox/limits.ts";
 import {
@@ -15,8 +16,9 @@ import type { Capability, CapabilityContext } from "../capabilities/capability.t
 import { type CallLog, tell } from "../logs.ts";
 import { problemLine } from "../problem-line.ts";
 import { NO_USAGE, type PreparedCall, type ToolUsage } from "../tool-call.ts";
+import { dataLimitBytes } from "../workers/hardening/launcher.ts";
 import type { CallListener, Loss } from "../workers/open-call.ts";
-import type { Ticket, WorkerPool } from "../workers/worker-pool.ts";
+import type { Job, Ticket, WorkerPool } from "../workers/worker-pool.ts";
 import type { SentBundle, ToolProfile } from "../workers/worker-process.ts";
 import type { Execution, Executor } from "./executor.ts";
 
@@ -30,27 +32,63 @@ export interface SandboxTool {
   readonly granted: ReadonlyMap<string, Capability>;
   /** Asked for, not granted: the tool is told so when it uses one. */
   readonly denied: readonly string[];
+  /** What of the engine was granted. */
+  readonly features: readonly EngineFeature[];
   readonly onHandlerError?: ((error: unknown, capability: string) => void) | undefined;
 }
 
 /** After its signal a call's process may still say what it cost; the caller waits no longer than this for it. */
 const CANCEL_GRACE_MS = 50;
 
+/** Kinds of calls of one tool that are remembered: tenants may have limits and a clock of their own. */
+const MAX_PROFILES = 16;
+
 export function createSandboxExecutor(tool: SandboxTool, pool: WorkerPool): Executor {
   const sent: SentBundle = { sha256: tool.bundle.sha256, code: tool.bundle.code, codeCache: tool.codeCache };
-  let profile: ToolProfile | undefined;
+  const profiles: ToolProfile[] = [];
+  const profileOf = ({ limits, tenant }: PreparedCall): ToolProfile => {
+    const { coarseTime } = tenant;
+    const known = profiles.find((profile) => profile.coarseTime === coarseTime && sameLimits(profile.limits, limits));
+    if (known !== undefined) return known;
+    const profile = toProfile(tool, limits, coarseTime);
+    if (profiles.push(profile) > MAX_PROFILES) profiles.shift();
+    return profile;
+  };
   return {
     source: "sandbox",
-    execute: (call, log) => {
-      if (profile === undefined || !sameLimits(profile.limits, call.limits)) profile = toProfile(tool, call.limits);
-      return new SandboxRun(tool, sent, profile, call, log).run(pool);
-    },
+    execute: (call, log) => new SandboxRun(tool, sent, profileOf(call), call, log).run(pool),
   };
 }
 
-function toProfile(tool: SandboxTool, limits: Limits): ToolProfile {
+function toProfile(tool: SandboxTool, limits: Limits, coarseTime: boolean): ToolProfile {
   const granted = [...tool.granted.keys()].filter((name) => name !== "log");
-  return { sha256: tool.bundle.sha256, isolation: tool.isolation, limits, granted, denied: [...tool.denied] };
+  return {
+    sha256: tool.bundle.sha256,
+    isolation: tool.isolation,
+    limits,
+    features: [...tool.features],
+    coarseTime,
+    granted,
+    denied: [...tool.denied],
+  };
+}
+
+/** Isolates in a process that is a tool's own: the one that runs, and the one before it, on its way out. */
+const CONFINED_ISOLATES = 2;
+
+/** Whose process a tool runs in. One whose memory V8 does not count has a process of its own, which the operating system limits. */
+export function placeOf(
+  owner: string,
+  sha256: string,
+  features: readonly EngineFeature[],
+  { memoryMiB }: Limits,
+): Pick<Job, "owner" | "exclusive" | "dataBytes"> {
+  if (unlimitedFeatures(features).length === 0) return { owner };
+  return {
+    owner: `${owner} ${sha256} ${memoryMiB}`,
+    exclusive: true,
+    dataBytes: dataLimitBytes(CONFINED_ISOLATES, memoryMiB),
+  };
 }
 
 /** Wall time is the host's own to keep: a worker does not ask for it. */
@@ -124,7 +162,7 @@ class SandboxRun {
   #enqueue(pool: WorkerPool, resolve: (execution: Execution) => void): Ticket {
     const { callId, tenantId, tenant, inputText, definition, limits } = this.#call;
     return pool.run({
-      owner: this.#tool.ownerOf(tenantId),
+      ...placeOf(this.#tool.ownerOf(tenantId), this.#sent.sha256, this.#tool.features, limits),
       claim: {
         account: tenantId,
         weight: tenant.weight,

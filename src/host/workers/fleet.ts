@@ -113,10 +113,13 @@ export class Fleet implements Disposable {
     return busy === 0 || bytes <= this.#options.memoryMiB * MiB;
   }
 
-  /** A process that nobody has used: a spare, a new one, or a new one in the place of somebody's idle one. */
-  takeNew(owner: string): WorkerProcess | undefined {
-    const spare = this.#bestSpare();
-    const worker = spare ?? (this.#makeRoomFor(owner) ? this.#spawn() : undefined);
+  /**
+   * A process that nobody has used: a spare, a new one, or a new one in the place of somebody's idle one.
+   * @param dataBytes the operating system's own limit on it, which a spare has not
+   */
+  takeNew(owner: string, dataBytes?: number): WorkerProcess | undefined {
+    const spare = dataBytes === undefined ? this.#bestSpare() : undefined;
+    const worker = spare ?? (this.#makeRoomFor(owner) ? this.#spawn(dataBytes) : undefined);
     if (worker === undefined) return undefined;
     worker.owner = owner;
     this.watch();
@@ -176,9 +179,9 @@ export class Fleet implements Disposable {
   }
 
   /** Undefined when the machine gives none: `refusal` says why. */
-  #spawn(): WorkerProcess | undefined {
+  #spawn(dataBytes?: number): WorkerProcess | undefined {
     try {
-      const worker = new WorkerProcess(this.#sources, (changed) => this.#onChange(changed));
+      const worker = new WorkerProcess(this.#sources, (changed) => this.#onChange(changed), dataBytes);
       this.#workers.add(worker);
       return worker;
     } catch (thrown) {

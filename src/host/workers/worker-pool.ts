@@ -28,6 +28,8 @@ export interface Job extends WorkerJob {
   readonly singleUse?: boolean;
   /** It runs alone in its process. */
   readonly exclusive?: boolean;
+  /** The operating system's own limit on its process, which is started for it; every process of its owner has the same. */
+  readonly dataBytes?: number;
   /** It may be run again though it had begun. */
   readonly idempotent?: boolean;
 }
@@ -172,20 +174,20 @@ export class WorkerPool implements AsyncDisposable {
       const hasRoom = worker.load === 0 || (!isAlone && !worker.isExclusive && worker.load < worker.window);
       if (hasRoom && worker.load < (best?.load ?? Number.POSITIVE_INFINITY)) best = worker;
     }
-    if (best?.load !== 0 && this.#fleet.mayGrow(job.owner)) best = this.#takeNew(job.owner) ?? best;
+    if (best?.load !== 0 && this.#fleet.mayGrow(job.owner)) best = this.#takeNew(job) ?? best;
     if (best?.load === 0) best.isExclusive = isAlone;
     return best;
   }
 
-  #takeNew(owner: string): WorkerProcess | undefined {
-    const worker = this.#fleet.takeNew(owner);
+  #takeNew({ owner, dataBytes }: Job): WorkerProcess | undefined {
+    const worker = this.#fleet.takeNew(owner, dataBytes);
     if (worker !== undefined) worker.window = Math.min(FIRST_WINDOW, this.#options.callsPerWorker);
     return worker;
   }
 
   /** An owner's first process serves it from then on, unless the job says no; a further one is used for this job and ended. */
   #freshFor(job: Job, owned: number): WorkerProcess | undefined {
-    const worker = this.#takeNew(job.owner);
+    const worker = this.#takeNew(job);
     if (worker !== undefined) worker.singleUse = job.singleUse === true || owned > 0;
     return worker;
   }

@@ -17,7 +17,7 @@ export type ToolProfile = Omit<ToolMessage, "type" | "toolId">;
 /** What the pool asks of a worker. */
 export type CallOrder =
   | { readonly type: "call"; readonly tool: ToolProfile; readonly callId: string; readonly tenantId: string }
-  | { readonly type: "learn"; readonly sha256: string; readonly limits: Limits };
+  | ({ readonly type: "learn" } & Pick<ToolMessage, "sha256" | "limits" | "features" | "coarseTime">);
 
 /** A bundle to be sent once to each worker that runs it. */
 export interface SentBundle {
@@ -32,7 +32,6 @@ export interface WorkerJob {
   readonly bundle: SentBundle;
   /** JSON text. */
   readonly input: string;
-  readonly dataBytes?: number | undefined;
 }
 
 export interface WorkerSources {
@@ -64,7 +63,7 @@ const GROWTH_FACTOR = 2;
 const MAX_WARM = 16;
 
 /** Why the host ended a process that had calls in it. */
-export type EndReason = Ailment | "stuck" | "unread" | "budget" | "unlimited";
+export type EndReason = Ailment | "stuck" | "unread" | "budget";
 
 /** V8's last words, and Node's: no guest can write to stderr. */
 const OUT_OF_MEMORY = /JavaScript (?:heap )?out of memory|Fatal process out of memory|Allocation failed/i;
@@ -91,10 +90,6 @@ export class WorkerProcess {
   #ready = false;
   #dead = false;
   #endReason: EndReason | undefined;
-  readonly #launcher: Launcher;
-  /** Settles when the worker is ready. */
-  readonly #up = Promise.withResolvers<void>();
-  #confined: Promise<void> | undefined;
   #stderr = "";
   /** Who may use it; undefined for a spare that nobody has used. */
   owner: string | undefined;
@@ -113,12 +108,12 @@ export class WorkerProcess {
 
   /**
    * @param onChange called when a call is released, when the worker is ready, and when it has died
+   * @param dataBytes the operating system's own limit on the process; that of every process unless stated
    * @throws {ToolError} OVERLOADED when the operating system gives no process or no descriptors for one
    */
-  constructor(sources: WorkerSources, onChange: (worker: WorkerProcess) => void) {
+  constructor(sources: WorkerSources, onChange: (worker: WorkerProcess) => void, dataBytes?: number) {
     this.#onChange = onChange;
-    this.#launcher = sources.launcher;
-    this.#child = sources.launcher.launch();
+    this.#child = sources.launcher.launch(dataBytes === undefined ? {} : { dataBytes });
     // First of all: a spawn that fails says so by this event, and without a listener it would end the host.
     this.#child.on("error", () => this.kill());
     const socket: unknown = this.#child.stdio?.[3];
@@ -219,11 +214,8 @@ export class WorkerProcess {
     return this.#stderr;
   }
 
-  /**
-   * Sends a call, and its bundle if this worker has not seen it. Returns the call's number here.
-   * @param dataBytes the operating system's own limit on the process, to be set before anything of the tool's is in it
-   */
-  start({ order, bundle, input, dataBytes }: WorkerJob, listener: CallListener): number {
+  /** Sends a call, and its bundle if this worker has not seen it. Returns the call's number here. */
+  start({ order, bundle, input }: WorkerJob, listener: CallListener): number {
     this.#lastSeq += 1;
     const seq = this.#lastSeq;
     this.lastUsed = performance.now();
@@ -235,24 +227,12 @@ export class WorkerProcess {
     const call = new OpenCall({ listener, limits, warmKey, rssBytes: this.rssBytes });
     this.#calls.set(seq, call);
     this.#hold();
-    if (dataBytes === undefined) this.#send(seq, { order, bundle, input }, call);
-    else void this.#confine(dataBytes).then(() => this.#send(seq, { order, bundle, input }, call));
+    this.#send(seq, { order, bundle, input }, call);
     if (this.#ready) listener.onPlaced();
     return seq;
   }
 
-  /** Once for a process, as soon as it is up. Without the limit nothing is sent to it, and what waits for it is lost. */
-  #confine(dataBytes: number): Promise<void> {
-    this.#confined ??= (async () => {
-      await this.#up.promise;
-      const isLimited = this.pid !== undefined && (await this.#launcher.limitData(this.pid, dataBytes));
-      if (!isLimited) this.end("unlimited");
-    })();
-    return this.#confined;
-  }
-
   #send(seq: number, { order, bundle, input }: WorkerJob, call: OpenCall): void {
-    if (this.#dead || this.#endReason !== undefined || !this.#calls.has(seq)) return;
     if (!this.#bundles.has(bundle.sha256)) {
       this.#bundles.add(bundle.sha256);
       this.#writer.write({ type: "bundle", sha256: bundle.sha256 }, [bundle.code, bundle.codeCache]);
@@ -294,11 +274,6 @@ export class WorkerProcess {
     const call = this.#calls.get(seq);
     if (call === undefined || call.hasEnded) return;
     call.isCancelled = true;
-    // Nothing of it has been sent yet: the process is its own, and goes with it.
-    if (this.#confined !== undefined && !call.isSent) {
-      this.kill();
-      return;
-    }
     this.#writer.write({ type: "cancel", seq });
     // One that is not up yet cannot answer: until then START_MS is its clock.
     if (this.#ready) this.#expectRelease(call);
@@ -434,7 +409,6 @@ export class WorkerProcess {
     this.#ready = true;
     clearTimeout(this.#startTimer);
     this.#watch.attach(this.#child.pid ?? 0);
-    this.#up.resolve();
     this.#hold();
     for (const call of this.#calls.values()) {
       call.startMeter(this.rssBytes);

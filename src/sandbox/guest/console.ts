@@ -1,10 +1,10 @@
 // console: captured with its level, capped per call here and again outside. Made when first touched.
 import { allowance, callState } from "./call-state.ts";
+import { now } from "./coarse-time.ts";
 import { capText } from "./error-text.ts";
 import { post } from "./host.ts";
 import { formatLog, inspect } from "./inspect.ts";
 import {
-  DateNow,
   defineLazyGlobals,
   MapConstructor,
   MapPrototypeClear,
@@ -55,7 +55,7 @@ const labelOf = (label: unknown): string => (label === undefined ? "default" : i
 
 function elapsed(label: unknown): string | undefined {
   const start = MapPrototypeGet(started, labelOf(label));
-  return start === undefined ? undefined : `${labelOf(label)}: ${DateNow() - start}ms`;
+  return start === undefined ? undefined : `${labelOf(label)}: ${now() - start}ms`;
 }
 
 function makeConsole(): object {
@@ -92,7 +92,7 @@ function makeConsole(): object {
       indent = StringPrototypeSlice(indent, 2);
     },
     time: (label?: unknown): void => {
-      MapPrototypeSet(started, labelOf(label), DateNow());
+      MapPrototypeSet(started, labelOf(label), now());
     },
     timeLog: (label?: unknown, ...args: unknown[]): void => {
       const text = elapsed(label);

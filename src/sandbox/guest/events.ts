@@ -1,11 +1,11 @@
 // Event, EventTarget, AbortController and AbortSignal (DOM standard, without a tree: no bubbling, no capture). Made when first touched.
+import { now } from "./coarse-time.ts";
 import { writeLog } from "./console.ts";
 import { makeDomException } from "./dom-exception.ts";
 import { describeValue } from "./error-text.ts";
 import { inspect } from "./inspect.ts";
 import {
   append,
-  DateNow,
   defineLazyGlobals,
   defineValue,
   MapConstructor,
@@ -36,7 +36,7 @@ function makeEventClasses() {
     readonly bubbles: boolean;
     readonly cancelable: boolean;
     readonly composed: boolean = false;
-    readonly timeStamp: number = DateNow();
+    readonly timeStamp: number = now();
     readonly isTrusted: boolean = false;
     target: EventTarget | null = null;
     currentTarget: EventTarget | null = null;

@@ -1,11 +1,13 @@
-// Takes from the global object what a guest may not have: what passes the memory limit, shares memory, or makes code from text.
-// A table of what goes, and why; the rest is V8's own.
+// Takes from the global object what a guest may not have: what passes the memory limit, shares memory, holds its thread, or makes
+// code from text. What the host has granted stays V8's own; the reasons are in ../engine-features.ts.
+import type { EngineFeature } from "../guest-protocol.ts";
 import {
   ArrayBufferConstructor,
   defineGlobal,
   defineValue,
   EvalErrorConstructor,
   FunctionConstructor,
+  ObjectHasOwn,
   ReflectConstruct,
   ReflectDefineProperty,
   ReflectDeleteProperty,
@@ -13,12 +15,11 @@ import {
   ReflectGetPrototypeOf,
 } from "./primordials.ts";
 
-/** Globals that are absent unless granted. */
-const REMOVED_GLOBALS = [
-  "WebAssembly", // its memory passes V8's heap limit (4 GB measured)
-  "SharedArrayBuffer", // growable ones pass the limit too; shared memory is also a clock
-  "Atomics", // Atomics.wait blocks the thread where dispose() cannot reach
-  "ShadowRealm", // a realm whose eval is whole; absent from V8 today
+/** Globals that are a feature each. */
+const FEATURE_GLOBALS = [
+  ["webAssembly", "WebAssembly"],
+  ["sharedArrayBuffer", "SharedArrayBuffer"],
+  ["atomics", "Atomics"],
 ] as const;
 
 /** A property that is nobody's to change. */
@@ -32,26 +33,53 @@ function setName(target: object, name: string): void {
   ReflectDefineProperty(target, "name", descriptor as PropertyDescriptor);
 }
 
-/** A resizable buffer reserves and commits past the memory limit (2.2 GB measured), so the constructor takes a length only. */
-function removeResizableBuffers(): void {
-  const prototype = ArrayBufferConstructor.prototype;
-  ReflectDeleteProperty(prototype, "resize");
-  function FixedArrayBuffer(this: unknown, length?: unknown): object {
+type BufferConstructor = typeof ArrayBuffer | typeof SharedArrayBuffer;
+
+/**
+ * In the place of a buffer's constructor: one that takes a length only. The real one is reached through its prototype too, so that
+ * points here.
+ */
+function fixLength(name: string, Real: BufferConstructor): void {
+  const { prototype } = Real;
+  function FixedBuffer(this: unknown, length?: unknown): object {
     // `new.target` is undefined for a plain call, and then the real constructor's own TypeError is right.
-    if (new.target === undefined) return (ArrayBufferConstructor as unknown as (length: unknown) => object)(length);
-    return ReflectConstruct(ArrayBufferConstructor, [length], new.target) as object;
+    if (new.target === undefined) return (Real as unknown as (length: unknown) => object)(length);
+    return ReflectConstruct(Real, [length], new.target) as object;
   }
-  setName(FixedArrayBuffer, "ArrayBuffer");
-  defineValue(FixedArrayBuffer, "isView", ArrayBufferConstructor.isView, false);
-  const species = ReflectGetOwnPropertyDescriptor(ArrayBufferConstructor, Symbol.species) as PropertyDescriptor;
-  ReflectDefineProperty(FixedArrayBuffer, Symbol.species, species);
-  fix(FixedArrayBuffer, "prototype", prototype);
-  defineValue(prototype, "constructor", FixedArrayBuffer, false);
-  defineGlobal("ArrayBuffer", FixedArrayBuffer);
+  setName(FixedBuffer, name);
+  if (ObjectHasOwn(Real, "isView")) defineValue(FixedBuffer, "isView", ArrayBufferConstructor.isView, false);
+  const species = ReflectGetOwnPropertyDescriptor(Real, Symbol.species) as PropertyDescriptor;
+  ReflectDefineProperty(FixedBuffer, Symbol.species, species);
+  fix(FixedBuffer, "prototype", prototype);
+  defineValue(prototype, "constructor", FixedBuffer, false);
+  defineGlobal(name, FixedBuffer);
+}
+
+/** Shared buffers come from their constructor, and from the memories of WebAssembly modules. */
+function limitSharedBuffers(has: (feature: EngineFeature) => boolean, Shared: typeof SharedArrayBuffer): void {
+  if (!has("resizableBuffers")) {
+    ReflectDeleteProperty(Shared.prototype, "grow");
+    if (has("sharedArrayBuffer")) fixLength("SharedArrayBuffer", Shared);
+  }
+  if (!has("sharedArrayBuffer")) ReflectDeleteProperty(Shared.prototype, "constructor");
+}
+
+function limitBuffers(has: (feature: EngineFeature) => boolean, Shared: typeof SharedArrayBuffer | undefined): void {
+  if (!has("resizableBuffers")) {
+    ReflectDeleteProperty(ArrayBufferConstructor.prototype, "resize");
+    fixLength("ArrayBuffer", ArrayBufferConstructor);
+    const { WebAssembly } = globalThis as {
+      readonly WebAssembly?: { readonly Memory: { readonly prototype: object } };
+    };
+    if (WebAssembly !== undefined) ReflectDeleteProperty(WebAssembly.Memory.prototype, "toResizableBuffer");
+  }
+  if (Shared !== undefined && (has("sharedArrayBuffer") || has("webAssembly"))) limitSharedBuffers(has, Shared);
 }
 
 const refuse = (): never => {
-  throw new EvalErrorConstructor("Making code from text is not allowed in the sandbox");
+  throw new EvalErrorConstructor(
+    "Making code from text is not allowed in the sandbox; the host can grant stringToCode",
+  );
 };
 
 /** In the place of one of the four constructors. They are reached through their prototypes too, so those point here. */
@@ -74,10 +102,15 @@ function removeStringToCode(): void {
   defineGlobal("eval", refuse);
 }
 
-export function lockDown(): void {
-  for (let index = 0; index < REMOVED_GLOBALS.length; index += 1) {
-    ReflectDeleteProperty(globalThis, REMOVED_GLOBALS[index] as string);
+export function lockDown(features: readonly EngineFeature[]): void {
+  const has = (feature: EngineFeature): boolean => features.includes(feature);
+  const { SharedArrayBuffer: Shared } = globalThis as { readonly SharedArrayBuffer?: typeof SharedArrayBuffer };
+  for (let index = 0; index < FEATURE_GLOBALS.length; index += 1) {
+    const [feature, name] = FEATURE_GLOBALS[index] as (typeof FEATURE_GLOBALS)[number];
+    if (!has(feature)) ReflectDeleteProperty(globalThis, name);
   }
-  removeResizableBuffers();
-  removeStringToCode();
+  // A realm whose eval is whole; absent from V8 today.
+  ReflectDeleteProperty(globalThis, "ShadowRealm");
+  limitBuffers(has, Shared);
+  if (!has("stringToCode")) removeStringToCode();
 }

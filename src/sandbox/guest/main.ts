@@ -1,7 +1,8 @@
 // The prelude's entry: runs first in every isolate, captures intrinsics, gives the guest its globals, and returns the one way in.
-import type { EnterKind } from "../guest-protocol.ts";
+import type { BootOptions, EnterKind } from "../guest-protocol.ts";
 import { installBase64 } from "./base64.ts";
 import { deliver } from "./bridge.ts";
+import { advanceTime, installCoarseTime, now } from "./coarse-time.ts";
 import { installConsole } from "./console.ts";
 import { installPerformance } from "./context.ts";
 import { installDomException } from "./dom-exception.ts";
@@ -9,7 +10,7 @@ import { installEncoding } from "./encoding.ts";
 import { installEvents } from "./events.ts";
 import { connectHost, type Post } from "./host.ts";
 import { lockDown } from "./lockdown.ts";
-import { DateNow, defineGlobal, flushGlobals } from "./primordials.ts";
+import { defineGlobal, flushGlobals, JSONParse } from "./primordials.ts";
 import { installStructuredClone } from "./structured-clone.ts";
 import { beginTurn, fireTimer, installTimers } from "./timers.ts";
 import { type BundleFunction, describe, invoke, load } from "./tool-runner.ts";
@@ -23,11 +24,13 @@ export interface Chunk {
   copy(): string;
 }
 
-/** Called once, by the worker, before anything of the tool's is in the isolate. */
-export function boot(post: Post, urlChunk: Chunk): Enter {
+/** Called once, by the worker, before anything of the tool's is in the isolate. `options` is a BootOptions as JSON text. */
+export function boot(post: Post, urlChunk: Chunk, options: string): Enter {
+  const { features, coarseTime } = JSONParse(options) as BootOptions;
   // For our own URL chunk, which comes as text; lockDown() takes it from the guest.
   const evaluate = Reflect.get(globalThis, "eval") as (source: string) => unknown;
   connectHost(post);
+  if (coarseTime) installCoarseTime();
   defineGlobal("self", globalThis);
   installConsole();
   installTimers();
@@ -36,14 +39,15 @@ export function boot(post: Post, urlChunk: Chunk): Enter {
   installEncoding();
   installBase64();
   installEvents();
-  installPerformance(DateNow);
+  installPerformance(now);
   installUrl(() => urlChunk.copy(), evaluate);
-  lockDown();
+  lockDown(features);
   flushGlobals();
   return enter;
 }
 
 function enter(kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?: unknown): void {
+  advanceTime();
   beginTurn();
   switch (kind) {
     case "load":

@@ -86,6 +86,7 @@ export const ObjectConstructor = Object;
 
 export const DateNow = Date.now;
 export const DatePrototypeGetTime = uncurryThis(Date.prototype.getTime);
+export const DatePrototypeToString = uncurryThis(Date.prototype.toString);
 export const DatePrototypeToISOString = uncurryThis(Date.prototype.toISOString);
 export const FunctionPrototypeToString = uncurryThis(Function.prototype.toString);
 export const SymbolPrototypeToString = uncurryThis(Symbol.prototype.toString);

@@ -110,7 +110,7 @@ function cloneError(source: Error, memory: Memory): Error {
 function cloneBuffer(source: ArrayBuffer, memory: Memory): ArrayBuffer {
   const known = MapPrototypeGet(memory, source);
   if (known !== undefined) return known as ArrayBuffer;
-  if (ArrayBufferPrototypeGetDetached(source)) throw notCloneable(source);
+  if (hasNoCopy(source) || ArrayBufferPrototypeGetDetached(source)) throw notCloneable(source);
   const copy = ArrayBufferPrototypeSlice(source, 0, ArrayBufferPrototypeGetByteLength(source));
   MapPrototypeSet(memory, source, copy);
   return copy;
@@ -155,7 +155,7 @@ function cloneSet(source: Set<unknown>, memory: Memory): object {
   return target;
 }
 
-/** Types whose state cannot be read, by the tag that they all carry. */
+/** Types whose state cannot be read, or is not to be copied in silence, by the tag that they all carry. */
 function hasNoCopy(source: object): boolean {
   switch (ObjectPrototypeToString(source)) {
     case "[object Promise]":
@@ -164,6 +164,12 @@ function hasNoCopy(source: object): boolean {
     case "[object WeakRef]":
     case "[object Generator]":
     case "[object AsyncGenerator]":
+    case "[object SharedArrayBuffer]":
+    case "[object WebAssembly.Module]":
+    case "[object WebAssembly.Instance]":
+    case "[object WebAssembly.Memory]":
+    case "[object WebAssembly.Table]":
+    case "[object WebAssembly.Global]":
       return true;
     default:
       return false;

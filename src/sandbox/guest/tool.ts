@@ -132,7 +132,7 @@ export interface Tool<Input extends ToolSchema | undefined, Output extends ToolS
   readonly inputSchema?: Input;
   readonly outputSchema?: Output;
   readonly annotations?: ToolAnnotations;
-  /** Capabilities asked for by name; the host decides. */
+  /** Capabilities, and engine features such as `webAssembly`, asked for by name; the host decides. */
   readonly capabilities?: { readonly [name: string]: unknown };
   readonly limits?: ToolLimits;
   execute(input: InputOf<Input>, ctx: ToolContext): OutputOf<Output> | Promise<OutputOf<Output>>;

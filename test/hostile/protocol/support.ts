@@ -80,6 +80,7 @@ async function makeFakeHost(attack: WorkerAttack): Promise<FakeHost> {
       ownerOf: (tenantId) => tenantId,
       granted: new Map([["echo", echo]]),
       denied: [],
+      features: [],
     },
     pool,
   );

@@ -154,6 +154,8 @@ export interface LaunchOptions {
   readonly script?: string;
   readonly args?: readonly string[];
   readonly permission?: boolean;
+  /** Limit on the data segment; for as many isolates as any process may hold, unless stated. */
+  readonly dataBytes?: number;
 }
 
 /**
@@ -239,7 +241,7 @@ export class Launcher {
   }
 
   /** Starts the script. Its one channel is the socket at descriptor 3; what it writes elsewhere is for diagnosis only. */
-  launch({ script = this.#scriptPath, args = [], permission = true }: LaunchOptions = {}): ChildProcess {
+  launch({ script = this.#scriptPath, args = [], permission = true, dataBytes }: LaunchOptions = {}): ChildProcess {
     const { tools, isRoot, leanFiles, seccompFilter } = this.#machine;
     const { layers } = this;
     const cwd = dirname(script);
@@ -256,7 +258,7 @@ export class Launcher {
         uid: this.#takeUid(),
         files: leanFiles,
         cwd,
-        dataBytes: dataLimitBytes(this.#isolatesPerProcess, 0),
+        dataBytes: dataBytes ?? dataLimitBytes(this.#isolatesPerProcess, 0),
       },
       program,
     );
@@ -275,18 +277,6 @@ export class Launcher {
   #takeUid(): number {
     this.#nextUid = this.#nextUid >= LAST_UID ? FIRST_UID : this.#nextUid + 1;
     return this.#nextUid;
-  }
-
-  /** Sets the operating system's own limit on a running process. False where that cannot be. */
-  async limitData(pid: number, bytes: number): Promise<boolean> {
-    const { prlimit } = this.#machine.tools;
-    if (prlimit === undefined || !this.layers.has("resource-limits")) return false;
-    try {
-      await execFileAsync(prlimit, ["--pid", String(pid), `--data=${bytes}`], { env: {}, timeout: 5_000 });
-      return true;
-    } catch {
-      return false;
-    }
   }
 }
 

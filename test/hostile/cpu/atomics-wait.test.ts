@@ -1,0 +1,8 @@
+// Granted Atomics and shared memory, a tool can hold its thread while nothing runs.
+import { testAttack } from "../support.ts";
+
+testAttack("Atomics.wait without a timeout", {
+  source: `export default () => { const cell = new Int32Array(new SharedArrayBuffer(4)); for (;;) try { Atomics.wait(cell, 0, 0); } catch {} };`,
+  features: ["atomics", "sharedArrayBuffer"],
+  codes: ["TOOL_TIMEOUT"],
+});
