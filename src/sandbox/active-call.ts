@@ -1,4 +1,5 @@
 // One call inside the worker: its isolate, its meters and caps, and the messages that tell the host how it goes.
+import type { CpuShare, Payer } from "./cpu-share.ts";
 import type { EngineFeature, InvokeHeader } from "./guest-protocol.ts";
 import type { IsolatePool } from "./isolate-pool.ts";
 import type { Limits } from "./limits.ts";
@@ -56,18 +57,27 @@ export function toToolProfile(message: ToolMessage): ToolProfile {
   return { ...message, header: JSON.stringify(header) };
 }
 
+/** What a call needs of its worker. */
+export interface CallParts {
+  readonly pool: IsolatePool;
+  readonly cpuShare: CpuShare;
+  readonly send: Send;
+}
+
 /** Of an outcome that is no output. A hundred issues of usual length are 50 KB; the host kills a process that sends 1 MiB. */
 const MAX_END_UNITS = 256 * 1024;
 
 /** Runs one `call` or `learn`. Sends exactly one `ended`, and `released` if the guest had not stopped by then. */
-export class ActiveCall implements GuestListener {
+export class ActiveCall implements GuestListener, Payer {
   readonly #assignment: Assignment;
   readonly #pool: IsolatePool;
+  readonly #cpuShare: CpuShare;
   readonly #send: Send;
   #isolate: ToolIsolate | undefined;
   #phase: "load" | "execute" = "load";
   #cancelled = false;
-  #cpuMsBefore = 0;
+  /** Of the isolate's time, what has been charged for, or was spent before this call. */
+  #busyMsTaken = 0;
   #cpuMs = 0;
   #logBytes = 0;
   #logLines = 0;
@@ -75,8 +85,9 @@ export class ActiveCall implements GuestListener {
   #startMs = 0;
   #executeMs = 0;
 
-  constructor(assignment: Assignment, pool: IsolatePool, send: Send) {
+  constructor(assignment: Assignment, { pool, cpuShare, send }: CallParts) {
     this.#assignment = assignment;
+    this.#cpuShare = cpuShare;
     this.#pool = pool;
     this.#send = send;
   }
@@ -133,7 +144,7 @@ export class ActiveCall implements GuestListener {
       this.#send({ type: "started", seq });
     } else {
       this.#isolate = warm;
-      this.#cpuMsBefore = warm.cpuMs;
+      this.#busyMsTaken = warm.busyMs;
       this.#startMs = performance.now() - started;
     }
     if (this.#isolate === undefined || this.#cancelled) return { outcome: "cancelled", text: "" };
@@ -158,12 +169,24 @@ export class ActiveCall implements GuestListener {
     return end.outcome === "ready" ? undefined : end;
   }
 
-  /** Called a hundred times a second while the call runs. */
-  checkCpu(): void {
+  takeBusyMs(): number {
     const isolate = this.#isolate;
-    if (isolate === undefined || isolate.isDisposed || !isolate.isRunning) return;
-    this.#cpuMs = isolate.cpuMs - this.#cpuMsBefore;
-    if (this.#cpuMs > this.#limits.cpuMs) this.#stop("cpu");
+    if (isolate === undefined || isolate.isDisposed) return 0;
+    const { busyMs } = isolate;
+    const taken = busyMs - this.#busyMsTaken;
+    this.#busyMsTaken = busyMs;
+    return taken;
+  }
+
+  /** Called a hundred times a second while the call runs. */
+  charge(cpuMs: number): void {
+    this.#cpuMs += cpuMs;
+    if (this.#cpuMs > this.#limits.cpuMs && this.#isolate?.isRunning) this.#stop("cpu");
+  }
+
+  /** What has been spent since the last charge, at the last charge's rate: to ask the kernel for each call would cost more. */
+  #chargeRest(): void {
+    this.#cpuMs += this.takeBusyMs() * this.#cpuShare.factor;
   }
 
   /** The host has ended the call. */
@@ -175,7 +198,7 @@ export class ActiveCall implements GuestListener {
   #stop(reason: StopReason): void {
     const isolate = this.#isolate;
     if (isolate === undefined) return;
-    if (!isolate.isDisposed) this.#cpuMs = isolate.cpuMs - this.#cpuMsBefore;
+    this.#chargeRest();
     void isolate.dispose(reason);
   }
 
@@ -212,7 +235,7 @@ export class ActiveCall implements GuestListener {
     if (isolate === undefined || isolate.isDisposed) return false;
     const settled = await isolate.settle();
     if (isolate.isDisposed) return false;
-    this.#cpuMs = isolate.cpuMs - this.#cpuMsBefore;
+    this.#chargeRest();
     return settled;
   }
 

@@ -140,8 +140,8 @@ export class ToolIsolate {
     return this.#running > 0;
   }
 
-  /** CPU time of all that has run in this isolate, in ms. */
-  get cpuMs(): number {
+  /** Time that threads have spent in this isolate, in ms of the wall's clock: CPU time only where there is a core for each. */
+  get busyMs(): number {
     return this.isDisposed ? 0 : Number(this.#isolate.cpuTime) / 1e6;
   }
 

@@ -2,6 +2,7 @@
 // and it ends by SIGKILL only: process.exit() waits for busy isolates.
 import { Socket } from "node:net";
 import { ActiveCall, type Assignment, type ToolProfile, toToolProfile } from "./active-call.ts";
+import { CpuShare } from "./cpu-share.ts";
 import { type Frame, FrameReader, FrameWriter } from "./frames.ts";
 import { IsolatePool } from "./isolate-pool.ts";
 import { HostMessageSchema, type LearnProfile, PROTOCOL_VERSION } from "./protocol.ts";
@@ -19,6 +20,7 @@ class Worker {
   readonly #calls = new Map<number, ActiveCall>();
   readonly #tools = new Map<number, ToolProfile>();
   #pool: IsolatePool | undefined;
+  readonly #cpuShare = new CpuShare();
   #cpuCheck: NodeJS.Timeout | undefined;
 
   constructor(socket: Socket) {
@@ -69,15 +71,22 @@ class Worker {
     const bundle = this.#pool?.bundle(sha256);
     if (this.#pool === undefined || bundle === undefined) throw new Error("A call came before its bundle");
     const assignment: Assignment = { seq, bundle, limits, features, coarseTime, call };
-    const active = new ActiveCall(assignment, this.#pool, (sent, parts) => this.#writer.write(sent, parts));
+    const active = new ActiveCall(assignment, {
+      pool: this.#pool,
+      cpuShare: this.#cpuShare,
+      send: (sent, parts) => this.#writer.write(sent, parts),
+    });
     this.#calls.set(seq, active);
-    this.#cpuCheck ??= setInterval(() => this.#checkCpu(), CPU_CHECK_MS);
+    if (this.#cpuCheck === undefined) {
+      this.#cpuShare.begin();
+      this.#cpuCheck = setInterval(() => this.#checkCpu(), CPU_CHECK_MS);
+    }
     void active.run(input).then(() => this.#calls.delete(seq), die);
   }
 
   /** Ends itself when nothing runs, rather than with each call: starting a timer for every call would cost more. */
   #checkCpu(): void {
-    for (const active of this.#calls.values()) active.checkCpu();
+    this.#cpuShare.share([...this.#calls.values()]);
     if (this.#calls.size > 0) return;
     clearInterval(this.#cpuCheck);
     this.#cpuCheck = undefined;

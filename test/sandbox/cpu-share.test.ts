@@ -1,0 +1,79 @@
+// CPU time divided by the kernel's word.
+import { describe, expect, test } from "vitest";
+import { CpuShare, type Payer } from "../../src/sandbox/cpu-share.ts";
+import { makeBox, outputOf } from "../support/host-zone.ts";
+
+class Meter implements Payer {
+  cpuMs = 0;
+  readonly #busyMs: number;
+  constructor(busyMs: number) {
+    this.#busyMs = busyMs;
+  }
+  takeBusyMs(): number {
+    return this.#busyMs;
+  }
+  charge(cpuMs: number): void {
+    this.cpuMs += cpuMs;
+  }
+}
+
+function burn(ms: number): void {
+  const { user, system } = process.cpuUsage();
+  for (;;) {
+    const now = process.cpuUsage();
+    if (now.user + now.system - user - system > ms * 1_000) return;
+  }
+}
+
+describe("CpuShare.share()", () => {
+  test("divides what the process has used by the time each was in", () => {
+    const share = new CpuShare();
+    share.begin();
+    burn(40);
+    const [long, short] = [new Meter(300), new Meter(100)] as const;
+    share.share([long, short]);
+    expect(long.cpuMs / short.cpuMs).toBeCloseTo(3);
+    expect(long.cpuMs + short.cpuMs).toBeGreaterThan(39);
+    expect(long.cpuMs + short.cpuMs).toBeLessThan(80);
+  });
+
+  test("charges nobody for more than the time it was in", () => {
+    const share = new CpuShare();
+    share.begin();
+    burn(20);
+    const meter = new Meter(5);
+    share.share([meter]);
+    expect(meter.cpuMs).toBe(5);
+    expect(share.factor).toBe(1);
+  });
+
+  test("charges nothing where nobody was in", () => {
+    const share = new CpuShare();
+    share.begin();
+    const meter = new Meter(0);
+    share.share([meter]);
+    expect(meter.cpuMs).toBe(0);
+  });
+});
+
+describe("usage.cpuMs", () => {
+  test("is what was used, not how long it took beside others", async () => {
+    await using box = await makeBox({ limits: { timeoutMs: 1_000 } });
+    await box.addTool({ name: "loop", source: "export default () => { for (;;); }" });
+    const call = () => box.execute({ id: "c", toolName: "loop" }, { tenantId: "acme" });
+    const before = performance.now();
+    const results = await Promise.all(Array.from({ length: 8 }, call));
+    const elapsedMs = performance.now() - before;
+    const cpuMs = results.reduce((sum, { usage }) => sum + usage.cpuMs, 0);
+    const cores = (await import("node:os")).availableParallelism();
+    expect(cpuMs).toBeLessThan(elapsedMs * cores * 1.3);
+  });
+
+  test("is next to nothing for a tool that waits", async () => {
+    await using box = await makeBox({ limits: { cpuMs: 50 } });
+    await box.addTool({ name: "wait", source: "export default () => new Promise((done) => setTimeout(done, 400, 1))" });
+    const result = await box.execute({ id: "c", toolName: "wait" });
+    expect(outputOf(result)).toBe(1);
+    expect(result.usage.cpuMs).toBeLessThan(50);
+  });
+});
