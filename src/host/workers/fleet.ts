@@ -1,7 +1,8 @@
 // The worker processes as a fleet: how many there are, whose they are, which make room, and who is looked after when. No process
 // ever serves two owners.
 import { ToolError, toToolError } from "../../sandbox/errors.ts";
-import { nicenessOf } from "./priority.ts";
+import { StartBackoff } from "./backoff.ts";
+import { Priorities, type Use } from "./priority.ts";
 import { WorkerProcess, type WorkerSources } from "./worker-process.ts";
 
 export interface FleetOptions {
@@ -20,6 +21,8 @@ export interface FleetOptions {
 /** Hears what changes: a call was released, a process is ready or has died. */
 export interface FleetListener {
   onChange(worker: WorkerProcess): void;
+  /** A process may be had now that could not be had before. */
+  onRoom(): void;
   /** CPU time that a process has used since the last time. */
   onCpu(worker: WorkerProcess, cpuMs: number): void;
   /** For the owner's share of the machine. */
@@ -35,6 +38,12 @@ const SURPLUS_MS = 5_000;
 const BALANCE_MS = 100;
 /** Of the newest reading in a process's rate. */
 const RATE_SMOOTHING = 0.5;
+/** A call that has run for so long is a long one. */
+const LONG_CALL_MS = 100;
+/** Starting a process takes a tenth of a second of CPU time: for a spare there is no hurry. */
+const SPARE_NICENESS = 10;
+/** Who may lower a priority, and raise it again. */
+const IS_ROOT = process.getuid?.() === 0;
 /** A machine on which workers do not start is not helped by starting more of them. */
 const MAX_FAILED_STARTS = 3;
 const MiB = 1024 * 1024;
@@ -48,6 +57,9 @@ export class Fleet implements Disposable {
   #watcher: NodeJS.Timeout | undefined;
   #watchedAt = 0;
   #balancedAt = 0;
+  readonly #backoff = new StartBackoff();
+  #retry: NodeJS.Timeout | undefined;
+  readonly #priorities = new Priorities();
   #failedStarts = 0;
   #refusal: ToolError | undefined;
   #closed = false;
@@ -118,12 +130,25 @@ export class Fleet implements Disposable {
    * @param dataBytes the operating system's own limit on it, which a spare has not
    */
   takeNew(owner: string, dataBytes?: number): WorkerProcess | undefined {
+    if (this.#mustWait(owner)) return undefined;
     const spare = dataBytes === undefined ? this.#bestSpare() : undefined;
     const worker = spare ?? (this.#makeRoomFor(owner) ? this.#spawn(dataBytes) : undefined);
     if (worker === undefined) return undefined;
     worker.owner = owner;
+    worker.setNiceness(this.#priorities.nicenessOf(owner));
     this.watch();
     return worker;
+  }
+
+  /** Its processes keep coming to a bad end: it is tried again when it has waited. */
+  #mustWait(owner: string): boolean {
+    const delayMs = this.#backoff.delayMs(owner, performance.now());
+    if (delayMs === 0) return false;
+    this.#retry ??= setTimeout(() => {
+      this.#retry = undefined;
+      this.#listener.onRoom();
+    }, delayMs);
+    return true;
   }
 
   #bestSpare(): WorkerProcess | undefined {
@@ -195,12 +220,15 @@ export class Fleet implements Disposable {
     if (this.#closed || this.#failedStarts >= MAX_FAILED_STARTS) return;
     let spares = this.#countOf(undefined);
     for (; spares < this.#options.spares && this.#workers.size < this.#options.max; spares += 1) {
-      if (!this.hasRoomFor(0) || this.#spawn() === undefined) return;
+      const spare = this.hasRoomFor(0) ? this.#spawn() : undefined;
+      if (spare === undefined) return;
+      if (IS_ROOT) spare.setNiceness(SPARE_NICENESS);
     }
   }
 
   #onChange(worker: WorkerProcess): void {
     if (worker.isDead) {
+      if (worker.owner !== undefined && worker.hasEndedBadly) this.#backoff.endedBadly(worker.owner, performance.now());
       this.#workers.delete(worker);
       this.#failedStarts = worker.isReady ? 0 : this.#failedStarts + 1;
     } else if (worker.isReady) this.#failedStarts = 0;
@@ -247,20 +275,20 @@ export class Fleet implements Disposable {
   /** Who has used more than its share gives way to those that have not, by priority. */
   #balance(now: number): void {
     const elapsedMs = Math.max(1, now - this.#balancedAt);
-    const isFirst = this.#balancedAt === 0 || elapsedMs > 10 * BALANCE_MS;
     this.#balancedAt = now;
-    const rates = new Map<string, number>();
+    const uses = new Map<string, Use>();
     for (const worker of this.#workers) {
       const cpuMs = worker.takeCpuMs();
+      worker.cpuRate += (cpuMs / elapsedMs - worker.cpuRate) * RATE_SMOOTHING;
       if (worker.owner === undefined) continue;
+      const longCallMs = now - worker.busySince > LONG_CALL_MS ? cpuMs : 0;
+      const use = uses.get(worker.owner) ?? { cpuMs: 0, longCallMs: 0 };
+      uses.set(worker.owner, { cpuMs: use.cpuMs + cpuMs, longCallMs: use.longCallMs + longCallMs });
       this.#listener.onCpu(worker, cpuMs);
-      const rate = isFirst ? 0 : cpuMs / elapsedMs;
-      worker.cpuRate += (rate - worker.cpuRate) * RATE_SMOOTHING;
-      if (worker.load > 0) rates.set(worker.owner, (rates.get(worker.owner) ?? 0) + worker.cpuRate);
     }
-    const niceness = nicenessOf(rates, (owner) => this.#listener.weightOf(owner));
+    this.#priorities.follow(uses, elapsedMs, (owner) => this.#listener.weightOf(owner));
     for (const worker of [...this.#workers]) {
-      if (worker.owner === undefined || worker.setNiceness(niceness.get(worker.owner) ?? 0)) continue;
+      if (worker.owner === undefined || worker.setNiceness(this.#priorities.nicenessOf(worker.owner))) continue;
       // Only root may raise a priority again: the next process starts with a better one.
       if (worker.load === 0) worker.kill();
     }
@@ -285,6 +313,7 @@ export class Fleet implements Disposable {
     this.#closed = true;
     clearInterval(this.#reaper);
     clearInterval(this.#watcher);
+    clearTimeout(this.#retry);
     for (const worker of [...this.#workers]) worker.kill();
   }
 }

@@ -67,6 +67,8 @@ export class OpenCall {
   /** The operating system has taken it for the process. */
   isSent = false;
   isCancelled = false;
+  /** By performance.now(). */
+  readonly cameAt: number = performance.now();
 
   constructor({ listener, limits, warmKey, rssBytes }: OpenCallOptions) {
     this.listener = listener;

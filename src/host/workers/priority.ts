@@ -1,31 +1,73 @@
-// Which niceness an owner's processes get: the operating system then gives way to whoever has used less than its share.
+// Which niceness an owner's processes get: the operating system then lets those go first that have used less than their share, and
+// whose calls are short. Measured from the kernel's word on each process, ten times a second.
 import { availableParallelism } from "node:os";
 
-/**
- * Steps by how much of its fair share of the machine an owner has used of late. Niceness 19 counts a seventieth of 0 (the
- * kernel's sched_prio_to_weight): many threads of one owner then weigh less than one of another.
- */
-const STEPS = [
-  { shareUsed: 0.75, niceness: 19 },
-  { shareUsed: 0.4, niceness: 10 },
-] as const;
+/** What an owner's processes have used since the last time. */
+export interface Use {
+  readonly cpuMs: number;
+  /** Of it, what was used by processes with a call that has run for long. */
+  readonly longCallMs: number;
+}
+
+/** Of the newest reading in a rate. */
+const SMOOTHING = 0.3;
+const NEGLIGIBLE_CORES = 0.01;
+
+interface Rates {
+  /** CPU time of late, as cores: 1 is one thread all the time. */
+  cores: number;
+  longCallCores: number;
+}
 
 /**
- * @param rates CPU time of late of each owner that has calls running, as cores
- * @returns the niceness of each, 0 to 19
+ * By how much of its fair share of the machine an owner has used of late. Owners of long calls go last, but keep a quarter of their share
+ * whatever the others do; owners of short calls go first until they have used their share. Niceness 19 counts a seventieth
+ * of 0, 10 a ninth, 5 a third (the kernel's sched_prio_to_weight).
  */
-export function nicenessOf(
-  rates: ReadonlyMap<string, number>,
-  weightOf: (owner: string) => number,
-): ReadonlyMap<string, number> {
-  const cores = Math.max(1, availableParallelism());
-  let weights = 0;
-  for (const owner of rates.keys()) weights += weightOf(owner);
-  const niceness = new Map<string, number>();
-  for (const [owner, rate] of rates) {
-    const share = (cores * weightOf(owner)) / weights;
-    const step = STEPS.find(({ shareUsed }) => rate >= shareUsed * share);
-    niceness.set(owner, step?.niceness ?? 0);
+const STEPS = {
+  longCalls: [
+    { shareUsed: 0.25, niceness: 19 },
+    { shareUsed: 0.1, niceness: 10 },
+  ],
+  shortCalls: [{ shareUsed: 1, niceness: 5 }],
+} as const;
+
+export class Priorities {
+  readonly #rates = new Map<string, Rates>();
+  readonly #cores = Math.max(1, availableParallelism());
+  #niceness: ReadonlyMap<string, number> = new Map();
+
+  /** Remembered for a while when an owner has no process any more: the next one does not start with a clean slate. */
+  nicenessOf(owner: string): number {
+    return this.#niceness.get(owner) ?? 0;
   }
-  return niceness;
+
+  /**
+   * Takes what has been used in the last `elapsedMs`.
+   * @param weightOf an owner's share relative to others
+   */
+  follow(uses: ReadonlyMap<string, Use>, elapsedMs: number, weightOf: (owner: string) => number): void {
+    for (const owner of new Set([...this.#rates.keys(), ...uses.keys()])) {
+      const { cpuMs, longCallMs } = uses.get(owner) ?? { cpuMs: 0, longCallMs: 0 };
+      const rates = this.#rates.get(owner) ?? { cores: 0, longCallCores: 0 };
+      rates.cores += (cpuMs / elapsedMs - rates.cores) * SMOOTHING;
+      rates.longCallCores += (longCallMs / elapsedMs - rates.longCallCores) * SMOOTHING;
+      if (rates.cores < NEGLIGIBLE_CORES && !uses.has(owner)) this.#rates.delete(owner);
+      else this.#rates.set(owner, rates);
+    }
+    this.#niceness = this.#decide(weightOf);
+  }
+
+  #decide(weightOf: (owner: string) => number): ReadonlyMap<string, number> {
+    let weights = 0;
+    for (const owner of this.#rates.keys()) weights += weightOf(owner);
+    const niceness = new Map<string, number>();
+    for (const [owner, { cores, longCallCores }] of this.#rates) {
+      const share = (this.#cores * weightOf(owner)) / weights;
+      const steps = longCallCores > cores / 2 ? STEPS.longCalls : STEPS.shortCalls;
+      const step = steps.find(({ shareUsed }) => cores >= shareUsed * share);
+      niceness.set(owner, step?.niceness ?? 0);
+    }
+    return niceness;
+  }
 }

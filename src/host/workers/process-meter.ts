@@ -39,10 +39,11 @@ export class ProcessMeter implements Disposable {
   readonly pid: number;
   readonly #line = Buffer.alloc(LINE_BYTES);
   #descriptor: number | undefined;
-  #niceness = 0;
+  #niceness: number;
 
-  constructor(pid: number) {
+  constructor(pid: number, niceness = 0) {
     this.pid = pid;
+    this.#niceness = niceness;
     if (process.platform !== "linux") return;
     try {
       // Kept open: the descriptor is of this very process, also when its number is another's one day.

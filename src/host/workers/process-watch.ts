@@ -19,14 +19,23 @@ export class ProcessWatch implements Disposable {
   #silentMs = 0;
   #wasAsked = false;
 
-  /** From now on there is something to look at: the worker is up. `pid`: of the outermost wrapper. */
-  attach(pid: number): void {
-    this.#meter = new ProcessMeter(innermostProcess(pid));
+  /** It has been started, as or beneath this process. */
+  begin(pid: number): void {
+    this.#meter = new ProcessMeter(pid);
+  }
+
+  /** It is up: from now on the process that runs the worker's own program is looked at. */
+  attach(): void {
+    const outermost = this.#meter;
+    if (outermost === undefined) return;
+    // What a process starts has its niceness.
+    this.#meter = new ProcessMeter(innermostProcess(outermost.pid), outermost.niceness);
+    outermost[Symbol.dispose]();
     // Starting was not its owner's doing.
     this.#cpuMs = this.#read()?.cpuMs ?? 0;
   }
 
-  /** Of the process that runs the worker's own program. */
+  /** Of the process that runs the worker's own program, once that is up; before, of the outermost wrapper. */
   get pid(): number | undefined {
     return this.#meter?.pid;
   }

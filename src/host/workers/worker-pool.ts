@@ -74,6 +74,7 @@ export class WorkerPool implements AsyncDisposable {
     this.#queue = new FairQueue(options.maxQueued);
     this.#fleet = new Fleet(sources, options, {
       onChange: (worker) => this.#onChange(worker),
+      onRoom: () => this.#schedule(),
       onCpu: (worker, cpuMs) => this.#onCpu(worker, cpuMs),
       weightOf: (owner) => this.#weightOf(owner),
     });

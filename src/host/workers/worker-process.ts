@@ -63,7 +63,10 @@ const GROWTH_FACTOR = 2;
 const MAX_WARM = 16;
 
 /** Why the host ended a process that had calls in it. */
-export type EndReason = Ailment | "stuck" | "unread" | "budget";
+export type EndReason = Ailment | "stuck" | "unread" | "budget" | "nonsense";
+
+/** Those that are the doing of what runs in it; a process may be stopped, or end, by somebody else's signal. */
+const BAD_ENDS: ReadonlySet<EndReason> = new Set(["memory", "stuck", "hung", "unread", "burning", "nonsense"]);
 
 /** V8's last words, and Node's: no guest can write to stderr. */
 const OUT_OF_MEMORY = /JavaScript (?:heap )?out of memory|Fatal process out of memory|Allocation failed/i;
@@ -121,6 +124,7 @@ export class WorkerProcess {
       this.#dead = true;
       throw new ToolError("OVERLOADED", "A sandbox process could not be started: the machine has no room for one");
     }
+    if (this.#child.pid !== undefined) this.#watch.begin(this.#child.pid);
     this.#socket = socket;
     this.#writer = new FrameWriter(this.#socket);
     this.#startTimer = setTimeout(() => this.kill(), START_MS);
@@ -168,6 +172,7 @@ export class WorkerProcess {
       if (this.#backlog.length === 0 && this.#speaksNonsense) throw new Error("The worker sent what are no frames");
     } catch {
       // Not our protocol: nothing this process says can be used any more.
+      this.#endReason ??= "nonsense";
       this.kill();
     }
     if (this.#dead || this.#backlog.length === 0) return;
@@ -180,7 +185,7 @@ export class WorkerProcess {
 
   /** Of the process that runs the worker's own program, once it is up; before that, of the outermost wrapper. */
   get pid(): number | undefined {
-    return this.#watch.pid ?? this.#child.pid;
+    return this.#watch.pid;
   }
   get isReady(): boolean {
     return this.#ready;
@@ -196,10 +201,19 @@ export class WorkerProcess {
   get load(): number {
     return this.#calls.size;
   }
+  /** It is over with it because of what ran in it: it had to be killed, or it crashed. */
+  get hasEndedBadly(): boolean {
+    return this.#dead && (BAD_ENDS.has(this.#endReason ?? "stopped") || isCrash(this.#child));
+  }
   /** A call in it has been ended and has not stopped yet: it may have to be killed, with all that is in it. */
   get isReleasing(): boolean {
     for (const call of this.#calls.values()) if (call.isReleasing) return true;
     return false;
+  }
+  /** When the oldest of the calls in it came, by performance.now(); now, if there is none. */
+  get busySince(): number {
+    const [oldest] = this.#calls.values();
+    return oldest?.cameAt ?? performance.now();
   }
   /** Calls it has ever been given. */
   get served(): number {
@@ -408,7 +422,7 @@ export class WorkerProcess {
     if (this.#ready) throw new Error("The worker was ready already");
     this.#ready = true;
     clearTimeout(this.#startTimer);
-    this.#watch.attach(this.#child.pid ?? 0);
+    this.#watch.attach();
     this.#hold();
     for (const call of this.#calls.values()) {
       call.startMeter(this.rssBytes);

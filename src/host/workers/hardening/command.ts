@@ -90,7 +90,6 @@ function enterLeanRoot({ layers, tools, isRoot, files, cwd }: Wrapping): readonl
     "--unshare-uts",
     "--unshare-cgroup-try",
     "--die-with-parent",
-    "--new-session",
     "--cap-drop",
     "ALL",
     ...capabilities,
