@@ -1,5 +1,6 @@
 // The value of a large JSON text while it is put together from batches of text, each of which the native parser reads.
 import type { JsonValue } from "../sandbox/errors.ts";
+import { holdsInfinity } from "./finite.ts";
 import type { JsonRefusals } from "./json-refusals.ts";
 
 type JsonObject = { [key: string]: JsonValue };
@@ -95,10 +96,13 @@ export class JsonBuilder {
   }
 
   #parse(text: string): JsonValue {
+    let value: JsonValue;
     try {
-      return JSON.parse(text) as JsonValue;
+      value = JSON.parse(text) as JsonValue;
     } catch (cause) {
       throw this.#refusals.syntax(cause);
     }
+    if (holdsInfinity(value, text)) throw this.#refusals.infinity();
+    return value;
   }
 }

@@ -58,6 +58,10 @@ export class JsonRefusals {
     return new ToolError(this.#codes.invalid, `${this.#what}: expected JSON, got text that is not`, { cause });
   }
 
+  infinity(): ToolError {
+    return new ToolError(this.#codes.invalid, `${this.#what}: expected numbers that a double can hold`);
+  }
+
   protoKey(pointer: string | undefined): ToolError {
     const where = pointer === undefined ? "" : `, at ${pointer}`;
     const message = `${this.#what}: the key "__proto__" is not allowed${where}`;

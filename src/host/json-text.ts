@@ -1,6 +1,7 @@
 // JSON text that comes from outside: size-checked, depth-checked, then parsed; at once when it is small, else over several turns of
 // the event loop. Nothing hostile stalls or pollutes the host.
 import type { JsonValue } from "../sandbox/errors.ts";
+import { holdsInfinity } from "./finite.ts";
 import { JsonRefusals, type JsonTextCodes, type JsonTextLimits } from "./json-refusals.ts";
 import { parseLargeJson } from "./large-json.ts";
 import { isProtoKey, MAX_PROTO_UNITS, PROTO } from "./proto-key.ts";
@@ -119,7 +120,8 @@ export function checkJsonBytes(bytes: number, limits: JsonTextLimits, codes: Jso
 /**
  * Parses JSON text at once: only for what is known to be small, since 8 MiB can take 0.8 s.
  * @param what names the value in messages, e.g. "The output"
- * @throws {ToolError} `codes.tooLarge`, or `codes.invalid` for bad JSON, nesting past `limits.depth`, or a `__proto__` key
+ * @throws {ToolError} `codes.tooLarge`, or `codes.invalid` for bad JSON, nesting past `limits.depth`,
+ *   a number that is none, or a `__proto__` key
  */
 export function parseSmallJson(text: string, limits: JsonTextLimits, codes: JsonTextCodes, what: string): JsonValue {
   // UTF-8 is at most three bytes for a UTF-16 unit: short texts need no exact count.
@@ -135,6 +137,7 @@ export function parseSmallJson(text: string, limits: JsonTextLimits, codes: Json
   if (text.length > limits.values * 2 - 1 && countValues(text, limits.values) > limits.values) {
     throw new JsonRefusals(limits, codes, what).values();
   }
+  if (holdsInfinity(value, text)) throw new JsonRefusals(limits, codes, what).infinity();
   if (text.includes("__proto__") || text.includes("\\u005f") || text.includes("\\u005F")) {
     if (hasProtoKey(text)) throw new JsonRefusals(limits, codes, what).protoKey(findProtoKey(value));
   }

@@ -27,6 +27,7 @@ export const PROBES = [
   "signal-host",
   "become-root",
   "load-ffi",
+  "load-sqlite",
   "read-environment",
   "who-am-i",
 ] as const;
@@ -58,6 +59,11 @@ function tryToConnect(port: number): Promise<string> {
   });
 }
 
+async function load(name: string): Promise<string> {
+  await import(`node:${name}`);
+  return "loaded";
+}
+
 /** Each returns what it got hold of, or throws. */
 const attempts = ({ file, newFile, port, hostPid }: ProbeTargets): { readonly [Name in Probe]: () => unknown } => ({
   "read-file": () => `read ${readFileSync(file).length} bytes`,
@@ -84,10 +90,8 @@ const attempts = ({ file, newFile, port, hostPid }: ProbeTargets): { readonly [N
     process.setuid?.(0);
     return "became root";
   },
-  "load-ffi": async () => {
-    await import(["node", "ffi"].join(":"));
-    return "loaded";
-  },
+  "load-ffi": () => load("ffi"),
+  "load-sqlite": () => load("sqlite"),
   "read-environment": () => Object.keys(process.env).join(" "),
   "who-am-i": () => `uid ${process.getuid?.()}, gid ${process.getgid?.()}`,
 });

@@ -153,9 +153,14 @@ export class ToolIsolate {
     if (this.isDisposed || this.isRunning) return 0;
     const now = performance.now();
     if (now - this.#heapReadAt > HEAP_READING_MS) {
-      const statistics = this.#isolate.getHeapStatisticsSync();
-      this.#heapBytes = statistics.used_heap_size + statistics.externally_allocated_size;
-      this.#heapReadAt = now;
+      try {
+        const statistics = this.#isolate.getHeapStatisticsSync();
+        this.#heapBytes = statistics.used_heap_size + statistics.externally_allocated_size;
+        this.#heapReadAt = now;
+      } catch {
+        // It has passed its memory limit after the guest had left it: only entering it finds that out, and ends it.
+        return 0;
+      }
     }
     return this.#heapBytes;
   }

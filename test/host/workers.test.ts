@@ -154,20 +154,6 @@ describe("a process that dies", () => {
 });
 
 describe("a process that does not start", () => {
-  test("costs a call INTERNAL, and later ones nothing once processes start again", async () => {
-    const box = await boxOf({ slow: SLOW });
-    // The box's first process is another's.
-    expect(outputOf(await run(box, "slow", {}, { ms: 0 }))).toBe("done");
-    const { execPath } = process;
-    onTestFinished(() => {
-      process.execPath = execPath;
-    });
-    process.execPath = "/no/such/node";
-    expect(codeOf(await run(box, "slow", { tenantId: "unlucky" }))).toBe("INTERNAL");
-    process.execPath = execPath;
-    expect(outputOf(await run(box, "slow", { tenantId: "unlucky" }, { ms: 0 }))).toBe("done");
-  });
-
   test("is not counted against the time that a tool's top level has", async () => {
     const box = await makeBox({ limits: { timeoutMs: 25 } });
     onTestFinished(() => box.close());

@@ -388,7 +388,7 @@ describe("ToolIsolate between two calls", () => {
     );
     await tool.call({ first: true });
     const second = await tool.call({ first: false });
-    expect(second.value).toEqual(["CapabilityError", "CAPABILITY_DENIED", false, false]);
+    expect(second.value).toEqual(["CapabilityError", "CAPABILITY_DENIED", true, false]);
     expect(second.progress).toEqual([]);
     expect(tool.requests).toEqual([]);
   });

@@ -33,6 +33,34 @@ export function childrenOf(parent: number): number[] {
   return pids.filter((pid) => statOf(pid)?.parent === parent && isAlive(pid));
 }
 
+function readOr(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return ""; // It ended while we looked.
+  }
+}
+
+/** Processor time of this thread. */
+export const threadMs = (): number => Number(readOr("/proc/thread-self/schedstat").split(" ")[0] ?? 0) / 1e6;
+
+const PAGE_BYTES = 4_096;
+
+/** Resident memory; 0 for a process that is gone. */
+export function residentMiB(pid: number): number {
+  return (Number(readOr(`/proc/${pid}/statm`).split(" ")[1] ?? 0) * PAGE_BYTES) / 2 ** 20;
+}
+
+/** These processes, and all below them: a worker may run under a wrapper. Cheap enough for a hundred looks a second. */
+export function withDescendants(pids: readonly number[]): number[] {
+  const all = [...pids];
+  for (let index = 0; index < all.length; index += 1) {
+    const children = readOr(`/proc/${all[index]}/task/${all[index]}/children`);
+    all.push(...children.split(" ").filter(Boolean).map(Number));
+  }
+  return all;
+}
+
 const ticksOf = (pids: readonly number[]): number => pids.reduce((sum, pid) => sum + (statOf(pid)?.ticks ?? 0), 0);
 
 export async function expectDead(pids: readonly number[], withinMs = 2_000): Promise<void> {
@@ -47,7 +75,7 @@ const IDLE_TICKS = 4;
 export async function expectIdle(pidsOf: () => readonly number[], withinMs = 3_000): Promise<void> {
   await vi.waitFor(
     async () => {
-      const pids = pidsOf();
+      const pids = withDescendants(pidsOf());
       const before = ticksOf(pids);
       await pause(WATCH_MS);
       expect(ticksOf(pids) - before).toBeLessThan(IDLE_TICKS);

@@ -45,7 +45,7 @@ const WITHOUT_NODE = "with Node's permission model left out, ";
 const CHECKS: { readonly [Name in Layer]: (evidence: Evidence) => Finding } = {
   "permission-model": ({ inside }) =>
     refused(inside, ["read-file", "write-file", "connect", "start-program", "start-thread"]),
-  "no-ffi": ({ inside }) => refused(inside, ["load-ffi"]),
+  "no-native-modules": ({ inside }) => refused(inside, ["load-ffi", "load-sqlite"]),
   "v8-flags": ({ v8Flags }) => ({ holds: v8Flags.length > 0, evidence: `started with ${v8Flags.join(" ")}` }),
   "empty-environment": ({ inside }) => {
     const names = inside["read-environment"]?.evidence ?? "";

@@ -34,8 +34,12 @@ export function addonPath(): string {
   return realpathSync(find.path(isolatedVm));
 }
 
+const UNWANTED_MODULES = ["experimental-ffi", "experimental-sqlite"] as const;
+
 export interface NodeArguments {
   readonly script: string;
+  /** Packages that the script loads, as `packageFolders()` finds them. */
+  readonly packages: readonly LinkedFolder[];
   readonly jitless: boolean;
   /** Node's permission model; left out only to show what holds without it. */
   readonly permission: boolean;
@@ -45,12 +49,12 @@ export interface NodeArguments {
  * Each with its reason:
  * - the permission model from the first instruction: no files but its own, no child processes, no network, no workers
  * - addons: isolated-vm is one
- * - FFI is on by default in Node 26 and would be a way around all of it
+ * - FFI and SQLite are on by default in Node 26 and ways around it: SQLite opens files by itself
  * - V8: loop unrolling by Turboshaft let an allocating loop pass memoryLimit and survive dispose(); asynchronous
  *   WebAssembly compilation escapes an isolate's end (both measured with isolated-vm 7.0.1, Node 26.10)
  */
-export function nodeArguments({ script, jitless, permission }: NodeArguments): readonly string[] {
-  const folders = packageFolders().flatMap(({ path, real }) => [path, real]);
+export function nodeArguments({ script, packages, jitless, permission }: NodeArguments): readonly string[] {
+  const folders = packages.flatMap(({ path, real }) => [path, real]);
   const readable = [...new Set([dirname(script), ...folders])];
   const permissions = [
     "--permission",
@@ -60,7 +64,9 @@ export function nodeArguments({ script, jitless, permission }: NodeArguments): r
   ];
   return [
     ...(permission ? permissions : []),
-    ...(process.allowedNodeEnvironmentFlags.has("--experimental-ffi") ? ["--no-experimental-ffi"] : []),
+    ...UNWANTED_MODULES.filter((name) => process.allowedNodeEnvironmentFlags.has(`--${name}`)).map(
+      (name) => `--no-${name}`,
+    ),
     ...v8FlagsOf({ jitless }),
     script,
   ];

@@ -132,6 +132,8 @@ export class OpenCall {
   ): void {
     if ((message.type === "released") !== this.hasEnded) throw new Error("The worker's messages are out of order");
     const { listener, limits } = this;
+    // Whatever a tool causes, it has begun to cause it.
+    if (this.#state === "sent" && message.type !== "preparing") this.#state = "started";
     switch (message.type) {
       case "preparing":
         this.#advance("sent", "preparing");

@@ -72,7 +72,7 @@ const denied = (name: string) => (): Promise<never> =>
 
 export interface CallContext {
   readonly ctx: ToolContext;
-  /** Aborts `ctx.signal` if the tool ever looked at it. */
+  /** Aborts `ctx.signal`, now or when the tool first looks at it. */
   end(): void;
 }
 
@@ -82,6 +82,7 @@ export function createCallContext(header: InvokeHeader, callId: string, tenantId
   const { serial } = callState;
   sharedLog ??= makeLog();
   let signal: AbortSignal | undefined;
+  let isOver = false;
   const ctx: { [member: string]: unknown } = {
     callId,
     tenantId,
@@ -93,7 +94,11 @@ export function createCallContext(header: InvokeHeader, callId: string, tenantId
     enumerable: true,
     configurable: true,
     get: () => {
-      signal ??= createAbortSignal();
+      if (signal === undefined) {
+        signal = createAbortSignal();
+        // A tool that kept its ctx may look for the first time when the call is over.
+        if (isOver) abortSignal(signal, undefined);
+      }
       return signal;
     },
   } as PropertyDescriptor);
@@ -108,6 +113,7 @@ export function createCallContext(header: InvokeHeader, callId: string, tenantId
     if (!ObjectHasOwn(ctx, name)) defineValue(ctx, name, denied(name));
   }
   const end = (): void => {
+    isOver = true;
     if (signal !== undefined) abortSignal(signal, undefined);
   };
   return { ctx: ctx as unknown as ToolContext, end };

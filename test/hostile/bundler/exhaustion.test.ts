@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { build, descendants, failureOf } from "../../bundler/workbench.ts";
 
-const TIMEOUT_MS = 1_500;
+const TIMEOUT_MS = 1_000;
 /** Killing takes some ms; the rest is for a busy machine. */
 const GRACE_MS = 2_000;
 

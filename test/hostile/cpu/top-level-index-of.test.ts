@@ -5,5 +5,5 @@ testAttack("indexOf over 2 ** 53 - 1 holes at the top level", {
   source: `Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1);
 export default () => 1;`,
   codes: ["TOOL_TIMEOUT"],
-  limits: { timeoutMs: 800 },
+  limits: { timeoutMs: 1_000 },
 });

@@ -4,5 +4,5 @@ import { testAttack } from "../support.ts";
 testAttack("Array(1e9).fill(0)", {
   source: `export default async () => { return Array(1e9).fill(0).length; };`,
   codes: ["MEMORY_LIMIT", "SANDBOX_CRASHED", "TOOL_TIMEOUT", "TOOL_FAILED"],
-  timeoutMs: 2_000,
+  timeoutMs: 1_000,
 });

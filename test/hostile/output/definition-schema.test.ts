@@ -6,5 +6,5 @@ testAttack("an input schema of 5,000 levels", {
 export const inputSchema = schema;
 export default () => 1;`,
   codes: ["BUNDLE_FAILED", "TOOL_FAILED", "TOOL_TIMEOUT", "MEMORY_LIMIT"],
-  limits: { timeoutMs: 800 },
+  limits: { timeoutMs: 1_000 },
 });

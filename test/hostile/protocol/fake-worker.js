@@ -23,8 +23,7 @@ export const ended = (seq, outcome, text) =>
 export function behave({ seq }) {
   send({ type: "preparing", seq });
   send({ type: "started", seq });
-  ended(seq, "output", '"served"');
-  send({ type: "released", seq });
+  send({ type: "ended", seq, outcome: "output", phase: "execute", usage: USAGE, released: true }, '"served"');
 }
 
 /** Sends again and again, as fast as the host takes it. */

@@ -12,17 +12,17 @@ import type { ToolResult } from "../../../src/host/tool-call.ts";
 import { Launcher } from "../../../src/host/workers/hardening/launcher.ts";
 import { WorkerPool } from "../../../src/host/workers/worker-pool.ts";
 import type { ErrorCode } from "../../../src/sandbox/errors.ts";
-import type { PartialLimits } from "../../../src/sandbox/limits.ts";
+import { DEFAULT_LIMITS, type PartialLimits } from "../../../src/sandbox/limits.ts";
 import { codeOf, expectPublishable, outputOf } from "../../support/host-zone.ts";
 import { expectDead, expectIdle } from "../../support/processes.ts";
 import { makeTool } from "../../support/registered-tool.ts";
-import { MAX_LAG_MS, meterLag } from "../support.ts";
+import { LATE_MS, LagMeter, MemoryWatch } from "../bar.ts";
 
 export interface WorkerAttack {
   /** The body of a module that imports all of fake-worker.js, and calls `serve(attack)`. */
   readonly worker: string;
   readonly codes: readonly (ErrorCode | "ok")[];
-  /** Wall time of the attacked call; ten seconds unless stated. */
+  /** Wall time of the attacked call; five seconds unless stated. */
   readonly timeoutMs?: number;
   readonly limits?: PartialLimits;
   /** Whether the taken-over process must be gone afterwards; true unless stated. */
@@ -92,33 +92,45 @@ async function makeFakeHost(attack: WorkerAttack): Promise<FakeHost> {
   return { pool, router, served, [Symbol.asyncDispose]: dispose };
 }
 
+async function timed(call: Promise<ToolResult>): Promise<{ readonly result: ToolResult; readonly tookMs: number }> {
+  const begun = performance.now();
+  const result = await call;
+  return { result, tookMs: performance.now() - begun };
+}
+
 /** Registers one test. */
 export function testWorkerAttack(name: string, attack: WorkerAttack): void {
   const { codes, dies = true, check } = attack;
   test(`a worker that ${name}: ${codes.join(" or ")}, and nobody else notices`, async () => {
+    const { timeoutMs = 5_000 } = attack;
     await using host = await makeFakeHost(attack);
-    const call = (tenantId: string, timeoutMs?: number): Promise<ToolResult> =>
-      host.router.execute({ id: "c", toolName: "probe" }, { tenantId, timeoutMs });
+    const call = (tenantId: string): Promise<ToolResult> =>
+      host.router.execute(
+        { id: "c", toolName: "probe" },
+        { tenantId, timeoutMs: tenantId === "evil" ? timeoutMs : 10_000 },
+      );
     expect(outputOf(await call("good"))).toBe("served");
     const good = new Set(host.pool.pids);
-    const lag = meterLag();
-    const [result, ...others] = await Promise.all([
-      call("evil", attack.timeoutMs),
+    using memory = new MemoryWatch(() => host.pool.pids, attack.limits?.memoryMiB ?? DEFAULT_LIMITS.memoryMiB);
+    using lag = new LagMeter();
+    const [{ result, tookMs }, ...others] = await Promise.all([
+      timed(call("evil")),
       call("good"),
       call("good"),
       call("other"),
     ]);
-    const lagMs = await lag();
     expect(codes, JSON.stringify(result).slice(0, 300)).toContain(codeOf(result));
     expectPublishable(result);
     check?.(result, host.served);
     expect(others.map(outputOf)).toEqual(["served", "served", "served"]);
-    expect(lagMs).toBeLessThan(MAX_LAG_MS);
     expect(host.pool.pids.filter((pid) => good.has(pid))).toEqual([...good]);
     if (dies) await expectIdle(() => host.pool.pids);
+    await memory.expectBounded();
     const pids = [...host.pool.pids];
     expect(outputOf(await call("good"))).toBe("served");
     await host[Symbol.asyncDispose]();
     await expectDead(pids);
+    expect(tookMs, "Time to the result, in ms").toBeLessThan(timeoutMs + LATE_MS);
+    await lag.expectPrompt();
   });
 }

@@ -4,7 +4,14 @@ import { accessSync, constants, readFileSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { ToolError } from "../../../sandbox/errors.ts";
-import { addonPath, nodeArguments, packageFolders, v8FlagsOf, workerEnvironment } from "../launch.ts";
+import {
+  addonPath,
+  type LinkedFolder,
+  nodeArguments,
+  packageFolders,
+  v8FlagsOf,
+  workerEnvironment,
+} from "../launch.ts";
 import { type LinkedFile, toCommand, type WrapperTools } from "./command.ts";
 import { BUILT_IN_LAYERS, type HardeningReport, LAYER_NAMES, LAYERS, type Layer, type LayerState } from "./layers.ts";
 import { createSeccompFilter } from "./seccomp.ts";
@@ -84,6 +91,9 @@ function hasOwnUsers(): boolean {
 interface Machine {
   readonly tools: WrapperTools;
   readonly isRoot: boolean;
+  /** Node's own program. */
+  readonly node: string;
+  readonly packages: readonly LinkedFolder[];
   readonly leanFiles: readonly LinkedFile[];
   readonly seccompFilter: Buffer | undefined;
 }
@@ -103,9 +113,10 @@ async function surveyMachine(scriptPath: string): Promise<Machine> {
   const programs = isRoot && tools.setpriv !== undefined ? [node, tools.setpriv] : [node];
   const libraries = tools.bwrap === undefined ? [] : await librariesOf([...programs, addonPath()]);
   const scripts = dirname(scriptPath);
-  const leanFiles =
-    libraries.length === 0 ? [] : [...[...libraries, ...programs, scripts].map(toLinked), ...packageFolders()];
-  return { tools, isRoot, leanFiles, seccompFilter: isLinux ? createSeccompFilter(process.arch) : undefined };
+  const packages = packageFolders();
+  const leanFiles = libraries.length === 0 ? [] : [...[...libraries, ...programs, scripts].map(toLinked), ...packages];
+  const seccompFilter = isLinux ? createSeccompFilter(process.arch) : undefined;
+  return { tools, isRoot, node, packages, leanFiles, seccompFilter };
 }
 
 /** Layers for which this machine has what they need; whether they work is seen by starting a process. */
@@ -242,14 +253,10 @@ export class Launcher {
 
   /** Starts the script. Its one channel is the socket at descriptor 3; what it writes elsewhere is for diagnosis only. */
   launch({ script = this.#scriptPath, args = [], permission = true, dataBytes }: LaunchOptions = {}): ChildProcess {
-    const { tools, isRoot, leanFiles, seccompFilter } = this.#machine;
+    const { tools, isRoot, node, packages, leanFiles, seccompFilter } = this.#machine;
     const { layers } = this;
     const cwd = dirname(script);
-    const program = [
-      realpathSync(process.execPath),
-      ...nodeArguments({ script, jitless: this.#options.jitless, permission }),
-      ...args,
-    ];
+    const program = [node, ...nodeArguments({ script, packages, jitless: this.#options.jitless, permission }), ...args];
     const [command = "", ...rest] = toCommand(
       {
         layers,

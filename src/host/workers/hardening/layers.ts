@@ -12,7 +12,10 @@ export const LAYERS = {
     stops: "files, child processes, network and worker threads, from Node's first instruction",
     get: "comes with Node 24",
   },
-  "no-ffi": { stops: "calling into native libraries from JavaScript", get: "comes with Node 24" },
+  "no-native-modules": {
+    stops: "node:ffi, which calls into native libraries, and node:sqlite, which opens files past the permission model",
+    get: "comes with Node 24",
+  },
   "v8-flags": {
     stops: "loops that outlive dispose(), and WebAssembly compilation that outlives its isolate",
     get: "comes with Node 24",
@@ -52,7 +55,12 @@ export type Layer = keyof typeof LAYERS;
 export const LAYER_NAMES: readonly Layer[] = Object.keys(LAYERS) as Layer[];
 
 /** Those that Glovebox brings along: they hold wherever Node runs. */
-export const BUILT_IN_LAYERS: readonly Layer[] = ["permission-model", "no-ffi", "v8-flags", "empty-environment"];
+export const BUILT_IN_LAYERS: readonly Layer[] = [
+  "permission-model",
+  "no-native-modules",
+  "v8-flags",
+  "empty-environment",
+];
 
 /**
  * `not-needed`: there is nothing for it to take away (a host that is not root has no root to drop).

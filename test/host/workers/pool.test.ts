@@ -1,0 +1,71 @@
+// The pool with a program that does not come up: a broken installation, or a machine without room.
+import { chmodSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { Launcher } from "../../../src/host/workers/hardening/launcher.ts";
+import type { Loss } from "../../../src/host/workers/open-call.ts";
+import { type Job, WorkerPool } from "../../../src/host/workers/worker-pool.ts";
+import { DEFAULT_LIMITS } from "../../../src/sandbox/limits.ts";
+import { failureOf } from "../../support/host-zone.ts";
+
+/** A pool of processes that end as soon as they have begun. */
+async function poolOfBroken(): Promise<WorkerPool> {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), "glovebox-broken-worker-")));
+  chmodSync(folder, 0o755);
+  const script = join(folder, "worker.mjs");
+  writeFileSync(script, 'console.error("out of order"); process.exit(3);');
+  const launcher = await Launcher.create(script, { require: [], without: [], jitless: false }, 1);
+  const places = { max: 4, spares: 0, maxPerOwner: 2, callsPerWorker: 4, idleMs: 60_000, memoryMiB: 4_096 };
+  const pool = new WorkerPool({ launcher, preludeSource: "", urlChunkSource: "" }, { ...places, maxQueued: 100 });
+  onTestFinished(async () => {
+    await pool[Symbol.asyncDispose]();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return pool;
+}
+
+const job = (onLost: (loss: Loss) => void): Job => ({
+  owner: "acme",
+  claim: { account: "acme", weight: 1, lane: "tool", accountLimits: DEFAULT_LIMITS, laneLimits: DEFAULT_LIMITS },
+  order: {
+    type: "call",
+    tool: {
+      sha256: "0".repeat(64),
+      isolation: "call",
+      limits: DEFAULT_LIMITS,
+      features: [],
+      coarseTime: false,
+      granted: [],
+      denied: [],
+    },
+    callId: "c",
+    tenantId: "acme",
+  },
+  bundle: { sha256: "0".repeat(64), code: "", codeCache: new Uint8Array(0) },
+  input: "{}",
+  memoryMiB: 64,
+  listener: { onLog() {}, onProgress() {}, onCapability() {}, onPlaced() {}, onEnded() {}, onStuck() {}, onLost },
+});
+
+describe("WorkerPool", () => {
+  test("answers OVERLOADED, with retryAfterMs, when three processes have died before they could be used", async () => {
+    const pool = await poolOfBroken();
+    const { promise, resolve } = Promise.withResolvers<Loss>();
+    pool.run(job(resolve));
+    const { begun, cause } = await promise;
+    expect([begun, cause?.code, cause?.message]).toEqual([
+      false,
+      "OVERLOADED",
+      "A sandbox process could not be started",
+    ]);
+    expect(cause?.details?.retryAfterMs).toBeGreaterThan(0);
+  });
+
+  test("refuses to start where no process comes up with any layer of hardening, and keeps what it said", async () => {
+    const pool = await poolOfBroken();
+    const error = await failureOf(pool.start());
+    expect([error.code, error.message]).toEqual(["INTERNAL", "A sandbox process could not be started"]);
+    expect(String((error.cause as Error).message)).toContain("out of order");
+  });
+});

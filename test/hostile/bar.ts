@@ -1,0 +1,99 @@
+// The bar that every attack is held to: an answer in time, a host that stays prompt, worker memory that stays bounded.
+import { setTimeout as pause } from "node:timers/promises";
+import { expect, vi } from "vitest";
+import { isAlive, residentMiB, threadMs, withDescendants } from "../support/processes.ts";
+
+/** A call ends this long after its deadline at the latest. */
+export const LATE_MS = 500;
+/** Nobody else in the host's process may wait longer than this for the event loop. */
+export const MAX_LAG_MS = 100;
+
+const TURN_MS = 5;
+
+/**
+ * The longest that one turn of the event loop took, in ms of this thread's processor time. By the clock it would be the machine's
+ * other work that is measured: beside a second file of tests and a third user, turns in which the host had nothing to do passed
+ * 600 ms, in line for a processor or for the child process that it had started.
+ */
+export class LagMeter implements Disposable {
+  readonly #timer: NodeJS.Timeout;
+  #turn = performance.now();
+  #busy = threadMs();
+  #longest = 0;
+
+  constructor() {
+    this.#timer = setInterval(() => this.#look(), TURN_MS);
+  }
+
+  #look(): void {
+    const now = performance.now();
+    const busy = threadMs();
+    this.#longest = Math.max(this.#longest, Math.min(now - this.#turn - TURN_MS, busy - this.#busy));
+    this.#turn = now;
+    this.#busy = busy;
+  }
+
+  async expectPrompt(): Promise<void> {
+    // The meter is a timer: what has just been held up is counted at its next turn.
+    await pause(2 * TURN_MS);
+    expect(this.#longest, "Longest hold of the event loop, in ms").toBeLessThan(MAX_LAG_MS);
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer);
+  }
+}
+
+const SAMPLE_MS = 10;
+/** A process that has passed its bound must be gone by then. */
+const KILL_MS = 300;
+/** V8's limit is a guideline: twice of it, and 150 MiB for the process itself. */
+const boundOf = (memoryMiB: number): number => 2 * memoryMiB + 150;
+
+interface Excess {
+  readonly since: number;
+  mib: number;
+}
+
+/** Looks at the memory of some processes, and of those below them, again and again. */
+export class MemoryWatch implements Disposable {
+  readonly #boundMiB: number;
+  readonly #pidsOf: () => readonly number[];
+  readonly #excesses = new Map<number, Excess>();
+  /** What passed the bound and lived on: `pid MiB`. */
+  readonly #lived = new Map<number, number>();
+  readonly #timer: NodeJS.Timeout;
+
+  /** @param memoryMiB the limit of a call in them */
+  constructor(pidsOf: () => readonly number[], memoryMiB: number) {
+    this.#boundMiB = boundOf(memoryMiB);
+    this.#pidsOf = pidsOf;
+    this.#timer = setInterval(() => this.#look(), SAMPLE_MS);
+  }
+
+  #look(): void {
+    const now = performance.now();
+    const pids = new Set([...withDescendants(this.#pidsOf()), ...this.#excesses.keys()]);
+    for (const pid of pids) {
+      const mib = residentMiB(pid);
+      const excess = this.#excesses.get(pid);
+      if (excess === undefined && mib > this.#boundMiB) this.#excesses.set(pid, { since: now, mib });
+      if (excess === undefined) continue;
+      excess.mib = Math.max(excess.mib, mib);
+      if (isAlive(pid) && now - excess.since > KILL_MS) this.#lived.set(pid, Math.round(excess.mib));
+    }
+  }
+
+  /** Fails when a process has passed its bound, unless it was killed soon. */
+  async expectBounded(): Promise<void> {
+    this.#look();
+    const isPending = (): boolean => [...this.#excesses.keys()].some((pid) => isAlive(pid) && !this.#lived.has(pid));
+    await vi.waitFor(() => expect(isPending()).toBe(false), { timeout: 2 * KILL_MS, interval: SAMPLE_MS });
+    const lived = [...this.#lived.values()].map((mib) => `${mib} MiB, bound ${this.#boundMiB} MiB`);
+    expect(lived, "Memory of processes that passed their bound and lived on").toEqual([]);
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer);
+  }
+}

@@ -1,0 +1,37 @@
+// Names of files become comments in the bundle's code: a name with a line break or a comment's end would become code there.
+import { expect, test } from "vitest";
+import { buildHere, evaluate } from "../../bundler/workbench.ts";
+
+test.for([
+  "a\nglobalThis.out = 1;//.ts",
+  "a\u2028globalThis.out = 1;//.ts",
+  "a*/globalThis.out=1;/*.ts",
+  "../../out.ts",
+  "/etc/out.ts",
+  "C:/out.ts",
+  "a\\out.ts",
+  "a\0.ts",
+  "__proto__",
+  "constructor.ts",
+  "node_modules/p/index.js",
+  ".env.json",
+  `${"a/".repeat(2_000)}x.ts`,
+  "\ud800.ts",
+  "a//b.ts",
+  "./a.ts",
+])("a file named %j is refused, or is only a name", async (name) => {
+  const files = { "tool.ts": "export default () => typeof globalThis.out;", [name]: "export default 1" };
+  const imported = {
+    ...files,
+    "tool.ts": `import x from ${JSON.stringify(`./${name}`)}; export default () => [x, typeof globalThis.out];`,
+  };
+  for (const each of [files, imported]) {
+    const built = await buildHere({ files: each, entry: "tool.ts" }).catch((error: unknown) => error);
+    if (built instanceof Error)
+      expect(built).toMatchObject({ code: expect.stringMatching(/^(BUNDLE_FAILED|PARAM_INVALID)$/) });
+    else
+      expect(JSON.stringify((await evaluate(built as Awaited<ReturnType<typeof buildHere>>)).value)).toMatch(
+        /"undefined"/,
+      );
+  }
+});

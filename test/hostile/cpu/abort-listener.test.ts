@@ -1,0 +1,10 @@
+// ctx.signal aborts when the call is over: its listeners are the last guest code of a call, after the result.
+import { expect } from "vitest";
+import { outputOf } from "../../support/host-zone.ts";
+import { testAttack } from "../support.ts";
+
+testAttack("an abort listener that loops after the result", {
+  source: `export default (_, ctx) => { ctx.signal.addEventListener('abort', () => { for (;;); }); return 1; };`,
+  codes: ["ok"],
+  check: (result) => expect(outputOf(result)).toBe(1),
+});

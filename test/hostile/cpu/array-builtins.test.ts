@@ -1,0 +1,17 @@
+// The family of indexOf: builtins that walk a length which a plain object merely states. None looks at an interrupt on the way.
+import { testAttack } from "../support.ts";
+
+const WALKS: readonly [name: string, call: string][] = [
+  ["lastIndexOf", "lastIndexOf.call(huge, 1)"],
+  ["fill", "fill.call(huge, 1, 2 ** 52)"],
+  ["copyWithin", "copyWithin.call(huge, 0, 2 ** 40)"],
+  ["join", "join.call({ length: 2 ** 32 - 1 }, '')"],
+];
+
+for (const [name, call] of WALKS) {
+  testAttack(`${name} over a length that is only stated`, {
+    source: `export default () => { const huge = { length: 2 ** 53 - 1 }; Array.prototype.${call}; };`,
+    codes: ["TOOL_TIMEOUT", "MEMORY_LIMIT", "TOOL_FAILED"],
+    timeoutMs: 300,
+  });
+}

@@ -1,0 +1,7 @@
+// Each turn of for await is a microtask: the thread never comes back to the event loop.
+import { testAttack } from "../support.ts";
+
+testAttack("for await over an endless source", {
+  source: `export default async () => { for await (const value of (async function* () { for (;;) yield 1; })()) if (value === 2) break; };`,
+  codes: ["TOOL_TIMEOUT"],
+});

@@ -1,0 +1,7 @@
+// One power and one conversion to decimal of a BigInt of millions of digits: each is a single native operation.
+import { testAttack } from "../support.ts";
+
+testAttack("a BigInt of millions of digits as text", {
+  source: `export default () => { const big = 3n ** 20_000_000n; for (;;) big.toString(); };`,
+  codes: ["TOOL_TIMEOUT", "MEMORY_LIMIT", "SANDBOX_CRASHED", "TOOL_FAILED"],
+});

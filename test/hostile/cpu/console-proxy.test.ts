@@ -1,0 +1,7 @@
+// What console.log is given is walked by the prelude: every step of the walk is a trap that takes its time.
+import { testAttack } from "../support.ts";
+
+testAttack("console.log of a proxy without end", {
+  source: `export default () => { const endless = () => new Proxy({}, { ownKeys: () => Array.from({ length: 1e3 }, (_, n) => 'k' + n), getOwnPropertyDescriptor: (t, key) => ({ value: endless(), enumerable: true, configurable: true }), get: () => endless() }); for (;;) console.log(endless()); };`,
+  codes: ["TOOL_TIMEOUT", "MEMORY_LIMIT"],
+});

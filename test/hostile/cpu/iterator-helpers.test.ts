@@ -1,0 +1,8 @@
+// Iterator helpers loop inside the engine, over what never ends.
+import { testAttack } from "../support.ts";
+
+testAttack("Iterator.prototype.every over an endless iterator", {
+  source: `function* endless() { for (;;) yield 1; }
+export default () => Iterator.from(endless()).filter(() => false).every(() => true);`,
+  codes: ["TOOL_TIMEOUT"],
+});

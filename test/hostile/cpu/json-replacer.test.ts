@@ -1,0 +1,7 @@
+// Inside JSON.stringify the guest's replacer hands out one more level each time.
+import { testAttack } from "../support.ts";
+
+testAttack("a replacer that never runs out of keys", {
+  source: `export default () => { for (;;) try { JSON.stringify({}, (key, value) => ({ a: 1, b: {} }), 10); } catch {} };`,
+  codes: ["TOOL_TIMEOUT", "MEMORY_LIMIT", "SANDBOX_CRASHED"],
+});

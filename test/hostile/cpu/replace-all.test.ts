@@ -1,0 +1,7 @@
+// A search and its replacement that multiply each other, a little below what memory allows.
+import { testAttack } from "../support.ts";
+
+testAttack("a quadratic replaceAll", {
+  source: `export default () => { const text = 'ab'.repeat(2 ** 19); for (;;) text.replaceAll('a'.repeat(2 ** 10) + 'b', 'c').replaceAll('b', 'b'); };`,
+  codes: ["TOOL_TIMEOUT", "MEMORY_LIMIT"],
+});

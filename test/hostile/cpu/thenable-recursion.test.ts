@@ -1,0 +1,8 @@
+// A thenable that resolves with the next one: each step is one job of the promise machinery, none of it guest code that awaits.
+import { testAttack } from "../support.ts";
+
+testAttack("thenables that resolve with thenables", {
+  source: `const next = () => ({ then(resolve) { resolve(next()); } });
+export default () => next();`,
+  codes: ["TOOL_TIMEOUT"],
+});

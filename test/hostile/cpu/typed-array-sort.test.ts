@@ -1,0 +1,7 @@
+// A comparator of the guest's inside a native sort, over and over.
+import { testAttack } from "../support.ts";
+
+testAttack("a typed array sorted by a comparator that never agrees with itself", {
+  source: `export default () => { const list = new Float64Array(2e6); for (;;) list.sort(() => Math.random() - 0.5); };`,
+  codes: ["TOOL_TIMEOUT"],
+});

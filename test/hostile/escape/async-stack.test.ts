@@ -1,0 +1,19 @@
+// Stacks of asynchronous calls have call sites of their own, for functions that have long returned: the prelude's own among them.
+import { expect, test } from "vitest";
+import { runGuest } from "../../support/guest.ts";
+
+test("async call sites give away no function and no this of the prelude", async () => {
+  const end = await runGuest(
+    `async (input, ctx) => {
+    const got = [];
+    Error.stackTraceLimit = 200;
+    Error.prepareStackTrace = (error, sites) => { for (const site of sites) for (const name of ["getThis", "getFunction", "getPromiseIndex", "getEvalOrigin", "getMethodName"]) { const value = site[name]?.(); if (typeof value === "function" || (typeof value === "object" && value !== null)) got.push(value); } return ""; };
+    const look = async () => { await null; await ctx.kv(1); await new Promise((done) => setTimeout(done, 1)); void new Error("x").stack; };
+    await Promise.all([look(), Promise.any([look()]), Promise.allSettled([look()])]);
+    await new Promise((done) => setTimeout(async () => { await look(); done(); }, 0));
+    return got.filter((item) => typeof item === "object" ? item !== globalThis : !/got.filter/.test(Function.prototype.toString.call(item)) && /postToHost|callState|MapPrototype|PromisePrototypeThen|ReflectApply/.test(Function.prototype.toString.call(item))).length;
+  }`,
+    { header: { granted: ["kv"] } },
+  );
+  expect(end).toMatchObject({ outcome: "output", value: 0 });
+});

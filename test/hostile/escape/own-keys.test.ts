@@ -1,0 +1,25 @@
+// Every own key of the global object, symbols included, and every one of ctx: a name that is not on the list is a power that nobody has looked at.
+import { expect, test } from "vitest";
+import { runGuest } from "../../support/guest.ts";
+import { GUEST_GLOBALS } from "./globals.ts";
+
+test("the global object has the listed names, no symbol but the tag's, and nothing that can be enumerated", async () => {
+  const end = await runGuest(`(input, ctx) => ({
+    names: Reflect.ownKeys(globalThis).filter((key) => typeof key === "string").sort(),
+    symbols: Reflect.ownKeys(globalThis).filter((key) => typeof key === "symbol").map(String),
+    enumerable: Object.keys(globalThis),
+    ctx: Reflect.ownKeys(ctx).map(String).sort(),
+    above: Object.getPrototypeOf(ctx) === Object.prototype || Object.getPrototypeOf(ctx) === null,
+  })`);
+  const listed = GUEST_GLOBALS.filter((name) => name !== "constructor");
+  expect(end.value).toEqual({
+    names: expect.toSatisfy((names: string[]) => names.every((name) => listed.includes(name)), "on the list"),
+    symbols: expect.toSatisfy(
+      (symbols: string[]) => symbols.every((name) => name === "Symbol(Symbol.toStringTag)"),
+      "the tag",
+    ),
+    enumerable: [],
+    ctx: ["callId", "log", "progress", "signal", "tenantId"],
+    above: true,
+  });
+});

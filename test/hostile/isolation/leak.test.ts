@@ -1,0 +1,22 @@
+// A warm isolate that grows from call to call: the call that passes the limit pays, and the next has a new isolate.
+import { expect } from "vitest";
+import { codeOf } from "../../support/host-zone.ts";
+import { testPlay } from "./support.ts";
+
+testPlay("a leak over many calls", {
+  isolation: "tool",
+  source: `const all = [];
+export default () => { for (let n = 0; n < 100; n += 1) all.push(new Array(1e4).fill(1.5)); return all.length; };`,
+  play: async ({ run }) => {
+    const codes: string[] = [];
+    for (let n = 0; n < 30; n += 1) codes.push(codeOf(await run()));
+    return codes;
+  },
+  judge: (codes) => {
+    // One that passes the limit between two calls fails neither: it is not taken again.
+    for (const [at, code] of codes.entries()) {
+      expect(["ok", "MEMORY_LIMIT"]).toContain(code);
+      if (code !== "ok") expect(codes[at + 1] ?? "ok").toBe("ok");
+    }
+  },
+});

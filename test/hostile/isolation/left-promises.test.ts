@@ -1,0 +1,19 @@
+// A promise of the first call that the second one settles: the first one's code then runs in the second call, but no longer in the name of the first.
+import { expect } from "vitest";
+import { defineCapability } from "../../../src/host/capabilities/capability.ts";
+import { testPlay } from "./support.ts";
+
+const echo = defineCapability({ name: "echo", inputSchema: {}, outputSchema: {}, handler: (input) => input });
+
+testPlay("work of the first call that the second sets going", {
+  isolation: "tool",
+  capabilities: [echo],
+  source: `let go, first; const notes = [];
+export default async (_, ctx) => { if (first === undefined) { first = ctx; new Promise((done) => { go = done; }).then(async () => { first.progress({ progress: 99 }); notes.push(await first.echo('late').then(() => 'answered', (error) => error.code)); }); return 'left'; } go(); await new Promise((done) => setTimeout(done, 20)); return [notes, ctx.callId, first.signal.aborted]; };`,
+  play: async ({ call }) => {
+    const reports: unknown[] = [];
+    const onProgress = (report: unknown): void => void reports.push(report);
+    return [await call({}, { onProgress }), await call({}, { onProgress }), reports.length];
+  },
+  judge: (outputs) => expect(outputs).toEqual(["left", [["CAPABILITY_DENIED"], "evil", true], 0]),
+});

@@ -1,0 +1,19 @@
+// Reports of a call that is over, made by its successor: nobody hears them.
+import { expect } from "vitest";
+import { testPlay } from "./support.ts";
+
+testPlay("progress of a call that is over", {
+  isolation: "tool",
+  source: `let kept;
+export default async (_, ctx) => { kept?.progress({ progress: 99 }); ctx.progress({ progress: 1 }); kept = ctx; return 1; };`,
+  play: async ({ call }) => {
+    const heard: number[][] = [];
+    for (let n = 0; n < 2; n += 1) {
+      const own: number[] = [];
+      heard.push(own);
+      await call({}, { onProgress: ({ progress }) => void own.push(progress) });
+    }
+    return heard;
+  },
+  judge: (heard) => expect(heard).toEqual([[1], [1]]),
+});

@@ -1,0 +1,24 @@
+// A refusal that the host really gave, kept and thrown again by a later call: that call was refused nothing.
+import { expect } from "vitest";
+import { defineCapability } from "../../../src/host/capabilities/capability.ts";
+import { ToolError } from "../../../src/sandbox/errors.ts";
+import { codeOf } from "../../support/host-zone.ts";
+import { testPlay } from "./support.ts";
+
+const refuse = defineCapability({
+  name: "refuse",
+  inputSchema: {},
+  outputSchema: {},
+  handler: () => {
+    throw new ToolError("CAPABILITY_DENIED", "Not for you");
+  },
+});
+
+testPlay("a refusal thrown again in a later call", {
+  isolation: "tool",
+  capabilities: [refuse],
+  source: `let kept;
+export default async (_, ctx) => { if (kept !== undefined) throw kept; await ctx.refuse(1).catch((error) => { kept = error; }); throw kept; };`,
+  play: async ({ run }) => [codeOf(await run()), codeOf(await run())],
+  judge: (codes) => expect(codes).toEqual(["CAPABILITY_DENIED", "TOOL_FAILED"]),
+});

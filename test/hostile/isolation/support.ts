@@ -1,0 +1,50 @@
+// An attack of several calls: what one leaves behind for the next, for another tenant, or for the host.
+import { test } from "vitest";
+import type { Capability } from "../../../src/host/capabilities/capability.ts";
+import type { Placement } from "../../../src/host/config.ts";
+import type { Glovebox } from "../../../src/host/runtime.ts";
+import type { ToolContext, ToolResult } from "../../../src/host/tool-call.ts";
+import type { JsonValue } from "../../../src/sandbox/errors.ts";
+import type { PartialLimits } from "../../../src/sandbox/limits.ts";
+import type { Isolation } from "../../../src/sandbox/protocol.ts";
+import { outputOf } from "../../support/host-zone.ts";
+import { besideNeighbours, openBox } from "../support.ts";
+
+export interface Stage {
+  readonly box: Glovebox;
+  /** One call of the tool, as the tenant `evil` unless stated. */
+  run(args?: JsonValue, context?: ToolContext): Promise<ToolResult>;
+  /** The same, for its output. */
+  call(args?: JsonValue, context?: ToolContext): Promise<JsonValue>;
+}
+
+export interface Play<Value> {
+  /** The whole tool; every tenant may call it. */
+  readonly source: string;
+  readonly isolation?: Isolation;
+  readonly placement?: Placement;
+  readonly limits?: PartialLimits;
+  readonly capabilities?: readonly Capability[];
+  readonly play: (stage: Stage) => Promise<Value>;
+  /** What must hold of what came of it; it may take its time. */
+  readonly judge: (value: Value) => void;
+}
+
+/** Registers one test. The calls run beside two neighbours, under the same bar as every attack. */
+export function testPlay<Value>(name: string, options: Play<Value>): void {
+  test(`${name}: nothing comes of it`, async () => {
+    const { source, isolation, placement, limits = {}, capabilities = [], play, judge } = options;
+    await using box = await openBox({ limits, placement, capabilities });
+    const grant = capabilities.map((capability) => capability.name);
+    const value = await besideNeighbours(box, limits, async () => {
+      await box.addTool({ name: "attack", source }, { grant, isolation });
+      const run: Stage["run"] = (args = {}, context = {}) =>
+        box.execute(
+          { id: "evil", toolName: "attack", arguments: args },
+          { tenantId: "evil", timeoutMs: 5_000, ...context },
+        );
+      return await play({ box, run, call: async (args, context) => outputOf(await run(args, context)) });
+    });
+    judge(value);
+  });
+}

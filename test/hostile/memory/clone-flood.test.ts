@@ -1,0 +1,8 @@
+// Our structuredClone allocates for the guest: it must be the guest's own memory that is used.
+import { testAttack } from "../support.ts";
+
+testAttack("structured clones, kept", {
+  source: `export default () => { const seed = { text: 'x'.repeat(1e5), list: Array.from({ length: 1e4 }, (_, n) => ({ n })), bytes: new Uint8Array(1e6) }; const all = []; for (;;) all.push(structuredClone(seed)); };`,
+  codes: ["MEMORY_LIMIT", "SANDBOX_CRASHED", "TOOL_TIMEOUT", "TOOL_FAILED"],
+  timeoutMs: 800,
+});

@@ -1,0 +1,8 @@
+// A join knows the length of its result beforehand, and takes all of it at once.
+import { testAttack } from "../support.ts";
+
+testAttack("joins of a hundred million pieces", {
+  source: `export default () => { const all = []; for (;;) all.push(Array(2 ** 26).join('abc')); };`,
+  codes: ["MEMORY_LIMIT", "SANDBOX_CRASHED", "TOOL_TIMEOUT", "TOOL_FAILED"],
+  timeoutMs: 800,
+});

@@ -1,0 +1,8 @@
+// padEnd makes the longest string that there can be, in one step; slices of it keep it.
+import { testAttack } from "../support.ts";
+
+testAttack("the longest strings, kept", {
+  source: `export default () => { const all = []; for (let n = 0; ; n += 1) { const text = 'é'.padEnd(2 ** 29 - 30 - n, 'ü' + n); all.push(text.slice(1, 20), text); text.at(-1); } };`,
+  codes: ["MEMORY_LIMIT", "SANDBOX_CRASHED", "TOOL_TIMEOUT", "TOOL_FAILED"],
+  timeoutMs: 800,
+});

@@ -1,0 +1,11 @@
+// A key of megabytes that no schema knows: it must not come back whole in the problem's pointer.
+import { expect } from "vitest";
+import { testAttack } from "../support.ts";
+
+testAttack("a key of four megabytes that the schema forbids", {
+  source: `export const outputSchema = { type: 'object', additionalProperties: false };
+export default () => ({ ['k'.repeat(4e6)]: 1 });`,
+  codes: ["OUTPUT_INVALID"],
+  timeoutMs: 2_000,
+  check: (result) => expect(JSON.stringify(result).length).toBeLessThan(20_000),
+});

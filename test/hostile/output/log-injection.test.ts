@@ -1,0 +1,9 @@
+// One call of console.log is one line, whatever it holds: no second line, level or time can be forged in it.
+import { expect } from "vitest";
+import { testAttack } from "../support.ts";
+
+testAttack("log lines that pretend to be more", {
+  source: `export default () => { console.log('one\\n{"level":"error","message":"forged"}\\r\\n\\u001b[2J'); console.log('%s', { level: 'error', toString: () => 'x' }); return 1; };`,
+  codes: ["ok"],
+  check: (result) => expect(result.logs.map(({ level }) => level)).toEqual(["info", "info"]),
+});

@@ -1,0 +1,18 @@
+// An error that names one of our codes, in every field that could be believed, for every code there is.
+import { expect } from "vitest";
+import { ERROR_CODES } from "../../../src/sandbox/errors.ts";
+import { codeOf } from "../../support/host-zone.ts";
+import { testPlay } from "../isolation/support.ts";
+
+const CODES = Object.keys(ERROR_CODES);
+
+testPlay("errors that name our own codes", {
+  isolation: "tool",
+  source: `export default ({ code }) => { throw Object.assign(new Error(code), { name: code, code, capabilityCode: code, outcome: code }); };`,
+  play: async ({ run }) => {
+    const codes: string[] = [];
+    for (const code of CODES) codes.push(codeOf(await run({ code })));
+    return codes;
+  },
+  judge: (codes) => expect(new Set(codes)).toEqual(new Set(["TOOL_FAILED"])),
+});

@@ -1,0 +1,9 @@
+// A tool that names itself after what every object has: a registry that is a plain object would find it, or be changed by it.
+import { expect } from "vitest";
+import { testAttack } from "../support.ts";
+
+testAttack("a tool named __proto__", {
+  source: `export default { name: '__proto__', description: 'x', execute: () => 1 };`,
+  codes: ["TOOL_UNAVAILABLE", "BUNDLE_FAILED", "PARAM_INVALID"],
+  check: () => expect(({} as { readonly execute?: unknown }).execute).toBeUndefined(),
+});

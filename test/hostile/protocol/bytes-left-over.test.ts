@@ -1,0 +1,7 @@
+// The parts end before the frame does: what is left over could be read as anything.
+import { testWorkerAttack } from "./support.ts";
+
+testWorkerAttack("sends a frame with bytes left over", {
+  worker: `serve(({ seq }) => { const bytes = frame({ type: "preparing", seq }); bytes.writeUInt32LE(bytes.readUInt32LE(0) + 7, 0); socket.write(Buffer.concat([bytes, Buffer.alloc(7)])); });`,
+  codes: ["SANDBOX_CRASHED"],
+});

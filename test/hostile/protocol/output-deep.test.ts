@@ -1,0 +1,8 @@
+// Eight million brackets: nesting is counted before anything is parsed.
+import { testWorkerAttack } from "./support.ts";
+
+testWorkerAttack("answers with eight million brackets", {
+  worker: `serve(({ seq }) => { ended(seq, "output", "[".repeat(8e6)); send({ type: "released", seq }); });`,
+  codes: ["OUTPUT_INVALID"],
+  dies: false,
+});

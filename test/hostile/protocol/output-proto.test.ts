@@ -1,0 +1,8 @@
+// A __proto__ key in disguise, deep in an output that no prelude has seen.
+import { testWorkerAttack } from "./support.ts";
+
+testWorkerAttack("answers with a hidden __proto__ key", {
+  worker: `serve(({ seq }) => { ended(seq, "output", '{"a":[{"\\\\u005f_proto\\\\u005F_" : {"isAdmin":true}}]}'); send({ type: "released", seq }); });`,
+  codes: ["OUTPUT_INVALID"],
+  dies: false,
+});

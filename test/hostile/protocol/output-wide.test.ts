@@ -1,0 +1,8 @@
+// The most values that eight megabytes can hold.
+import { testWorkerAttack } from "./support.ts";
+
+testWorkerAttack("answers with two and a half million empty arrays", {
+  worker: `serve(({ seq }) => { ended(seq, "output", "[" + "[],".repeat(2_600_000) + "1]"); send({ type: "released", seq }); });`,
+  codes: ["ok", "OUTPUT_TOO_LARGE", "OUTPUT_INVALID"],
+  dies: false,
+});

@@ -1,0 +1,20 @@
+// A worker of the same user may signal whom it likes, the host and other tenants' workers included: SIGUSR1 would even open a debugger there.
+import { expect, onTestFinished } from "vitest";
+import { testWorkerAttack } from "./support.ts";
+
+const heard: string[] = [];
+const hear = (): void => void heard.push("SIGUSR2");
+process.on("SIGUSR2", hear);
+
+testWorkerAttack("signals its host", {
+  worker: `serve((call) => {
+    for (const pid of [process.ppid, ${process.pid}]) try { process.kill(pid, "SIGUSR2"); } catch {}
+    setTimeout(() => behave(call), 50);
+  });`,
+  codes: ["ok"],
+  dies: false,
+  check: () => {
+    onTestFinished(() => void process.off("SIGUSR2", hear));
+    expect(heard).toEqual([]);
+  },
+});
