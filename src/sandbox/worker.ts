@@ -1,5 +1,6 @@
 // The worker process's entry: one socket on descriptor 3, messages in, calls run, messages out. It has no other authority,
 // and it ends by SIGKILL only: process.exit() waits for busy isolates.
+import { closeSync } from "node:fs";
 import { Socket } from "node:net";
 import { ActiveCall, type Assignment, type ToolProfile, toToolProfile } from "./active-call.ts";
 import { CpuShare } from "./cpu-share.ts";
@@ -93,6 +94,14 @@ class Worker {
   }
 }
 
+// What the host had from whoever started it is nothing for a worker: its arguments name it.
+for (const descriptor of process.argv.slice(2)) {
+  try {
+    closeSync(Number(descriptor));
+  } catch {
+    // A wrapper has closed it already.
+  }
+}
 // Whoever ends a whole group of processes (a terminal, a service manager) means the host, which has calls to finish first.
 for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
 // The host is gone, or it speaks nonsense: there is nothing left to do here.

@@ -1,5 +1,5 @@
 // The Node process itself: which flags, which files, which environment. What it is wrapped in is hardening/'s to say.
-import { existsSync, realpathSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 
@@ -70,6 +70,35 @@ export function nodeArguments({ script, packages, jitless, permission }: NodeArg
     ...v8FlagsOf({ jitless }),
     script,
   ];
+}
+
+/** O_CLOEXEC of fcntl.h, as /proc writes it. */
+const CLOSE_ON_EXEC = 0o2000000;
+/** The worker's own: standard streams, its socket, and what bubblewrap reads. */
+const OWN_DESCRIPTORS = 5;
+
+/**
+ * Descriptors that whoever started the host left open in it: Node closes the first few in what it starts, and no more. A worker is told to
+ * close the others before anything else.
+ */
+export function inheritedDescriptors(): readonly string[] {
+  try {
+    return readdirSync("/proc/self/fd").filter((descriptor) => {
+      const flags = /^flags:\s*(\d+)/m.exec(readOrEmpty(`/proc/self/fdinfo/${descriptor}`))?.[1];
+      const isOpenInChildren = flags !== undefined && (Number.parseInt(flags, 8) & CLOSE_ON_EXEC) === 0;
+      return isOpenInChildren && Number(descriptor) >= OWN_DESCRIPTORS;
+    });
+  } catch {
+    return [];
+  }
+}
+
+function readOrEmpty(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
 }
 
 /**

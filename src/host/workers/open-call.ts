@@ -59,6 +59,8 @@ export class OpenCall {
   #rssBefore: number;
   #peakRss: number;
   #state: CallState = "sent";
+  /** There has been a message that a tool's own line may have caused. */
+  #hasSpoken = false;
   #logLines = 0;
   #logBytes = 0;
   #progressReports = 0;
@@ -108,7 +110,7 @@ export class OpenCall {
    */
   hasBegun(isHeardOut: boolean): boolean {
     if (!this.isSent || this.#state === "preparing") return false;
-    return this.#state === "started" || this.warmKey !== undefined || !isHeardOut;
+    return this.#state === "started" || this.#hasSpoken || this.warmKey !== undefined || !isHeardOut;
   }
 
   /** Calls back when the call has not been released in time. */
@@ -132,8 +134,8 @@ export class OpenCall {
   ): void {
     if ((message.type === "released") !== this.hasEnded) throw new Error("The worker's messages are out of order");
     const { listener, limits } = this;
-    // Whatever a tool causes, it has begun to cause it.
-    if (this.#state === "sent" && message.type !== "preparing") this.#state = "started";
+    // What a tool has caused, it has begun to cause.
+    if (message.type !== "preparing") this.#hasSpoken = true;
     switch (message.type) {
       case "preparing":
         this.#advance("sent", "preparing");

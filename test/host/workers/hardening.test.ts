@@ -1,5 +1,7 @@
 // What worker processes are wrapped in, on this very machine: by the kernel's word, and by failing at what is forbidden.
+import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { promisify } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { loadSandboxArtifacts } from "../../../src/bundler/sandbox-artifacts.ts";
 import { toCommand, type Wrapping } from "../../../src/host/workers/hardening/command.ts";
@@ -148,5 +150,22 @@ describe("toCommand()", () => {
   test("enters a user namespace only where the host is not root", () => {
     expect(toCommand(wrapping(["namespaces", "lean-root"], true), ["node"])).not.toContain("--unshare-user");
     expect(toCommand(wrapping(["namespaces", "lean-root"], false), ["node"])).toContain("--unshare-user");
+  });
+});
+
+describe("a worker's descriptors", () => {
+  test("are its own: what the host was left by whoever started it is closed", async () => {
+    const script = `
+      import { readdirSync, readlinkSync } from "node:fs";
+      import { createGlovebox } from ${JSON.stringify(new URL("../../../src/host/index.ts", import.meta.url).href)};
+      await using box = await createGlovebox({ cache: false, workers: { spares: 0 } });
+      await box.addTool({ name: "one", source: "export default () => 1" });
+      await box.execute({ id: "c", toolName: "one" });
+      const [pid] = box.workerPids;
+      console.log(readdirSync("/proc/" + pid + "/fd").some((fd) => readlinkSync("/proc/" + pid + "/fd/" + fd) === "/etc/hostname"));
+    `;
+    const shell = `exec "$0" --input-type=module -e "$1" 77</etc/hostname`;
+    const { stdout } = await promisify(execFile)("sh", ["-c", shell, process.execPath, script]);
+    expect(stdout.trim()).toBe("false");
   });
 });

@@ -17,7 +17,7 @@ serve(async (call) => {
   await attempt("permission child", async () => { return process.permission.has("child") ? "may spawn" : Promise.reject(new Error("no")); });
   await attempt("permission net", async () => { return process.permission.has("net") ? "may connect" : Promise.reject(new Error("no")); });
   await attempt("environment", async () => { const known = ["LIBC", "TZ", "PWD", "GLIBC_TUNABLES"]; const names = Object.keys(process.env).filter((name) => !known.includes(name)); return names.length > 0 ? names : Promise.reject(new Error("empty")); });
-  await attempt("descriptors", async () => { const fs = await import("node:fs"); const open = []; for (let fd = 4; fd < 200; fd += 1) try { const stat = fs.fstatSync(fd); if (stat.isFile() || stat.isSocket() || stat.isDirectory()) open.push(fd); } catch {} return open.length > 0 ? open : Promise.reject(new Error("none")); });
+  await attempt("descriptors", async () => { const fs = await import("node:fs"); const open = []; for (let fd = 4; fd < 200; fd += 1) try { const stat = fs.fstatSync(fd); if (stat.isFile() || stat.isSocket()) open.push(fd); } catch {} return open.length > 0 ? open : Promise.reject(new Error("none")); });
   ended(call.seq, "output", JSON.stringify(outcomes));
   send({ type: "released", seq: call.seq });
 });`,

@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { ToolError } from "../../../sandbox/errors.ts";
 import {
   addonPath,
+  inheritedDescriptors,
   type LinkedFolder,
   nodeArguments,
   packageFolders,
@@ -94,6 +95,7 @@ interface Machine {
   /** Node's own program. */
   readonly node: string;
   readonly packages: readonly LinkedFolder[];
+  readonly inherited: readonly string[];
   readonly leanFiles: readonly LinkedFile[];
   readonly seccompFilter: Buffer | undefined;
 }
@@ -116,7 +118,7 @@ async function surveyMachine(scriptPath: string): Promise<Machine> {
   const packages = packageFolders();
   const leanFiles = libraries.length === 0 ? [] : [...[...libraries, ...programs, scripts].map(toLinked), ...packages];
   const seccompFilter = isLinux ? createSeccompFilter(process.arch) : undefined;
-  return { tools, isRoot, node, packages, leanFiles, seccompFilter };
+  return { tools, isRoot, node, packages, inherited: inheritedDescriptors(), leanFiles, seccompFilter };
 }
 
 /** Layers for which this machine has what they need; whether they work is seen by starting a process. */
@@ -252,7 +254,12 @@ export class Launcher {
   }
 
   /** Starts the script. Its one channel is the socket at descriptor 3; what it writes elsewhere is for diagnosis only. */
-  launch({ script = this.#scriptPath, args = [], permission = true, dataBytes }: LaunchOptions = {}): ChildProcess {
+  launch({
+    script = this.#scriptPath,
+    args = this.#machine.inherited,
+    permission = true,
+    dataBytes,
+  }: LaunchOptions = {}): ChildProcess {
     const { tools, isRoot, node, packages, leanFiles, seccompFilter } = this.#machine;
     const { layers } = this;
     const cwd = dirname(script);
