@@ -1,8 +1,9 @@
 // The worker processes as a fleet: how many there are, whose they are, which make room, and who is looked after when. No process
 // ever serves two owners.
+import { availableParallelism } from "node:os";
 import { ToolError, toToolError } from "../../sandbox/errors.ts";
 import { StartBackoff } from "./backoff.ts";
-import { Priorities, type Use } from "./priority.ts";
+import { LONG_CALLS_NICENESS, Priorities, type Use } from "./priority.ts";
 import { WorkerProcess, type WorkerSources } from "./worker-process.ts";
 
 export interface FleetOptions {
@@ -38,10 +39,13 @@ const SURPLUS_MS = 5_000;
 const BALANCE_MS = 100;
 /** Of the newest reading in a process's rate. */
 const RATE_SMOOTHING = 0.5;
-/** A call that has run for so long is a long one. */
-const LONG_CALL_MS = 100;
-/** Starting a process takes a tenth of a second of CPU time: for a spare there is no hurry. */
-const SPARE_NICENESS = 10;
+/** Of all cores; what is used beyond is too close to all of them to say. */
+const IDLE_BELOW = 0.75;
+/** A call that has used so much CPU time is a long one. */
+const LONG_CALL_MS = 40;
+/** Starting a process takes a tenth of a second of CPU time: those that are up go first. */
+const START_NICENESS = 10;
+const MAX_STARTING = Math.max(2, availableParallelism());
 /** Who may lower a priority, and raise it again. */
 const IS_ROOT = process.getuid?.() === 0;
 /** A machine on which workers do not start is not helped by starting more of them. */
@@ -132,10 +136,10 @@ export class Fleet implements Disposable {
   takeNew(owner: string, dataBytes?: number): WorkerProcess | undefined {
     if (this.#mustWait(owner)) return undefined;
     const spare = dataBytes === undefined ? this.#bestSpare() : undefined;
-    const worker = spare ?? (this.#makeRoomFor(owner) ? this.#spawn(dataBytes) : undefined);
+    const worker = spare ?? (this.#mayStart() && this.#makeRoomFor(owner) ? this.#spawn(dataBytes) : undefined);
     if (worker === undefined) return undefined;
     worker.owner = owner;
-    worker.setNiceness(this.#priorities.nicenessOf(owner));
+    if (worker.isReady) this.#setNiceness(worker);
     this.watch();
     return worker;
   }
@@ -149,6 +153,13 @@ export class Fleet implements Disposable {
       this.#listener.onRoom();
     }, delayMs);
     return true;
+  }
+
+  /** Starting many at one time would make each of them, and all that runs, wait. */
+  #mayStart(): boolean {
+    let starting = 0;
+    for (const worker of this.#workers) if (!worker.isReady) starting += 1;
+    return starting < MAX_STARTING;
   }
 
   #bestSpare(): WorkerProcess | undefined {
@@ -197,6 +208,8 @@ export class Fleet implements Disposable {
   mayGrow(owner: string): boolean {
     const owned = this.#countOf(owner);
     if (owned === 0) return true;
+    // Threads past its share would only keep others from theirs.
+    if (this.#priorities.nicenessOf(owner) >= LONG_CALLS_NICENESS) return false;
     const { maxPerOwner } = this.#options;
     if (owned > maxPerOwner || this.usableBy(owner).length >= maxPerOwner) return false;
     const { max } = this.#options;
@@ -208,6 +221,7 @@ export class Fleet implements Disposable {
     try {
       const worker = new WorkerProcess(this.#sources, (changed) => this.#onChange(changed), dataBytes);
       this.#workers.add(worker);
+      if (IS_ROOT) worker.setNiceness(START_NICENESS);
       return worker;
     } catch (thrown) {
       this.#failedStarts += 1;
@@ -220,9 +234,7 @@ export class Fleet implements Disposable {
     if (this.#closed || this.#failedStarts >= MAX_FAILED_STARTS) return;
     let spares = this.#countOf(undefined);
     for (; spares < this.#options.spares && this.#workers.size < this.#options.max; spares += 1) {
-      const spare = this.hasRoomFor(0) ? this.#spawn() : undefined;
-      if (spare === undefined) return;
-      if (IS_ROOT) spare.setNiceness(SPARE_NICENESS);
+      if (!this.#mayStart() || !this.hasRoomFor(0) || this.#spawn() === undefined) return;
     }
   }
 
@@ -231,7 +243,10 @@ export class Fleet implements Disposable {
       if (worker.owner !== undefined && worker.hasEndedBadly) this.#backoff.endedBadly(worker.owner, performance.now());
       this.#workers.delete(worker);
       this.#failedStarts = worker.isReady ? 0 : this.#failedStarts + 1;
-    } else if (worker.isReady) this.#failedStarts = 0;
+    } else if (worker.isReady) {
+      this.#failedStarts = 0;
+      if (worker.owner !== undefined && worker.served > 0 && worker.load > 0) this.#setNiceness(worker);
+    }
     const isUsedUp = worker.load === 0 && worker.served > 0 && (worker.singleUse || worker.draining);
     if (isUsedUp) worker.kill();
     if (!this.#closed) this.#listener.onChange(worker);
@@ -272,6 +287,17 @@ export class Fleet implements Disposable {
     if (bytes > this.#options.memoryMiB * MiB) largest?.end("budget");
   }
 
+  #setNiceness(worker: WorkerProcess): void {
+    if (worker.setNiceness(this.#priorities.nicenessOf(worker.owner ?? ""))) return;
+    // Only root may raise a priority again: the next process starts with a better one.
+    if (worker.load === 0) worker.kill();
+  }
+
+  /** Whether there is CPU time that nobody uses. */
+  get hasIdleCpu(): boolean {
+    return this.#priorities.coresInUse < IDLE_BELOW * availableParallelism();
+  }
+
   /** Who has used more than its share gives way to those that have not, by priority. */
   #balance(now: number): void {
     const elapsedMs = Math.max(1, now - this.#balancedAt);
@@ -281,16 +307,14 @@ export class Fleet implements Disposable {
       const cpuMs = worker.takeCpuMs();
       worker.cpuRate += (cpuMs / elapsedMs - worker.cpuRate) * RATE_SMOOTHING;
       if (worker.owner === undefined) continue;
-      const longCallMs = now - worker.busySince > LONG_CALL_MS ? cpuMs : 0;
+      const longCallMs = worker.cpuMsPerCall > LONG_CALL_MS ? cpuMs : 0;
       const use = uses.get(worker.owner) ?? { cpuMs: 0, longCallMs: 0 };
       uses.set(worker.owner, { cpuMs: use.cpuMs + cpuMs, longCallMs: use.longCallMs + longCallMs });
       this.#listener.onCpu(worker, cpuMs);
     }
     this.#priorities.follow(uses, elapsedMs, (owner) => this.#listener.weightOf(owner));
     for (const worker of [...this.#workers]) {
-      if (worker.owner === undefined || worker.setNiceness(this.#priorities.nicenessOf(worker.owner))) continue;
-      // Only root may raise a priority again: the next process starts with a better one.
-      if (worker.load === 0) worker.kill();
+      if (worker.owner !== undefined && worker.isReady) this.#setNiceness(worker);
     }
   }
 

@@ -50,12 +50,16 @@ export interface OpenCallOptions {
   readonly warmKey: string | undefined;
   /** Resident memory of the process when the call came, in bytes. */
   readonly rssBytes: number;
+  /** CPU time that the process had used by then, in ms. */
+  readonly cpuMs: number;
 }
 
 export class OpenCall {
   readonly listener: CallListener;
   readonly limits: Limits;
   readonly warmKey: string | undefined;
+  /** CPU time that its process had used when it came, in ms. */
+  readonly cpuMsBefore: number;
   #rssBefore: number;
   #peakRss: number;
   #state: CallState = "sent";
@@ -69,10 +73,9 @@ export class OpenCall {
   /** The operating system has taken it for the process. */
   isSent = false;
   isCancelled = false;
-  /** By performance.now(). */
-  readonly cameAt: number = performance.now();
 
-  constructor({ listener, limits, warmKey, rssBytes }: OpenCallOptions) {
+  constructor({ listener, limits, warmKey, rssBytes, cpuMs }: OpenCallOptions) {
+    this.cpuMsBefore = cpuMs;
     this.listener = listener;
     this.limits = limits;
     this.warmKey = warmKey;

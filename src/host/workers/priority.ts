@@ -1,6 +1,7 @@
 // Which niceness an owner's processes get: the operating system then lets those go first that have used less than their share, and
 // whose calls are short. Measured from the kernel's word on each process, ten times a second.
 import { availableParallelism } from "node:os";
+import { LAST_NICENESS } from "./process-meter.ts";
 
 /** What an owner's processes have used since the last time. */
 export interface Use {
@@ -20,22 +21,32 @@ interface Rates {
 }
 
 /**
- * By how much of its fair share of the machine an owner has used of late. Owners of long calls go last, but keep a quarter of their share
+ * By how much of its fair share of the machine an owner has used of late. Owners of long calls go last, but keep a tenth of their share
  * whatever the others do; owners of short calls go first until they have used their share. Niceness 19 counts a seventieth
  * of 0, 10 a ninth, 5 a third (the kernel's sched_prio_to_weight).
  */
 const STEPS = {
   longCalls: [
-    { shareUsed: 0.25, niceness: 19 },
-    { shareUsed: 0.1, niceness: 10 },
+    { shareUsed: 0.1, niceness: LAST_NICENESS },
+    { shareUsed: 0, niceness: 10 },
   ],
   shortCalls: [{ shareUsed: 1, niceness: 5 }],
 } as const;
+
+/** Owners whose calls are long have at least this. */
+export const LONG_CALLS_NICENESS = 10;
 
 export class Priorities {
   readonly #rates = new Map<string, Rates>();
   readonly #cores = Math.max(1, availableParallelism());
   #niceness: ReadonlyMap<string, number> = new Map();
+
+  /** CPU time of late of all owners. */
+  get coresInUse(): number {
+    let cores = 0;
+    for (const rates of this.#rates.values()) cores += rates.cores;
+    return cores;
+  }
 
   /** Remembered for a while when an owner has no process any more: the next one does not start with a clean slate. */
   nicenessOf(owner: string): number {

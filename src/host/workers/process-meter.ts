@@ -1,4 +1,6 @@
 // What the kernel says of a worker process: its state, its CPU time, its resident memory. Never the worker's own word.
+
+import { execFile } from "node:child_process";
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync, writeFileSync } from "node:fs";
 import { setPriority } from "node:os";
 
@@ -23,6 +25,10 @@ const PAGE_BYTES = 4_096;
 /** A stat line is some 350 bytes. */
 const LINE_BYTES = 1_024;
 
+/** Niceness of those that go last. */
+export const LAST_NICENESS = 19;
+const CHRT = "/usr/bin/chrt";
+
 /** The process that runs the worker: a wrapper (bwrap, unshare) is the parent of the next until there is no further one. */
 export function innermostProcess(pid: number): number {
   try {
@@ -40,6 +46,8 @@ export class ProcessMeter implements Disposable {
   readonly #line = Buffer.alloc(LINE_BYTES);
   #descriptor: number | undefined;
   #niceness: number;
+  /** One after the other: the last to be set is the one that holds. */
+  #settingPolicy: Promise<void> = Promise.resolve();
 
   constructor(pid: number, niceness = 0) {
     this.pid = pid;
@@ -82,6 +90,7 @@ export class ProcessMeter implements Disposable {
     if (niceness === this.#niceness) return true;
     try {
       setPriority(this.pid, niceness);
+      this.#setIdle(niceness === LAST_NICENESS);
       this.#niceness = niceness;
       if (process.platform !== "linux") return true;
       for (const thread of readdirSync(`/proc/${this.pid}/task`)) setPriority(Number(thread), niceness);
@@ -92,6 +101,21 @@ export class ProcessMeter implements Disposable {
       // The right is missing, or a thread has ended meanwhile.
       return this.#niceness === niceness;
     }
+  }
+
+  /**
+   * SCHED_IDLE, for every thread: whoever wakes up passes it at once, where a thread of any niceness would first finish its slice of
+   * some milliseconds (sched(7)). Only a program can set it; without one niceness has to do.
+   */
+  #setIdle(isIdle: boolean): void {
+    if (isIdle === (this.#niceness === LAST_NICENESS) || !existsSync(CHRT)) return;
+    const policy = isIdle ? "--idle" : "--other";
+    this.#settingPolicy = this.#settingPolicy.then(
+      () =>
+        new Promise((resolve) => {
+          execFile(CHRT, ["--all-tasks", policy, "--pid", "0", String(this.pid)], { env: {} }, () => resolve());
+        }),
+    );
   }
 
   [Symbol.dispose](): void {

@@ -14,6 +14,8 @@ export type Ailment = "stopped" | "memory" | "hung" | "burning";
 export class ProcessWatch implements Disposable {
   #meter: ProcessMeter | undefined;
   #rssBytes = 0;
+  #lastCpuMs = 0;
+  /** What has been told by `takeCpuMs`. */
   #cpuMs = 0;
   #idleCpuMs: number | undefined;
   #silentMs = 0;
@@ -45,6 +47,11 @@ export class ProcessWatch implements Disposable {
     return this.#rssBytes;
   }
 
+  /** CPU time at the last reading, in ms. */
+  get cpuMs(): number {
+    return this.#lastCpuMs;
+  }
+
   /** A further reading. */
   refresh(): void {
     this.#read();
@@ -52,7 +59,9 @@ export class ProcessWatch implements Disposable {
 
   #read(): ProcessReading | undefined {
     const reading = this.#meter?.read();
-    if (reading !== undefined) this.#rssBytes = reading.rssBytes;
+    if (reading === undefined) return undefined;
+    this.#rssBytes = reading.rssBytes;
+    this.#lastCpuMs = reading.cpuMs;
     return reading;
   }
 

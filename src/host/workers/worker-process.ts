@@ -210,10 +210,10 @@ export class WorkerProcess {
     for (const call of this.#calls.values()) if (call.isReleasing) return true;
     return false;
   }
-  /** When the oldest of the calls in it came, by performance.now(); now, if there is none. */
-  get busySince(): number {
+  /** CPU time that each of the calls in it has used since the oldest of them came, in ms, on average. */
+  get cpuMsPerCall(): number {
     const [oldest] = this.#calls.values();
-    return oldest?.cameAt ?? performance.now();
+    return oldest === undefined ? 0 : (this.#watch.cpuMs - oldest.cpuMsBefore) / this.#calls.size;
   }
   /** Calls it has ever been given. */
   get served(): number {
@@ -238,7 +238,7 @@ export class WorkerProcess {
     this.#reader.allow(largestFrame(limits, order.type === "learn" ? bundle.code.length : 0));
     const warmKey = this.#warmKeyOf(order);
     if (warmKey !== undefined) this.#expectWarm(warmKey, limits.memoryMiB);
-    const call = new OpenCall({ listener, limits, warmKey, rssBytes: this.rssBytes });
+    const call = new OpenCall({ listener, limits, warmKey, rssBytes: this.rssBytes, cpuMs: this.#watch.cpuMs });
     this.#calls.set(seq, call);
     this.#hold();
     this.#send(seq, { order, bundle, input }, call);

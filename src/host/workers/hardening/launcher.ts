@@ -1,6 +1,6 @@
 // Starts processes wrapped in as many layers as hold on this machine, and knows which do.
 import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { accessSync, constants, readFileSync, realpathSync } from "node:fs";
+import { accessSync, closeSync, constants, openSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { ToolError } from "../../../sandbox/errors.ts";
@@ -88,6 +88,15 @@ function hasOwnUsers(): boolean {
   }
 }
 
+function hasTerminal(): boolean {
+  try {
+    closeSync(openSync("/dev/tty", constants.O_RDONLY | constants.O_NOCTTY));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** What there is to work with, asked once when the host starts. */
 interface Machine {
   readonly tools: WrapperTools;
@@ -96,6 +105,7 @@ interface Machine {
   readonly node: string;
   readonly packages: readonly LinkedFolder[];
   readonly inherited: readonly string[];
+  readonly hasTerminal: boolean;
   readonly leanFiles: readonly LinkedFile[];
   readonly seccompFilter: Buffer | undefined;
 }
@@ -118,7 +128,8 @@ async function surveyMachine(scriptPath: string): Promise<Machine> {
   const packages = packageFolders();
   const leanFiles = libraries.length === 0 ? [] : [...[...libraries, ...programs, scripts].map(toLinked), ...packages];
   const seccompFilter = isLinux ? createSeccompFilter(process.arch) : undefined;
-  return { tools, isRoot, node, packages, inherited: inheritedDescriptors(), leanFiles, seccompFilter };
+  const inherited = inheritedDescriptors();
+  return { tools, isRoot, node, packages, inherited, hasTerminal: hasTerminal(), leanFiles, seccompFilter };
 }
 
 /** Layers for which this machine has what they need; whether they work is seen by starting a process. */
@@ -280,8 +291,9 @@ export class Launcher {
     const child = spawn(command, rest, {
       env: workerEnvironment(),
       cwd,
-      // A group of its own: Ctrl-C in a terminal is for the host.
-      detached: true,
+      // A session of its own, so that nothing in it can reach the host's terminal. Without a terminal they share one: where the kernel
+      // schedules sessions as groups (sched(7), autogroup), only within one can it let one process at once pass another.
+      detached: this.#machine.hasTerminal,
       stdio: ["ignore", "ignore", "pipe", "pipe", ...(filtered ? (["pipe"] as const) : [])],
     });
     if (filtered) sendFilter(child, seccompFilter);
