@@ -3,7 +3,7 @@
 import { availableParallelism } from "node:os";
 import { ToolError, toToolError } from "../../sandbox/errors.ts";
 import { StartBackoff } from "./backoff.ts";
-import { LONG_CALLS_NICENESS, Priorities, type Use } from "./priority.ts";
+import { Priorities, type Use } from "./priority.ts";
 import { WorkerProcess, type WorkerSources } from "./worker-process.ts";
 
 export interface FleetOptions {
@@ -209,7 +209,7 @@ export class Fleet implements Disposable {
     const owned = this.#countOf(owner);
     if (owned === 0) return true;
     // Threads past its share would only keep others from theirs.
-    if (this.#priorities.nicenessOf(owner) >= LONG_CALLS_NICENESS) return false;
+    if (this.#priorities.nicenessOf(owner) > 0) return false;
     const { maxPerOwner } = this.#options;
     if (owned > maxPerOwner || this.usableBy(owner).length >= maxPerOwner) return false;
     const { max } = this.#options;

@@ -33,9 +33,6 @@ const STEPS = {
   shortCalls: [{ shareUsed: 1, niceness: 5 }],
 } as const;
 
-/** Owners whose calls are long have at least this. */
-export const LONG_CALLS_NICENESS = 10;
-
 export class Priorities {
   readonly #rates = new Map<string, Rates>();
   readonly #cores = Math.max(1, availableParallelism());

@@ -3,7 +3,6 @@ import { ToolError, toToolError } from "../../sandbox/errors.ts";
 import { type Claim, type Entry, FairQueue } from "./fair-queue.ts";
 import { Fleet, type FleetOptions } from "./fleet.ts";
 import type { CallListener, Loss } from "./open-call.ts";
-import { LONG_CALLS_NICENESS } from "./priority.ts";
 import { Suspects } from "./suspects.ts";
 import type { WorkerJob, WorkerProcess, WorkerSources } from "./worker-process.ts";
 
@@ -56,8 +55,8 @@ export interface Ticket {
 const MAX_ATTEMPTS = 3;
 /** Calls that a process is given at one time until it is seen that they mostly wait; and then so many more, again and again. */
 const FIRST_WINDOW = 4;
-/** Long calls get little company: a second one, so that another of the tenant's tools is not kept waiting. */
-const LONG_CALLS_WINDOW = 2;
+/** A tenant past its share of the machine: a second call, so that another of its tools is not kept waiting, and no more. */
+const PAST_SHARE_WINDOW = 2;
 /** Cores that a process must use to count as busy. */
 const BUSY_RATE = 0.5;
 
@@ -283,7 +282,7 @@ export class WorkerPool implements AsyncDisposable {
       this.#payers.set(worker, new Set([...(this.#placed.get(worker) ?? [])].map(({ job }) => job.claim.account)));
     }
     const isFull = worker.load >= worker.window;
-    if (worker.niceness >= LONG_CALLS_NICENESS) worker.window = LONG_CALLS_WINDOW;
+    if (worker.niceness > 0) worker.window = Math.min(PAST_SHARE_WINDOW, this.#options.callsPerWorker);
     else if (worker.cpuRate >= BUSY_RATE) worker.window = FIRST_WINDOW;
     else if (isFull && this.#fleet.hasIdleCpu)
       worker.window = Math.min(worker.window + FIRST_WINDOW, this.#options.callsPerWorker);
