@@ -73,14 +73,19 @@ describe("an example in the documents", () => {
 });
 
 describe("a link in the documents", () => {
-  test.for(["README.md", "ARCHITECTURE.md", "THREATS.md", "CHANGELOG.md", "tools/README.md", "benchmarks/README.md"])(
-    "%s names only files that are there",
-    (path) => {
-      const links = [...read(path).matchAll(/\]\((?!https?:|#)([^)#]+)[^)]*\)/g)].map(([, target = ""]) => target);
-      const missing = links.filter((target) => globSync(join(dirname(path), target), { cwd: ROOT }).length === 0);
-      expect(missing).toEqual([]);
-    },
-  );
+  test.for([
+    "README.md",
+    "ARCHITECTURE.md",
+    "THREATS.md",
+    "SECURITY.md",
+    "CHANGELOG.md",
+    "tools/README.md",
+    "benchmarks/README.md",
+  ])("%s names only files that are there", (path) => {
+    const links = [...read(path).matchAll(/\]\((?!https?:|#)([^)#]+)[^)]*\)/g)].map(([, target = ""]) => target);
+    const missing = links.filter((target) => globSync(join(dirname(path), target), { cwd: ROOT }).length === 0);
+    expect(missing).toEqual([]);
+  });
 
   test("THREATS.md names only tests that are there", () => {
     const named = [...read("THREATS.md").matchAll(/`(test\/[\w/.-]+|tools\/[\w/.-]+\.test\.ts)`/g)].map(

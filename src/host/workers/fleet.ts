@@ -181,9 +181,9 @@ export class Fleet implements Disposable {
   #makeRoomFor(owner: string): boolean {
     if (this.#workers.size < this.#options.max) return true;
     const owned = this.#countOf(owner);
-    const idle = [...this.#workers].filter(
-      (worker) => worker.load === 0 && (owned === 0 || this.#countOf(worker.owner) > owned + 1),
-    );
+    const isDispensable = ({ owner: other }: WorkerProcess): boolean =>
+      owned === 0 || other === owner || this.#countOf(other) > owned + 1;
+    const idle = [...this.#workers].filter((worker) => worker.load === 0 && isDispensable(worker));
     const [oldest] = idle.sort((a, b) => a.lastUsed - b.lastUsed);
     if (oldest === undefined) {
       if (owned === 0) this.#drainFor();

@@ -1,8 +1,11 @@
 // What worker processes are wrapped in, on this very machine: by the kernel's word, and by failing at what is forbidden.
 import { execFile } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { promisify } from "node:util";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { loadSandboxArtifacts } from "../../../src/bundler/sandbox-artifacts.ts";
 import { toCommand, type Wrapping } from "../../../src/host/workers/hardening/command.ts";
 import { Launcher } from "../../../src/host/workers/hardening/launcher.ts";
@@ -14,6 +17,13 @@ const MISSING_HERE: readonly Layer[] = await (async () => {
   return LAYER_NAMES.filter((layer) => box.hardening[layer] === "missing");
 })();
 
+function commandOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8");
+  } catch {
+    return "";
+  }
+}
 const statusOf = (pid: number): string => readFileSync(`/proc/${pid}/status`, "utf8");
 const CASES: readonly (readonly Layer[])[] = [
   [],
@@ -122,6 +132,28 @@ describe("Launcher", () => {
   });
 });
 
+describe("a process that is killed while it starts", () => {
+  test("leaves none of its wrappers behind, in whichever moment", async () => {
+    const folder = realpathSync(mkdtempSync(join(tmpdir(), "glovebox-early-end-")));
+    chmodSync(folder, 0o755);
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const script = join(folder, "worker.mjs");
+    // As a worker does: without its host it ends.
+    const ends = 'import { Socket } from "node:net"; new Socket({ fd: 3 }).on("close", () => process.exit()).resume();';
+    writeFileSync(script, ends);
+    const launcher = await Launcher.create(script, { require: [], without: [], jitless: false }, 1);
+    for (let delayMs = 0; delayMs < 30; delayMs += 0.75) {
+      const child = launcher.launch();
+      await new Promise((resolve) => setTimeout(resolve, delayMs));
+      child.kill("SIGKILL");
+      for (const stream of child.stdio) if (stream instanceof Socket) stream.destroy();
+    }
+    const left = (): readonly string[] =>
+      readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && commandOf(pid).includes(folder));
+    await vi.waitFor(() => expect(left()).toEqual([]), { timeout: 5_000, interval: 50 });
+  });
+});
+
 describe("toCommand()", () => {
   const wrapping = (layers: readonly Layer[], isRoot: boolean): Wrapping => ({
     layers: new Set(layers),
@@ -141,8 +173,13 @@ describe("toCommand()", () => {
     [["resource-limits"], true, ["/prlimit", "node"]],
     [["no-new-privileges"], false, ["/setpriv", "node"]],
     [["namespaces", "no-new-privileges"], false, ["/unshare", "/setpriv", "node"]],
-    [["namespaces", "lean-root"], false, ["/bwrap", "node"]],
-    [["resource-limits", "user", "namespaces", "lean-root"], true, ["/prlimit", "/bwrap", "/setpriv", "node"]],
+    [["namespaces", "lean-root"], false, ["/unshare", "/bwrap", "node"]],
+    [
+      ["resource-limits", "user", "namespaces", "lean-root"],
+      true,
+      ["/prlimit", "/unshare", "/bwrap", "/setpriv", "node"],
+    ],
+    [["parent-death-signal", "namespaces", "lean-root"], false, ["/setpriv", "/unshare", "/bwrap", "node"]],
   ] as const)("%j as root %s: %j", ([layers, isRoot, expected]) => {
     expect(chain(layers, isRoot)).toEqual(expected);
   });

@@ -77,6 +77,10 @@ function bindFiles(files: readonly LinkedFile[]): readonly string[] {
 /** What setpriv needs to become another user; it gives them up, and the bounding set with them. */
 const USER_CHANGE = ["CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP"];
 
+/**
+ * bubblewrap's child waits for its parent before it asks to die with it: a parent killed in that moment would leave it waiting for
+ * ever. So the PID namespace is made by unshare before: what is in it dies with its first process, wherever that stands.
+ */
 function enterLeanRoot({ layers, tools, isRoot, files, cwd }: Wrapping): readonly string[] {
   if (tools.bwrap === undefined) return [];
   const capabilities = layers.has("user") ? USER_CHANGE.flatMap((name) => ["--cap-add", name]) : [];
@@ -84,10 +88,7 @@ function enterLeanRoot({ layers, tools, isRoot, files, cwd }: Wrapping): readonl
     tools.bwrap,
     // Root needs no user namespace; anybody else gets the others only through one.
     ...(isRoot ? [] : ["--unshare-user"]),
-    "--unshare-ipc",
-    "--unshare-pid",
-    "--unshare-net",
-    "--unshare-uts",
+    ...(tools.unshare === undefined ? ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"] : []),
     "--unshare-cgroup-try",
     "--die-with-parent",
     "--cap-drop",
@@ -130,6 +131,12 @@ function dropPrivileges({ layers, tools, isRoot, uid }: Wrapping): readonly stri
   return wanted.length === 0 ? [] : [tools.setpriv, ...wanted];
 }
 
+/** The outermost wrapper; those inside die with it. */
+function dieWithHost({ layers, tools }: Wrapping): readonly string[] {
+  if (tools.setpriv === undefined || !layers.has("parent-death-signal")) return [];
+  return [tools.setpriv, "--pdeathsig", "KILL"];
+}
+
 /** Ends meant for the whole group are the host's to pass on: a wrapper that died of one would take its worker along. */
 function ignoreSignals({ tools }: Wrapping): readonly string[] {
   return tools.env === undefined ? [] : [tools.env, "--ignore-signal=TERM,INT,HUP"];
@@ -139,9 +146,12 @@ function ignoreSignals({ tools }: Wrapping): readonly string[] {
 export function toCommand(wrapping: Wrapping, program: readonly string[]): readonly string[] {
   const { layers, isRoot } = wrapping;
   const isLean = layers.has("lean-root");
-  const inside = isLean ? enterLeanRoot(wrapping) : layers.has("namespaces") ? enterNamespaces(wrapping) : [];
+  const inside = [
+    ...(layers.has("namespaces") ? enterNamespaces(wrapping) : []),
+    ...(isLean ? enterLeanRoot(wrapping) : []),
+  ];
   // bubblewrap does all that setpriv would, except becoming another user.
   const asUser = isLean && !(isRoot && layers.has("user")) ? [] : dropPrivileges(wrapping);
-  const isolated = inside.length === 0 ? [] : [...ignoreSignals(wrapping), ...inside];
+  const isolated = inside.length === 0 ? [] : [...ignoreSignals(wrapping), ...dieWithHost(wrapping), ...inside];
   return [...limitResources(wrapping), ...isolated, ...asUser, ...program];
 }
