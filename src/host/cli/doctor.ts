@@ -20,7 +20,7 @@ function* linesOf({ layers, tools, ok }: Diagnosis): Generator<string> {
   yield "";
   yield "What becomes of bad tools";
   for (const { attack, ok: isStopped, evidence } of tools) {
-    yield `  ${isStopped ? "stopped    " : "NOT STOPPED"}${attack}: ${evidence}`;
+    yield `  ${isStopped ? "stopped    " : "NOT STOPPED "}${attack}: ${evidence}`;
   }
   yield "";
   const missing = layers.filter(({ state }) => state === "missing").length;

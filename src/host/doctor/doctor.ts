@@ -99,6 +99,8 @@ interface BadTool {
   readonly attack: string;
   readonly source: string;
   readonly codes: readonly string[];
+  /** Wall time; a second unless stated. */
+  readonly timeoutMs?: number;
 }
 
 const BAD_TOOLS: readonly BadTool[] = [
@@ -112,11 +114,13 @@ const BAD_TOOLS: readonly BadTool[] = [
     attack: "memory without end",
     source: "export default () => { const all = []; for (;;) all.push(new Array(1000).fill(all.length)); }",
     codes: ["MEMORY_LIMIT"],
+    timeoutMs: 10_000,
   },
   {
     attack: "memory that V8 does not count",
     source: "export default () => { const all = []; for (;;) all.push(new Intl.DateTimeFormat()); }",
-    codes: ["MEMORY_LIMIT", "TOOL_TIMEOUT"],
+    codes: ["MEMORY_LIMIT"],
+    timeoutMs: 10_000,
   },
   {
     attack: "code made from text",
@@ -126,10 +130,10 @@ const BAD_TOOLS: readonly BadTool[] = [
 ];
 const TIMEOUT_MS = 1_000;
 
-async function strike(box: Glovebox, { attack, source, codes }: BadTool): Promise<ToolFinding> {
+async function strike(box: Glovebox, { attack, source, codes, timeoutMs = TIMEOUT_MS }: BadTool): Promise<ToolFinding> {
   const { name } = await box.addTool({ source });
   const began = performance.now();
-  const result = await box.execute({ id: "doctor", toolName: name }, { tenantId: "bad", timeoutMs: TIMEOUT_MS });
+  const result = await box.execute({ id: "doctor", toolName: name }, { tenantId: "bad", timeoutMs });
   const ms = Math.round(performance.now() - began);
   const good = await box.execute({ id: "doctor", toolName: "good" }, { tenantId: "good" });
   const code = result.success ? "ok" : result.error.code;
@@ -139,7 +143,7 @@ async function strike(box: Glovebox, { attack, source, codes }: BadTool): Promis
 }
 
 async function tryBadTools(): Promise<readonly ToolFinding[]> {
-  await using box = await createGlovebox({ cache: false, limits: { memoryMiB: 64 } });
+  await using box = await createGlovebox({ cache: false, limits: { memoryMiB: 64, timeoutMs: 10_000, cpuMs: 10_000 } });
   await box.addTool({ name: "good", source: "export default () => 1" });
   const findings: ToolFinding[] = [];
   for (const tool of BAD_TOOLS) findings.push(await strike(box, tool));
