@@ -8,7 +8,7 @@ import { expectDead } from "../support/processes.ts";
 
 const SCRIPT = fileURLToPath(new URL("../support/busy-host-script.ts", import.meta.url));
 const WITHIN_MS = 2_000;
-const isWorker = (pid: number): boolean => commandOf(pid).endsWith("worker.mjs");
+const isWorker = (pid: number): boolean => commandOf(pid).includes("/worker.mjs");
 const isBuilder = (pid: number): boolean => /\/bundler\/child\.(ts|js)$/.test(commandOf(pid));
 
 async function startHost(): Promise<ChildProcess> {

@@ -1,6 +1,7 @@
 // Who is next: calls wait by account (a tenant) and lane (a tool), and the account that has used the least CPU time for its
 // weight goes first. Start-time fair queuing (Goyal, Vin, Cheng 1996) with the CPU time used in the place of packet lengths.
 import { ToolError } from "../../sandbox/errors.ts";
+import type { Standing } from "./priority.ts";
 
 /** How much an account may have in the queue and out of it. */
 export interface QueueLimits {
@@ -159,8 +160,9 @@ export class FairQueue<Item> {
     if (account !== undefined) account.virtualMs += cpuMs / account.weight;
   }
 
-  weightOf(name: string): number {
-    return this.#accounts.get(name)?.weight ?? 1;
+  standingOf(name: string): Standing {
+    const account = this.#accounts.get(name);
+    return { weight: account?.weight ?? 1, isBacklogged: (account?.queued ?? 0) > 0 };
   }
 
   /** What may run next, best first: the head of each lane that has room, in accounts that have room, least served first. */

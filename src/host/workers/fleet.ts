@@ -3,7 +3,7 @@
 import { availableParallelism } from "node:os";
 import { ToolError, toToolError } from "../../sandbox/errors.ts";
 import { StartBackoff } from "./backoff.ts";
-import { Priorities, type Use } from "./priority.ts";
+import { Priorities, type Standing, type Use } from "./priority.ts";
 import { WorkerProcess, type WorkerSources } from "./worker-process.ts";
 
 export interface FleetOptions {
@@ -26,8 +26,7 @@ export interface FleetListener {
   onRoom(): void;
   /** CPU time that a process has used since the last time. */
   onCpu(worker: WorkerProcess, cpuMs: number): void;
-  /** For the owner's share of the machine. */
-  weightOf(owner: string): number;
+  standingOf(owner: string): Standing;
 }
 
 /** How often processes that have calls in them are looked at. At 2 GB a second, which is fast, one can grow by 40 MiB meanwhile. */
@@ -312,7 +311,7 @@ export class Fleet implements Disposable {
       uses.set(worker.owner, { cpuMs: use.cpuMs + cpuMs, longCallMs: use.longCallMs + longCallMs });
       this.#listener.onCpu(worker, cpuMs);
     }
-    this.#priorities.follow(uses, elapsedMs, (owner) => this.#listener.weightOf(owner));
+    this.#priorities.follow(uses, elapsedMs, (owner) => this.#listener.standingOf(owner));
     for (const worker of [...this.#workers]) {
       if (worker.owner !== undefined && worker.isReady) this.#setNiceness(worker);
     }

@@ -10,6 +10,14 @@ export interface Use {
   readonly longCallMs: number;
 }
 
+/** How an owner stands with the queue. */
+export interface Standing {
+  /** Its share of the machine relative to others. */
+  readonly weight: number;
+  /** Calls of it wait: it wants as much as it can get, and one call's time matters less to it. */
+  readonly isBacklogged: boolean;
+}
+
 /** Of the newest reading in a rate. */
 const SMOOTHING = 0.3;
 const NEGLIGIBLE_CORES = 0.01;
@@ -21,16 +29,16 @@ interface Rates {
 }
 
 /**
- * By how much of its fair share of the machine an owner has used of late. Owners of long calls go last, but keep a tenth of their share
- * whatever the others do; owners of short calls go first until they have used their share. Niceness 19 counts a seventieth
- * of 0, 10 a ninth, 5 a third (the kernel's sched_prio_to_weight).
+ * By how much of its fair share of the machine an owner has used of late. Owners of long calls, and those past their share that have
+ * calls waiting, go last, but keep a tenth of their share whatever the others do; the rest goes first until it has used its
+ * share. Niceness 19 counts a seventieth of 0, 10 a ninth, 5 a third (the kernel's sched_prio_to_weight).
  */
 const STEPS = {
-  longCalls: [
+  inBulk: [
     { shareUsed: 0.1, niceness: LAST_NICENESS },
     { shareUsed: 0, niceness: 10 },
   ],
-  shortCalls: [{ shareUsed: 1, niceness: 5 }],
+  oneByOne: [{ shareUsed: 1, niceness: 5 }],
 } as const;
 
 export class Priorities {
@@ -52,9 +60,8 @@ export class Priorities {
 
   /**
    * Takes what has been used in the last `elapsedMs`.
-   * @param weightOf an owner's share relative to others
    */
-  follow(uses: ReadonlyMap<string, Use>, elapsedMs: number, weightOf: (owner: string) => number): void {
+  follow(uses: ReadonlyMap<string, Use>, elapsedMs: number, standingOf: (owner: string) => Standing): void {
     for (const owner of new Set([...this.#rates.keys(), ...uses.keys()])) {
       const { cpuMs, longCallMs } = uses.get(owner) ?? { cpuMs: 0, longCallMs: 0 };
       const rates = this.#rates.get(owner) ?? { cores: 0, longCallCores: 0 };
@@ -63,16 +70,19 @@ export class Priorities {
       if (rates.cores < NEGLIGIBLE_CORES && !uses.has(owner)) this.#rates.delete(owner);
       else this.#rates.set(owner, rates);
     }
-    this.#niceness = this.#decide(weightOf);
+    this.#niceness = this.#decide(standingOf);
   }
 
-  #decide(weightOf: (owner: string) => number): ReadonlyMap<string, number> {
+  #decide(standingOf: (owner: string) => Standing): ReadonlyMap<string, number> {
+    const standings = new Map([...this.#rates.keys()].map((owner) => [owner, standingOf(owner)]));
     let weights = 0;
-    for (const owner of this.#rates.keys()) weights += weightOf(owner);
+    for (const { weight } of standings.values()) weights += weight;
     const niceness = new Map<string, number>();
     for (const [owner, { cores, longCallCores }] of this.#rates) {
-      const share = (this.#cores * weightOf(owner)) / weights;
-      const steps = longCallCores > cores / 2 ? STEPS.longCalls : STEPS.shortCalls;
+      const { weight, isBacklogged } = standings.get(owner) ?? { weight: 1, isBacklogged: false };
+      const share = (this.#cores * weight) / weights;
+      const isInBulk = longCallCores > cores / 2 || (isBacklogged && (cores >= share || this.nicenessOf(owner) > 0));
+      const steps = isInBulk ? STEPS.inBulk : STEPS.oneByOne;
       const step = steps.find(({ shareUsed }) => cores >= shareUsed * share);
       niceness.set(owner, step?.niceness ?? 0);
     }

@@ -3,6 +3,7 @@ import { ToolError, toToolError } from "../../sandbox/errors.ts";
 import { type Claim, type Entry, FairQueue } from "./fair-queue.ts";
 import { Fleet, type FleetOptions } from "./fleet.ts";
 import type { CallListener, Loss } from "./open-call.ts";
+import type { Standing } from "./priority.ts";
 import { Suspects } from "./suspects.ts";
 import type { WorkerJob, WorkerProcess, WorkerSources } from "./worker-process.ts";
 
@@ -78,7 +79,7 @@ export class WorkerPool implements AsyncDisposable {
       onChange: (worker) => this.#onChange(worker),
       onRoom: () => this.#schedule(),
       onCpu: (worker, cpuMs) => this.#onCpu(worker, cpuMs),
-      weightOf: (owner) => this.#weightOf(owner),
+      standingOf: (owner) => this.#standingOf(owner),
     });
   }
 
@@ -289,13 +290,13 @@ export class WorkerPool implements AsyncDisposable {
     if (isFull) this.#schedule();
   }
 
-  #weightOf(owner: string): number {
+  #standingOf(owner: string): Standing {
     for (const [worker, jobs] of this.#placed) {
       if (worker.owner !== owner) continue;
       const [first] = jobs;
-      if (first !== undefined) return this.#queue.weightOf(first.job.claim.account);
+      if (first !== undefined) return this.#queue.standingOf(first.job.claim.account);
     }
-    return 1;
+    return { weight: 1, isBacklogged: false };
   }
 
   /** Ends every process. Calls in them, and those that wait, hear that they are lost. */

@@ -2,7 +2,7 @@
 import { availableParallelism } from "node:os";
 import { describe, expect, test } from "vitest";
 import { StartBackoff } from "../../../src/host/workers/backoff.ts";
-import { Priorities, type Use } from "../../../src/host/workers/priority.ts";
+import { Priorities, type Standing, type Use } from "../../../src/host/workers/priority.ts";
 import { Suspects } from "../../../src/host/workers/suspects.ts";
 import { codeOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
@@ -39,12 +39,12 @@ describe("Suspects", () => {
 
 describe("Priorities", () => {
   const CORES = availableParallelism();
-  const equal = (): number => 1;
+  const equal = (): Standing => ({ weight: 1, isBacklogged: false });
   const use = (cores: number, longCores = 0): Use => ({ cpuMs: cores * 100, longCallMs: longCores * 100 });
 
-  function settle(uses: Readonly<Record<string, Use>>, weightOf: (owner: string) => number = equal): Priorities {
+  function settle(uses: Readonly<Record<string, Use>>, standingOf: (owner: string) => Standing = equal): Priorities {
     const priorities = new Priorities();
-    for (let turns = 0; turns < 30; turns += 1) priorities.follow(new Map(Object.entries(uses)), 100, weightOf);
+    for (let turns = 0; turns < 30; turns += 1) priorities.follow(new Map(Object.entries(uses)), 100, standingOf);
     return priorities;
   }
 
@@ -61,9 +61,9 @@ describe("Priorities", () => {
   });
 
   test("measure a share by weight", () => {
-    const weightOf = (owner: string): number => (owner === "gold" ? 9 : 1);
+    const standingOf = (owner: string): Standing => ({ weight: owner === "gold" ? 9 : 1, isBacklogged: false });
     const half = use(0.5 * CORES);
-    const priorities = settle({ gold: half, basic: half }, weightOf);
+    const priorities = settle({ gold: half, basic: half }, standingOf);
     expect([priorities.nicenessOf("gold"), priorities.nicenessOf("basic")]).toEqual([0, 5]);
   });
 

@@ -5,7 +5,7 @@ import { codeOf } from "../../support/host-zone.ts";
 import { testPlay } from "./support.ts";
 
 /** By then it has been learned. */
-const DUE = Date.now() + 4_000;
+const DUE = Date.now() + 8_000;
 
 testPlay("a top level that turns after it was learned", {
   source: `const way = Date.now() < ${DUE} ? 0 : 1 + Math.floor(Math.random() * 3);
