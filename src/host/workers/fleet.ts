@@ -3,7 +3,9 @@
 import { availableParallelism } from "node:os";
 import { ToolError, toToolError } from "../../sandbox/errors.ts";
 import { StartBackoff } from "./backoff.ts";
-import { Priorities, type Standing, type Use } from "./priority.ts";
+import type { StartOptions } from "./hardening/launcher.ts";
+import { LAST_FROM, Priorities, type Standing, type Use } from "./priority.ts";
+import { LAST_NICENESS } from "./process-meter.ts";
 import { WorkerProcess, type WorkerSources } from "./worker-process.ts";
 
 export interface FleetOptions {
@@ -38,6 +40,8 @@ const SURPLUS_MS = 5_000;
 const BALANCE_MS = 100;
 /** Of the newest reading in a process's rate. */
 const RATE_SMOOTHING = 0.5;
+/** Calls of owners that go last, at one time. */
+const MAX_LAST = 2 * availableParallelism();
 /** Of all cores; what is used beyond is too close to all of them to say. */
 const IDLE_BELOW = 0.75;
 /** A call that has used so much CPU time is a long one. */
@@ -134,8 +138,11 @@ export class Fleet implements Disposable {
    */
   takeNew(owner: string, dataBytes?: number): WorkerProcess | undefined {
     if (this.#mustWait(owner)) return undefined;
-    const spare = dataBytes === undefined ? this.#bestSpare() : undefined;
-    const worker = spare ?? (this.#mayStart() && this.#makeRoomFor(owner) ? this.#spawn(dataBytes) : undefined);
+    // Whoever goes last has no use for one that is ready at once, and the next one has.
+    const goesLast = this.#priorities.nicenessOf(owner) === LAST_NICENESS;
+    const spare = dataBytes === undefined && !goesLast ? this.#bestSpare() : undefined;
+    const options = { goesLast, ...(dataBytes === undefined ? {} : { dataBytes }) };
+    const worker = spare ?? (this.#mayStart() && this.#makeRoomFor(owner) ? this.#spawn(options) : undefined);
     if (worker === undefined) return undefined;
     worker.owner = owner;
     if (worker.isReady) this.#setNiceness(worker);
@@ -216,11 +223,11 @@ export class Fleet implements Disposable {
   }
 
   /** Undefined when the machine gives none: `refusal` says why. */
-  #spawn(dataBytes?: number): WorkerProcess | undefined {
+  #spawn(options: StartOptions = {}): WorkerProcess | undefined {
     try {
-      const worker = new WorkerProcess(this.#sources, (changed) => this.#onChange(changed), dataBytes);
+      const worker = new WorkerProcess(this.#sources, (changed) => this.#onChange(changed), options);
       this.#workers.add(worker);
-      if (IS_ROOT) worker.setNiceness(START_NICENESS);
+      if (IS_ROOT && options.goesLast !== true) worker.setNiceness(START_NICENESS);
       return worker;
     } catch (thrown) {
       this.#failedStarts += 1;
@@ -290,6 +297,19 @@ export class Fleet implements Disposable {
     if (worker.setNiceness(this.#priorities.nicenessOf(worker.owner ?? ""))) return;
     // Only root may raise a priority again: the next process starts with a better one.
     if (worker.load === 0) worker.kill();
+  }
+
+  /**
+   * Whether one more call of an owner that goes last may run: of those together there are no more than keep the cores busy. Who of
+   * them is next, the queue says, by CPU time used.
+   */
+  mayRunLast(owner: string): boolean {
+    if (this.#priorities.nicenessOf(owner) < LAST_FROM) return true;
+    let running = 0;
+    for (const worker of this.#workers) {
+      if (worker.owner !== undefined && this.#priorities.nicenessOf(worker.owner) >= LAST_FROM) running += worker.load;
+    }
+    return running < MAX_LAST;
   }
 
   /** Whether there is CPU time that nobody uses. */

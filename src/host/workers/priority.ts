@@ -41,10 +41,18 @@ const STEPS = {
   oneByOne: [{ shareUsed: 1, niceness: 5 }],
 } as const;
 
+/** Those that go last have on average less than this of their shares: then nobody may have more than its own before them. */
+const STARVED_BELOW = 0.5;
+const STAYS_LAST = 20;
+/** Owners that go last have at least this. */
+export const LAST_FROM = 10;
+
 export class Priorities {
   readonly #rates = new Map<string, Rates>();
   readonly #cores = Math.max(1, availableParallelism());
   #niceness: ReadonlyMap<string, number> = new Map();
+  /** For how many more turns an owner stays last. */
+  readonly #lastFor = new Map<string, number>();
 
   /** CPU time of late of all owners. */
   get coresInUse(): number {
@@ -67,25 +75,59 @@ export class Priorities {
       const rates = this.#rates.get(owner) ?? { cores: 0, longCallCores: 0 };
       rates.cores += (cpuMs / elapsedMs - rates.cores) * SMOOTHING;
       rates.longCallCores += (longCallMs / elapsedMs - rates.longCallCores) * SMOOTHING;
-      if (rates.cores < NEGLIGIBLE_CORES && !uses.has(owner)) this.#rates.delete(owner);
-      else this.#rates.set(owner, rates);
+      if (rates.cores < NEGLIGIBLE_CORES && !uses.has(owner)) {
+        this.#rates.delete(owner);
+        this.#lastFor.delete(owner);
+      } else this.#rates.set(owner, rates);
     }
     this.#niceness = this.#decide(standingOf);
   }
 
   #decide(standingOf: (owner: string) => Standing): ReadonlyMap<string, number> {
-    const standings = new Map([...this.#rates.keys()].map((owner) => [owner, standingOf(owner)]));
-    let weights = 0;
-    for (const { weight } of standings.values()) weights += weight;
+    const shares = this.#sharesOf(standingOf);
+    const inBulk = [...shares].filter(([owner, share]) => this.#isInBulk(owner, share));
+    const isStarved = inBulk.length > 0 && mean(inBulk.map(([, { used }]) => used)) < STARVED_BELOW;
+    const bulk = new Set(inBulk.map(([owner]) => owner));
     const niceness = new Map<string, number>();
-    for (const [owner, { cores, longCallCores }] of this.#rates) {
-      const { weight, isBacklogged } = standings.get(owner) ?? { weight: 1, isBacklogged: false };
-      const share = (this.#cores * weight) / weights;
-      const isInBulk = longCallCores > cores / 2 || (isBacklogged && (cores >= share || this.nicenessOf(owner) > 0));
-      const steps = isInBulk ? STEPS.inBulk : STEPS.oneByOne;
-      const step = steps.find(({ shareUsed }) => cores >= shareUsed * share);
-      niceness.set(owner, step?.niceness ?? 0);
+    for (const [owner, { used }] of shares) {
+      // Past its share, and others wait for theirs: its turn to wait.
+      const givesWay = isStarved && used > 1;
+      const steps = bulk.has(owner) || givesWay ? STEPS.inBulk : STEPS.oneByOne;
+      niceness.set(owner, this.#settle(owner, steps.find(({ shareUsed }) => used >= shareUsed)?.niceness ?? 0));
     }
     return niceness;
   }
+
+  /** Whoever has been put last stays there for a while: each change takes a program for each of its processes. */
+  #settle(owner: string, niceness: number): number {
+    const stays = this.#lastFor.get(owner) ?? 0;
+    if (niceness === LAST_NICENESS) this.#lastFor.set(owner, STAYS_LAST);
+    else if (stays > 1) this.#lastFor.set(owner, stays - 1);
+    else this.#lastFor.delete(owner);
+    return stays > 1 ? LAST_NICENESS : niceness;
+  }
+
+  #isInBulk(owner: string, { used, isBacklogged }: Share): boolean {
+    const { cores = 0, longCallCores = 0 } = this.#rates.get(owner) ?? {};
+    return longCallCores > cores / 2 || (isBacklogged && (used >= 1 || this.nicenessOf(owner) > 0));
+  }
+
+  #sharesOf(standingOf: (owner: string) => Standing): ReadonlyMap<string, Share> {
+    const standings = [...this.#rates].map(([owner, { cores }]) => ({ owner, cores, ...standingOf(owner) }));
+    const weights = standings.reduce((sum, { weight }) => sum + weight, 0);
+    return new Map(
+      standings.map(({ owner, cores, weight, isBacklogged }) => {
+        const used = (cores * weights) / (this.#cores * weight);
+        return [owner, { used, isBacklogged }];
+      }),
+    );
+  }
 }
+
+/** What an owner has used of its share, 1 being all of it. */
+interface Share {
+  readonly used: number;
+  readonly isBacklogged: boolean;
+}
+
+const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;

@@ -21,9 +21,9 @@ export class ProcessWatch implements Disposable {
   #silentMs = 0;
   #wasAsked = false;
 
-  /** It has been started, as or beneath this process. */
-  begin(pid: number): void {
-    this.#meter = new ProcessMeter(pid);
+  /** It has been started, as or beneath this process, with this niceness. */
+  begin(pid: number, niceness: number): void {
+    this.#meter = new ProcessMeter(pid, niceness);
   }
 
   /** It is up: from now on the process that runs the worker's own program is looked at. */

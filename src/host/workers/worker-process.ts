@@ -7,8 +7,9 @@ import { ToolError } from "../../sandbox/errors.ts";
 import { type Frame, FrameReader, FrameWriter, MAX_FRAME_BYTES } from "../../sandbox/frames.ts";
 import type { Limits } from "../../sandbox/limits.ts";
 import { MAX_MESSAGE_BYTES, PROTOCOL_VERSION, type ToolMessage, WorkerMessageSchema } from "../../sandbox/protocol.ts";
-import type { Launcher } from "./hardening/launcher.ts";
+import type { Launcher, StartOptions } from "./hardening/launcher.ts";
 import { type CallListener, type CallMessage, OpenCall } from "./open-call.ts";
+import { LAST_NICENESS } from "./process-meter.ts";
 import { type Ailment, ProcessWatch } from "./process-watch.ts";
 
 /** How calls of a tool are run: told to a worker once, known there by the object's identity. */
@@ -111,12 +112,11 @@ export class WorkerProcess {
 
   /**
    * @param onChange called when a call is released, when the worker is ready, and when it has died
-   * @param dataBytes the operating system's own limit on the process; that of every process unless stated
    * @throws {ToolError} OVERLOADED when the operating system gives no process or no descriptors for one
    */
-  constructor(sources: WorkerSources, onChange: (worker: WorkerProcess) => void, dataBytes?: number) {
+  constructor(sources: WorkerSources, onChange: (worker: WorkerProcess) => void, options: StartOptions = {}) {
     this.#onChange = onChange;
-    this.#child = sources.launcher.launch(dataBytes === undefined ? {} : { dataBytes });
+    this.#child = sources.launcher.launch(options);
     // First of all: a spawn that fails says so by this event, and without a listener it would end the host.
     this.#child.on("error", () => this.kill());
     const socket: unknown = this.#child.stdio?.[3];
@@ -124,7 +124,10 @@ export class WorkerProcess {
       this.#dead = true;
       throw new ToolError("OVERLOADED", "A sandbox process could not be started: the machine has no room for one");
     }
-    if (this.#child.pid !== undefined) this.#watch.begin(this.#child.pid);
+    if (this.#child.pid !== undefined) {
+      const goesLast = options.goesLast === true && sources.launcher.canGoLast;
+      this.#watch.begin(this.#child.pid, goesLast ? LAST_NICENESS : 0);
+    }
     this.#socket = socket;
     this.#writer = new FrameWriter(this.#socket);
     this.#startTimer = setTimeout(() => this.kill(), START_MS);

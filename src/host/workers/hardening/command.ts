@@ -9,6 +9,7 @@ export interface WrapperTools {
   readonly setpriv?: string | undefined;
   readonly unshare?: string | undefined;
   readonly bwrap?: string | undefined;
+  readonly chrt?: string | undefined;
   /** GNU's, which can ignore signals. */
   readonly env?: string | undefined;
 }

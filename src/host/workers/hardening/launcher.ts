@@ -119,6 +119,7 @@ async function surveyMachine(scriptPath: string): Promise<Machine> {
     setpriv: find("setpriv"),
     unshare: find("unshare"),
     bwrap: find("bwrap"),
+    chrt: find("chrt"),
     env: isLinux ? await findGnuEnv() : undefined,
   };
   const node = realpathSync(process.execPath);
@@ -180,7 +181,12 @@ export interface LaunchOptions {
   readonly permission?: boolean;
   /** Limit on the data segment; for as many isolates as any process may hold, unless stated. */
   readonly dataBytes?: number;
+  /** It goes last: it runs only on what time of the processor nobody else wants, from its first instruction. */
+  readonly goesLast?: boolean;
 }
+
+/** What a worker may be started with, other than its kind. */
+export type StartOptions = Pick<LaunchOptions, "dataBytes" | "goesLast">;
 
 /**
  * Data segment of a worker, as the kernel counts it: 572 MiB of Node's own and 526 for each isolate, nearly all of them V8's
@@ -216,6 +222,11 @@ export class Launcher {
     const launcher = new Launcher(scriptPath, await surveyMachine(scriptPath), options, isolatesPerProcess);
     launcher.#refuseWithout();
     return launcher;
+  }
+
+  /** Whether a process can be put last, to run on idle time only. */
+  get canGoLast(): boolean {
+    return this.#machine.tools.chrt !== undefined;
   }
 
   /** The layers that processes are started with. */
@@ -265,28 +276,29 @@ export class Launcher {
   }
 
   /** Starts the script. Its one channel is the socket at descriptor 3; what it writes elsewhere is for diagnosis only. */
-  launch({
-    script = this.#scriptPath,
-    args = this.#machine.inherited,
-    permission = true,
-    dataBytes,
-  }: LaunchOptions = {}): ChildProcess {
+  launch(options: LaunchOptions = {}): ChildProcess {
+    const { script = this.#scriptPath, args = this.#machine.inherited, permission = true } = options;
+    const { dataBytes, goesLast = false } = options;
     const { tools, isRoot, node, packages, leanFiles, seccompFilter } = this.#machine;
     const { layers } = this;
     const cwd = dirname(script);
     const program = [node, ...nodeArguments({ script, packages, jitless: this.#options.jitless, permission }), ...args];
-    const [command = "", ...rest] = toCommand(
-      {
-        layers,
-        tools,
-        isRoot,
-        uid: this.#takeUid(),
-        files: leanFiles,
-        cwd,
-        dataBytes: dataBytes ?? dataLimitBytes(this.#isolatesPerProcess, 0),
-      },
-      program,
-    );
+    const scheduled = goesLast && tools.chrt !== undefined ? [tools.chrt, "--idle", "0"] : [];
+    const [command = "", ...rest] = [
+      ...scheduled,
+      ...toCommand(
+        {
+          layers,
+          tools,
+          isRoot,
+          uid: this.#takeUid(),
+          files: leanFiles,
+          cwd,
+          dataBytes: dataBytes ?? dataLimitBytes(this.#isolatesPerProcess, 0),
+        },
+        program,
+      ),
+    ];
     const filtered = layers.has("seccomp");
     const child = spawn(command, rest, {
       env: workerEnvironment(),
