@@ -1,11 +1,11 @@
 // The worker processes as a fleet: how many there are, whose they are, which make room, and who is looked after when. No process
 // ever serves two owners.
 import { availableParallelism } from "node:os";
-import { ToolError, toToolError } from "../../sandbox/errors.ts";
+import { ToolError } from "../../sandbox/errors.ts";
 import { StartBackoff } from "./backoff.ts";
 import type { StartOptions } from "./hardening/launcher.ts";
 import { LAST_FROM, Priorities, type Standing, type Use } from "./priority.ts";
-import { LAST_NICENESS } from "./process-meter.ts";
+import { holdsCapability, LAST_NICENESS } from "./process-meter.ts";
 import { WorkerProcess, type WorkerSources } from "./worker-process.ts";
 
 export interface FleetOptions {
@@ -49,8 +49,9 @@ const LONG_CALL_MS = 40;
 /** Starting a process takes a tenth of a second of CPU time: those that are up go first. */
 const START_NICENESS = 10;
 const MAX_STARTING = Math.max(2, availableParallelism());
-/** Who may lower a priority, and raise it again. */
-const IS_ROOT = process.getuid?.() === 0;
+/** CAP_SYS_NICE of linux/capability.h: without it a priority that was lowered stays low. */
+const CAP_SYS_NICE = 23n;
+const MAY_RAISE = holdsCapability(CAP_SYS_NICE);
 /** A machine on which workers do not start is not helped by starting more of them. */
 const MAX_FAILED_STARTS = 3;
 const MiB = 1024 * 1024;
@@ -145,7 +146,9 @@ export class Fleet implements Disposable {
     const worker = spare ?? (this.#mayStart() && this.#makeRoomFor(owner) ? this.#spawn(options) : undefined);
     if (worker === undefined) return undefined;
     worker.owner = owner;
-    if (worker.isReady) this.#setNiceness(worker);
+    // Nobody has used it: a priority that cannot be had is no reason to end it.
+    if (worker.isReady) worker.setNiceness(this.#priorities.nicenessOf(owner));
+    if (worker.isDead) return undefined;
     this.watch();
     return worker;
   }
@@ -196,6 +199,8 @@ export class Fleet implements Disposable {
       return false;
     }
     oldest.kill();
+    // Whoever waited for a place has one.
+    for (const worker of this.#workers) worker.draining = false;
     return true;
   }
 
@@ -227,11 +232,12 @@ export class Fleet implements Disposable {
     try {
       const worker = new WorkerProcess(this.#sources, (changed) => this.#onChange(changed), options);
       this.#workers.add(worker);
-      if (IS_ROOT && options.goesLast !== true) worker.setNiceness(START_NICENESS);
+      if (MAY_RAISE && options.goesLast !== true) worker.setNiceness(START_NICENESS);
       return worker;
     } catch (thrown) {
       this.#failedStarts += 1;
-      this.#refusal = toToolError(thrown);
+      const message = "A sandbox process could not be started: the machine has no room for one";
+      this.#refusal = thrown instanceof ToolError ? thrown : new ToolError("OVERLOADED", message, { cause: thrown });
       return undefined;
     }
   }

@@ -29,6 +29,16 @@ const LINE_BYTES = 1_024;
 export const LAST_NICENESS = 19;
 const CHRT = "/usr/bin/chrt";
 
+/** Whether this process has a capability, by its number in linux/capability.h. */
+export function holdsCapability(number: bigint): boolean {
+  try {
+    const mask = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1];
+    return mask !== undefined && ((BigInt(`0x${mask}`) >> number) & 1n) === 1n;
+  } catch {
+    return false;
+  }
+}
+
 /** The process that runs the worker: a wrapper (bwrap, unshare) is the parent of the next until there is no further one. */
 export function innermostProcess(pid: number): number {
   try {
@@ -110,12 +120,15 @@ export class ProcessMeter implements Disposable {
   #setIdle(isIdle: boolean): void {
     if (isIdle === (this.#niceness === LAST_NICENESS) || !existsSync(CHRT)) return;
     const policy = isIdle ? "--idle" : "--other";
-    this.#settingPolicy = this.#settingPolicy.then(
-      () =>
-        new Promise((resolve) => {
-          execFile(CHRT, ["--all-tasks", policy, "--pid", "0", String(this.pid)], { env: {} }, () => resolve());
-        }),
-    );
+    this.#settingPolicy = this.#settingPolicy
+      .then(
+        () =>
+          new Promise<void>((resolve) => {
+            execFile(CHRT, ["--all-tasks", policy, "--pid", "0", String(this.pid)], { env: {} }, () => resolve());
+          }),
+      )
+      // A machine without room for a program goes without.
+      .catch(() => {});
   }
 
   [Symbol.dispose](): void {

@@ -23,7 +23,7 @@ export interface Job extends WorkerJob {
   readonly memoryMiB: number;
   /** It may wait this long for its turn, in ms. */
   readonly queueMs?: number;
-  /** It needs a process in which nothing has run yet. */
+  /** It needs a process in which nothing has run yet, and nothing runs beside it. */
   readonly fresh?: boolean;
   /** Its process serves nobody afterwards: it is ended. */
   readonly singleUse?: boolean;
@@ -158,6 +158,8 @@ export class WorkerPool implements AsyncDisposable {
 
   #placeNext(): boolean {
     for (const { item } of this.#queue.candidates()) {
+      // What a spare was refused is nobody's refusal.
+      this.#fleet.takeRefusal();
       const worker = this.#workerFor(item.job);
       const refusal = this.#fleet.takeRefusal();
       if (worker !== undefined) this.#place(item, worker);
@@ -192,7 +194,10 @@ export class WorkerPool implements AsyncDisposable {
   /** An owner's first process serves it from then on, unless the job says no; a further one is used for this job and ended. */
   #freshFor(job: Job, owned: number): WorkerProcess | undefined {
     const worker = this.#takeNew(job);
-    if (worker !== undefined) worker.singleUse = job.singleUse === true || owned > 0;
+    if (worker === undefined) return undefined;
+    worker.singleUse = job.singleUse === true || owned > 0;
+    // Until it is empty: what ran beside it could forge what it makes.
+    worker.isExclusive = true;
     return worker;
   }
 
@@ -212,6 +217,8 @@ export class WorkerPool implements AsyncDisposable {
       // Half of it may be on its way: the process is of no more use, and the call has not begun.
       this.#giveUp(placed, { begun: false, cause: toToolError(thrown) });
       worker.kill();
+      this.#placed.delete(worker);
+      this.#payers.delete(worker);
     }
   }
 

@@ -118,7 +118,7 @@ export class WorkerProcess {
     this.#onChange = onChange;
     this.#child = sources.launcher.launch(options);
     // First of all: a spawn that fails says so by this event, and without a listener it would end the host.
-    this.#child.on("error", () => this.kill());
+    this.#child.on("error", () => this.#die(false));
     const socket: unknown = this.#child.stdio?.[3];
     if (!(socket instanceof Socket)) {
       this.#dead = true;
@@ -143,6 +143,7 @@ export class WorkerProcess {
     // What it said before it died is still to be read: all streams end before `close` comes.
     this.#child.on("exit", () => this.#hearOut());
     this.#child.on("close", () => this.#die(true));
+    this.#child.stderr?.on("error", () => {});
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       this.#stderr = (this.#stderr + text).slice(-STDERR_UNITS);
     });
@@ -233,6 +234,7 @@ export class WorkerProcess {
 
   /** Sends a call, and its bundle if this worker has not seen it. Returns the call's number here. */
   start({ order, bundle, input }: WorkerJob, listener: CallListener): number {
+    if (this.#dead) throw new ToolError("OVERLOADED", "The sandbox process has ended");
     this.#lastSeq += 1;
     const seq = this.#lastSeq;
     this.lastUsed = performance.now();
@@ -314,7 +316,9 @@ export class WorkerProcess {
 
   /** Looks after one that has none. */
   watchIdle(): void {
-    if (this.#ready && this.load === 0 && this.#watch.lookIdle(this.#ceilingBytes) !== undefined) this.kill();
+    if (!this.#ready || this.load > 0) return;
+    const ailment = this.#watch.lookIdle(this.#ceilingBytes);
+    if (ailment !== undefined) this.end(ailment);
   }
 
   /** CPU time since the last time this was asked, in ms. */

@@ -153,6 +153,7 @@ export function toCommand(wrapping: Wrapping, program: readonly string[]): reado
   ];
   // bubblewrap does all that setpriv would, except becoming another user.
   const asUser = isLean && !(isRoot && layers.has("user")) ? [] : dropPrivileges(wrapping);
-  const isolated = inside.length === 0 ? [] : [...ignoreSignals(wrapping), ...dieWithHost(wrapping), ...inside];
-  return [...limitResources(wrapping), ...isolated, ...asUser, ...program];
+  if (inside.length === 0) return [...limitResources(wrapping), ...asUser, ...program];
+  const isolated = [...ignoreSignals(wrapping), ...inside];
+  return [...dieWithHost(wrapping), ...limitResources(wrapping), ...isolated, ...asUser, ...program];
 }

@@ -308,6 +308,8 @@ export class Launcher {
       detached: this.#machine.hasTerminal,
       stdio: ["ignore", "ignore", "pipe", "pipe", ...(filtered ? (["pipe"] as const) : [])],
     });
+    // Whoever launches listens too; but a spawn that fails says so by this event, and without a listener it would end the host.
+    child.on("error", () => {});
     if (filtered) sendFilter(child, seccompFilter);
     return child;
   }
@@ -320,7 +322,8 @@ export class Launcher {
 
 /** bubblewrap reads the program to its end before it starts anything. */
 function sendFilter(child: ChildProcess, filter: Buffer | undefined): void {
-  const pipe = child.stdio[4];
+  // A spawn that failed has none.
+  const pipe = (child.stdio as ChildProcess["stdio"] | undefined)?.[4];
   if (pipe === null || pipe === undefined || !("end" in pipe)) return;
   pipe.on("error", () => {});
   pipe.end(filter);
