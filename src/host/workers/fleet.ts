@@ -5,7 +5,7 @@ import { ToolError } from "../../sandbox/errors.ts";
 import { StartBackoff } from "./backoff.ts";
 import type { StartOptions } from "./hardening/launcher.ts";
 import { LAST_FROM, Priorities, type Standing, type Use } from "./priority.ts";
-import { holdsCapability, LAST_NICENESS } from "./process-meter.ts";
+import { LAST_NICENESS, MAY_RAISE } from "./process-meter.ts";
 import { WorkerProcess, type WorkerSources } from "./worker-process.ts";
 
 export interface FleetOptions {
@@ -49,9 +49,7 @@ const LONG_CALL_MS = 40;
 /** Starting a process takes a tenth of a second of CPU time: those that are up go first. */
 const START_NICENESS = 10;
 const MAX_STARTING = Math.max(2, availableParallelism());
-/** CAP_SYS_NICE of linux/capability.h: without it a priority that was lowered stays low. */
-const CAP_SYS_NICE = 23n;
-const MAY_RAISE = holdsCapability(CAP_SYS_NICE);
+
 /** A machine on which workers do not start is not helped by starting more of them. */
 const MAX_FAILED_STARTS = 3;
 const MiB = 1024 * 1024;
@@ -124,13 +122,27 @@ export class Fleet implements Disposable {
 
   /** Whether the memory that all have, and so much more, stays within the budget; one call may always run. */
   hasRoomFor(memoryMiB: number): boolean {
-    let bytes = memoryMiB * MiB;
-    let busy = 0;
-    for (const worker of this.#workers) {
-      bytes += worker.rssBytes;
-      busy += worker.load;
+    return this.#excessBytes(memoryMiB) <= 0 || ![...this.#workers].some(({ load }) => load > 0);
+  }
+
+  /** The same, and idle processes of others are ended for it, the longest unused first. */
+  makeRoomFor(memoryMiB: number, owner: string): boolean {
+    if (this.hasRoomFor(memoryMiB)) return true;
+    const idle = [...this.#workers].filter(
+      ({ load, isDead, owner: other }) => load === 0 && !isDead && other !== undefined && other !== owner,
+    );
+    for (const worker of idle.sort((a, b) => a.lastUsed - b.lastUsed)) {
+      worker.kill();
+      if (this.#excessBytes(memoryMiB) <= 0) return true;
     }
-    return busy === 0 || bytes <= this.#options.memoryMiB * MiB;
+    return this.hasRoomFor(memoryMiB);
+  }
+
+  /** What there would be past the budget with so much more. */
+  #excessBytes(memoryMiB: number): number {
+    let bytes = (memoryMiB - this.#options.memoryMiB) * MiB;
+    for (const worker of this.#workers) bytes += worker.rssBytes;
+    return bytes;
   }
 
   /**
@@ -288,15 +300,12 @@ export class Fleet implements Disposable {
     this.#watcher = undefined;
   }
 
-  /** The memory of all is too much: the one that has most is ended, its calls with it. */
+  /** The memory of all is too much, though nobody is idle: the one that has most is ended, its calls with it. */
   #keepBudget(): void {
-    let bytes = 0;
+    if (this.#excessBytes(0) <= 0 || this.makeRoomFor(0, "")) return;
     let largest: WorkerProcess | undefined;
-    for (const worker of this.#workers) {
-      bytes += worker.rssBytes;
-      if (worker.rssBytes > (largest?.rssBytes ?? 0)) largest = worker;
-    }
-    if (bytes > this.#options.memoryMiB * MiB) largest?.end("budget");
+    for (const worker of this.#workers) if (worker.rssBytes > (largest?.rssBytes ?? 0)) largest = worker;
+    largest?.end("budget");
   }
 
   #setNiceness(worker: WorkerProcess): void {

@@ -30,7 +30,7 @@ export const LAST_NICENESS = 19;
 const CHRT = "/usr/bin/chrt";
 
 /** Whether this process has a capability, by its number in linux/capability.h. */
-export function holdsCapability(number: bigint): boolean {
+function holdsCapability(number: bigint): boolean {
   try {
     const mask = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1];
     return mask !== undefined && ((BigInt(`0x${mask}`) >> number) & 1n) === 1n;
@@ -38,6 +38,10 @@ export function holdsCapability(number: bigint): boolean {
     return false;
   }
 }
+
+/** CAP_SYS_NICE: without it a priority that was lowered stays low. */
+const CAP_SYS_NICE = 23n;
+export const MAY_RAISE: boolean = holdsCapability(CAP_SYS_NICE);
 
 /** The process that runs the worker: a wrapper (bwrap, unshare) is the parent of the next until there is no further one. */
 export function innermostProcess(pid: number): number {
@@ -98,6 +102,8 @@ export class ProcessMeter implements Disposable {
    */
   setNiceness(niceness: number): boolean {
     if (niceness === this.#niceness) return true;
+    // Nor is SCHED_IDLE left without the right to.
+    if (this.#niceness === LAST_NICENESS && !MAY_RAISE) return false;
     try {
       setPriority(this.pid, niceness);
       this.#setIdle(niceness === LAST_NICENESS);

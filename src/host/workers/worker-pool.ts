@@ -171,7 +171,7 @@ export class WorkerPool implements AsyncDisposable {
   }
 
   #workerFor(job: Job): WorkerProcess | undefined {
-    if (!this.#fleet.hasRoomFor(job.memoryMiB) || !this.#fleet.mayRunLast(job.owner)) return undefined;
+    if (!this.#fleet.mayRunLast(job.owner) || !this.#fleet.makeRoomFor(job.memoryMiB, job.owner)) return undefined;
     const own = this.#fleet.usableBy(job.owner);
     if (job.fresh) return this.#freshFor(job, own.length);
     const isAlone = job.exclusive === true || this.#suspects.has(job.claim.lane);
