@@ -19,7 +19,11 @@ const registered = new Map<NodeJS.Signals, Set<Registration>>();
 const listeners = new Map<NodeJS.Signals, () => void>();
 
 async function shutDown(signal: NodeJS.Signals, boxes: Set<Registration>, isRepeated: boolean): Promise<void> {
-  await Promise.allSettled([...boxes].map(({ box, drainMs }) => box.close({ drainMs: isRepeated ? 0 : drainMs })));
+  // One may be opened while the others drain.
+  for (let open = [...boxes]; open.length > 0; open = [...boxes]) {
+    await Promise.allSettled(open.map(({ box, drainMs }) => box.close({ drainMs: isRepeated ? 0 : drainMs })));
+    for (const registration of open) boxes.delete(registration);
+  }
   // Somebody else listens: the end of the process is theirs to choose.
   if (process.listenerCount(signal) > 0) return;
   setTimeout(() => {

@@ -102,6 +102,14 @@ function isAlive(pid: number): boolean {
   return stat !== "" && !/^[ZX]/.test(stat.slice(stat.lastIndexOf(")") + 2));
 }
 
+function endProcess(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It is gone already.
+  }
+}
+
 const ORPHAN = fileURLToPath(new URL(`./orphan${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url));
 
 /** A host of its own is started, and killed while its worker is stopped by a signal. */
@@ -118,7 +126,7 @@ async function diesWithHost(without: readonly Layer[], targets: ProbeTargets): P
   for (const until = performance.now() + DEATH_MS; performance.now() < until; await pause(10)) {
     if (!isAlive(pid)) return true;
   }
-  process.kill(pid, "SIGKILL");
+  endProcess(pid);
   return false;
 }
 

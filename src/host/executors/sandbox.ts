@@ -41,7 +41,7 @@ export interface SandboxTool {
 const CANCEL_GRACE_MS = 50;
 
 /** Kinds of calls of one tool that are remembered: tenants may have limits and a clock of their own. */
-const MAX_PROFILES = 16;
+const MAX_PROFILES = 256;
 
 export function createSandboxExecutor(tool: SandboxTool, pool: WorkerPool): Executor {
   const sent: SentBundle = { sha256: tool.bundle.sha256, code: tool.bundle.code, codeCache: tool.codeCache };
