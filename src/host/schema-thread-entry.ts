@@ -3,6 +3,7 @@ import { parentPort } from "node:worker_threads";
 import { JsonRefusals } from "./json-refusals.ts";
 import { type CompiledSchema, compileSchema } from "./json-schema/compile-schema.ts";
 import { parseLargeJson } from "./large-json.ts";
+import { remember } from "./remember.ts";
 import type { SchemaCheck } from "./schema-thread.ts";
 
 /** Tools that send large values one after another: to make a schema ready takes up to 0.2 s. */
@@ -11,10 +12,7 @@ const kept = new Map<string, CompiledSchema>();
 
 function schemaOf(text: string): CompiledSchema {
   const compiled = kept.get(text) ?? compileSchema(JSON.parse(text));
-  kept.delete(text);
-  kept.set(text, compiled);
-  const [oldest] = kept.keys();
-  if (kept.size > MAX_KEPT_SCHEMAS && oldest !== undefined) kept.delete(oldest);
+  remember(kept, text, compiled, MAX_KEPT_SCHEMAS);
   return compiled;
 }
 

@@ -15,8 +15,13 @@ interface Registration {
 /** For whoever awaits the last results to write them down, before the signal does what it would have done. */
 const LAST_WORDS_MS = 100;
 
-const registered = new Map<NodeJS.Signals, Set<Registration>>();
-const listeners = new Map<NodeJS.Signals, () => void>();
+/** Our one listener for a signal, and the boxes it is for. */
+interface Listening {
+  readonly boxes: Set<Registration>;
+  readonly onSignal: () => void;
+}
+
+const listening = new Map<NodeJS.Signals, Listening>();
 
 async function shutDown(signal: NodeJS.Signals, boxes: Set<Registration>, isRepeated: boolean): Promise<void> {
   // One may be opened while the others drain.
@@ -31,7 +36,7 @@ async function shutDown(signal: NodeJS.Signals, boxes: Set<Registration>, isRepe
   }, LAST_WORDS_MS);
 }
 
-function listen(signal: NodeJS.Signals): Set<Registration> {
+function listen(signal: NodeJS.Signals): Listening {
   const boxes = new Set<Registration>();
   let told = 0;
   const onSignal = (): void => {
@@ -39,26 +44,27 @@ function listen(signal: NodeJS.Signals): Set<Registration> {
     void shutDown(signal, boxes, told > 1);
   };
   process.on(signal, onSignal);
-  listeners.set(signal, onSignal);
-  registered.set(signal, boxes);
-  return boxes;
+  const listener = { boxes, onSignal };
+  listening.set(signal, listener);
+  return listener;
+}
+
+function leave(signal: NodeJS.Signals, registration: Registration): void {
+  const listener = listening.get(signal);
+  if (listener === undefined) return;
+  listener.boxes.delete(registration);
+  if (listener.boxes.size > 0) return;
+  process.off(signal, listener.onSignal);
+  listening.delete(signal);
 }
 
 /** Closes the box when the process gets one of the signals. Dispose it when the box has been closed. */
 export function closeOnSignals(box: Drainable, signals: readonly NodeJS.Signals[], drainMs: number): Disposable {
   const registration = { box, drainMs };
-  for (const signal of signals) (registered.get(signal) ?? listen(signal)).add(registration);
+  for (const signal of signals) (listening.get(signal) ?? listen(signal)).boxes.add(registration);
   return {
     [Symbol.dispose]: () => {
-      for (const signal of signals) {
-        const boxes = registered.get(signal);
-        boxes?.delete(registration);
-        const listener = listeners.get(signal);
-        if (boxes?.size !== 0 || listener === undefined) continue;
-        process.off(signal, listener);
-        registered.delete(signal);
-        listeners.delete(signal);
-      }
+      for (const signal of signals) leave(signal, registration);
     },
   };
 }

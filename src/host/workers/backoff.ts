@@ -1,6 +1,8 @@
 // Owners whose processes keep coming to a bad end wait a little longer for each next one: starting a process takes a tenth of a second of
 // CPU time and holds the host up for milliseconds, and that should be theirs to bear.
 
+import { remember } from "../remember.ts";
+
 /** Bad ends that are bad luck. */
 const FREE_ENDS = 3;
 const FIRST_DELAY_MS = 100;
@@ -24,10 +26,7 @@ export class StartBackoff {
     const known = this.#records.get(owner);
     const ends = known === undefined || now - known.endedAt > FORGET_MS ? 1 : known.ends + 1;
     const delayMs = ends <= FREE_ENDS ? 0 : Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (ends - FREE_ENDS - 1));
-    this.#records.delete(owner);
-    this.#records.set(owner, { ends, endedAt: now, until: now + delayMs });
-    const [oldest] = this.#records.keys();
-    if (this.#records.size > MAX_REMEMBERED && oldest !== undefined) this.#records.delete(oldest);
+    remember(this.#records, owner, { ends, endedAt: now, until: now + delayMs }, MAX_REMEMBERED);
   }
 
   /** How long this owner's next process has to wait, in ms. */

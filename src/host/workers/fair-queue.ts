@@ -141,15 +141,13 @@ export class FairQueue<Item> {
     this.#virtualMs = Math.max(this.#virtualMs, account.virtualMs - PROVISIONAL_MS / account.weight);
   }
 
-  /** An entry that ran has ended, after so many ms; undefined when it says nothing of how long calls take. */
-  end(entry: Entry<Item>, serviceMs: number | undefined): void {
+  /** An entry that ran has ended, after so many ms. */
+  end(entry: Entry<Item>, serviceMs: number): void {
     const account = this.#accountOf(entry.claim);
     const lane = laneOf(account, entry.claim.lane);
     account.running -= 1;
     lane.running -= 1;
-    if (serviceMs !== undefined) {
-      account.serviceMs = (account.serviceMs ?? serviceMs) * (1 - SMOOTHING) + serviceMs * SMOOTHING;
-    }
+    account.serviceMs = (account.serviceMs ?? serviceMs) * (1 - SMOOTHING) + serviceMs * SMOOTHING;
     if (lane.running + lane.queued === 0) account.lanes.delete(entry.claim.lane);
     this.#forgetIdle();
   }

@@ -1,6 +1,8 @@
 // Tools that may have cost a process its life: their calls get no company until they have shown that they are harmless, so that
 // whatever they do next costs only their own call.
 
+import { remember } from "../remember.ts";
+
 /** Calls that must end well before a tool is trusted with company again. */
 const PROBATION_CALLS = 10;
 const MAX_SUSPECTS = 1_000;
@@ -14,10 +16,7 @@ export class Suspects {
   }
 
   add(lane: string): void {
-    this.#left.delete(lane);
-    this.#left.set(lane, PROBATION_CALLS);
-    const [oldest] = this.#left.keys();
-    if (this.#left.size > MAX_SUSPECTS && oldest !== undefined) this.#left.delete(oldest);
+    remember(this.#left, lane, PROBATION_CALLS, MAX_SUSPECTS);
   }
 
   endedWell(lane: string): void {

@@ -7,6 +7,7 @@ import { ToolError } from "../../sandbox/errors.ts";
 import { type Frame, FrameReader, FrameWriter, MAX_FRAME_BYTES } from "../../sandbox/frames.ts";
 import type { Limits } from "../../sandbox/limits.ts";
 import { MAX_MESSAGE_BYTES, PROTOCOL_VERSION, type ToolMessage, WorkerMessageSchema } from "../../sandbox/protocol.ts";
+import { remember } from "../remember.ts";
 import type { Launcher, StartOptions } from "./hardening/launcher.ts";
 import { type CallListener, type CallMessage, OpenCall } from "./open-call.ts";
 import { LAST_NICENESS } from "./process-meter.ts";
@@ -81,7 +82,7 @@ export class WorkerProcess {
   readonly #bundles = new Set<string>();
   readonly #tools = new Map<ToolProfile, number>();
   /** Memory limits of tools whose isolates may be kept warm, in MiB; the latest last. */
-  #warm = new Map<string, number>();
+  readonly #warm = new Map<string, number>();
   readonly #onChange: (worker: WorkerProcess) => void;
   readonly #startTimer: NodeJS.Timeout;
   readonly #watch = new ProcessWatch();
@@ -242,7 +243,7 @@ export class WorkerProcess {
     const limits = order.type === "call" ? order.tool.limits : order.limits;
     this.#reader.allow(largestFrame(limits, order.type === "learn" ? bundle.code.length : 0));
     const warmKey = this.#warmKeyOf(order);
-    if (warmKey !== undefined) this.#expectWarm(warmKey, limits.memoryMiB);
+    if (warmKey !== undefined) remember(this.#warm, warmKey, limits.memoryMiB, MAX_WARM);
     const call = new OpenCall({ listener, limits, warmKey, rssBytes: this.rssBytes, cpuMs: this.#watch.cpuMs });
     this.#calls.set(seq, call);
     this.#hold();
@@ -279,13 +280,6 @@ export class WorkerProcess {
   #warmKeyOf(order: CallOrder): string | undefined {
     if (order.type === "learn" || order.tool.isolation !== "tool") return undefined;
     return `${this.#toolIdOf(order.tool)} ${order.tenantId}`;
-  }
-
-  #expectWarm(key: string, memoryMiB: number): void {
-    this.#warm.delete(key);
-    this.#warm.set(key, memoryMiB);
-    const [oldest] = this.#warm.keys();
-    if (this.#warm.size > MAX_WARM && oldest !== undefined) this.#warm.delete(oldest);
   }
 
   /** Ends a call's isolate. If it has not really stopped soon, the process is killed. */

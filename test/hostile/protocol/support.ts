@@ -134,3 +134,26 @@ export function testWorkerAttack(name: string, attack: WorkerAttack): void {
     await lag.expectPrompt();
   });
 }
+
+/** Registers one test: a taken-over worker makes attempts, `await attempt(name, run)` each, and not one of them may come to anything. */
+export function testForbidden(name: string, attempts: string): void {
+  testWorkerAttack(name, {
+    worker: `process.on("uncaughtException", () => {});
+serve(async (call) => {
+  const outcomes = {};
+  const attempt = async (name, run) => {
+    const silence = new Promise((_, fail) => setTimeout(() => fail(new Error("silent")), 300));
+    try { outcomes[name] = "did it: " + String(await Promise.race([run(), silence])).slice(0, 40); } catch (error) { outcomes[name] = error.code ?? error.name; }
+  };
+  ${attempts}
+  ended(call.seq, "output", JSON.stringify(outcomes));
+  send({ type: "released", seq: call.seq });
+});`,
+    codes: ["ok"],
+    dies: false,
+    check: (result) => {
+      for (const [attempt, outcome] of Object.entries(outputOf(result) as object))
+        expect([attempt, outcome]).not.toEqual([attempt, expect.stringMatching(/^did it/)]);
+    },
+  });
+}
