@@ -204,6 +204,7 @@ export class Glovebox implements AsyncDisposable {
     await this.router[Symbol.asyncDispose]();
     await this.#bundler[Symbol.asyncDispose]();
     await this.#pool[Symbol.asyncDispose]();
+    this.#launcher[Symbol.dispose]();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -322,7 +323,11 @@ export async function createGlovebox(options?: GloveboxOptions): Promise<Glovebo
   const cache = createBundleCache(
     cacheOptions === false ? {} : { ...cacheOptions, directory: cacheOptions.directory ?? defaultCacheDirectory() },
   );
-  const launcher = await Launcher.create(artifacts.workerPath, hardening, ISOLATES_PER_WORKER);
+  const launcher = await Launcher.create({
+    script: artifacts.workerPath,
+    hardening,
+    isolatesPerProcess: ISOLATES_PER_WORKER,
+  });
   const pool = new WorkerPool(
     { ...artifacts, launcher },
     {
@@ -336,6 +341,7 @@ export async function createGlovebox(options?: GloveboxOptions): Promise<Glovebo
     await pool.start();
   } catch (thrown) {
     await pool[Symbol.asyncDispose]();
+    launcher[Symbol.dispose]();
     throw thrown;
   }
   const learner = new Learner({ pool, cache, preludeSource: artifacts.preludeSource, v8Flags: v8FlagsOf(hardening) });

@@ -33,18 +33,32 @@ function toFrameBuffers(parts: readonly (string | Uint8Array)[]): Buffer[] {
   return [head, ...buffers.map((buffer) => Buffer.from(buffer.buffer, buffer.byteOffset, buffer.byteLength))];
 }
 
-/** Writes frames; those of one tick leave in one write. */
+interface Outgoing {
+  readonly buffers: readonly Buffer[];
+  readonly onSent: (() => void) | undefined;
+}
+
+/** Writes frames; those of one tick leave in one write. What is written before there is a socket waits for it. */
 export class FrameWriter {
-  readonly #socket: Socket;
+  #socket: Socket | undefined;
+  #waiting: Outgoing[] = [];
   #corked = false;
 
-  constructor(socket: Socket) {
+  constructor(socket?: Socket) {
     this.#socket = socket;
   }
 
-  /** Bytes that the peer has not taken yet. */
+  /** For a writer made without one. */
+  connect(socket: Socket): void {
+    this.#socket = socket;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const outgoing of waiting) this.#send(socket, outgoing);
+  }
+
+  /** Bytes that the peer has not taken yet, of those that its socket was given. */
   get pendingBytes(): number {
-    return this.#socket.writableLength;
+    return this.#socket?.writableLength ?? 0;
   }
 
   /**
@@ -52,20 +66,25 @@ export class FrameWriter {
    * @throws {FrameError} when the frame would pass MAX_FRAME_BYTES
    */
   write(message: object, parts: readonly (string | Uint8Array)[] = [], onSent?: () => void): void {
-    const buffers = toFrameBuffers([JSON.stringify(message), ...parts]);
-    if (this.#socket.destroyed) return;
+    const outgoing = { buffers: toFrameBuffers([JSON.stringify(message), ...parts]), onSent };
+    if (this.#socket === undefined) this.#waiting.push(outgoing);
+    else this.#send(this.#socket, outgoing);
+  }
+
+  #send(socket: Socket, { buffers, onSent }: Outgoing): void {
+    if (socket.destroyed) return;
     if (!this.#corked) {
       this.#corked = true;
-      this.#socket.cork();
+      socket.cork();
       process.nextTick(() => {
         this.#corked = false;
-        this.#socket.uncork();
+        socket.uncork();
       });
     }
     const last = buffers.length - 1;
     for (const [index, buffer] of buffers.entries()) {
-      if (index < last || onSent === undefined) this.#socket.write(buffer);
-      else this.#socket.write(buffer, (failed) => failed ?? onSent());
+      if (index < last || onSent === undefined) socket.write(buffer);
+      else socket.write(buffer, (failed) => failed ?? onSent());
     }
   }
 }

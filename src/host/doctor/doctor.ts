@@ -158,7 +158,8 @@ export async function diagnose(): Promise<Diagnosis> {
   const { probePath } = await loadSandboxArtifacts();
   const { report } = await holdingLayers();
   const without = LAYER_NAMES.filter((layer) => report[layer] === "missing");
-  const launcher = await Launcher.create(probePath, { require: [], without, jitless: false }, 1);
+  const hardening = { require: [], without, jitless: false };
+  using launcher = await Launcher.create({ script: probePath, hardening, isolatesPerProcess: 1 });
   const evidence = await collectEvidence(launcher, probePath, without);
   const layers = LAYER_NAMES.map((layer) => toLayerFinding(layer, report[layer], evidence));
   const tools = await tryBadTools();

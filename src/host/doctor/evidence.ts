@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -75,24 +75,35 @@ async function runProbe(
   targets: ProbeTargets,
   permission: boolean,
 ): Promise<Probed> {
-  const child = launcher.launch({ script, args: [JSON.stringify(targets)], permission });
-  const timer = setTimeout(() => child.kill("SIGKILL"), PROBE_MS);
-  let diagnostics = "";
-  child.stderr?.setEncoding("utf8").on("data", (text: string) => {
-    diagnostics = (diagnostics + text).slice(-2_000);
-  });
+  const connected = Promise.withResolvers<Socket | undefined>();
+  const ended = Promise.withResolvers<void>();
+  const launched = launcher.launch(
+    {
+      onConnected: (socket) => connected.resolve(socket.on("error", () => {})),
+      onExit: () => {
+        connected.resolve(undefined);
+        ended.resolve();
+      },
+      onClose: () => {},
+    },
+    { script, args: [JSON.stringify(targets)], permission },
+  );
+  const timer = setTimeout(() => launched.kill(), PROBE_MS);
   try {
     let text = "";
-    for await (const chunk of child.stdio[3] as AsyncIterable<Buffer>) {
+    for await (const chunk of ((await connected.promise) ?? []) as AsyncIterable<Buffer>) {
       text += chunk.toString();
       if (text.includes("\n") || text.length > MAX_REPORT_UNITS) break;
     }
-    if (text === "") throw new Error(`The probe said nothing: ${diagnostics}`);
-    const outside = viewFromOutside(innermostProcess(child.pid ?? 0));
+    if (text === "") {
+      await ended.promise;
+      throw new Error(`The probe said nothing: ${launched.ending?.diagnostics}`);
+    }
+    const outside = viewFromOutside(innermostProcess(launched.connection?.pid ?? 0));
     return { report: ProbeReportSchema.parse(JSON.parse(text)), outside };
   } finally {
     clearTimeout(timer);
-    child.kill("SIGKILL");
+    launched.kill();
   }
 }
 
@@ -113,8 +124,12 @@ function endProcess(pid: number): void {
 const ORPHAN = fileURLToPath(new URL(`./orphan${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url));
 
 /** A host of its own is started, and killed while its worker is stopped by a signal. */
-async function diesWithHost(without: readonly Layer[], targets: ProbeTargets): Promise<boolean> {
-  const host = spawn(process.execPath, [ORPHAN, JSON.stringify(without), JSON.stringify(targets)], {
+async function diesWithHost(
+  without: readonly Layer[],
+  targets: ProbeTargets,
+  parent: "host" | "spawner",
+): Promise<boolean> {
+  const host = spawn(process.execPath, [ORPHAN, JSON.stringify(without), JSON.stringify(targets), parent], {
     stdio: ["ignore", "pipe", "ignore"],
   });
   const timer = setTimeout(() => host.kill("SIGKILL"), PROBE_MS);
@@ -146,7 +161,8 @@ export async function collectEvidence(
     const targets = { file, newFile: join(folder, "new"), port, hostPid: process.pid };
     const { report, outside } = await runProbe(launcher, probePath, targets, true);
     const bare = await runProbe(launcher, probePath, targets, false);
-    const diedWithHost = await diesWithHost(without, targets);
+    const diedWithHost =
+      (await diesWithHost(without, targets, "host")) && (await diesWithHost(without, targets, "spawner"));
     return { inside: report, insideWithoutNode: bare.report, outside, diedWithHost, v8Flags: launcher.v8Flags };
   } finally {
     server.close();

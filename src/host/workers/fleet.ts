@@ -4,8 +4,8 @@ import { availableParallelism } from "node:os";
 import { ToolError } from "../../sandbox/errors.ts";
 import { StartBackoff } from "./backoff.ts";
 import type { StartOptions } from "./hardening/launcher.ts";
-import { LAST_FROM, Priorities, type Standing, type Use } from "./priority.ts";
-import { LAST_NICENESS, MAY_RAISE } from "./process-meter.ts";
+import { LAST_FROM, NEW_NICENESS, Priorities, type Standing, type Use } from "./priority.ts";
+import { LAST_NICENESS } from "./process-meter.ts";
 import { WorkerProcess, type WorkerSources } from "./worker-process.ts";
 
 export interface FleetOptions {
@@ -46,8 +46,6 @@ const MAX_LAST = 2 * availableParallelism();
 const IDLE_BELOW = 0.75;
 /** A call that has used so much CPU time is a long one. */
 const LONG_CALL_MS = 40;
-/** Starting a process takes a tenth of a second of CPU time: those that are up go first. */
-const START_NICENESS = 10;
 const MAX_STARTING = Math.max(2, availableParallelism());
 
 /** A machine on which workers do not start is not helped by starting more of them. */
@@ -67,7 +65,6 @@ export class Fleet implements Disposable {
   #retry: NodeJS.Timeout | undefined;
   readonly #priorities = new Priorities();
   #failedStarts = 0;
-  #refusal: ToolError | undefined;
   #closed = false;
 
   constructor(sources: WorkerSources, options: FleetOptions, listener: FleetListener) {
@@ -79,13 +76,6 @@ export class Fleet implements Disposable {
 
   get pids(): readonly number[] {
     return [...this.#workers].flatMap((worker) => worker.pid ?? []);
-  }
-
-  /** Why the process last asked for could not be had; undefined when it only has to be waited for. Told once. */
-  takeRefusal(): ToolError | undefined {
-    const refusal = this.#refusal;
-    this.#refusal = undefined;
-    return refusal;
   }
 
   /**
@@ -239,32 +229,30 @@ export class Fleet implements Disposable {
     return this.#workers.size - this.#countOf(undefined) < Math.max(2, Math.ceil(max * 0.75));
   }
 
-  /** Undefined when the machine gives none: `refusal` says why. */
-  #spawn(options: StartOptions = {}): WorkerProcess | undefined {
-    try {
-      const worker = new WorkerProcess(this.#sources, (changed) => this.#onChange(changed), options);
-      this.#workers.add(worker);
-      if (MAY_RAISE && options.goesLast !== true) worker.setNiceness(START_NICENESS);
-      return worker;
-    } catch (thrown) {
-      this.#failedStarts += 1;
-      const message = "A sandbox process could not be started: the machine has no room for one";
-      this.#refusal = thrown instanceof ToolError ? thrown : new ToolError("OVERLOADED", message, { cause: thrown });
-      return undefined;
-    }
+  #spawn(options: StartOptions = {}): WorkerProcess {
+    const worker = new WorkerProcess(this.#sources, (changed) => this.#onChange(changed), {
+      niceness: NEW_NICENESS,
+      ...options,
+    });
+    this.#workers.add(worker);
+    return worker;
   }
 
   refillSpares(): void {
     if (this.#closed || this.#failedStarts >= MAX_FAILED_STARTS) return;
     let spares = this.#countOf(undefined);
     for (; spares < this.#options.spares && this.#workers.size < this.#options.max; spares += 1) {
-      if (!this.#mayStart() || !this.hasRoomFor(0) || this.#spawn() === undefined) return;
+      if (!this.#mayStart() || !this.hasRoomFor(0)) return;
+      this.#spawn();
     }
   }
 
   #onChange(worker: WorkerProcess): void {
     if (worker.isDead) {
-      if (worker.owner !== undefined && worker.hasEndedBadly) this.#backoff.endedBadly(worker.owner, performance.now());
+      if (worker.owner !== undefined && worker.hasEndedBadly) {
+        this.#backoff.endedBadly(worker.owner, performance.now());
+        this.#priorities.endedBadly(worker.owner);
+      }
       this.#workers.delete(worker);
       this.#failedStarts = worker.isReady ? 0 : this.#failedStarts + 1;
     } else if (worker.isReady) {
@@ -306,6 +294,15 @@ export class Fleet implements Disposable {
     let largest: WorkerProcess | undefined;
     for (const worker of this.#workers) if (worker.rssBytes > (largest?.rssBytes ?? 0)) largest = worker;
     largest?.end("budget");
+  }
+
+  /** A call in this process has ended as it should: from the first on its owner is known. */
+  endedWell({ owner }: WorkerProcess): void {
+    if (owner === undefined) return;
+    const before = this.#priorities.nicenessOf(owner);
+    this.#priorities.endedWell(owner);
+    if (this.#priorities.nicenessOf(owner) === before) return;
+    for (const worker of [...this.#workers]) if (worker.owner === owner && worker.isReady) this.#setNiceness(worker);
   }
 
   #setNiceness(worker: WorkerProcess): void {

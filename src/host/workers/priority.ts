@@ -1,7 +1,8 @@
 // Which niceness an owner's processes get: the operating system then lets those go first that have used less than their share, and
 // whose calls are short. Measured from the kernel's word on each process, ten times a second.
 import { availableParallelism } from "node:os";
-import { LAST_NICENESS } from "./process-meter.ts";
+import { remember } from "../remember.ts";
+import { LAST_NICENESS, MAY_RAISE } from "./process-meter.ts";
 
 /** What an owner's processes have used since the last time. */
 export interface Use {
@@ -46,6 +47,14 @@ const STARVED_BELOW = 0.5;
 const STAYS_LAST = 20;
 /** Owners that go last have at least this. */
 export const LAST_FROM = 10;
+/**
+ * Of a process that starts, which takes a tenth of a second of CPU time, and of owners of which no call has ended well yet: those that
+ * are known go first, and where nobody else wants the processor it makes no difference.
+ */
+export const NEW_NICENESS = MAY_RAISE ? 9 : 0;
+/** For so long an owner goes last whose process came to a bad end, unless a call ends well before. */
+const TROUBLED_MS = 10_000;
+const MAX_REMEMBERED = 10_000;
 
 export class Priorities {
   readonly #rates = new Map<string, Rates>();
@@ -53,6 +62,9 @@ export class Priorities {
   #niceness: ReadonlyMap<string, number> = new Map();
   /** For how many more turns an owner stays last. */
   readonly #lastFor = new Map<string, number>();
+  /** Owners of which a call has ended well since a process of theirs last came to a bad end. */
+  readonly #known = new Map<string, true>();
+  readonly #troubledAt = new Map<string, number>();
 
   /** CPU time of late of all owners. */
   get coresInUse(): number {
@@ -63,12 +75,25 @@ export class Priorities {
 
   /** Remembered for a while when an owner has no process any more: the next one does not start with a clean slate. */
   nicenessOf(owner: string): number {
-    return this.#niceness.get(owner) ?? 0;
+    const niceness = this.#niceness.get(owner) ?? 0;
+    const troubledAt = this.#troubledAt.get(owner);
+    if (troubledAt !== undefined && performance.now() - troubledAt < TROUBLED_MS) return LAST_NICENESS;
+    return this.#known.has(owner) ? niceness : Math.max(niceness, NEW_NICENESS);
   }
 
-  /**
-   * Takes what has been used in the last `elapsedMs`.
-   */
+  /** A call of this owner has ended as it should. */
+  endedWell(owner: string): void {
+    this.#troubledAt.delete(owner);
+    if (!this.#known.has(owner)) remember(this.#known, owner, true, MAX_REMEMBERED);
+  }
+
+  /** A process of this owner had to be killed, or crashed. */
+  endedBadly(owner: string): void {
+    this.#known.delete(owner);
+    if (MAY_RAISE) remember(this.#troubledAt, owner, performance.now(), MAX_REMEMBERED);
+  }
+
+  /** Takes what has been used in the last `elapsedMs`. */
   follow(uses: ReadonlyMap<string, Use>, elapsedMs: number, standingOf: (owner: string) => Standing): void {
     for (const owner of new Set([...this.#rates.keys(), ...uses.keys()])) {
       const { cpuMs, longCallMs } = uses.get(owner) ?? { cpuMs: 0, longCallMs: 0 };

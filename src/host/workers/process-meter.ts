@@ -1,6 +1,5 @@
 // What the kernel says of a worker process: its state, its CPU time, its resident memory. Never the worker's own word.
 
-import { execFile } from "node:child_process";
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync, writeFileSync } from "node:fs";
 import { setPriority } from "node:os";
 
@@ -17,6 +16,7 @@ export interface ProcessReading {
 const STATE = 0;
 const USER_TICKS = 11;
 const SYSTEM_TICKS = 12;
+const START_TICKS = 19;
 const RESIDENT_PAGES = 21;
 /** sysconf(_SC_CLK_TCK) is 100 on every Linux of today. */
 const TICK_MS = 10;
@@ -27,7 +27,6 @@ const LINE_BYTES = 1_024;
 
 /** Niceness of those that go last. */
 export const LAST_NICENESS = 19;
-const CHRT = "/usr/bin/chrt";
 
 /** Whether this process has a capability, by its number in linux/capability.h. */
 function holdsCapability(number: bigint): boolean {
@@ -42,6 +41,18 @@ function holdsCapability(number: bigint): boolean {
 /** CAP_SYS_NICE: without it a priority that was lowered stays low. */
 const CAP_SYS_NICE = 23n;
 export const MAY_RAISE: boolean = holdsCapability(CAP_SYS_NICE);
+
+/** The fields after the name, which is in parentheses and may hold spaces and parentheses. */
+const fieldsOf = (line: string): readonly string[] => line.slice(line.lastIndexOf(")") + 2).split(" ");
+
+/** When a process was started, in ticks since the machine was: with its number it names one process only. Undefined where it is gone. */
+export function startTimeOf(pid: number): string | undefined {
+  try {
+    return fieldsOf(readFileSync(`/proc/${pid}/stat`, "latin1"))[START_TICKS];
+  } catch {
+    return undefined;
+  }
+}
 
 /** The process that runs the worker: a wrapper (bwrap, unshare) is the parent of the next until there is no further one. */
 export function innermostProcess(pid: number): number {
@@ -60,8 +71,6 @@ export class ProcessMeter implements Disposable {
   readonly #line = Buffer.alloc(LINE_BYTES);
   #descriptor: number | undefined;
   #niceness: number;
-  /** One after the other: the last to be set is the one that holds. */
-  #settingPolicy: Promise<void> = Promise.resolve();
 
   constructor(pid: number, niceness = 0) {
     this.pid = pid;
@@ -79,9 +88,7 @@ export class ProcessMeter implements Disposable {
     if (this.#descriptor === undefined) return undefined;
     try {
       const length = readSync(this.#descriptor, this.#line, 0, LINE_BYTES, 0);
-      const text = this.#line.toString("latin1", 0, length);
-      // The name, in parentheses, may hold spaces and parentheses.
-      const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+      const fields = fieldsOf(this.#line.toString("latin1", 0, length));
       return {
         isStopped: fields[STATE] === "T" || fields[STATE] === "t",
         cpuMs: (Number(fields[USER_TICKS]) + Number(fields[SYSTEM_TICKS])) * TICK_MS,
@@ -106,7 +113,6 @@ export class ProcessMeter implements Disposable {
     if (this.#niceness === LAST_NICENESS && !MAY_RAISE) return false;
     try {
       setPriority(this.pid, niceness);
-      this.#setIdle(niceness === LAST_NICENESS);
       this.#niceness = niceness;
       if (process.platform !== "linux") return true;
       for (const thread of readdirSync(`/proc/${this.pid}/task`)) setPriority(Number(thread), niceness);
@@ -117,24 +123,6 @@ export class ProcessMeter implements Disposable {
       // The right is missing, or a thread has ended meanwhile.
       return this.#niceness === niceness;
     }
-  }
-
-  /**
-   * SCHED_IDLE, for every thread: whoever wakes up passes it at once, where a thread of any niceness would first finish its slice of
-   * some milliseconds (sched(7)). Only a program can set it; without one niceness has to do.
-   */
-  #setIdle(isIdle: boolean): void {
-    if (isIdle === (this.#niceness === LAST_NICENESS) || !existsSync(CHRT)) return;
-    const policy = isIdle ? "--idle" : "--other";
-    this.#settingPolicy = this.#settingPolicy
-      .then(
-        () =>
-          new Promise<void>((resolve) => {
-            execFile(CHRT, ["--all-tasks", policy, "--pid", "0", String(this.pid)], { env: {} }, () => resolve());
-          }),
-      )
-      // A machine without room for a program goes without.
-      .catch(() => {});
   }
 
   [Symbol.dispose](): void {

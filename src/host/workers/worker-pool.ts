@@ -158,13 +158,9 @@ export class WorkerPool implements AsyncDisposable {
 
   #placeNext(): boolean {
     for (const { item } of this.#queue.candidates()) {
-      // What a spare was refused is nobody's refusal.
-      this.#fleet.takeRefusal();
       const worker = this.#workerFor(item.job);
-      const refusal = this.#fleet.takeRefusal();
-      if (worker !== undefined) this.#place(item, worker);
-      else if (refusal !== undefined) this.#giveUp(item, { begun: false, cause: refusal });
-      else continue;
+      if (worker === undefined) continue;
+      this.#place(item, worker);
       return true;
     }
     return false;
@@ -231,7 +227,10 @@ export class WorkerPool implements AsyncDisposable {
       onCapability: (name, text, answer) => listener.onCapability(name, text, answer),
       onEnded: (message, parts, peakBytes) => {
         this.#finish(placed);
-        if (message.outcome === "output") this.#suspects.endedWell(claim.lane);
+        if (message.outcome === "output") {
+          this.#suspects.endedWell(claim.lane);
+          this.#fleet.endedWell(worker);
+        }
         listener.onEnded(message, parts, peakBytes);
       },
       onLost: (loss, peakBytes) => this.#onLost(placed, worker, loss, peakBytes),

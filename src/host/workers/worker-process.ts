@@ -1,10 +1,8 @@
 // One worker process: started, spoken to, watched, killed. Nothing it says is believed: every message is bounded, parsed and checked
 // against what was asked, and what does not fit ends the process. The worst that a taken-over worker can do is answer the calls
 // that it was given.
-import type { ChildProcess } from "node:child_process";
-import { Socket } from "node:net";
 import { ToolError } from "../../sandbox/errors.ts";
-import { type Frame, FrameReader, FrameWriter, MAX_FRAME_BYTES } from "../../sandbox/frames.ts";
+import { type Frame, MAX_FRAME_BYTES } from "../../sandbox/frames.ts";
 import type { Limits } from "../../sandbox/limits.ts";
 import { MAX_MESSAGE_BYTES, PROTOCOL_VERSION, type ToolMessage, WorkerMessageSchema } from "../../sandbox/protocol.ts";
 import { remember } from "../remember.ts";
@@ -12,6 +10,9 @@ import type { Launcher, StartOptions } from "./hardening/launcher.ts";
 import { type CallListener, type CallMessage, OpenCall } from "./open-call.ts";
 import { LAST_NICENESS } from "./process-meter.ts";
 import { type Ailment, ProcessWatch } from "./process-watch.ts";
+import type { LaunchedProcess } from "./starter/launched-process.ts";
+import type { Ending } from "./starter/spawn-command.ts";
+import { WorkerChannel } from "./worker-channel.ts";
 
 /** How calls of a tool are run: told to a worker once, known there by the object's identity. */
 export type ToolProfile = Omit<ToolMessage, "type" | "toolId">;
@@ -48,12 +49,8 @@ const RELEASE_MS = 200;
 const START_MS = 10_000;
 /** From SIGKILL, or from a worker's exit, to the end of what it has said. */
 const HEAR_OUT_MS = 250;
-/** The last of what a worker wrote to stderr, for the operator. */
-const STDERR_UNITS = 4_096;
 /** What a worker has not read by then it does not mean to read: it makes the host hold it. */
 const MAX_UNREAD_BYTES = 128 * 1024 * 1024;
-/** Of the host's time, for one worker's messages before the next one's turn: a flood waits in its own socket. */
-const TURN_MS = 4;
 const MiB = 1024 * 1024;
 /** Until a call is there that may cause more. */
 const FIRST_FRAME_BYTES = MiB;
@@ -74,20 +71,17 @@ const BAD_ENDS: ReadonlySet<EndReason> = new Set(["memory", "stuck", "hung", "un
 const OUT_OF_MEMORY = /JavaScript (?:heap )?out of memory|Fatal process out of memory|Allocation failed/i;
 
 export class WorkerProcess {
-  readonly #child: ChildProcess;
-  readonly #socket: Socket;
-  readonly #writer: FrameWriter;
-  readonly #reader = new FrameReader(FIRST_FRAME_BYTES);
+  readonly #process: LaunchedProcess;
+  readonly #channel: WorkerChannel;
   readonly #calls = new Map<number, OpenCall>();
   readonly #bundles = new Set<string>();
   readonly #tools = new Map<ToolProfile, number>();
   /** Memory limits of tools whose isolates may be kept warm, in MiB; the latest last. */
   readonly #warm = new Map<string, number>();
+  readonly #launcher: Launcher;
   readonly #onChange: (worker: WorkerProcess) => void;
   readonly #startTimer: NodeJS.Timeout;
   readonly #watch = new ProcessWatch();
-  #backlog: Frame[] = [];
-  #speaksNonsense = false;
   #lastSeq = 0;
   #hearOutTimer: NodeJS.Timeout | undefined;
   #held = true;
@@ -95,7 +89,6 @@ export class WorkerProcess {
   #ready = false;
   #dead = false;
   #endReason: EndReason | undefined;
-  #stderr = "";
   /** Who may use it; undefined for a spare that nobody has used. */
   owner: string | undefined;
   /** It runs one job and is ended. */
@@ -111,81 +104,47 @@ export class WorkerProcess {
   /** `performance.now()` when it last ran a call. */
   lastUsed: number = performance.now();
 
-  /**
-   * @param onChange called when a call is released, when the worker is ready, and when it has died
-   * @throws {ToolError} OVERLOADED when the operating system gives no process or no descriptors for one
-   */
+  /** @param onChange called when a call is released, when the worker is ready, and when it has died */
   constructor(sources: WorkerSources, onChange: (worker: WorkerProcess) => void, options: StartOptions = {}) {
     this.#onChange = onChange;
-    this.#child = sources.launcher.launch(options);
-    // First of all: a spawn that fails says so by this event, and without a listener it would end the host.
-    this.#child.on("error", () => this.#die(false));
-    const socket: unknown = this.#child.stdio?.[3];
-    if (!(socket instanceof Socket)) {
-      this.#dead = true;
-      throw new ToolError("OVERLOADED", "A sandbox process could not be started: the machine has no room for one");
-    }
-    if (this.#child.pid !== undefined) {
-      const goesLast = options.goesLast === true && sources.launcher.canGoLast;
-      this.#watch.begin(this.#child.pid, goesLast ? LAST_NICENESS : 0);
-    }
-    this.#socket = socket;
-    this.#writer = new FrameWriter(this.#socket);
-    this.#startTimer = setTimeout(() => this.kill(), START_MS);
-    this.#listen();
-    this.#writer.write({ type: "init", protocolVersion: PROTOCOL_VERSION }, [
+    this.#launcher = sources.launcher;
+    this.#channel = new WorkerChannel(
+      {
+        onFrame: (frame) => this.#receive(frame),
+        onNonsense: () => {
+          this.#endReason ??= "nonsense";
+          this.kill();
+        },
+        onClosed: () => {
+          this.#process.kill();
+          this.#hearOut();
+        },
+      },
+      FIRST_FRAME_BYTES,
+    );
+    this.#channel.write({ type: "init", protocolVersion: PROTOCOL_VERSION }, [
       sources.preludeSource,
       sources.urlChunkSource,
     ]);
-    this.#hold();
+    this.#startTimer = setTimeout(() => this.kill(), START_MS);
+    this.#process = sources.launcher.launch(
+      {
+        onConnected: (socket) => {
+          this.#channel.connect(socket);
+          if (!this.#dead) this.#beginWatch(options);
+        },
+        onExit: () => this.#hearOut(),
+        onClose: () => this.#die(true),
+      },
+      options,
+    );
   }
 
-  #listen(): void {
-    // What it said before it died is still to be read: all streams end before `close` comes.
-    this.#child.on("exit", () => this.#hearOut());
-    this.#child.on("close", () => this.#die(true));
-    this.#child.stderr?.on("error", () => {});
-    this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
-      this.#stderr = (this.#stderr + text).slice(-STDERR_UNITS);
-    });
-    this.#socket.on("error", () => this.#child.kill("SIGKILL"));
-    this.#socket.on("close", () => {
-      this.#child.kill("SIGKILL");
-      this.#hearOut();
-    });
-    this.#socket.on("data", (chunk: Buffer) => {
-      try {
-        this.#reader.push(chunk, (frame) => this.#backlog.push(frame));
-      } catch {
-        this.#speaksNonsense = true;
-      }
-      this.#hear();
-    });
-  }
-
-  /** Not longer than its turn: what is left waits for the next one, and the socket with it. */
-  #hear(): void {
-    try {
-      const until = performance.now() + TURN_MS;
-      let index = 0;
-      while (index < this.#backlog.length && !this.#dead && (index === 0 || performance.now() < until)) {
-        const frame = this.#backlog[index] as Frame;
-        index += 1;
-        this.#receive(frame);
-      }
-      this.#backlog = index === this.#backlog.length ? [] : this.#backlog.slice(index);
-      if (this.#backlog.length === 0 && this.#speaksNonsense) throw new Error("The worker sent what are no frames");
-    } catch {
-      // Not our protocol: nothing this process says can be used any more.
-      this.#endReason ??= "nonsense";
-      this.kill();
-    }
-    if (this.#dead || this.#backlog.length === 0) return;
-    this.#socket.pause();
-    setImmediate(() => {
-      this.#hear();
-      if (this.#backlog.length === 0) this.#socket.resume();
-    });
+  #beginWatch({ goesLast, niceness = 0 }: StartOptions): void {
+    const { connection } = this.#process;
+    if (connection === undefined) return;
+    this.#watch.begin(connection.pid, goesLast === true && this.#launcher.canGoLast ? LAST_NICENESS : niceness);
+    this.#process.hold(this.#held);
   }
 
   /** Of the process that runs the worker's own program, once it is up; before that, of the outermost wrapper. */
@@ -208,7 +167,7 @@ export class WorkerProcess {
   }
   /** It is over with it because of what ran in it: it had to be killed, or it crashed. */
   get hasEndedBadly(): boolean {
-    return this.#dead && (BAD_ENDS.has(this.#endReason ?? "stopped") || isCrash(this.#child));
+    return this.#dead && (BAD_ENDS.has(this.#endReason ?? "stopped") || isCrash(this.#process.ending));
   }
   /** A call in it has been ended and has not stopped yet: it may have to be killed, with all that is in it. */
   get isReleasing(): boolean {
@@ -230,7 +189,7 @@ export class WorkerProcess {
   }
   /** What it last wrote to stderr: for the operator, never for a caller. */
   get diagnostics(): string {
-    return this.#stderr;
+    return this.#process.ending?.diagnostics ?? "";
   }
 
   /** Sends a call, and its bundle if this worker has not seen it. Returns the call's number here. */
@@ -241,7 +200,7 @@ export class WorkerProcess {
     this.lastUsed = performance.now();
     this.#watch.beginWork();
     const limits = order.type === "call" ? order.tool.limits : order.limits;
-    this.#reader.allow(largestFrame(limits, order.type === "learn" ? bundle.code.length : 0));
+    this.#channel.allow(largestFrame(limits, order.type === "learn" ? bundle.code.length : 0));
     const warmKey = this.#warmKeyOf(order);
     if (warmKey !== undefined) remember(this.#warm, warmKey, limits.memoryMiB, MAX_WARM);
     const call = new OpenCall({ listener, limits, warmKey, rssBytes: this.rssBytes, cpuMs: this.#watch.cpuMs });
@@ -255,15 +214,15 @@ export class WorkerProcess {
   #send(seq: number, { order, bundle, input }: WorkerJob, call: OpenCall): void {
     if (!this.#bundles.has(bundle.sha256)) {
       this.#bundles.add(bundle.sha256);
-      this.#writer.write({ type: "bundle", sha256: bundle.sha256 }, [bundle.code, bundle.codeCache]);
+      this.#channel.write({ type: "bundle", sha256: bundle.sha256 }, [bundle.code, bundle.codeCache]);
     }
     const onSent = (): void => {
       call.isSent = true;
     };
-    if (order.type === "learn") this.#writer.write({ ...order, seq }, [], onSent);
+    if (order.type === "learn") this.#channel.write({ ...order, seq }, [], onSent);
     else {
       const { type, tool, callId, tenantId } = order;
-      this.#writer.write({ type, seq, toolId: this.#toolIdOf(tool), callId, tenantId }, [input], onSent);
+      this.#channel.write({ type, seq, toolId: this.#toolIdOf(tool), callId, tenantId }, [input], onSent);
     }
   }
 
@@ -272,7 +231,7 @@ export class WorkerProcess {
     if (known !== undefined) return known;
     const toolId = this.#tools.size + 1;
     this.#tools.set(tool, toolId);
-    this.#writer.write({ type: "tool", toolId, ...tool });
+    this.#channel.write({ type: "tool", toolId, ...tool });
     return toolId;
   }
 
@@ -287,7 +246,7 @@ export class WorkerProcess {
     const call = this.#calls.get(seq);
     if (call === undefined || call.hasEnded) return;
     call.isCancelled = true;
-    this.#writer.write({ type: "cancel", seq });
+    this.#channel.write({ type: "cancel", seq });
     // One that is not up yet cannot answer: until then START_MS is its clock.
     if (this.#ready) this.#expectRelease(call);
   }
@@ -296,14 +255,14 @@ export class WorkerProcess {
   #deliver(seq: number, requestId: number, envelope: string): void {
     const call = this.#calls.get(seq);
     if (call === undefined || call.hasEnded) return;
-    this.#writer.write({ type: "capability-result", seq, requestId }, [envelope]);
-    if (this.#writer.pendingBytes > MAX_UNREAD_BYTES) this.end("unread");
+    this.#channel.write({ type: "capability-result", seq, requestId }, [envelope]);
+    if (this.#channel.pendingBytes > MAX_UNREAD_BYTES) this.end("unread");
   }
 
   /** Looks after a process that has calls in it. `elapsedMs`: of the host's own time since the last look. */
   watch(elapsedMs: number): void {
     if (!this.#ready) return;
-    const ailment = this.#watch.look(elapsedMs, this.#ceilingBytes, () => this.#writer.write({ type: "ping" }));
+    const ailment = this.#watch.look(elapsedMs, this.#ceilingBytes, () => this.#channel.write({ type: "ping" }));
     for (const call of this.#calls.values()) call.meter(this.rssBytes);
     if (ailment !== undefined) this.end(ailment);
   }
@@ -339,20 +298,24 @@ export class WorkerProcess {
 
   /** False when the operating system does not allow it. */
   setNiceness(niceness: number): boolean {
-    return this.#watch.setNiceness(niceness);
+    const before = this.#watch.niceness;
+    if (!this.#watch.setNiceness(niceness)) return false;
+    const isLast = niceness === LAST_NICENESS;
+    if (this.pid !== undefined && isLast !== (before === LAST_NICENESS)) this.#launcher.setIdle(this.pid, isLast);
+    return true;
   }
 
   /** SIGKILL, and what it has said is heard to the end: a call that had ended has ended. */
   end(reason: EndReason): void {
     if (this.#dead || this.#endReason !== undefined) return;
     this.#endReason = reason;
-    this.#child.kill("SIGKILL");
+    this.#process.kill();
     this.#hearOut();
   }
 
   /** SIGKILL, always: process.exit() waits for busy isolates. Calls in it are lost. Twice is a no-op. */
   kill(): void {
-    this.#child.kill("SIGKILL");
+    this.#process.kill();
     this.#die(false);
   }
 
@@ -365,18 +328,19 @@ export class WorkerProcess {
   /** @param isHeardOut whether all that it has ever said has been read */
   #die(isHeardOut: boolean): void {
     if (this.#dead) return;
-    if (isHeardOut && this.#backlog.length > 0) {
+    if (isHeardOut && !this.#channel.isHeardOut) {
       setImmediate(() => this.#die(true));
       return;
     }
     this.#dead = true;
     clearTimeout(this.#hearOutTimer);
     clearTimeout(this.#startTimer);
-    this.#socket.destroy();
+    this.#channel[Symbol.dispose]();
     this.#watch[Symbol.dispose]();
     const open = [...this.#calls.values()].filter((call) => !call.hasEnded);
-    const ranOut = this.#endReason === "memory" || (this.#endReason === undefined && OUT_OF_MEMORY.test(this.#stderr));
-    const isSuspect = ranOut || isCrash(this.#child);
+    const ranOut =
+      this.#endReason === "memory" || (this.#endReason === undefined && OUT_OF_MEMORY.test(this.diagnostics));
+    const isSuspect = ranOut || isCrash(this.#process.ending);
     for (const call of this.#calls.values()) call.release();
     this.#calls.clear();
     for (const call of open) {
@@ -462,10 +426,7 @@ export class WorkerProcess {
 
   #setHeld(held: boolean): void {
     this.#held = held;
-    for (const handle of [this.#child, this.#socket, this.#child.stderr as Socket | null]) {
-      if (held) handle?.ref();
-      else handle?.unref();
-    }
+    this.#process.hold(held);
   }
 }
 
@@ -485,7 +446,8 @@ const CRASH_SIGNALS: ReadonlyMap<string, number> = new Map([
 ]);
 
 /** A wrapper passes its child's signal on as an exit code, as a shell does. */
-function isCrash({ signalCode, exitCode }: ChildProcess): boolean {
-  if (signalCode !== null) return CRASH_SIGNALS.has(signalCode);
-  return [...CRASH_SIGNALS.values()].some((number) => exitCode === 128 + number);
+function isCrash(ending: Ending | undefined): boolean {
+  if (ending === undefined) return false;
+  if (ending.signal !== null) return CRASH_SIGNALS.has(ending.signal);
+  return [...CRASH_SIGNALS.values()].some((number) => ending.code === 128 + number);
 }

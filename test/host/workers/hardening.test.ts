@@ -1,16 +1,15 @@
 // What worker processes are wrapped in, on this very machine: by the kernel's word, and by failing at what is forbidden.
 import { execFile } from "node:child_process";
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
-import { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { loadSandboxArtifacts } from "../../../src/bundler/sandbox-artifacts.ts";
 import { toCommand, type Wrapping } from "../../../src/host/workers/hardening/command.ts";
-import { Launcher } from "../../../src/host/workers/hardening/launcher.ts";
 import { BUILT_IN_LAYERS, LAYER_NAMES, type Layer } from "../../../src/host/workers/hardening/layers.ts";
 import { codeOf, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { launcherOf } from "../../support/launchers.ts";
 
 const MISSING_HERE: readonly Layer[] = await (async () => {
   await using box = await makeBox();
@@ -122,7 +121,7 @@ describe("a worker process", () => {
 describe("Launcher", () => {
   test("retreats layer by layer, and never from those that Node brings", async () => {
     const { workerPath } = await loadSandboxArtifacts();
-    const launcher = await Launcher.create(workerPath, { require: [], without: [], jitless: false }, 1);
+    using launcher = await launcherOf(workerPath);
     let before = launcher.layers.size;
     while (launcher.retreat()) {
       expect(launcher.layers.size).toBeLessThan(before);
@@ -133,25 +132,32 @@ describe("Launcher", () => {
 });
 
 describe("a process that is killed while it starts", () => {
-  test("leaves none of its wrappers behind, in whichever moment", async () => {
-    const folder = realpathSync(mkdtempSync(join(tmpdir(), "glovebox-early-end-")));
-    chmodSync(folder, 0o755);
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-    const script = join(folder, "worker.mjs");
-    // As a worker does: without its host it ends.
-    const ends = 'import { Socket } from "node:net"; new Socket({ fd: 3 }).on("close", () => process.exit()).resume();';
-    writeFileSync(script, ends);
-    const launcher = await Launcher.create(script, { require: [], without: [], jitless: false }, 1);
-    for (let delayMs = 0; delayMs < 30; delayMs += 0.75) {
-      const child = launcher.launch();
-      await new Promise((resolve) => setTimeout(resolve, delayMs));
-      child.kill("SIGKILL");
-      for (const stream of child.stdio) if (stream instanceof Socket) stream.destroy();
-    }
-    const left = (): readonly string[] =>
-      readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && commandOf(pid).includes(folder));
-    await vi.waitFor(() => expect(left()).toEqual([]), { timeout: 5_000, interval: 50 });
-  });
+  test.each(["host", "spawner"] as const)(
+    "leaves none of its wrappers behind, in whichever moment, started by the %s",
+    async (parent) => {
+      const folder = realpathSync(mkdtempSync(join(tmpdir(), "glovebox-early-end-")));
+      chmodSync(folder, 0o755);
+      onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+      const script = join(folder, "worker.mjs");
+      // As a worker does: without its host it ends.
+      const ends =
+        'import { Socket } from "node:net"; new Socket({ fd: 3 }).on("close", () => process.exit()).resume();';
+      writeFileSync(script, ends);
+      using launcher = await launcherOf(script, parent);
+      for (let delayMs = 0; delayMs < 30; delayMs += 0.75) {
+        const launched = launcher.launch({
+          onConnected: (socket) => socket.on("error", () => {}).resume(),
+          onExit: () => {},
+          onClose: () => {},
+        });
+        await new Promise((resolve) => setTimeout(resolve, delayMs));
+        launched.kill();
+      }
+      const left = (): readonly string[] =>
+        readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && commandOf(pid).includes(folder));
+      await vi.waitFor(() => expect(left()).toEqual([]), { timeout: 5_000, interval: 50 });
+    },
+  );
 });
 
 describe("toCommand()", () => {
@@ -163,6 +169,7 @@ describe("toCommand()", () => {
     files: [{ path: "/lib/a.so", real: "/usr/lib/a.so" }],
     cwd: "/app",
     dataBytes: 1_000,
+    diesWithParent: true,
   });
   const ORDER = ["/prlimit", "/bwrap", "/unshare", "/setpriv", "node"];
   const chain = (layers: readonly Layer[], isRoot: boolean): readonly string[] =>

@@ -3,11 +3,11 @@ import { chmodSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { Launcher } from "../../../src/host/workers/hardening/launcher.ts";
 import type { Loss } from "../../../src/host/workers/open-call.ts";
 import { type Job, WorkerPool } from "../../../src/host/workers/worker-pool.ts";
 import { DEFAULT_LIMITS } from "../../../src/sandbox/limits.ts";
 import { failureOf } from "../../support/host-zone.ts";
+import { launcherOf } from "../../support/launchers.ts";
 
 /** A pool of processes that end as soon as they have begun. */
 async function poolOfBroken(): Promise<WorkerPool> {
@@ -15,7 +15,7 @@ async function poolOfBroken(): Promise<WorkerPool> {
   chmodSync(folder, 0o755);
   const script = join(folder, "worker.mjs");
   writeFileSync(script, 'console.error("out of order"); process.exit(3);');
-  const launcher = await Launcher.create(script, { require: [], without: [], jitless: false }, 1);
+  const launcher = await launcherOf(script);
   const places = { max: 4, spares: 0, maxPerOwner: 2, callsPerWorker: 4, idleMs: 60_000, memoryMiB: 4_096 };
   const pool = new WorkerPool({ launcher, preludeSource: "", urlChunkSource: "" }, { ...places, maxQueued: 100 });
   onTestFinished(async () => {

@@ -54,7 +54,11 @@ interface FakeHost extends AsyncDisposable {
 
 async function makeFakeHost(attack: WorkerAttack): Promise<FakeHost> {
   const plain = { require: [], without: [], jitless: false };
-  const launcher = await Launcher.create(writeWorker(attack.worker), plain, 8);
+  const launcher = await Launcher.create({
+    script: writeWorker(attack.worker),
+    hardening: plain,
+    isolatesPerProcess: 8,
+  });
   const sources = { launcher, preludeSource: "", urlChunkSource: "" };
   const places = { max: 6, spares: 0, maxPerOwner: 1, callsPerWorker: 4, idleMs: 60_000 };
   const pool = new WorkerPool(sources, { ...places, memoryMiB: 4_096, maxQueued: 100 });

@@ -28,6 +28,8 @@ export interface Wrapping {
   readonly cwd: string;
   /** Of its data segment, reservations included, in bytes. */
   readonly dataBytes: number;
+  /** The kernel ends it when its parent dies: otherwise its parent looks after that when the host dies. */
+  readonly diesWithParent: boolean;
 }
 
 /** Descriptor at which bubblewrap reads the seccomp program. */
@@ -119,7 +121,9 @@ function enterNamespaces({ tools, isRoot }: Wrapping): readonly string[] {
   ];
 }
 
-function dropPrivileges({ layers, tools, isRoot, uid }: Wrapping): readonly string[] {
+/** @param isWrapped whether a wrapper is its parent: it always dies with that */
+function dropPrivileges(wrapping: Wrapping, isWrapped: boolean): readonly string[] {
+  const { layers, tools, isRoot, uid, diesWithParent } = wrapping;
   if (tools.setpriv === undefined) return [];
   const changesUser = layers.has("user");
   const wanted = [
@@ -127,14 +131,14 @@ function dropPrivileges({ layers, tools, isRoot, uid }: Wrapping): readonly stri
     ...(layers.has("no-new-privileges") ? ["--no-new-privs"] : []),
     ...(isRoot && layers.has("no-new-privileges") ? ["--inh-caps=-all", "--bounding-set=-all"] : []),
     // Last: a change of user clears it.
-    ...(layers.has("parent-death-signal") ? ["--pdeathsig", "KILL"] : []),
+    ...(layers.has("parent-death-signal") && (isWrapped || diesWithParent) ? ["--pdeathsig", "KILL"] : []),
   ];
   return wanted.length === 0 ? [] : [tools.setpriv, ...wanted];
 }
 
 /** The outermost wrapper; those inside die with it. */
-function dieWithHost({ layers, tools }: Wrapping): readonly string[] {
-  if (tools.setpriv === undefined || !layers.has("parent-death-signal")) return [];
+function dieWithHost({ layers, tools, diesWithParent }: Wrapping): readonly string[] {
+  if (!diesWithParent || tools.setpriv === undefined || !layers.has("parent-death-signal")) return [];
   return [tools.setpriv, "--pdeathsig", "KILL"];
 }
 
@@ -152,7 +156,7 @@ export function toCommand(wrapping: Wrapping, program: readonly string[]): reado
     ...(isLean ? enterLeanRoot(wrapping) : []),
   ];
   // bubblewrap does all that setpriv would, except becoming another user.
-  const asUser = isLean && !(isRoot && layers.has("user")) ? [] : dropPrivileges(wrapping);
+  const asUser = isLean && !(isRoot && layers.has("user")) ? [] : dropPrivileges(wrapping, inside.length > 0);
   if (inside.length === 0) return [...limitResources(wrapping), ...asUser, ...program];
   const isolated = [...ignoreSignals(wrapping), ...inside];
   return [...dieWithHost(wrapping), ...limitResources(wrapping), ...isolated, ...asUser, ...program];

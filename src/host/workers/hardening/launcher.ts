@@ -1,5 +1,5 @@
 // Starts processes wrapped in as many layers as hold on this machine, and knows which do.
-import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { execFile } from "node:child_process";
 import { accessSync, closeSync, constants, openSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
@@ -13,6 +13,9 @@ import {
   v8FlagsOf,
   workerEnvironment,
 } from "../launch.ts";
+import type { LaunchedProcess, ProcessListener } from "../starter/launched-process.ts";
+import { ProcessStarter } from "../starter/process-starter.ts";
+import type { Command } from "../starter/spawn-command.ts";
 import { type LinkedFile, toCommand, type WrapperTools } from "./command.ts";
 import { BUILT_IN_LAYERS, type HardeningReport, LAYER_NAMES, LAYERS, type Layer, type LayerState } from "./layers.ts";
 import { createSeccompFilter } from "./seccomp.ts";
@@ -174,6 +177,16 @@ function candidatesOf(possible: ReadonlySet<Layer>): ReadonlySet<Layer>[] {
   return candidates;
 }
 
+export interface LauncherOptions {
+  /** What is run, unless a launch says otherwise. */
+  readonly script: string;
+  readonly hardening: HardeningOptions;
+  /** How many isolates one process may hold at one time. */
+  readonly isolatesPerProcess: number;
+  /** Disposed of with the launcher. */
+  readonly starter?: ProcessStarter;
+}
+
 /** How a process is started. */
 export interface LaunchOptions {
   readonly script?: string;
@@ -183,10 +196,12 @@ export interface LaunchOptions {
   readonly dataBytes?: number;
   /** It goes last: it runs only on what time of the processor nobody else wants, from its first instruction. */
   readonly goesLast?: boolean;
+  /** Soon after its start; 0 unless stated. */
+  readonly niceness?: number;
 }
 
 /** What a worker may be started with, other than its kind. */
-export type StartOptions = Pick<LaunchOptions, "dataBytes" | "goesLast">;
+export type StartOptions = Pick<LaunchOptions, "dataBytes" | "goesLast" | "niceness">;
 
 /**
  * Data segment of a worker, as the kernel counts it: 572 MiB of Node's own and 526 for each isolate, nearly all of them V8's
@@ -198,28 +213,27 @@ const ISOLATE_DATA_MIB = 560;
 export const dataLimitBytes = (isolates: number, memoryMiB: number): number =>
   (NODE_DATA_MIB + isolates * ISOLATE_DATA_MIB + memoryMiB) * 1024 * 1024;
 
-export class Launcher {
+export class Launcher implements Disposable {
   readonly #machine: Machine;
   readonly #options: HardeningOptions;
   readonly #scriptPath: string;
   readonly #isolatesPerProcess: number;
+  readonly #starter: ProcessStarter;
   #candidates: readonly ReadonlySet<Layer>[];
   #nextUid = FIRST_UID + Math.floor(Math.random() * (LAST_UID - FIRST_UID));
 
-  private constructor(scriptPath: string, machine: Machine, options: HardeningOptions, isolatesPerProcess: number) {
-    this.#scriptPath = scriptPath;
+  private constructor(machine: Machine, { script, hardening, isolatesPerProcess, starter }: LauncherOptions) {
+    this.#scriptPath = script;
     this.#machine = machine;
-    this.#options = options;
+    this.#options = hardening;
     this.#isolatesPerProcess = isolatesPerProcess;
-    this.#candidates = candidatesOf(without(possibleLayers(machine), options.without));
+    this.#starter = starter ?? new ProcessStarter();
+    this.#candidates = candidatesOf(without(possibleLayers(machine), hardening.without));
   }
 
-  /**
-   * @param isolatesPerProcess how many isolates one process may hold at one time
-   * @throws {ToolError} TOOL_UNAVAILABLE when this machine has not what a required layer needs
-   */
-  static async create(scriptPath: string, options: HardeningOptions, isolatesPerProcess: number): Promise<Launcher> {
-    const launcher = new Launcher(scriptPath, await surveyMachine(scriptPath), options, isolatesPerProcess);
+  /** @throws {ToolError} TOOL_UNAVAILABLE when this machine has not what a required layer needs */
+  static async create(options: LauncherOptions): Promise<Launcher> {
+    const launcher = new Launcher(await surveyMachine(options.script), options);
     launcher.#refuseWithout();
     return launcher;
   }
@@ -276,55 +290,56 @@ export class Launcher {
   }
 
   /** Starts the script. Its one channel is the socket at descriptor 3; what it writes elsewhere is for diagnosis only. */
-  launch(options: LaunchOptions = {}): ChildProcess {
-    const { script = this.#scriptPath, args = this.#machine.inherited, permission = true } = options;
-    const { dataBytes, goesLast = false } = options;
-    const { tools, isRoot, node, packages, leanFiles, seccompFilter } = this.#machine;
+  launch(listener: ProcessListener, options: LaunchOptions = {}): LaunchedProcess {
+    return this.#starter.start((parent) => this.#commandFor(parent, options), listener);
+  }
+
+  #commandFor(parent: "host" | "spawner", options: LaunchOptions): Command {
+    const { script = this.#scriptPath, permission = true, dataBytes, goesLast = false, niceness = 0 } = options;
+    const { tools, isRoot, node, packages, inherited, leanFiles, seccompFilter } = this.#machine;
+    // The spawner has nothing open that a worker could inherit.
+    const args = options.args ?? (parent === "host" ? inherited : []);
     const { layers } = this;
     const cwd = dirname(script);
     const program = [node, ...nodeArguments({ script, packages, jitless: this.#options.jitless, permission }), ...args];
     const scheduled = goesLast && tools.chrt !== undefined ? [tools.chrt, "--idle", "0"] : [];
-    const [command = "", ...rest] = [
-      ...scheduled,
-      ...toCommand(
-        {
-          layers,
-          tools,
-          isRoot,
-          uid: this.#takeUid(),
-          files: leanFiles,
-          cwd,
-          dataBytes: dataBytes ?? dataLimitBytes(this.#isolatesPerProcess, 0),
-        },
-        program,
-      ),
-    ];
-    const filtered = layers.has("seccomp");
-    const child = spawn(command, rest, {
+    const wrapped = toCommand(
+      {
+        layers,
+        tools,
+        isRoot,
+        uid: this.#takeUid(),
+        files: leanFiles,
+        cwd,
+        dataBytes: dataBytes ?? dataLimitBytes(this.#isolatesPerProcess, 0),
+        diesWithParent: parent === "host",
+      },
+      program,
+    );
+    return {
+      argv: [...scheduled, ...wrapped],
       env: workerEnvironment(),
       cwd,
       // A session of its own, so that nothing in it can reach the host's terminal. Without a terminal they share one: where the kernel
       // schedules sessions as groups (sched(7), autogroup), only within one can it let one process at once pass another.
       detached: this.#machine.hasTerminal,
-      stdio: ["ignore", "ignore", "pipe", "pipe", ...(filtered ? (["pipe"] as const) : [])],
-    });
-    // Whoever launches listens too; but a spawn that fails says so by this event, and without a listener it would end the host.
-    child.on("error", () => {});
-    if (filtered) sendFilter(child, seccompFilter);
-    return child;
+      niceness: goesLast ? 0 : niceness,
+      filter: layers.has("seccomp") ? seccompFilter : undefined,
+    };
+  }
+
+  /** SCHED_IDLE for all threads of a process, or no more: it runs only on what time of the processor nobody else wants. */
+  setIdle(pid: number, isIdle: boolean): void {
+    this.#starter.setIdle(pid, isIdle);
   }
 
   #takeUid(): number {
     this.#nextUid = this.#nextUid >= LAST_UID ? FIRST_UID : this.#nextUid + 1;
     return this.#nextUid;
   }
-}
 
-/** bubblewrap reads the program to its end before it starts anything. */
-function sendFilter(child: ChildProcess, filter: Buffer | undefined): void {
-  // A spawn that failed has none.
-  const pipe = (child.stdio as ChildProcess["stdio"] | undefined)?.[4];
-  if (pipe === null || pipe === undefined || !("end" in pipe)) return;
-  pipe.on("error", () => {});
-  pipe.end(filter);
+  /** What it has started ends no later than this. Twice is a no-op. */
+  [Symbol.dispose](): void {
+    this.#starter[Symbol.dispose]();
+  }
 }
