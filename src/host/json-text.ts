@@ -2,7 +2,7 @@
 // the event loop. Nothing hostile stalls or pollutes the host.
 import type { JsonValue } from "../sandbox/errors.ts";
 import { holdsInfinity } from "./finite.ts";
-import { JsonRefusals, type JsonTextCodes, type JsonTextLimits } from "./json-refusals.ts";
+import { CONTAINER_VALUES, JsonRefusals, type JsonTextCodes, type JsonTextLimits } from "./json-refusals.ts";
 import { parseLargeJson } from "./large-json.ts";
 import { isProtoKey, MAX_PROTO_UNITS, PROTO } from "./proto-key.ts";
 import { encodeInTurns } from "./turns.ts";
@@ -48,7 +48,7 @@ function endOfString(text: string, start: number): number {
   return text.length;
 }
 
-/** The number of values in valid JSON text, keys included; stops counting past `limit`. */
+/** The values in valid JSON text as {@link CONTAINER_VALUES} has it; stops counting past `limit`. */
 function countValues(text: string, limit: number): number {
   let count = 0;
   for (let index = 0; index < text.length && count <= limit; index += 1) {
@@ -57,7 +57,7 @@ function countValues(text: string, limit: number): number {
     // A number or a word counts by its last unit.
     else if (isScalarUnit(unit) && isScalarUnit(text.charCodeAt(index + 1))) continue;
     else if (!isScalarUnit(unit) && unit !== OPEN_BRACKET && unit !== OPEN_BRACE) continue;
-    count += 1;
+    count += unit === OPEN_BRACKET || unit === OPEN_BRACE ? CONTAINER_VALUES : 1;
   }
   return count;
 }
@@ -133,8 +133,8 @@ export function parseSmallJson(text: string, limits: JsonTextLimits, codes: Json
   } catch (cause) {
     throw new JsonRefusals(limits, codes, what).syntax(cause);
   }
-  // A value takes a unit, and another to keep it from the next: most texts need no count.
-  if (text.length > limits.values * 2 - 1 && countValues(text, limits.values) > limits.values) {
+  // An array or object takes two units at least: most texts need no count.
+  if (text.length * (CONTAINER_VALUES / 2) > limits.values && countValues(text, limits.values) > limits.values) {
     throw new JsonRefusals(limits, codes, what).values();
   }
   if (holdsInfinity(value, text)) throw new JsonRefusals(limits, codes, what).infinity();

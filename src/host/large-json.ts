@@ -20,16 +20,16 @@ import {
   TOKEN,
   UNDERSCORE,
 } from "./json-bytes.ts";
-import type { JsonRefusals, JsonTextLimits } from "./json-refusals.ts";
+import { CONTAINER_VALUES, type JsonRefusals, type JsonTextLimits } from "./json-refusals.ts";
 import { toBoundedPointer } from "./json-schema/json-pointer.ts";
 import { LongString } from "./long-string.ts";
 import { isProtoKey, MAX_PROTO_UNITS, PROTO } from "./proto-key.ts";
 import { inTurns } from "./turns.ts";
 
-/** Text for the native parser at one time: 1 to 4 ms of its work [m]. */
-const BATCH_BYTES = 64 * 1024;
+/** Text for the native parser at one time: 0.5 to 2 ms of its work [m]. */
+const BATCH_BYTES = 32 * 1024;
 /** A string value that is longer is read in pieces. */
-const LONG_STRING_BYTES = 4 * BATCH_BYTES;
+const LONG_STRING_BYTES = 8 * BATCH_BYTES;
 /** No key, number or gap can be cut; 64 MiB of digits took 90 ms [m]. None that means something is near this. */
 const MAX_TOKEN_BYTES = 1024 * 1024;
 const MAX_POINTER_CHARS = 1_024;
@@ -185,6 +185,7 @@ class LargeJsonParser {
     if (this.#depth > this.#limits.depth) throw this.#refusals.depth();
     this.#opens[this.#depth] = at;
     this.#keys[this.#depth] = key;
+    this.#values += CONTAINER_VALUES - 1;
     this.#commas[this.#depth] = 0;
   }
 

@@ -1,8 +1,8 @@
 // Turns of the event loop for work that is too long for one. The loop is the process's, so all such work shares one queue:
 // ten large values at a time would otherwise each take a slice of the same turn.
 
-/** What one turn may take. With the longest step of any work after it, this stays well below the 50 ms that a host may feel. */
-const SLICE_MS = 5;
+/** What one turn may take: a call comes back to the host half a dozen times, and each time waits for one turn. */
+const SLICE_MS = 2;
 
 class TurnQueue {
   readonly #waiting: (() => void)[] = [];

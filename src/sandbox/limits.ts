@@ -26,7 +26,12 @@ export const LIMITS = {
   inputBytes: { min: 2, default: 8 * MiB, max: 64 * MiB, about: "arguments as UTF-8 JSON" },
   outputBytes: { min: 2, default: 8 * MiB, max: 64 * MiB, about: "output as UTF-8 JSON" },
   jsonDepth: { min: 1, default: 128, max: 1_000, about: "nesting of arguments and output" },
-  jsonValues: { min: 1, default: 1_000_000, max: 2_000_000, about: "values in arguments and in output, keys included" },
+  jsonValues: {
+    min: 1,
+    default: 1_250_000,
+    max: 4_000_000,
+    about: "values in arguments and in output, keys included; an array or object counts as four",
+  },
   logBytes: { min: 0, default: 256 * KiB, max: 16 * MiB, about: "log text kept per call" },
   logLines: { min: 0, default: 1_000, max: 100_000, about: "log entries kept per call" },
   hostCalls: { min: 0, default: 1_000, max: 1_000_000, about: "capability calls in one tool call" },

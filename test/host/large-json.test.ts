@@ -261,11 +261,11 @@ describe("parseLargeJson()", () => {
   test("keeps every limit exactly", async () => {
     const text = '{"a":[1,"b",{"c":null}],"d":[[]]}';
     for (const batchBytes of [1, 5, 1_000]) {
-      await expect(parse(text, { batchBytes }, { depth: 3, values: 11 })).resolves.toEqual(JSON.parse(text));
-      expect((await failureOf(parse(text, { batchBytes }, { values: 10 }))).toData("t")).toMatchObject({
+      await expect(parse(text, { batchBytes }, { depth: 3, values: 26 })).resolves.toEqual(JSON.parse(text));
+      expect((await failureOf(parse(text, { batchBytes }, { values: 25 }))).toData("t")).toMatchObject({
         code: "OUTPUT_TOO_LARGE",
-        message: "The output: expected at most 10 JSON values, keys included",
-        details: { limitValues: 10 },
+        message: "The output: expected at most 25 JSON values, keys included and 4 for each array and object",
+        details: { limitValues: 25 },
       });
       expect((await failureOf(parse(text, { batchBytes }, { depth: 2 }))).toData("t")).toMatchObject({
         code: "OUTPUT_INVALID",

@@ -299,8 +299,8 @@ describe("validateCall()", () => {
     ["more bytes in UTF-8", "ü".repeat(600), /^The arguments of probe: expected at most 1000 bytes of JSON, got 1202$/],
     [
       "101 values of 100",
-      Array(100).fill(1),
-      /^The arguments of probe: expected at most 100 JSON values, keys included$/,
+      Array(97).fill(1),
+      /^The arguments of probe: expected at most 100 JSON values, keys included and 4 for each array and object$/,
     ],
     ["five levels of four", [[[[[]]]]], /^The arguments of probe: expected JSON nested at most 4 deep$/],
     [
