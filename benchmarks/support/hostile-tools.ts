@@ -25,8 +25,8 @@ export const HOSTILE_TOOLS: readonly HostileTool[] = [
     };`,
     asks: true,
   },
-  // Few bytes, many values: what is dear to parse.
-  { name: "output-flood", source: "export default () => Array.from({ length: 1_000_000 }, () => []);" },
+  // Few bytes, as many values as an output may have: what is dear to parse.
+  { name: "output-flood", source: "export default () => Array.from({ length: 312_000 }, () => []);" },
   { name: "microtask-storm", source: "export default async () => { for (;;) await null; };" },
   // Only SIGKILL of its process stops it.
   { name: "unstoppable", source: "export default () => Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1);" },

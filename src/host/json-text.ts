@@ -159,8 +159,9 @@ export async function parseLargeText(
   codes: JsonTextCodes,
   what: string,
   signal: AbortSignal,
+  onSpent?: (ms: number) => void,
 ): Promise<JsonValue> {
   checkJsonBytes(typeof text === "string" ? Buffer.byteLength(text) : text.length, limits, codes, what);
   const bytes = typeof text === "string" ? await encodeInTurns(text, signal) : text;
-  return await parseLargeJson(bytes, { limits, refusals: new JsonRefusals(limits, codes, what), signal });
+  return await parseLargeJson(bytes, { limits, refusals: new JsonRefusals(limits, codes, what), signal, onSpent });
 }

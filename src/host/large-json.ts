@@ -38,6 +38,8 @@ export interface LargeJsonOptions {
   readonly limits: Pick<JsonTextLimits, "depth" | "values">;
   readonly refusals: JsonRefusals;
   readonly signal?: AbortSignal | undefined;
+  /** Told how much of the host's time each slice took. */
+  readonly onSpent?: ((ms: number) => void) | undefined;
   /** Both for tests. */
   readonly batchBytes?: number;
   readonly longStringBytes?: number;
@@ -49,7 +51,7 @@ export interface LargeJsonOptions {
  */
 export async function parseLargeJson(bytes: Buffer, options: LargeJsonOptions): Promise<JsonValue> {
   const parser = new LargeJsonParser(bytes, options);
-  await inTurns(() => parser.step(), options.signal);
+  await inTurns(() => parser.step(), options.signal, options.onSpent);
   return parser.finish();
 }
 

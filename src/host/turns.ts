@@ -32,15 +32,23 @@ const turns = new TurnQueue();
 /**
  * Calls `step` until it says that all is done, a slice in each turn of the event loop.
  * Rejects with what `step` throws, or with the signal's reason, within a turn of its abort.
+ * @param onSpent is told the time of each slice
  */
-export async function inTurns(step: () => boolean, signal: AbortSignal | undefined): Promise<void> {
-  for (;;) {
+export async function inTurns(
+  step: () => boolean,
+  signal: AbortSignal | undefined,
+  onSpent?: (ms: number) => void,
+): Promise<void> {
+  for (let isDone = false; !isDone; ) {
     await turns.next();
     signal?.throwIfAborted();
-    const sliceEnds = performance.now() + SLICE_MS;
-    do {
-      if (step()) return;
-    } while (performance.now() < sliceEnds);
+    const began = performance.now();
+    try {
+      do isDone = step();
+      while (!isDone && performance.now() < began + SLICE_MS);
+    } finally {
+      onSpent?.(performance.now() - began);
+    }
   }
 }
 

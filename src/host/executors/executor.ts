@@ -5,7 +5,12 @@ import type { PreparedCall, ToolUsage } from "../tool-call.ts";
 
 /** How an execution ended: `outputText` is JSON that nobody has looked at yet. */
 export type Execution =
-  | { readonly usage: ToolUsage; readonly outputText: string | Buffer }
+  | {
+      readonly usage: ToolUsage;
+      readonly outputText: string | Buffer;
+      /** Told how much of the host's time it takes to read a large output: whose call it was pays for it. */
+      readonly onSpent?: (ms: number) => void;
+    }
   | { readonly usage: ToolUsage; readonly error: ToolError };
 
 /**

@@ -176,12 +176,12 @@ class SandboxRun {
       order: { type: "call", tool: this.#profile, callId, tenantId },
       bundle: this.#sent,
       input: inputText,
-      listener: this.#listener(resolve),
+      listener: this.#listener(pool, resolve),
       idempotent: definition.annotations?.idempotentHint === true,
     });
   }
 
-  #listener(resolve: (execution: Execution) => void): CallListener {
+  #listener(pool: WorkerPool, resolve: (execution: Execution) => void): CallListener {
     return {
       onPlaced: () => {
         this.#placedAt = performance.now();
@@ -195,7 +195,11 @@ class SandboxRun {
           .then(answer)
           .catch(() => this.#ticket?.cancel());
       },
-      onEnded: (message, parts, peakBytes) => resolve(this.#toExecution(message, parts, peakBytes)),
+      onEnded: (message, parts, peakBytes) => {
+        const execution = this.#toExecution(message, parts, peakBytes);
+        const onSpent = (ms: number): void => pool.chargeHostTime(this.#call.tenantId, ms);
+        resolve("error" in execution ? execution : { ...execution, onSpent });
+      },
       onLost: (loss, peakBytes) => {
         const usage = this.#usage(undefined, peakBytes);
         resolve({ usage, error: this.#lost(loss, usage) });

@@ -18,6 +18,8 @@ export interface ValueText {
   /** Names the value in messages, e.g. "The output". */
   readonly what: string;
   readonly schema: CompiledSchema | undefined;
+  /** Told how much of the host's time a large value takes, a slice at a time. */
+  readonly onSpent?: ((ms: number) => void) | undefined;
 }
 
 /** Of text that {@link isSmallJson}. @throws {ToolError} with one of `codes` */
@@ -29,11 +31,11 @@ export function readSmallValue({ text, bounds, codes, what, schema }: ValueText)
 
 /** Of any other. Rejects as {@link readSmallValue} throws, or with the signal's reason. */
 export async function readLargeValue(
-  { text, bounds, codes, what, schema }: ValueText,
+  { text, bounds, codes, what, schema, onSpent }: ValueText,
   thread: SchemaThread,
   signal: AbortSignal,
 ): Promise<JsonValue> {
-  const value = await parseLargeText(text, bounds, codes, what, signal);
+  const value = await parseLargeText(text, bounds, codes, what, signal, onSpent);
   if (schema === undefined) return value;
   const outcome =
     schema.shallow || text.length <= DIRECT_BYTES

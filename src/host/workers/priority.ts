@@ -44,6 +44,8 @@ const STEPS = {
 
 /** Those that go last have on average less than this of their shares: then nobody may have more than its own before them. */
 const STARVED_BELOW = 0.5;
+/** Of its share: a burst of some 100 ms is no reason to be put last for two seconds. */
+const GIVES_WAY_ABOVE = 1.5;
 const STAYS_LAST = 20;
 /** Owners that go last have at least this. */
 export const LAST_FROM = 10;
@@ -115,8 +117,8 @@ export class Priorities {
     const bulk = new Set(inBulk.map(([owner]) => owner));
     const niceness = new Map<string, number>();
     for (const [owner, { used }] of shares) {
-      // Past its share, and others wait for theirs: its turn to wait.
-      const givesWay = isStarved && used > 1;
+      // Well past its share, and others wait for theirs: its turn to wait.
+      const givesWay = isStarved && used > GIVES_WAY_ABOVE;
       const steps = bulk.has(owner) || givesWay ? STEPS.inBulk : STEPS.oneByOne;
       niceness.set(owner, this.#settle(owner, steps.find(({ shareUsed }) => used >= shareUsed)?.niceness ?? 0));
     }

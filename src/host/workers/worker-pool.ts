@@ -1,4 +1,5 @@
 // Which call goes to which process, when, and what is done when one dies. Every job that entered is ended exactly once.
+import { availableParallelism } from "node:os";
 import { ToolError, toToolError } from "../../sandbox/errors.ts";
 import { type Claim, type Entry, FairQueue } from "./fair-queue.ts";
 import { Fleet, type FleetOptions } from "./fleet.ts";
@@ -60,6 +61,9 @@ const FIRST_WINDOW = 4;
 const PAST_SHARE_WINDOW = 2;
 /** Cores that a process must use to count as busy. */
 const BUSY_RATE = 0.5;
+
+/** There is one event loop for all calls: its time counts as time of every core. */
+const HOST_TIME_FACTOR = availableParallelism();
 
 export class WorkerPool implements AsyncDisposable {
   readonly #options: WorkerPoolOptions;
@@ -294,6 +298,11 @@ export class WorkerPool implements AsyncDisposable {
     else if (isFull && this.#fleet.hasIdleCpu)
       worker.window = Math.min(worker.window + FIRST_WINDOW, this.#options.callsPerWorker);
     if (isFull) this.#schedule();
+  }
+
+  /** Time of the host's own event loop that went into an account's values. */
+  chargeHostTime(account: string, ms: number): void {
+    this.#queue.charge(account, HOST_TIME_FACTOR * ms);
   }
 
   #standingOf(owner: string): Standing {
