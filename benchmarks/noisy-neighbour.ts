@@ -7,8 +7,8 @@ import { HOSTILE_TOOLS } from "./support/hostile-tools.ts";
 import { surroundings, writeResult } from "./support/measure.ts";
 import { COMPUTING_TOOL, PARTS, type Probe, ProbeTimes, runProbe, SMALL_TOOL } from "./support/probe.ts";
 
-const ROUNDS = 3;
-const PHASE_MS = 5_000;
+const ROUNDS = 4;
+const PHASE_MS = 10_000;
 const WARMUP_MS = 2_000;
 /** Calls that each hostile tenant keeps in flight. */
 const IN_FLIGHT = 12;

@@ -5,7 +5,7 @@ import { holdsInfinity } from "./finite.ts";
 import { CONTAINER_VALUES, JsonRefusals, type JsonTextCodes, type JsonTextLimits } from "./json-refusals.ts";
 import { parseLargeJson } from "./large-json.ts";
 import { isProtoKey, MAX_PROTO_UNITS, PROTO } from "./proto-key.ts";
-import { encodeInTurns } from "./turns.ts";
+import { encodeInTurns, type Payer } from "./turns.ts";
 
 /** The worst text of this size takes 5 ms [m]. */
 const SMALL_JSON_BYTES = 128 * 1024;
@@ -159,9 +159,9 @@ export async function parseLargeText(
   codes: JsonTextCodes,
   what: string,
   signal: AbortSignal,
-  onSpent?: (ms: number) => void,
+  payer?: Payer,
 ): Promise<JsonValue> {
   checkJsonBytes(typeof text === "string" ? Buffer.byteLength(text) : text.length, limits, codes, what);
   const bytes = typeof text === "string" ? await encodeInTurns(text, signal) : text;
-  return await parseLargeJson(bytes, { limits, refusals: new JsonRefusals(limits, codes, what), signal, onSpent });
+  return await parseLargeJson(bytes, { limits, refusals: new JsonRefusals(limits, codes, what), signal, payer });
 }

@@ -24,7 +24,7 @@ import { CONTAINER_VALUES, type JsonRefusals, type JsonTextLimits } from "./json
 import { toBoundedPointer } from "./json-schema/json-pointer.ts";
 import { LongString } from "./long-string.ts";
 import { isProtoKey, MAX_PROTO_UNITS, PROTO } from "./proto-key.ts";
-import { inTurns } from "./turns.ts";
+import { inTurns, type Payer } from "./turns.ts";
 
 /** Text for the native parser at one time: 0.5 to 2 ms of its work [m]. */
 const BATCH_BYTES = 32 * 1024;
@@ -38,8 +38,7 @@ export interface LargeJsonOptions {
   readonly limits: Pick<JsonTextLimits, "depth" | "values">;
   readonly refusals: JsonRefusals;
   readonly signal?: AbortSignal | undefined;
-  /** Told how much of the host's time each slice took. */
-  readonly onSpent?: ((ms: number) => void) | undefined;
+  readonly payer?: Payer | undefined;
   /** Both for tests. */
   readonly batchBytes?: number;
   readonly longStringBytes?: number;
@@ -51,7 +50,7 @@ export interface LargeJsonOptions {
  */
 export async function parseLargeJson(bytes: Buffer, options: LargeJsonOptions): Promise<JsonValue> {
   const parser = new LargeJsonParser(bytes, options);
-  await inTurns(() => parser.step(), options.signal, options.onSpent);
+  await inTurns(() => parser.step(), options.signal, options.payer);
   return parser.finish();
 }
 

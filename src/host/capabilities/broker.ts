@@ -4,6 +4,7 @@ import type { CapabilityEnvelope } from "../../sandbox/guest-protocol.ts";
 import type { Limits } from "../../sandbox/limits.ts";
 import { isSmallJson, parseLargeText, parseSmallJson } from "../json-text.ts";
 import { tell } from "../logs.ts";
+import type { Payer } from "../turns.ts";
 import type { Capability, CapabilityContext } from "./capability.ts";
 
 const INPUT_CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
@@ -21,6 +22,8 @@ export interface BrokerOptions {
   readonly granted: ReadonlyMap<string, Capability>;
   readonly limits: Limits;
   readonly context: CapabilityContext;
+  /** Whose host time it is that reading a large input takes. */
+  readonly payer?: Payer;
   /** Hears what the tool may not: failures of a handler that are not ToolErrors. */
   readonly onHandlerError?: ((error: unknown, capability: string) => void) | undefined;
 }
@@ -59,7 +62,7 @@ export class CapabilityBroker {
   }
 
   async #run(name: string, inputText: string): Promise<string> {
-    const { granted, limits, context } = this.#options;
+    const { granted, limits, context, payer } = this.#options;
     const capability = granted.get(name);
     if (capability === undefined) {
       throw new ToolError("CAPABILITY_DENIED", `The capability "${name}" was not granted to this tool`);
@@ -70,7 +73,7 @@ export class CapabilityBroker {
     // Without an `await` where nothing is awaited, a line of log is in its place before the next message is read.
     const raw = isSmallJson(inputText)
       ? parseSmallJson(inputText, bounds, INPUT_CODES, what)
-      : await parseLargeText(inputText, bounds, INPUT_CODES, what, context.signal);
+      : await parseLargeText(inputText, bounds, INPUT_CODES, what, context.signal, payer);
     const checked = capability.checkInput(raw);
     const input = checked instanceof Promise ? await checked : checked;
     if ("problem" in input) throw new ToolError("PARAM_INVALID", `${what}: ${input.problem}`);

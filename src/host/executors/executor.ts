@@ -2,14 +2,15 @@
 import type { ToolError } from "../../sandbox/errors.ts";
 import type { CallLog } from "../logs.ts";
 import type { PreparedCall, ToolUsage } from "../tool-call.ts";
+import type { Payer } from "../turns.ts";
 
 /** How an execution ended: `outputText` is JSON that nobody has looked at yet. */
 export type Execution =
   | {
       readonly usage: ToolUsage;
       readonly outputText: string | Buffer;
-      /** Told how much of the host's time it takes to read a large output: whose call it was pays for it. */
-      readonly onSpent?: (ms: number) => void;
+      /** Whose host time it is that reading a large output takes. */
+      readonly payer?: Payer;
     }
   | { readonly usage: ToolUsage; readonly error: ToolError };
 

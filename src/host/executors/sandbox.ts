@@ -16,6 +16,7 @@ import type { Capability, CapabilityContext } from "../capabilities/capability.t
 import { type CallLog, tell } from "../logs.ts";
 import { problemLine } from "../problem-line.ts";
 import { NO_USAGE, type PreparedCall, type ToolUsage } from "../tool-call.ts";
+import type { Payer } from "../turns.ts";
 import { dataLimitBytes } from "../workers/hardening/launcher.ts";
 import type { CallListener, Loss } from "../workers/open-call.ts";
 import type { Job, Ticket, WorkerPool } from "../workers/worker-pool.ts";
@@ -56,7 +57,7 @@ export function createSandboxExecutor(tool: SandboxTool, pool: WorkerPool): Exec
   };
   return {
     source: "sandbox",
-    execute: (call, log) => new SandboxRun(tool, sent, profileOf(call), call, log).run(pool),
+    execute: (call, log) => new SandboxRun({ tool, sent, profile: profileOf(call), call, log, pool }).run(),
   };
 }
 
@@ -99,6 +100,15 @@ function sameLimits(a: Limits, b: Limits): boolean {
   return true;
 }
 
+interface SandboxRunOptions {
+  readonly tool: SandboxTool;
+  readonly sent: SentBundle;
+  readonly profile: ToolProfile;
+  readonly call: PreparedCall;
+  readonly log: CallLog;
+  readonly pool: WorkerPool;
+}
+
 /** One call on its way through the pool. */
 class SandboxRun {
   readonly #tool: SandboxTool;
@@ -106,6 +116,8 @@ class SandboxRun {
   readonly #profile: ToolProfile;
   readonly #call: PreparedCall;
   readonly #log: CallLog;
+  readonly #pool: WorkerPool;
+  readonly #payer: Payer;
   /** Both made when the tool first asks for something: most calls never do. */
   #broker: CapabilityBroker | undefined;
   #over: AbortController | undefined;
@@ -113,12 +125,15 @@ class SandboxRun {
   #placedAt: number | undefined;
   #ticket: Ticket | undefined;
 
-  constructor(tool: SandboxTool, sent: SentBundle, profile: ToolProfile, call: PreparedCall, log: CallLog) {
+  constructor({ tool, sent, profile, call, log, pool }: SandboxRunOptions) {
     this.#tool = tool;
     this.#sent = sent;
     this.#profile = profile;
     this.#call = call;
     this.#log = log;
+    this.#pool = pool;
+    const { tenantId } = call;
+    this.#payer = { account: tenantId, charge: (ms) => pool.chargeHostTime(tenantId, ms) };
   }
 
   #brokerOfCall(): CapabilityBroker {
@@ -133,17 +148,17 @@ class SandboxRun {
       log: (message, data, level = "info") => this.#log.add(level, Date.now(), message, data),
     };
     const { granted, onHandlerError } = this.#tool;
-    this.#broker = new CapabilityBroker({ granted, limits, context, onHandlerError });
+    this.#broker = new CapabilityBroker({ granted, limits, context, payer: this.#payer, onHandlerError });
     return this.#broker;
   }
 
-  async run(pool: WorkerPool): Promise<Execution> {
+  async run(): Promise<Execution> {
     const { signal } = this.#call;
     let graceTimer: NodeJS.Timeout | undefined;
     let abort: (() => void) | undefined;
     try {
       return await new Promise<Execution>((resolve) => {
-        this.#ticket = this.#enqueue(pool, resolve);
+        this.#ticket = this.#enqueue(resolve);
         abort = () => {
           const stopped = (): void => resolve({ usage: this.#usage(), error: signal.reason as ToolError });
           this.#ticket?.cancel();
@@ -159,9 +174,9 @@ class SandboxRun {
     }
   }
 
-  #enqueue(pool: WorkerPool, resolve: (execution: Execution) => void): Ticket {
+  #enqueue(resolve: (execution: Execution) => void): Ticket {
     const { callId, tenantId, tenant, inputText, definition, limits } = this.#call;
-    return pool.run({
+    return this.#pool.run({
       ...placeOf(this.#tool.ownerOf(tenantId), this.#sent.sha256, this.#tool.features, limits),
       claim: {
         account: tenantId,
@@ -176,12 +191,12 @@ class SandboxRun {
       order: { type: "call", tool: this.#profile, callId, tenantId },
       bundle: this.#sent,
       input: inputText,
-      listener: this.#listener(pool, resolve),
+      listener: this.#listener(resolve),
       idempotent: definition.annotations?.idempotentHint === true,
     });
   }
 
-  #listener(pool: WorkerPool, resolve: (execution: Execution) => void): CallListener {
+  #listener(resolve: (execution: Execution) => void): CallListener {
     return {
       onPlaced: () => {
         this.#placedAt = performance.now();
@@ -197,8 +212,7 @@ class SandboxRun {
       },
       onEnded: (message, parts, peakBytes) => {
         const execution = this.#toExecution(message, parts, peakBytes);
-        const onSpent = (ms: number): void => pool.chargeHostTime(this.#call.tenantId, ms);
-        resolve("error" in execution ? execution : { ...execution, onSpent });
+        resolve("error" in execution ? execution : { ...execution, payer: this.#payer });
       },
       onLost: (loss, peakBytes) => {
         const usage = this.#usage(undefined, peakBytes);

@@ -57,13 +57,13 @@ export function normalize(
   { tool, limits, thread, signal }: NormalizeOptions,
 ): ToolResult | Promise<ToolResult> {
   if ("error" in execution) return toFailure(facts, execution.error);
-  const { outputText: text, onSpent } = execution;
+  const { outputText: text, payer } = execution;
   const toSuccess = (output: JsonValue): ToolResult => ({ ...base(facts), success: true, output });
   try {
     const what = `The output of ${tool.definition.name}`;
     const bounds = { bytes: limits.outputBytes, depth: limits.jsonDepth, values: limits.jsonValues };
     if (typeof text !== "string") checkJsonBytes(text.length, bounds, OUTPUT_CODES, what);
-    const read = { text, bounds, codes: OUTPUT_CODES, what, schema: tool.outputSchema, onSpent };
+    const read = { text, bounds, codes: OUTPUT_CODES, what, schema: tool.outputSchema, payer };
     if (isSmallJson(text)) return toSuccess(readSmallValue(read));
     return readLargeValue(read, thread, signal).then(toSuccess, (thrown: unknown) => toFailure(facts, thrown));
   } catch (thrown) {

@@ -7,6 +7,7 @@ import type { ValidationOutcome } from "../json-schema/outcome.ts";
 import { parseLargeText, parseSmallJson } from "../json-text.ts";
 import { problemLine } from "../problem-line.ts";
 import type { SchemaThread } from "../schema-thread.ts";
+import type { Payer } from "../turns.ts";
 
 /** A well-formed value of this size takes 3 ms; one made of small objects, 15 [m]. */
 const DIRECT_BYTES = 256 * 1024;
@@ -18,8 +19,8 @@ export interface ValueText {
   /** Names the value in messages, e.g. "The output". */
   readonly what: string;
   readonly schema: CompiledSchema | undefined;
-  /** Told how much of the host's time a large value takes, a slice at a time. */
-  readonly onSpent?: ((ms: number) => void) | undefined;
+  /** Whose value it is, when it is large. */
+  readonly payer?: Payer | undefined;
 }
 
 /** Of text that {@link isSmallJson}. @throws {ToolError} with one of `codes` */
@@ -31,11 +32,11 @@ export function readSmallValue({ text, bounds, codes, what, schema }: ValueText)
 
 /** Of any other. Rejects as {@link readSmallValue} throws, or with the signal's reason. */
 export async function readLargeValue(
-  { text, bounds, codes, what, schema, onSpent }: ValueText,
+  { text, bounds, codes, what, schema, payer }: ValueText,
   thread: SchemaThread,
   signal: AbortSignal,
 ): Promise<JsonValue> {
-  const value = await parseLargeText(text, bounds, codes, what, signal, onSpent);
+  const value = await parseLargeText(text, bounds, codes, what, signal, payer);
   if (schema === undefined) return value;
   const outcome =
     schema.shallow || text.length <= DIRECT_BYTES

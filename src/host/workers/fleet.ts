@@ -42,6 +42,8 @@ const BALANCE_MS = 100;
 const RATE_SMOOTHING = 0.5;
 /** Calls of owners that go last, at one time. */
 const MAX_LAST = 2 * availableParallelism();
+/** Calls that keep the cores busy, if they compute. */
+const CROWD = 2 * availableParallelism();
 /** Of all cores; what is used beyond is too close to all of them to say. */
 const IDLE_BELOW = 0.75;
 /** A call that has used so much CPU time is a long one. */
@@ -141,6 +143,7 @@ export class Fleet implements Disposable {
    */
   takeNew(owner: string, dataBytes?: number): WorkerProcess | undefined {
     if (this.#mustWait(owner)) return undefined;
+    if (this.#isCrowded) this.#priorities.beginsInCrowd(owner);
     // Whoever goes last has no use for one that is ready at once, and the next one has.
     const goesLast = this.#priorities.nicenessOf(owner) === LAST_NICENESS;
     const spare = dataBytes === undefined && !goesLast ? this.#bestSpare() : undefined;
@@ -166,11 +169,17 @@ export class Fleet implements Disposable {
     return true;
   }
 
+  get #isCrowded(): boolean {
+    let running = 0;
+    for (const { load } of this.#workers) running += load;
+    return running >= CROWD;
+  }
+
   /** Starting many at one time would make each of them, and all that runs, wait. */
   #mayStart(): boolean {
     let starting = 0;
     for (const worker of this.#workers) if (!worker.isReady) starting += 1;
-    return starting < MAX_STARTING;
+    return starting < (this.#isCrowded ? 1 : MAX_STARTING);
   }
 
   #bestSpare(): WorkerProcess | undefined {
@@ -221,7 +230,7 @@ export class Fleet implements Disposable {
   mayGrow(owner: string): boolean {
     const owned = this.#countOf(owner);
     if (owned === 0) return true;
-    // Threads past its share would only keep others from theirs.
+    // Threads past its share would only keep others from theirs; and one that is new has one process until a call has ended well.
     if (this.#priorities.nicenessOf(owner) > 0) return false;
     const { maxPerOwner } = this.#options;
     if (owned > maxPerOwner || this.usableBy(owner).length >= maxPerOwner) return false;
@@ -322,6 +331,10 @@ export class Fleet implements Disposable {
       if (worker.owner !== undefined && this.#priorities.nicenessOf(worker.owner) >= LAST_FROM) running += worker.load;
     }
     return running < MAX_LAST;
+  }
+
+  isPastShare(owner: string): boolean {
+    return this.#priorities.isPastShare(owner);
   }
 
   /** Whether there is CPU time that nobody uses. */

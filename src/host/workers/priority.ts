@@ -54,8 +54,10 @@ export const LAST_FROM = 10;
  * are known go first, and where nobody else wants the processor it makes no difference.
  */
 export const NEW_NICENESS = MAY_RAISE ? 9 : 0;
-/** For so long an owner goes last whose process came to a bad end, unless a call ends well before. */
+/** For so long an owner goes last whose process came to a bad end, unless a call ends well before … */
 const TROUBLED_MS = 10_000;
+/** … and one that is new where many calls run already: by then it has shown what it is. */
+const PROBATION_MS = 500;
 const MAX_REMEMBERED = 10_000;
 
 export class Priorities {
@@ -66,7 +68,8 @@ export class Priorities {
   readonly #lastFor = new Map<string, number>();
   /** Owners of which a call has ended well since a process of theirs last came to a bad end. */
   readonly #known = new Map<string, true>();
-  readonly #troubledAt = new Map<string, number>();
+  /** By performance.now(); of owners that are not known. */
+  readonly #lastUntil = new Map<string, number>();
 
   /** CPU time of late of all owners. */
   get coresInUse(): number {
@@ -78,21 +81,38 @@ export class Priorities {
   /** Remembered for a while when an owner has no process any more: the next one does not start with a clean slate. */
   nicenessOf(owner: string): number {
     const niceness = this.#niceness.get(owner) ?? 0;
-    const troubledAt = this.#troubledAt.get(owner);
-    if (troubledAt !== undefined && performance.now() - troubledAt < TROUBLED_MS) return LAST_NICENESS;
-    return this.#known.has(owner) ? niceness : Math.max(niceness, NEW_NICENESS);
+    if (this.#known.has(owner)) return niceness;
+    return this.#isOnProbation(owner) ? LAST_NICENESS : Math.max(niceness, NEW_NICENESS);
+  }
+
+  #isOnProbation(owner: string): boolean {
+    return performance.now() < (this.#lastUntil.get(owner) ?? 0);
+  }
+
+  /** Whether more threads of this owner would only keep others from theirs. One that is merely new may have them. */
+  isPastShare(owner: string): boolean {
+    return (this.#niceness.get(owner) ?? 0) > 0 || this.#isOnProbation(owner);
+  }
+
+  /** This owner gets its first process, where many calls run already. */
+  beginsInCrowd(owner: string): void {
+    if (!this.#known.has(owner) && !this.#lastUntil.has(owner)) this.#putLast(owner, PROBATION_MS);
   }
 
   /** A call of this owner has ended as it should. */
   endedWell(owner: string): void {
-    this.#troubledAt.delete(owner);
+    this.#lastUntil.delete(owner);
     if (!this.#known.has(owner)) remember(this.#known, owner, true, MAX_REMEMBERED);
   }
 
   /** A process of this owner had to be killed, or crashed. */
   endedBadly(owner: string): void {
     this.#known.delete(owner);
-    if (MAY_RAISE) remember(this.#troubledAt, owner, performance.now(), MAX_REMEMBERED);
+    this.#putLast(owner, TROUBLED_MS);
+  }
+
+  #putLast(owner: string, ms: number): void {
+    if (MAY_RAISE) remember(this.#lastUntil, owner, performance.now() + ms, MAX_REMEMBERED);
   }
 
   /** Takes what has been used in the last `elapsedMs`. */

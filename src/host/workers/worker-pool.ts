@@ -62,8 +62,8 @@ const PAST_SHARE_WINDOW = 2;
 /** Cores that a process must use to count as busy. */
 const BUSY_RATE = 0.5;
 
-/** There is one event loop for all calls: its time counts as time of every core. */
-const HOST_TIME_FACTOR = availableParallelism();
+/** There is one event loop for all calls, so its time counts as time of every core; and what it makes has to be collected as well. */
+const HOST_TIME_FACTOR = 2 * availableParallelism();
 
 export class WorkerPool implements AsyncDisposable {
   readonly #options: WorkerPoolOptions;
@@ -187,7 +187,8 @@ export class WorkerPool implements AsyncDisposable {
 
   #takeNew({ owner, dataBytes }: Job): WorkerProcess | undefined {
     const worker = this.#fleet.takeNew(owner, dataBytes);
-    if (worker !== undefined) worker.window = Math.min(FIRST_WINDOW, this.#options.callsPerWorker);
+    const window = this.#fleet.isPastShare(owner) ? PAST_SHARE_WINDOW : FIRST_WINDOW;
+    if (worker !== undefined) worker.window = Math.min(window, this.#options.callsPerWorker);
     return worker;
   }
 
@@ -293,7 +294,8 @@ export class WorkerPool implements AsyncDisposable {
       this.#payers.set(worker, new Set([...(this.#placed.get(worker) ?? [])].map(({ job }) => job.claim.account)));
     }
     const isFull = worker.load >= worker.window;
-    if (worker.niceness > 0) worker.window = Math.min(PAST_SHARE_WINDOW, this.#options.callsPerWorker);
+    if (worker.owner !== undefined && this.#fleet.isPastShare(worker.owner))
+      worker.window = Math.min(PAST_SHARE_WINDOW, this.#options.callsPerWorker);
     else if (worker.cpuRate >= BUSY_RATE) worker.window = FIRST_WINDOW;
     else if (isFull && this.#fleet.hasIdleCpu)
       worker.window = Math.min(worker.window + FIRST_WINDOW, this.#options.callsPerWorker);
