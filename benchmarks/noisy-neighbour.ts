@@ -12,6 +12,8 @@ const PHASE_MS = 10_000;
 const WARMUP_MS = 2_000;
 /** Calls that each hostile tenant keeps in flight. */
 const IN_FLIGHT = 12;
+/** From one such call of each hostile tenant to the next: all in one tick would be this script's doing, not theirs. */
+const APART_MS = 20;
 /** Wall time of a hostile call. */
 const HOSTILE_MS = 500;
 const MAX_RATIO = 3;
@@ -47,8 +49,14 @@ async function openBox(): Promise<Glovebox> {
   return box;
 }
 
-/** One of the calls that a hostile tenant always has in flight. */
-async function attack(box: Glovebox, name: string, record: PhaseRecord, signal: AbortSignal): Promise<void> {
+/** One of the calls that a hostile tenant always has in flight, from `afterMs` on. */
+async function attack(
+  box: Glovebox,
+  { name, afterMs }: { readonly name: string; readonly afterMs: number },
+  record: PhaseRecord,
+  signal: AbortSignal,
+): Promise<void> {
+  await pause(afterMs);
   while (!signal.aborted) {
     await box.execute({ id: "attack", toolName: name }, { tenantId: name, timeoutMs: HOSTILE_MS, signal });
     record.hostileCalls += 1;
@@ -75,7 +83,9 @@ async function runPhase(box: Glovebox, phase: Phase, record: PhaseRecord, ms: nu
     phase === "alone"
       ? []
       : HOSTILE_TOOLS.flatMap(({ name }) =>
-          Array.from({ length: IN_FLIGHT }, () => attack(box, name, record, over.signal)),
+          Array.from({ length: IN_FLIGHT }, (_, index) =>
+            attack(box, { name, afterMs: index * APART_MS }, record, over.signal),
+          ),
         );
   const cpuBefore = process.cpuUsage();
   const began = performance.now();

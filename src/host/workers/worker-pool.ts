@@ -62,8 +62,8 @@ const PAST_SHARE_WINDOW = 2;
 /** Cores that a process must use to count as busy. */
 const BUSY_RATE = 0.5;
 
-/** There is one event loop for all calls, so its time counts as time of every core; and what it makes has to be collected as well. */
-const HOST_TIME_FACTOR = 2 * availableParallelism();
+/** There is one event loop for all calls, so its time counts as time of every core; and what it makes is collected at four times the cost [m]. */
+const HOST_TIME_FACTOR = 4 * availableParallelism();
 
 export class WorkerPool implements AsyncDisposable {
   readonly #options: WorkerPoolOptions;
