@@ -117,9 +117,14 @@ export class SoakLoad implements AsyncDisposable {
     for (let version = 0; !this.#over.signal.aborted && model !== undefined; version += 1) {
       const tool = { ...model, name: `renewed-${version}` };
       const source = `${tool.source} // version ${version}\nexport const description = "version ${version}";`;
-      await this.box.addTool({ name: tool.name, source }, { tenantId: "renewing" });
-      await this.#call(tool, "renewing");
-      this.box.removeTool(tool.name, { tenantId: "renewing" });
+      try {
+        await this.box.addTool({ name: tool.name, source }, { tenantId: "renewing" });
+        await this.#call(tool, "renewing");
+        this.box.removeTool(tool.name, { tenantId: "renewing" });
+      } catch (thrown) {
+        this.wrong += 1;
+        this.#fault(`${tool.name}: could not be added or removed: ${String(thrown)}`);
+      }
       await pause(TURNOVER_MS);
     }
   }
@@ -127,7 +132,6 @@ export class SoakLoad implements AsyncDisposable {
   /** Waits for the calls that are under way, and ends the Glovebox. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#over.abort();
-    // A tool that could not be added is a failure of the soak, and is thrown.
     await Promise.all(this.#lanes);
     await this.box.close();
   }

@@ -11,7 +11,8 @@ const MiB = 1024 * 1024;
 
 /**
  * Each figure with what it may do over a whole run, however long: growth past the floor that is also more than noise is a leak.
- * The floors of counts are what the load itself makes: calls under way, processes that come and go.
+ * The floors of counts are what the load itself makes: calls under way, and processes that come and go, each worker with three
+ * processes of its own, three resources of the host's and four descriptors.
  */
 export const FIGURES = {
   hostRssMiB: { unit: "MiB", bad: "up", floor: 24 },
@@ -19,9 +20,9 @@ export const FIGURES = {
   hostExternalMiB: { unit: "MiB", bad: "up", floor: 8 },
   hostArrayBuffersMiB: { unit: "MiB", bad: "up", floor: 8 },
   activeResources: { unit: "", bad: "up", floor: 12 },
-  openFiles: { unit: "", bad: "up", floor: 8 },
+  openFiles: { unit: "", bad: "up", floor: 16 },
   workers: { unit: "", bad: "up", floor: 4 },
-  descendants: { unit: "", bad: "up", floor: 4 },
+  descendants: { unit: "", bad: "up", floor: 12 },
   descendantsRssMiB: { unit: "MiB", bad: "up", floor: 0.15, relative: true },
   callsPerS: { unit: "", bad: "down", floor: 0.15, relative: true },
   healthyP50Ms: { unit: "ms", bad: "up", floor: 0.25, relative: true },

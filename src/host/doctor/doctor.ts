@@ -126,6 +126,7 @@ const BAD_TOOLS: readonly BadTool[] = [
     attack: "code made from text",
     source: "export default () => (() => {}).constructor('return 1')()",
     codes: ["TOOL_FAILED"],
+    timeoutMs: 10_000,
   },
 ];
 const TIMEOUT_MS = 1_000;
@@ -133,7 +134,7 @@ const TIMEOUT_MS = 1_000;
 async function strike(box: Glovebox, { attack, source, codes, timeoutMs = TIMEOUT_MS }: BadTool): Promise<ToolFinding> {
   const { name } = await box.addTool({ source });
   const began = performance.now();
-  const result = await box.execute({ id: "doctor", toolName: name }, { tenantId: "bad", timeoutMs });
+  const result = await box.execute({ id: "doctor", toolName: name }, { tenantId: `bad: ${attack}`, timeoutMs });
   const ms = Math.round(performance.now() - began);
   const good = await box.execute({ id: "doctor", toolName: "good" }, { tenantId: "good" });
   const code = result.success ? "ok" : result.error.code;

@@ -40,8 +40,8 @@ const SURPLUS_MS = 5_000;
 const BALANCE_MS = 100;
 /** Of the newest reading in a process's rate. */
 const RATE_SMOOTHING = 0.5;
-/** Calls of owners that go last, at one time. */
-const MAX_LAST = 2 * availableParallelism();
+/** Calls of owners that go last, at one time: enough to keep the cores busy while one waits. */
+const MAX_LAST = availableParallelism() + 1;
 /** Calls that keep the cores busy, if they compute. */
 const CROWD = 2 * availableParallelism();
 /** Of all cores; what is used beyond is too close to all of them to say. */
@@ -230,8 +230,8 @@ export class Fleet implements Disposable {
   mayGrow(owner: string): boolean {
     const owned = this.#countOf(owner);
     if (owned === 0) return true;
-    // Threads past its share would only keep others from theirs; and one that is new has one process until a call has ended well.
-    if (this.#priorities.nicenessOf(owner) > 0) return false;
+    // Threads past its share would only keep others from theirs; and in a crowd one that is new shows first what it is.
+    if (this.#priorities.isPastShare(owner) || (this.#isCrowded && !this.#priorities.isKnown(owner))) return false;
     const { maxPerOwner } = this.#options;
     if (owned > maxPerOwner || this.usableBy(owner).length >= maxPerOwner) return false;
     const { max } = this.#options;
@@ -333,8 +333,9 @@ export class Fleet implements Disposable {
     return running < MAX_LAST;
   }
 
-  isPastShare(owner: string): boolean {
-    return this.#priorities.isPastShare(owner);
+  /** Whether an owner is to have few calls at one time in each of its processes. */
+  isHeldBack(owner: string): boolean {
+    return this.#priorities.isPastShare(owner) || this.#priorities.isOnProbation(owner);
   }
 
   /** Whether there is CPU time that nobody uses. */

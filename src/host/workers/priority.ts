@@ -82,16 +82,22 @@ export class Priorities {
   nicenessOf(owner: string): number {
     const niceness = this.#niceness.get(owner) ?? 0;
     if (this.#known.has(owner)) return niceness;
-    return this.#isOnProbation(owner) ? LAST_NICENESS : Math.max(niceness, NEW_NICENESS);
+    return this.isOnProbation(owner) ? LAST_NICENESS : Math.max(niceness, NEW_NICENESS);
   }
 
-  #isOnProbation(owner: string): boolean {
-    return performance.now() < (this.#lastUntil.get(owner) ?? 0);
+  /** It is new in a crowd, or a process of it has come to a bad end. */
+  isOnProbation(owner: string): boolean {
+    return !this.#known.has(owner) && performance.now() < (this.#lastUntil.get(owner) ?? 0);
   }
 
-  /** Whether more threads of this owner would only keep others from theirs. One that is merely new may have them. */
+  /** Whether more threads of this owner would only keep others from theirs. */
   isPastShare(owner: string): boolean {
-    return (this.#niceness.get(owner) ?? 0) > 0 || this.#isOnProbation(owner);
+    return (this.#niceness.get(owner) ?? 0) > 0;
+  }
+
+  /** Whether a call of it has ended well, and nothing badly since. */
+  isKnown(owner: string): boolean {
+    return this.#known.has(owner);
   }
 
   /** This owner gets its first process, where many calls run already. */

@@ -54,15 +54,19 @@ export function startTimeOf(pid: number): string | undefined {
   }
 }
 
+/** Those that its first thread has started and that still run; none where that cannot be seen. */
+export function childrenOf(pid: number): readonly number[] {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
+  } catch {
+    return [];
+  }
+}
+
 /** The process that runs the worker: a wrapper (bwrap, unshare) is the parent of the next until there is no further one. */
 export function innermostProcess(pid: number): number {
-  try {
-    const [first = "", second] = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ");
-    const child = Number(first);
-    return first === "" || second !== undefined || !Number.isInteger(child) ? pid : innermostProcess(child);
-  } catch {
-    return pid;
-  }
+  const [child, second] = childrenOf(pid);
+  return child === undefined || second !== undefined ? pid : innermostProcess(child);
 }
 
 /** Reads one process; undefined readings where there is no /proc or the process is gone. Dispose it to give the descriptor back. */

@@ -187,7 +187,7 @@ export class WorkerPool implements AsyncDisposable {
 
   #takeNew({ owner, dataBytes }: Job): WorkerProcess | undefined {
     const worker = this.#fleet.takeNew(owner, dataBytes);
-    const window = this.#fleet.isPastShare(owner) ? PAST_SHARE_WINDOW : FIRST_WINDOW;
+    const window = this.#fleet.isHeldBack(owner) ? PAST_SHARE_WINDOW : FIRST_WINDOW;
     if (worker !== undefined) worker.window = Math.min(window, this.#options.callsPerWorker);
     return worker;
   }
@@ -294,7 +294,7 @@ export class WorkerPool implements AsyncDisposable {
       this.#payers.set(worker, new Set([...(this.#placed.get(worker) ?? [])].map(({ job }) => job.claim.account)));
     }
     const isFull = worker.load >= worker.window;
-    if (worker.owner !== undefined && this.#fleet.isPastShare(worker.owner))
+    if (worker.owner !== undefined && this.#fleet.isHeldBack(worker.owner))
       worker.window = Math.min(PAST_SHARE_WINDOW, this.#options.callsPerWorker);
     else if (worker.cpuRate >= BUSY_RATE) worker.window = FIRST_WINDOW;
     else if (isFull && this.#fleet.hasIdleCpu)

@@ -1,8 +1,9 @@
 // Owners whose processes end badly, tools that may have caused it, and the priorities of both.
 import { availableParallelism } from "node:os";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { StartBackoff } from "../../../src/host/workers/backoff.ts";
-import { Priorities, type Standing, type Use } from "../../../src/host/workers/priority.ts";
+import { NEW_NICENESS, Priorities, type Standing, type Use } from "../../../src/host/workers/priority.ts";
+import { MAY_RAISE } from "../../../src/host/workers/process-meter.ts";
 import { Suspects } from "../../../src/host/workers/suspects.ts";
 import { codeOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
@@ -44,13 +45,14 @@ describe("Priorities", () => {
 
   function settle(uses: Readonly<Record<string, Use>>, standingOf: (owner: string) => Standing = equal): Priorities {
     const priorities = new Priorities();
+    for (const owner of Object.keys(uses)) priorities.endedWell(owner);
     for (let turns = 0; turns < 30; turns += 1) priorities.follow(new Map(Object.entries(uses)), 100, standingOf);
     return priorities;
   }
 
   test("put long calls last, and short ones first until their share is used", () => {
     const priorities = settle({ loops: use(CORES, CORES), light: use(0.05), greedy: use(CORES) });
-    expect(["loops", "light", "greedy", "unknown"].map((owner) => priorities.nicenessOf(owner))).toEqual([19, 0, 5, 0]);
+    expect(["loops", "light", "greedy"].map((owner) => priorities.nicenessOf(owner))).toEqual([19, 0, 5]);
     expect(priorities.coresInUse).toBeGreaterThan(CORES);
   });
 
@@ -71,6 +73,30 @@ describe("Priorities", () => {
     const priorities = settle({ loops: use(CORES, CORES) });
     for (let turns = 0; turns < 60; turns += 1) priorities.follow(new Map(), 100, equal);
     expect(priorities.nicenessOf("loops")).toBe(0);
+  });
+
+  test("let those go first of whom a call has ended well, until a process of theirs comes to a bad end", () => {
+    const priorities = new Priorities();
+    expect([priorities.nicenessOf("acme"), priorities.isKnown("acme")]).toEqual([NEW_NICENESS, false]);
+    priorities.endedWell("acme");
+    expect([priorities.nicenessOf("acme"), priorities.isKnown("acme")]).toEqual([0, true]);
+    priorities.endedBadly("acme");
+    expect([priorities.nicenessOf("acme"), priorities.isKnown("acme")]).toEqual([MAY_RAISE ? 19 : 0, false]);
+    priorities.endedWell("acme");
+    expect(priorities.nicenessOf("acme")).toBe(0);
+  });
+
+  test.runIf(MAY_RAISE)("put who is new in a crowd last for half a second, and nobody who is known", () => {
+    vi.useFakeTimers({ toFake: ["performance"] });
+    onTestFinished(() => {
+      vi.useRealTimers();
+    });
+    const priorities = new Priorities();
+    priorities.endedWell("known");
+    for (const owner of ["known", "new"]) priorities.beginsInCrowd(owner);
+    expect(["known", "new"].map((owner) => priorities.nicenessOf(owner))).toEqual([0, 19]);
+    vi.advanceTimersByTime(500);
+    expect(priorities.nicenessOf("new")).toBe(NEW_NICENESS);
   });
 });
 

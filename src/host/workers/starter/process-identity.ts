@@ -1,5 +1,5 @@
 // One process, told from any other that may have its number one day.
-import { startTimeOf } from "../process-meter.ts";
+import { childrenOf, startTimeOf } from "../process-meter.ts";
 
 export interface ProcessIdentity {
   readonly pid: number;
@@ -7,11 +7,20 @@ export interface ProcessIdentity {
   readonly startTime: string;
 }
 
-/** SIGKILL. Whoever has the number now that it is gone is left alone. */
+/**
+ * SIGKILL, for it and what it wraps; whoever has the number now that it is gone is left alone. A wrapper's child asks to die with it only
+ * a moment after it was made: so the wrapper is stopped first, and makes no more of them.
+ */
 export function killProcess({ pid, startTime }: ProcessIdentity): void {
   if (startTimeOf(pid) !== startTime) return;
+  signal(pid, "SIGSTOP");
+  for (const child of childrenOf(pid)) signal(child, "SIGKILL");
+  signal(pid, "SIGKILL");
+}
+
+function signal(pid: number, name: "SIGSTOP" | "SIGKILL"): void {
   try {
-    process.kill(pid, "SIGKILL");
+    process.kill(pid, name);
   } catch {
     // It is gone.
   }
