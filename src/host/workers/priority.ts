@@ -54,7 +54,9 @@ export const LAST_FROM = 10;
  * are known go first, and where nobody else wants the processor it makes no difference.
  */
 export const NEW_NICENESS = MAY_RAISE ? 9 : 0;
-/** For so long an owner goes last whose process came to a bad end, unless a call ends well before … */
+/**
+ * For so long an owner counts as one of long calls whose process came to a bad end, unless a call ends well before …
+ */
 const TROUBLED_MS = 10_000;
 /** … and one that is new where many calls run already: by then it has shown what it is. */
 const PROBATION_MS = 500;
@@ -82,7 +84,7 @@ export class Priorities {
   nicenessOf(owner: string): number {
     const niceness = this.#niceness.get(owner) ?? 0;
     if (this.#known.has(owner)) return niceness;
-    return this.isOnProbation(owner) ? LAST_NICENESS : Math.max(niceness, NEW_NICENESS);
+    return Math.max(niceness, this.isOnProbation(owner) ? LAST_FROM : NEW_NICENESS);
   }
 
   /** It is new in a crowd, or a process of it has come to a bad end. */
@@ -162,6 +164,7 @@ export class Priorities {
 
   #isInBulk(owner: string, { used, isBacklogged }: Share): boolean {
     const { cores = 0, longCallCores = 0 } = this.#rates.get(owner) ?? {};
+    if (this.isOnProbation(owner)) return true;
     return longCallCores > cores / 2 || (isBacklogged && (used >= 1 || this.nicenessOf(owner) > 0));
   }
 

@@ -107,6 +107,11 @@ export class ProcessMeter implements Disposable {
     return this.#niceness;
   }
 
+  /** Somebody else has set it. */
+  set niceness(niceness: number) {
+    this.#niceness = niceness;
+  }
+
   /**
    * Sets the niceness of every thread (Linux keeps one for each; new ones inherit their maker's). False when it may not be
    * lowered: only root may.

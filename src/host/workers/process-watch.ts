@@ -124,6 +124,11 @@ export class ProcessWatch implements Disposable {
     return this.#meter?.niceness ?? 0;
   }
 
+  /** Somebody else has set it. */
+  set niceness(niceness: number) {
+    if (this.#meter !== undefined) this.#meter.niceness = niceness;
+  }
+
   /** False when the operating system does not allow it. */
   setNiceness(niceness: number): boolean {
     return this.#meter?.setNiceness(niceness) ?? true;

@@ -8,7 +8,7 @@ import { MAX_MESSAGE_BYTES, PROTOCOL_VERSION, type ToolMessage, WorkerMessageSch
 import { remember } from "../remember.ts";
 import type { Launcher, StartOptions } from "./hardening/launcher.ts";
 import { type CallListener, type CallMessage, OpenCall } from "./open-call.ts";
-import { LAST_NICENESS } from "./process-meter.ts";
+import { childrenOf, LAST_NICENESS } from "./process-meter.ts";
 import { type Ailment, ProcessWatch } from "./process-watch.ts";
 import type { LaunchedProcess } from "./starter/launched-process.ts";
 import type { Ending } from "./starter/spawn-command.ts";
@@ -47,6 +47,8 @@ export interface WorkerSources {
 const RELEASE_MS = 200;
 /** A worker that does not answer by then will not. */
 const START_MS = 10_000;
+/** One that goes last may find no time at all where others keep all cores busy: from then on it starts like any other. */
+const START_LAST_MS = 1_000;
 /** From SIGKILL, or from a worker's exit, to the end of what it has said. */
 const HEAR_OUT_MS = 250;
 /** What a worker has not read by then it does not mean to read: it makes the host hold it. */
@@ -261,10 +263,21 @@ export class WorkerProcess {
 
   /** Looks after a process that has calls in it. `elapsedMs`: of the host's own time since the last look. */
   watch(elapsedMs: number): void {
-    if (!this.#ready) return;
+    if (!this.#ready) {
+      if (performance.now() - this.lastUsed > START_LAST_MS) this.#hurry();
+      return;
+    }
     const ailment = this.#watch.look(elapsedMs, this.#ceilingBytes, () => this.#channel.write({ type: "ping" }));
     for (const call of this.#calls.values()) call.meter(this.rssBytes);
     if (ailment !== undefined) this.end(ailment);
+  }
+
+  /** Ends its waiting for idle time while it starts: wrappers and all. */
+  #hurry(): void {
+    const { pid } = this;
+    if (pid === undefined || this.#watch.niceness !== LAST_NICENESS || !this.#launcher.canGoLast) return;
+    this.#watch.niceness = 0;
+    for (const one of withDescendants(pid)) this.#launcher.setIdle(one, false);
   }
 
   /** Looks after one that has none. */
@@ -428,6 +441,10 @@ export class WorkerProcess {
     this.#held = held;
     this.#process.hold(held);
   }
+}
+
+function withDescendants(pid: number): readonly number[] {
+  return [pid, ...childrenOf(pid).flatMap(withDescendants)];
 }
 
 /** The largest frame that a call of these limits can cause: text that was counted in UTF-16 units is up to three bytes for each. */

@@ -81,7 +81,7 @@ describe("Priorities", () => {
     priorities.endedWell("acme");
     expect([priorities.nicenessOf("acme"), priorities.isKnown("acme")]).toEqual([0, true]);
     priorities.endedBadly("acme");
-    expect([priorities.nicenessOf("acme"), priorities.isKnown("acme")]).toEqual([MAY_RAISE ? 19 : 0, false]);
+    expect([priorities.nicenessOf("acme"), priorities.isKnown("acme")]).toEqual([MAY_RAISE ? 10 : 0, false]);
     priorities.endedWell("acme");
     expect(priorities.nicenessOf("acme")).toBe(0);
   });
@@ -94,7 +94,7 @@ describe("Priorities", () => {
     const priorities = new Priorities();
     priorities.endedWell("known");
     for (const owner of ["known", "new"]) priorities.beginsInCrowd(owner);
-    expect(["known", "new"].map((owner) => priorities.nicenessOf(owner))).toEqual([0, 19]);
+    expect(["known", "new"].map((owner) => priorities.nicenessOf(owner))).toEqual([0, 10]);
     vi.advanceTimersByTime(500);
     expect(priorities.nicenessOf("new")).toBe(NEW_NICENESS);
   });
