@@ -148,7 +148,7 @@ export class Fleet implements Disposable {
     const goesLast = this.#priorities.nicenessOf(owner) === LAST_NICENESS;
     const spare = dataBytes === undefined && !goesLast ? this.#bestSpare() : undefined;
     const options = { goesLast, ...(dataBytes === undefined ? {} : { dataBytes }) };
-    const worker = spare ?? (this.#mayStart() && this.#makeRoomFor(owner) ? this.#spawn(options) : undefined);
+    const worker = spare ?? (this.#mayStart(goesLast) && this.#makeRoomFor(owner) ? this.#spawn(options) : undefined);
     if (worker === undefined) return undefined;
     worker.owner = owner;
     // Nobody has used it: a priority that cannot be had is no reason to end it.
@@ -175,11 +175,11 @@ export class Fleet implements Disposable {
     return running >= CROWD;
   }
 
-  /** Starting many at one time would make each of them, and all that runs, wait. */
-  #mayStart(): boolean {
+  /** Starting many at one time would make each of them, and all that runs, wait. One that goes last is in nobody's way but its like's. */
+  #mayStart(goesLast: boolean): boolean {
     let starting = 0;
-    for (const worker of this.#workers) if (!worker.isReady) starting += 1;
-    return starting < (this.#isCrowded ? 1 : MAX_STARTING);
+    for (const worker of this.#workers) if (!worker.isReady && worker.goesLast === goesLast) starting += 1;
+    return starting < (goesLast ? 1 : MAX_STARTING);
   }
 
   #bestSpare(): WorkerProcess | undefined {
@@ -251,7 +251,7 @@ export class Fleet implements Disposable {
     if (this.#closed || this.#failedStarts >= MAX_FAILED_STARTS) return;
     let spares = this.#countOf(undefined);
     for (; spares < this.#options.spares && this.#workers.size < this.#options.max; spares += 1) {
-      if (!this.#mayStart() || !this.hasRoomFor(0)) return;
+      if (!this.#mayStart(false) || !this.hasRoomFor(0)) return;
       this.#spawn();
     }
   }

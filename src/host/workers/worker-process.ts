@@ -103,6 +103,8 @@ export class WorkerProcess {
   window = 0;
   /** CPU time of late, as cores: 1 is one thread all the time. */
   cpuRate = 0;
+  /** Whether it was started to run on idle time only. */
+  readonly goesLast: boolean;
   /** `performance.now()` when it last ran a call. */
   lastUsed: number = performance.now();
 
@@ -110,6 +112,7 @@ export class WorkerProcess {
   constructor(sources: WorkerSources, onChange: (worker: WorkerProcess) => void, options: StartOptions = {}) {
     this.#onChange = onChange;
     this.#launcher = sources.launcher;
+    this.goesLast = options.goesLast === true && sources.launcher.canGoLast;
     this.#channel = new WorkerChannel(
       {
         onFrame: (frame) => this.#receive(frame),
@@ -142,10 +145,10 @@ export class WorkerProcess {
     );
   }
 
-  #beginWatch({ goesLast, niceness = 0 }: StartOptions): void {
+  #beginWatch({ niceness = 0 }: StartOptions): void {
     const { connection } = this.#process;
     if (connection === undefined) return;
-    this.#watch.begin(connection.pid, goesLast === true && this.#launcher.canGoLast ? LAST_NICENESS : niceness);
+    this.#watch.begin(connection.pid, this.goesLast ? LAST_NICENESS : niceness);
     this.#process.hold(this.#held);
   }
 
@@ -275,7 +278,7 @@ export class WorkerProcess {
   /** Ends its waiting for idle time while it starts: wrappers and all. */
   #hurry(): void {
     const { pid } = this;
-    if (pid === undefined || this.#watch.niceness !== LAST_NICENESS || !this.#launcher.canGoLast) return;
+    if (pid === undefined || !this.goesLast || this.#watch.niceness !== LAST_NICENESS) return;
     this.#watch.niceness = 0;
     for (const one of withDescendants(pid)) this.#launcher.setIdle(one, false);
   }
