@@ -1,6 +1,7 @@
 // What worker processes are wrapped in, on this very machine: by the kernel's word, and by failing at what is forbidden.
 import { execFile } from "node:child_process";
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import type { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -144,14 +145,19 @@ describe("a process that is killed while it starts", () => {
         'import { Socket } from "node:net"; new Socket({ fd: 3 }).on("close", () => process.exit()).resume();';
       writeFileSync(script, ends);
       using launcher = await launcherOf(script, parent);
+      const sockets: Socket[] = [];
       for (let delayMs = 0; delayMs < 30; delayMs += 0.75) {
         const launched = launcher.launch({
-          onConnected: (socket) => socket.on("error", () => {}).resume(),
+          onConnected: (socket) => {
+            sockets.push(socket.on("error", () => {}).resume());
+          },
           onExit: () => {},
           onClose: () => {},
         });
         await new Promise((resolve) => setTimeout(resolve, delayMs));
         launched.kill();
+        // As whoever speaks to it does when it is to end.
+        for (const socket of sockets.splice(0)) socket.destroy();
       }
       const left = (): readonly string[] =>
         readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && commandOf(pid).includes(folder));

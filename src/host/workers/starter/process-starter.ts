@@ -1,7 +1,9 @@
 // Starts processes: the first few by itself, and when that has cost the host's own time, through a spawner, which costs it none. When
 // the spawner dies nothing else does: what was to be started the host starts itself, what runs is looked after by the next one.
+import { startTimeOf } from "../process-meter.ts";
 import { setIdlePolicy } from "./idle-policy.ts";
 import { LaunchedProcess, type ProcessListener, UNKNOWN_ENDING } from "./launched-process.ts";
+import { killProcess } from "./process-identity.ts";
 import { spawnCommand } from "./spawn-command.ts";
 import { type Legacy, Spawner, type StartOrder } from "./spawner.ts";
 
@@ -59,7 +61,11 @@ export class ProcessStarter implements Disposable {
     }
     const { child, pid, socket, ended } = started;
     const handles = [child, socket, child.stderr as typeof socket | null].filter((handle) => handle !== null);
-    const kill = (): void => void child.kill("SIGKILL");
+    const startTime = startTimeOf(pid);
+    const kill = (): void => {
+      if (startTime === undefined) child.kill("SIGKILL");
+      else killProcess({ pid, startTime });
+    };
     queueMicrotask(() => launched.connected({ pid, socket, kill, handles }));
     void ended.then((ending) => launched.ended(ending));
   }

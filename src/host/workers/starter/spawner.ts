@@ -10,9 +10,14 @@ import type { SpawnerReply, SpawnerRequest } from "./spawner-protocol.ts";
 
 /** Our entry, whether we run from `.ts` source or from built `.js`. */
 const ENTRY = new URL(`./spawner-entry${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url);
-/** It starts a process in a few milliseconds; one that has not by then is stopped, or worse. */
-const ANSWER_MS = 2_000;
-const LOOK_MS = 1_000;
+const LOOK_MS = 250;
+/**
+ * It starts a process in a few milliseconds; one that has not at so many looks is stopped, or worse. Looks are counted, not time: a host
+ * that was held up itself has not listened.
+ */
+const ANSWER_LOOKS = 8;
+/** It ends in a millisecond. */
+const END_MS = 2_000;
 /** It holds a few dozen descriptors and no data. */
 const NODE_FLAGS = ["--max-semi-space-size=1", "--max-old-space-size=64"];
 
@@ -31,7 +36,7 @@ export interface Legacy {
 export class Spawner implements Disposable {
   readonly #child: ChildProcess;
   readonly #onGone: (legacy: Legacy) => void;
-  readonly #unstarted = new Map<number, StartOrder & { readonly timer: NodeJS.Timeout }>();
+  readonly #unstarted = new Map<number, StartOrder & { looks: number }>();
   readonly #running = new Map<number, { readonly launched: LaunchedProcess; readonly identity: ProcessIdentity }>();
   readonly #meter: ProcessMeter;
   readonly #look: NodeJS.Timeout;
@@ -53,18 +58,24 @@ export class Spawner implements Disposable {
     this.#child.unref();
     this.#child.channel?.unref();
     this.#meter = new ProcessMeter(this.#child.pid ?? 0);
-    this.#look = setInterval(() => {
-      if (this.#meter.read()?.isStopped === true) this.#giveUp();
-    }, LOOK_MS).unref();
+    this.#look = setInterval(() => this.#lookAfter(), LOOK_MS).unref();
   }
 
   start(order: StartOrder): void {
     this.#lastId += 1;
-    const timer = setTimeout(() => this.#giveUp(), ANSWER_MS);
-    this.#unstarted.set(this.#lastId, { ...order, timer });
+    this.#unstarted.set(this.#lastId, { ...order, looks: 0 });
     // Somebody waits for it: the host goes on until it is there.
     this.#child.channel?.ref();
     this.#send({ type: "start", id: this.#lastId, command: order.commandFor("spawner") });
+  }
+
+  #lookAfter(): void {
+    let isLate = this.#meter.read()?.isStopped === true;
+    for (const order of this.#unstarted.values()) {
+      order.looks += 1;
+      isLate ||= order.looks > ANSWER_LOOKS;
+    }
+    if (isLate) this.#giveUp();
   }
 
   /** Ends it with the host from now on, though another has started it. */
@@ -91,7 +102,6 @@ export class Spawner implements Disposable {
     const order = this.#unstarted.get(id);
     if (order === undefined) return;
     this.#unstarted.delete(id);
-    clearTimeout(order.timer);
     if (this.#unstarted.size === 0) this.#child.channel?.unref();
     if (type === "failed" || !(handle instanceof Socket)) order.launched.ended(UNKNOWN_ENDING);
     else {
@@ -115,7 +125,6 @@ export class Spawner implements Disposable {
     this.#isOver = true;
     clearInterval(this.#look);
     this.#meter[Symbol.dispose]();
-    for (const { timer } of this.#unstarted.values()) clearTimeout(timer);
   }
 
   /** Ends it, and all that it has started and that still runs. Twice is a no-op. */
@@ -123,8 +132,9 @@ export class Spawner implements Disposable {
     if (this.#isOver) return;
     this.#end();
     for (const { launched } of this.#unstarted.values()) launched.ended(UNKNOWN_ENDING);
+    for (const { launched } of this.#running.values()) launched.lost();
     if (this.#child.connected) this.#child.disconnect();
     // One that is stopped does not hear it.
-    setTimeout(() => this.#child.kill("SIGKILL"), ANSWER_MS).unref();
+    setTimeout(() => this.#child.kill("SIGKILL"), END_MS).unref();
   }
 }

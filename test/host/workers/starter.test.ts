@@ -1,0 +1,174 @@
+// Processes started by a spawner: the host hears the same as if it had started them itself, and nothing depends on the spawner's life.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import type { Socket } from "node:net";
+import { setTimeout as pause } from "node:timers/promises";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { childrenOf, startTimeOf } from "../../../src/host/workers/process-meter.ts";
+import type { LaunchedProcess } from "../../../src/host/workers/starter/launched-process.ts";
+import { killProcess } from "../../../src/host/workers/starter/process-identity.ts";
+import type { ProcessStarter } from "../../../src/host/workers/starter/process-starter.ts";
+import type { Command } from "../../../src/host/workers/starter/spawn-command.ts";
+import { type Parent, starterBy } from "../../support/launchers.ts";
+import { commandOf } from "../../support/process-tree.ts";
+import { expectDead } from "../../support/processes.ts";
+
+/** Sends back what it is sent, and ends with its socket, as a worker does. */
+const ECHO =
+  'new (require("node:net").Socket)({ fd: 3 }).on("close", () => process.exit()).on("data", function (data) { this.write(data); });';
+
+const commandOfScript = (script: string): Command => ({
+  argv: [process.execPath, "-e", script],
+  cwd: "/",
+  env: {},
+  detached: false,
+  niceness: 0,
+  filter: undefined,
+});
+
+interface Started {
+  readonly launched: LaunchedProcess;
+  readonly socket: Promise<Socket | undefined>;
+  readonly exited: Promise<void>;
+  readonly closed: Promise<void>;
+}
+
+function start(starter: ProcessStarter, script: string): Started {
+  const socket = Promise.withResolvers<Socket | undefined>();
+  const exited = Promise.withResolvers<void>();
+  const closed = Promise.withResolvers<void>();
+  const listener = {
+    onConnected: (connected: Socket) => socket.resolve(connected.on("error", () => {}).resume()),
+    onExit: () => {
+      socket.resolve(undefined);
+      exited.resolve();
+    },
+    onClose: closed.resolve,
+  };
+  const launched = starter.start(() => commandOfScript(script), listener);
+  onTestFinished(() => launched.kill());
+  return { launched, socket: socket.promise, exited: exited.promise, closed: closed.promise };
+}
+
+async function echo(socket: Socket | undefined, text: string): Promise<string> {
+  socket?.write(text);
+  const [data] = await once(socket as Socket, "data");
+  return String(data);
+}
+
+const spawners = (): readonly number[] =>
+  childrenOf(process.pid).filter((pid) => /\/spawner-entry\.(ts|js)$/.test(commandOf(pid)));
+
+/** The one spawner that there is. */
+async function spawnerPid(): Promise<number> {
+  return await vi.waitFor(() => {
+    const [pid, ...others] = spawners();
+    expect([typeof pid, others]).toEqual(["number", []]);
+    return pid as number;
+  });
+}
+
+describe.each<Parent>(["host", "spawner"])("a process that the %s starts", (parent) => {
+  test("has a channel, and is told to have ended when it has", async () => {
+    using starter = starterBy(parent);
+    const { launched, socket, exited, closed } = start(starter, ECHO);
+    expect(await echo(await socket, "hello")).toBe("hello");
+    expect(launched.ending).toBeUndefined();
+    launched.kill();
+    await exited;
+    await closed;
+    expect(launched.ending).toMatchObject({ code: null, signal: "SIGKILL" });
+  });
+
+  test("leaves its exit code, and the last of what it wrote to stderr", async () => {
+    using starter = starterBy(parent);
+    const { launched, closed } = start(
+      starter,
+      'console.error("x".repeat(9_000) + "last words"); process.exitCode = 7;',
+    );
+    await closed;
+    const { code, signal, diagnostics = "" } = launched.ending ?? {};
+    expect([code, signal, diagnostics.trim().slice(-12), diagnostics.length]).toEqual([7, null, "xxlast words", 4_096]);
+  });
+
+  test("does not outlive a kill that comes before it runs", async () => {
+    using starter = starterBy(parent);
+    const { launched, exited } = start(starter, ECHO);
+    launched.kill();
+    await exited;
+    expect(launched.ending?.signal ?? "SIGKILL").toBe("SIGKILL");
+  });
+
+  test("is told not to have started where there is no such program", async () => {
+    using starter = starterBy(parent);
+    const onClose = Promise.withResolvers<void>();
+    const launched = starter.start(() => ({ ...commandOfScript(""), argv: ["/nowhere/at-all"] }), {
+      onConnected: () => {},
+      onExit: () => {},
+      onClose: onClose.resolve,
+    });
+    await onClose.promise;
+    expect(launched.ending).toMatchObject({ signal: null });
+    expect(launched.connection).toBeUndefined();
+  });
+});
+
+describe("when the spawner", () => {
+  test("dies, what it has started goes on and can be ended, and what it was to start is started", async () => {
+    using starter = starterBy("spawner");
+    const first = start(starter, ECHO);
+    const socket = await first.socket;
+    process.kill(await spawnerPid(), "SIGSTOP");
+    const second = start(starter, ECHO);
+    process.kill(await spawnerPid(), "SIGKILL");
+    expect(await echo(await second.socket, "two")).toBe("two");
+    expect(await echo(socket, "one")).toBe("one");
+    first.launched.kill();
+    await first.closed;
+    await expectDead([first.launched.connection?.pid ?? 0]);
+  });
+
+  test("stops answering, it is replaced within seconds", async () => {
+    using starter = starterBy("spawner");
+    await start(starter, ECHO).socket;
+    const stopped = await spawnerPid();
+    process.kill(stopped, "SIGSTOP");
+    expect(await echo(await start(starter, ECHO).socket, "still")).toBe("still");
+    await expectDead([stopped]);
+  });
+
+  test("is disposed of, it ends, and so does all that it has started", async () => {
+    const starter = starterBy("spawner");
+    const { launched, closed } = start(starter, 'setInterval(() => {}, 1_000); require("node:net");');
+    await vi.waitFor(() => expect(launched.connection).toBeDefined(), { timeout: 5_000 });
+    const pid = await spawnerPid();
+    starter[Symbol.dispose]();
+    starter[Symbol.dispose]();
+    await expectDead([pid, launched.connection?.pid ?? 0]);
+    await closed;
+  });
+});
+
+describe("killProcess()", () => {
+  async function sleeper(): Promise<ChildProcess & { readonly pid: number }> {
+    const child = spawn(process.execPath, ["-e", "setInterval(() => {}, 1_000)"], { stdio: "ignore" });
+    await once(child, "spawn");
+    onTestFinished(() => {
+      child.kill("SIGKILL");
+    });
+    return child as ChildProcess & { readonly pid: number };
+  }
+
+  test("ends the process that was meant", async () => {
+    const { pid } = await sleeper();
+    killProcess({ pid, startTime: startTimeOf(pid) ?? "" });
+    await expectDead([pid]);
+  });
+
+  test("leaves alone whoever has its number by then", async () => {
+    const child = await sleeper();
+    killProcess({ pid: child.pid, startTime: "1" });
+    await pause(100);
+    expect([child.exitCode, child.signalCode]).toEqual([null, null]);
+  });
+});
