@@ -204,7 +204,6 @@ export class Glovebox implements AsyncDisposable {
     await this.router[Symbol.asyncDispose]();
     await this.#bundler[Symbol.asyncDispose]();
     await this.#pool[Symbol.asyncDispose]();
-    this.#launcher[Symbol.dispose]();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -341,7 +340,6 @@ export async function createGlovebox(options?: GloveboxOptions): Promise<Glovebo
     await pool.start();
   } catch (thrown) {
     await pool[Symbol.asyncDispose]();
-    launcher[Symbol.dispose]();
     throw thrown;
   }
   const learner = new Learner({ pool, cache, preludeSource: artifacts.preludeSource, v8Flags: v8FlagsOf(hardening) });

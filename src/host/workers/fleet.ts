@@ -384,5 +384,6 @@ export class Fleet implements Disposable {
     clearInterval(this.#watcher);
     clearTimeout(this.#retry);
     for (const worker of [...this.#workers]) worker.kill();
+    this.#sources.launcher[Symbol.dispose]();
   }
 }

@@ -38,6 +38,7 @@ export interface WorkerJob {
 }
 
 export interface WorkerSources {
+  /** Disposed of with the fleet. */
   readonly launcher: Launcher;
   readonly preludeSource: string;
   readonly urlChunkSource: string;
