@@ -128,6 +128,21 @@ describe("when the spawner", () => {
     await expectDead([first.launched.connection?.pid ?? 0]);
   });
 
+  test("dies twice, what the first has started is still ended with the third", async () => {
+    const starter = starterBy("spawner");
+    const first = start(starter, "setInterval(() => {}, 1_000)");
+    await first.socket;
+    const pid = first.launched.connection?.pid ?? 0;
+    for (const spawner of [await spawnerPid(), undefined]) {
+      process.kill(spawner ?? (await spawnerPid()), "SIGKILL");
+      await pause(300);
+    }
+    await start(starter, ECHO).socket;
+    starter[Symbol.dispose]();
+    await expectDead([pid]);
+    await first.closed;
+  });
+
   test("stops answering, it is replaced within seconds", async () => {
     using starter = starterBy("spawner");
     await start(starter, ECHO).socket;

@@ -4,7 +4,7 @@ import { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { ProcessMeter } from "../process-meter.ts";
 import { type LaunchedProcess, UNKNOWN_ENDING } from "./launched-process.ts";
-import { killProcess, type ProcessIdentity } from "./process-identity.ts";
+import { isAlive, killProcess, type ProcessIdentity } from "./process-identity.ts";
 import type { Command } from "./spawn-command.ts";
 import type { SpawnerReply, SpawnerRequest } from "./spawner-protocol.ts";
 
@@ -38,6 +38,7 @@ export class Spawner implements Disposable {
   readonly #onGone: (legacy: Legacy) => void;
   readonly #unstarted = new Map<number, StartOrder & { looks: number }>();
   readonly #running = new Map<number, { readonly launched: LaunchedProcess; readonly identity: ProcessIdentity }>();
+  readonly #adopted: ProcessIdentity[] = [];
   readonly #meter: ProcessMeter;
   readonly #look: NodeJS.Timeout;
   #lastId = 0;
@@ -80,6 +81,7 @@ export class Spawner implements Disposable {
 
   /** Ends it with the host from now on, though another has started it. */
   adopt(identity: ProcessIdentity): void {
+    this.#adopted.push(identity);
     this.#send({ type: "adopt", identity });
   }
 
@@ -117,7 +119,8 @@ export class Spawner implements Disposable {
     this.#end();
     this.#child.kill("SIGKILL");
     for (const { launched } of this.#running.values()) launched.lost();
-    const running = [...this.#running.values()].map(({ identity }) => identity);
+    const own = [...this.#running.values()].map(({ identity }) => identity);
+    const running = [...own, ...this.#adopted.filter(isAlive)];
     this.#onGone({ unstarted: [...this.#unstarted.values()], running });
   }
 
