@@ -13,7 +13,7 @@ export interface Payer {
 
 /**
  * Accounts take turns; of one account, the oldest work is done to its end before the next begins. Ten values half built would all be
- * alive, and V8 copies twice what lives: with one at a time it stopped the host a third as long [m].
+ * alive, and V8 copies twice what lives.
  */
 class TurnQueue {
   /** By account; work of nobody's is a line of its own. The next one is first. */

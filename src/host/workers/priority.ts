@@ -54,9 +54,7 @@ export const LAST_FROM = 10;
  * are known go first, and where nobody else wants the processor it makes no difference.
  */
 export const NEW_NICENESS = MAY_RAISE ? 9 : 0;
-/**
- * For so long an owner counts as one of long calls whose process came to a bad end, unless a call ends well before …
- */
+/** For so long an owner counts as one of long calls whose process came to a bad end, unless a call ends well before … */
 const TROUBLED_MS = 10_000;
 /** … and one that is new where many calls run already: by then it has shown what it is. */
 const PROBATION_MS = 500;
@@ -71,7 +69,7 @@ export class Priorities {
   /** Owners of which a call has ended well since a process of theirs last came to a bad end. */
   readonly #known = new Map<string, true>();
   /** By performance.now(); of owners that are not known. */
-  readonly #lastUntil = new Map<string, number>();
+  readonly #probationUntil = new Map<string, number>();
 
   /** CPU time of late of all owners. */
   get coresInUse(): number {
@@ -89,7 +87,7 @@ export class Priorities {
 
   /** It is new in a crowd, or a process of it has come to a bad end. */
   isOnProbation(owner: string): boolean {
-    return !this.#known.has(owner) && performance.now() < (this.#lastUntil.get(owner) ?? 0);
+    return !this.#known.has(owner) && performance.now() < (this.#probationUntil.get(owner) ?? 0);
   }
 
   /** Whether more threads of this owner would only keep others from theirs. */
@@ -104,23 +102,23 @@ export class Priorities {
 
   /** This owner gets its first process, where many calls run already. */
   beginsInCrowd(owner: string): void {
-    if (!this.#known.has(owner) && !this.#lastUntil.has(owner)) this.#putLast(owner, PROBATION_MS);
+    if (!this.#known.has(owner) && !this.#probationUntil.has(owner)) this.#putOnProbation(owner, PROBATION_MS);
   }
 
   /** A call of this owner has ended as it should. */
   endedWell(owner: string): void {
-    this.#lastUntil.delete(owner);
+    this.#probationUntil.delete(owner);
     if (!this.#known.has(owner)) remember(this.#known, owner, true, MAX_REMEMBERED);
   }
 
   /** A process of this owner had to be killed, or crashed. */
   endedBadly(owner: string): void {
     this.#known.delete(owner);
-    this.#putLast(owner, TROUBLED_MS);
+    this.#putOnProbation(owner, TROUBLED_MS);
   }
 
-  #putLast(owner: string, ms: number): void {
-    if (MAY_RAISE) remember(this.#lastUntil, owner, performance.now() + ms, MAX_REMEMBERED);
+  #putOnProbation(owner: string, ms: number): void {
+    if (MAY_RAISE) remember(this.#probationUntil, owner, performance.now() + ms, MAX_REMEMBERED);
   }
 
   /** Takes what has been used in the last `elapsedMs`. */

@@ -62,7 +62,10 @@ const PAST_SHARE_WINDOW = 2;
 /** Cores that a process must use to count as busy. */
 const BUSY_RATE = 0.5;
 
-/** There is one event loop for all calls, so its time counts as time of every core; and what it makes is collected at four times the cost [m]. */
+/**
+ * There is one event loop for all calls, so its time counts as time of every core, and what is made in it has to be collected. How much
+ * more that is worth is a choice: at 1, 2 and 5 a flood of outputs cost its neighbours about as much, within the noise.
+ */
 const HOST_TIME_FACTOR = 4 * availableParallelism();
 
 export class WorkerPool implements AsyncDisposable {
