@@ -330,7 +330,8 @@ export class Launcher implements Disposable {
 
   /** SCHED_IDLE for all threads of a process, or no more: it runs only on what time of the processor nobody else wants. */
   setIdle(pid: number, isIdle: boolean): void {
-    this.#starter.setIdle(pid, isIdle);
+    const { chrt } = this.#machine.tools;
+    if (chrt !== undefined) this.#starter.setIdle({ chrt, pid, isIdle });
   }
 
   #takeUid(): number {

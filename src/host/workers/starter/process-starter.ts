@@ -1,7 +1,7 @@
 // Starts processes: the first few by itself, and when that has cost the host's own time, through a spawner, which costs it none. When
 // the spawner dies nothing else does: what was to be started the host starts itself, what runs is looked after by the next one.
 import { startTimeOf } from "../process-meter.ts";
-import { setIdlePolicy } from "./idle-policy.ts";
+import { type IdlePolicy, setIdlePolicy } from "./idle-policy.ts";
 import { LaunchedProcess, type ProcessListener, UNKNOWN_ENDING } from "./launched-process.ts";
 import { killProcess } from "./process-identity.ts";
 import { spawnCommand } from "./spawn-command.ts";
@@ -33,11 +33,10 @@ export class ProcessStarter implements Disposable {
     return launched;
   }
 
-  /** SCHED_IDLE for all threads of a process, or no more. */
-  setIdle(pid: number, isIdle: boolean): void {
+  setIdle(policy: IdlePolicy): void {
     const spawner = this.#useSpawner();
-    if (spawner !== undefined) spawner.setIdle(pid, isIdle);
-    else this.#spend(() => setIdlePolicy(pid, isIdle));
+    if (spawner !== undefined) spawner.setIdle(policy);
+    else this.#spend(() => setIdlePolicy(policy));
   }
 
   #useSpawner(): Spawner | undefined {

@@ -39,7 +39,7 @@ async function start(id: number, command: Command): Promise<void> {
 process.on("message", (request: SpawnerRequest) => {
   if (request.type === "start") void start(request.id, request.command);
   else if (request.type === "adopt") running.add(request.identity);
-  else setIdlePolicy(request.pid, request.isIdle);
+  else setIdlePolicy(request.policy);
 });
 
 process.on("disconnect", () => {

@@ -1,5 +1,6 @@
 // What the host and its spawner say to each other. Both are our own code, and nothing that a guest made passes here but a few lines
 // of stderr.
+import type { IdlePolicy } from "./idle-policy.ts";
 import type { ProcessIdentity } from "./process-identity.ts";
 import type { Command, Ending } from "./spawn-command.ts";
 
@@ -7,7 +8,7 @@ export type SpawnerRequest =
   | { readonly type: "start"; readonly id: number; readonly command: Command }
   /** To be ended with the host: it was started by a spawner that is no more. */
   | { readonly type: "adopt"; readonly identity: ProcessIdentity }
-  | { readonly type: "set-idle"; readonly pid: number; readonly isIdle: boolean };
+  | { readonly type: "set-idle"; readonly policy: IdlePolicy };
 
 export type SpawnerReply =
   /** The process's socket comes with it. */

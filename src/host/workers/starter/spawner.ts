@@ -3,6 +3,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { ProcessMeter } from "../process-meter.ts";
+import type { IdlePolicy } from "./idle-policy.ts";
 import { type LaunchedProcess, UNKNOWN_ENDING } from "./launched-process.ts";
 import { isAlive, killProcess, type ProcessIdentity } from "./process-identity.ts";
 import type { Command } from "./spawn-command.ts";
@@ -85,8 +86,8 @@ export class Spawner implements Disposable {
     this.#send({ type: "adopt", identity });
   }
 
-  setIdle(pid: number, isIdle: boolean): void {
-    this.#send({ type: "set-idle", pid, isIdle });
+  setIdle(policy: IdlePolicy): void {
+    this.#send({ type: "set-idle", policy });
   }
 
   #send(request: SpawnerRequest): void {
