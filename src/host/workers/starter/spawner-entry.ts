@@ -11,6 +11,8 @@ import { killProcess, type ProcessIdentity } from "./process-identity.ts";
 import { type Command, spawnCommand } from "./spawn-command.ts";
 import type { SpawnerReply, SpawnerRequest } from "./spawner-protocol.ts";
 
+const HOST_LOOK_MS = 250;
+
 /** What is to be ended with the host. */
 const running = new Set<ProcessIdentity>();
 
@@ -42,12 +44,20 @@ process.on("message", (request: SpawnerRequest) => {
   else setIdlePolicy(request.policy);
 });
 
-process.on("disconnect", () => {
+function end(): never {
   for (const identity of running) killProcess(identity);
+  process.kill(process.pid, "SIGKILL");
   process.exit();
-});
+}
+
+process.on("disconnect", end);
 
 // Meant for the whole group, they are the host's to act on: it drains.
 for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
 // What whoever started the host left open in it is no worker's.
 for (const descriptor of inheritedDescriptors()) closeSync(Number(descriptor));
+// A host that died while this was being loaded, or an answer was on its way, may be gone without a word.
+const hostPid = Number(process.argv[2]);
+setInterval(() => {
+  if (process.ppid !== hostPid) end();
+}, HOST_LOOK_MS);

@@ -48,7 +48,7 @@ export class Spawner implements Disposable {
   /** @param onGone called once, unless it is disposed of before */
   constructor(onGone: (legacy: Legacy) => void) {
     this.#onGone = onGone;
-    this.#child = fork(fileURLToPath(ENTRY), {
+    this.#child = fork(fileURLToPath(ENTRY), [String(process.pid)], {
       // What it starts may inherit nothing of the host's.
       env: {},
       execArgv: NODE_FLAGS,
