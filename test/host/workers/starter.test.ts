@@ -57,7 +57,7 @@ async function echo(socket: Socket | undefined, text: string): Promise<string> {
 }
 
 const spawners = (): readonly number[] =>
-  childrenOf(process.pid).filter((pid) => /\/spawner-entry\.(ts|js)$/.test(commandOf(pid)));
+  childrenOf(process.pid).filter((pid) => /\/spawner-entry\.(ts|js) \d+$/.test(commandOf(pid)));
 
 /** The one spawner that there is. */
 async function spawnerPid(): Promise<number> {
