@@ -7,6 +7,7 @@ import { findFault, SOAK_TOOLS, type SoakTool } from "./soak-tools.ts";
 const LANES_OF_HEALTHY = 2;
 /** A tool is added and removed, and a tenant comes and goes, this often. */
 const TURNOVER_MS = 2_000;
+const CACHE_BYTES = 8 * 1024 * 1024;
 /** A call that has no result this long after its deadline is lost. */
 const LOST_AFTER_MS = 5_000;
 /** Faults that are kept in words; all are counted. */
@@ -33,7 +34,8 @@ export class SoakLoad implements AsyncDisposable {
     const ping = defineCapability({ name: "ping", ...any, handler: () => null });
     const reflect = defineCapability({ name: "reflect", ...any, handler: (input) => input });
     const box = await createGlovebox({
-      cache: false,
+      // Small enough to fill while the run warms up: from then on whatever grows is a leak.
+      cache: { directory: false, memoryBytes: CACHE_BYTES },
       capabilities: [ping, reflect],
       limits: { timeoutMs: 20_000, memoryMiB: 64 },
       workers: { max: 24, spares: 1 },

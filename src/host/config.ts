@@ -78,7 +78,14 @@ export interface GloveboxOptions {
   /** Bundles and code caches on disk; `false` keeps them in memory only. */
   readonly cache?:
     | false
-    | { readonly directory?: string | undefined; readonly maxBytes?: number | undefined }
+    | {
+        /** `~/.cache/glovebox` unless stated; `false` for none. */
+        readonly directory?: string | false | undefined;
+        /** Bytes that the folder may hold; 512 MiB unless stated. */
+        readonly maxBytes?: number | undefined;
+        /** Bytes that are kept in memory besides; 64 MiB unless stated. */
+        readonly memoryBytes?: number | undefined;
+      }
     | undefined;
   /**
    * What is done when the process is told to end: by SIGTERM, unless stated. Calls that run have `drainMs` to finish (5,000 unless
@@ -126,6 +133,8 @@ const HardeningSchema = z
 /** As long as the longest call. */
 export const MAX_DRAIN_MS = 300_000;
 
+const defaultCacheDirectory = (): string => join(homedir(), ".cache", "glovebox");
+
 const OptionsSchema = z.strictObject({
   limits: PartialLimitsSchema.default({}),
   isolation: z.enum(ISOLATIONS).default("call"),
@@ -155,10 +164,16 @@ const OptionsSchema = z.strictObject({
     .prefault({}),
   cache: z
     .union([
-      z.literal(false),
-      z.strictObject({ directory: z.string().min(1).optional(), maxBytes: z.int().min(0).optional() }),
+      z.literal(false).transform(() => ({ directory: undefined })),
+      z.strictObject({
+        directory: z
+          .union([z.string().min(1), z.literal(false).transform(() => undefined)])
+          .default(defaultCacheDirectory),
+        maxBytes: z.int().min(0).optional(),
+        memoryBytes: z.int().min(0).optional(),
+      }),
     ])
-    .default({}),
+    .prefault({}),
   shutdown: z
     .union([
       z.literal(false).transform(() => ({ signals: [], drainMs: 0 })),
@@ -184,7 +199,6 @@ export const CALLS_PER_WORKER = 16;
 export const ISOLATES_PER_WORKER: number = CALLS_PER_WORKER + 16 + 2;
 export const WORKER_IDLE_MS = 60_000;
 export const maxWorkersPerOwner = (): number => Math.max(1, availableParallelism());
-export const defaultCacheDirectory = (): string => join(homedir(), ".cache", "glovebox");
 
 function parseOptions<T>(schema: z.ZodType<T>, value: unknown, what: string): T {
   const parsed = schema.safeParse(value);

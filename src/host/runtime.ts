@@ -20,7 +20,6 @@ import {
   type AddToolOptions,
   CALLS_PER_WORKER,
   type Config,
-  defaultCacheDirectory,
   type GloveboxOptions,
   ISOLATES_PER_WORKER,
   MAX_DRAIN_MS,
@@ -319,9 +318,7 @@ export async function createGlovebox(options?: GloveboxOptions): Promise<Glovebo
   const config = parseConfig(options);
   const artifacts = await loadSandboxArtifacts();
   const { limits, tenants, coarseTime, hardening, workers, bundler, cache: cacheOptions, onError } = config;
-  const cache = createBundleCache(
-    cacheOptions === false ? {} : { ...cacheOptions, directory: cacheOptions.directory ?? defaultCacheDirectory() },
-  );
+  const cache = createBundleCache(cacheOptions);
   const launcher = await Launcher.create({
     script: artifacts.workerPath,
     hardening,

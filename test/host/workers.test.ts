@@ -35,6 +35,24 @@ function signalAll(box: Glovebox, signal: NodeJS.Signals): readonly number[] {
   return pids;
 }
 
+describe("a process that was given more bundles than it may keep", () => {
+  test("makes way for a new one, and no call is lost", async () => {
+    const text = "x".repeat(2_000_000);
+    const names = Array.from({ length: 18 }, (_, index) => `big_${index}`);
+    const source = (name: string): string =>
+      `const text = "${text}"; export default async () => "${name}" + text.length;`;
+    const box = await boxOf(Object.fromEntries(names.map((name) => [name, source(name)])), { workers: { spares: 0 } });
+    const call = async (name: string): Promise<void> => expect(outputOf(await run(box, name))).toBe(name + text.length);
+    await call("big_0");
+    await vi.waitFor(() => expect(box.workerPids).toHaveLength(1));
+    const [first] = box.workerPids;
+    for (const name of names) await call(name);
+    await call("big_0");
+    // At once: a process that has grown too large at rest is ended a second later.
+    expect(box.workerPids).not.toContain(first);
+  });
+});
+
 describe("a process that dies", () => {
   test("costs the call in it SANDBOX_CRASHED, once, and the next call nothing", async () => {
     const box = await boxOf({ slow: SLOW });

@@ -106,8 +106,8 @@ export class Fleet implements Disposable {
   usableBy(owner: string): WorkerProcess[] {
     const usable: WorkerProcess[] = [];
     for (const worker of this.#workers) {
-      const isOwn = worker.owner === owner && !worker.singleUse && !worker.draining && !worker.isEnding;
-      if (isOwn && !worker.isReleasing) usable.push(worker);
+      const isOwn = worker.owner === owner && !worker.singleUse && !worker.isEnding;
+      if (isOwn && !worker.draining && !worker.isFull && !worker.isReleasing) usable.push(worker);
     }
     return usable;
   }
@@ -268,8 +268,8 @@ export class Fleet implements Disposable {
       this.#failedStarts = 0;
       if (worker.owner !== undefined && worker.served > 0 && worker.load > 0) this.#setNiceness(worker);
     }
-    const isUsedUp = worker.load === 0 && worker.served > 0 && (worker.singleUse || worker.draining);
-    if (isUsedUp) worker.kill();
+    const isUsedUp = worker.singleUse || worker.draining || worker.isFull;
+    if (isUsedUp && worker.load === 0 && worker.served > 0) worker.kill();
     if (!this.#closed) this.#listener.onChange(worker);
   }
 

@@ -63,6 +63,8 @@ const BASE_BYTES = 150 * MiB;
 const GROWTH_FACTOR = 2;
 /** Isolates kept warm in one worker, see IsolatePool. */
 const MAX_WARM = 16;
+/** Of bundles and their code caches that one worker is given: it keeps them while it lives, and has BASE_BYTES for all that is no isolate. */
+const MAX_BUNDLE_BYTES = 32 * MiB;
 
 /** Why the host ended a process that had calls in it. */
 export type EndReason = Ailment | "stuck" | "unread" | "budget" | "nonsense";
@@ -78,6 +80,7 @@ export class WorkerProcess {
   readonly #channel: WorkerChannel;
   readonly #calls = new Map<number, OpenCall>();
   readonly #bundles = new Set<string>();
+  #bundleBytes = 0;
   readonly #tools = new Map<ToolProfile, number>();
   /** Memory limits of tools whose isolates may be kept warm, in MiB; the latest last. */
   readonly #warm = new Map<string, number>();
@@ -167,6 +170,10 @@ export class WorkerProcess {
   get isEnding(): boolean {
     return this.#endReason !== undefined;
   }
+  /** It holds as many bundles as one may: it takes no more calls. */
+  get isFull(): boolean {
+    return this.#bundleBytes > MAX_BUNDLE_BYTES;
+  }
   /** Calls in it, those included that have ended but may still run. */
   get load(): number {
     return this.#calls.size;
@@ -220,6 +227,7 @@ export class WorkerProcess {
   #send(seq: number, { order, bundle, input }: WorkerJob, call: OpenCall): void {
     if (!this.#bundles.has(bundle.sha256)) {
       this.#bundles.add(bundle.sha256);
+      this.#bundleBytes += bundle.code.length + bundle.codeCache.byteLength;
       this.#channel.write({ type: "bundle", sha256: bundle.sha256 }, [bundle.code, bundle.codeCache]);
     }
     const onSent = (): void => {
