@@ -50,6 +50,8 @@ const IDLE_BELOW = 0.75;
 const LONG_CALL_MS = 40;
 const MAX_STARTING = Math.max(2, availableParallelism());
 
+/** Of a first process, until what it is wrapped in is taken for the cause. */
+const MAX_LATE_STARTS = 2;
 /** A machine on which workers do not start is not helped by starting more of them. */
 const MAX_FAILED_STARTS = 3;
 const MiB = 1024 * 1024;
@@ -85,7 +87,7 @@ export class Fleet implements Disposable {
    * @throws {ToolError} TOOL_UNAVAILABLE when a required layer does not hold; OVERLOADED, INTERNAL when none starts at all
    */
   async start(): Promise<void> {
-    for (;;) {
+    for (let late = 0; ; ) {
       const { promise, resolve } = Promise.withResolvers<WorkerProcess>();
       const worker = new WorkerProcess(this.#sources, (changed) => {
         resolve(changed);
@@ -94,6 +96,9 @@ export class Fleet implements Disposable {
       this.#workers.add(worker);
       await promise;
       if (worker.isReady) break;
+      // A machine under load is no reason to give up a layer; one that keeps a process waiting twice is.
+      if (worker.isLate) late += 1;
+      if (worker.isLate && late < MAX_LATE_STARTS) continue;
       if (!this.#sources.launcher.retreat()) {
         const cause = new Error(worker.diagnostics);
         throw new ToolError("INTERNAL", "A sandbox process could not be started", { cause });

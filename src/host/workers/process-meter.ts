@@ -69,6 +69,13 @@ export function innermostProcess(pid: number): number {
   return child === undefined || second !== undefined ? pid : innermostProcess(child);
 }
 
+/** Its process has it already, so the right is there: the thread has ended meanwhile. */
+function setPriorityOfThread(thread: number, niceness: number): void {
+  try {
+    setPriority(thread, niceness);
+  } catch {}
+}
+
 /** Reads one process; undefined readings where there is no /proc or the process is gone. Dispose it to give the descriptor back. */
 export class ProcessMeter implements Disposable {
   readonly pid: number;
@@ -124,12 +131,12 @@ export class ProcessMeter implements Disposable {
       setPriority(this.pid, niceness);
       this.#niceness = niceness;
       if (process.platform !== "linux") return true;
-      for (const thread of readdirSync(`/proc/${this.pid}/task`)) setPriority(Number(thread), niceness);
+      for (const thread of readdirSync(`/proc/${this.pid}/task`)) setPriorityOfThread(Number(thread), niceness);
       // Where sessions are scheduled as groups (sched(7), autogroup), a thread's niceness counts only within its own.
       if (existsSync(`/proc/${this.pid}/autogroup`)) writeFileSync(`/proc/${this.pid}/autogroup`, String(niceness));
       return true;
     } catch {
-      // The right is missing, or a thread has ended meanwhile.
+      // The right is missing, or the process has ended.
       return this.#niceness === niceness;
     }
   }

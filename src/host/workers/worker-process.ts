@@ -109,6 +109,8 @@ export class WorkerProcess {
   cpuRate = 0;
   /** Whether it was started to run on idle time only. */
   readonly goesLast: boolean;
+  /** It was given up while it started. */
+  isLate = false;
   /** `performance.now()` when it last ran a call. */
   lastUsed: number = performance.now();
 
@@ -135,7 +137,10 @@ export class WorkerProcess {
       sources.preludeSource,
       sources.urlChunkSource,
     ]);
-    this.#startTimer = setTimeout(() => this.kill(), START_MS);
+    this.#startTimer = setTimeout(() => {
+      this.isLate = true;
+      this.kill();
+    }, START_MS);
     this.#process = sources.launcher.launch(
       {
         onConnected: (socket) => {

@@ -2,12 +2,15 @@
 import { chmodSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { loadSandboxArtifacts } from "../../../src/bundler/sandbox-artifacts.ts";
 import type { Loss } from "../../../src/host/workers/open-call.ts";
 import { type Job, WorkerPool } from "../../../src/host/workers/worker-pool.ts";
 import { DEFAULT_LIMITS } from "../../../src/sandbox/limits.ts";
 import { failureOf } from "../../support/host-zone.ts";
 import { launcherOf } from "../../support/launchers.ts";
+
+const PLACES = { max: 4, spares: 0, maxPerOwner: 2, callsPerWorker: 4, idleMs: 60_000, memoryMiB: 4_096 };
 
 /** A pool of processes that end as soon as they have begun. */
 async function poolOfBroken(): Promise<WorkerPool> {
@@ -16,8 +19,7 @@ async function poolOfBroken(): Promise<WorkerPool> {
   const script = join(folder, "worker.mjs");
   writeFileSync(script, 'console.error("out of order"); process.exit(3);');
   const launcher = await launcherOf(script);
-  const places = { max: 4, spares: 0, maxPerOwner: 2, callsPerWorker: 4, idleMs: 60_000, memoryMiB: 4_096 };
-  const pool = new WorkerPool({ launcher, preludeSource: "", urlChunkSource: "" }, { ...places, maxQueued: 100 });
+  const pool = new WorkerPool({ launcher, preludeSource: "", urlChunkSource: "" }, { ...PLACES, maxQueued: 100 });
   onTestFinished(async () => {
     await pool[Symbol.asyncDispose]();
     rmSync(folder, { recursive: true, force: true });
@@ -60,6 +62,21 @@ describe("WorkerPool", () => {
       "A sandbox process could not be started",
     ]);
     expect(cause?.details?.retryAfterMs).toBeGreaterThan(0);
+  });
+
+  test("starts a first process that was late again, with every layer that it was to have", async () => {
+    const { workerPath, ...sources } = await loadSandboxArtifacts();
+    const launcher = await launcherOf(workerPath);
+    const before = launcher.report;
+    const pool = new WorkerPool({ ...sources, launcher }, { ...PLACES, maxQueued: 100 });
+    onTestFinished(() => pool[Symbol.asyncDispose]());
+    vi.useFakeTimers({ toFake: ["setTimeout"] });
+    const started = pool.start();
+    vi.advanceTimersByTime(10_000);
+    vi.useRealTimers();
+    await started;
+    expect(launcher.report).toEqual(before);
+    expect(pool.pids).toHaveLength(1);
   });
 
   test("refuses to start where no process comes up with any layer of hardening, and keeps what it said", async () => {
