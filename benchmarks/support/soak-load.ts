@@ -7,7 +7,7 @@ import { findFault, SOAK_TOOLS, type SoakTool } from "./soak-tools.ts";
 const LANES_OF_HEALTHY = 2;
 /** A tool is added and removed, and a tenant comes and goes, this often. */
 const TURNOVER_MS = 2_000;
-const CACHE_BYTES = 8 * 1024 * 1024;
+const CACHE_BYTES = 1024 * 1024;
 /** A call that has no result this long after its deadline is lost. */
 const LOST_AFTER_MS = 5_000;
 /** Faults that are kept in words; all are counted. */

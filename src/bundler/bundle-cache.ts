@@ -140,14 +140,17 @@ export class BundleCache {
     const known = this.#memory.get(name);
     if (known instanceof Uint8Array) return known;
     const payload = await this.#disk?.read(name);
-    if (payload !== undefined) this.#memory.set(name, payload);
-    return payload;
+    if (payload === undefined) return undefined;
+    const copy = new Uint8Array(payload);
+    this.#memory.set(name, copy);
+    return copy;
   }
 
   /** Only for what our own process produced after its own warm-up run: V8 trusts a code cache (CVE-2022-39266). */
   async setCodeCache(bundleSha256: string, engineKey: string, codeCache: Uint8Array): Promise<void> {
     const name = `${bundleSha256}-${engineKey}.v8`;
-    const copy = Buffer.from(codeCache);
+    // In memory of its own: a small Buffer is a piece of a pool of 64 KiB, and keeps all of it.
+    const copy = new Uint8Array(codeCache);
     this.#memory.set(name, copy);
     await this.#disk?.write(name, copy);
   }

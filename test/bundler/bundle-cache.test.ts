@@ -72,6 +72,14 @@ describe("BundleCache keeps", () => {
     expect([...((await cache.getCodeCache(KEY, engine)) ?? [])]).toEqual([9, 2, 3]);
   });
 
+  test("code caches in memory of their own, so that a small one keeps nothing large alive", async () => {
+    const cache = onDisk(join(makeFolder(), "cache"));
+    const pooled = Buffer.from([1, 2, 3]);
+    expect(pooled.buffer.byteLength).toBeGreaterThan(1_000);
+    await cache.setCodeCache(KEY, "e", pooled);
+    expect((await cache.getCodeCache(KEY, "e"))?.buffer.byteLength).toBe(3);
+  });
+
   test("no more in memory than it may, and what was used last", async () => {
     const cache = createBundleCache({ memoryBytes: 10_000 });
     for (const key of ["1", "2", "3"]) await cache.set(key, built(key.repeat(1_000)));

@@ -110,7 +110,8 @@ export class Learner {
     const unpacked = known === undefined ? undefined : unpack(known);
     if (unpacked !== undefined) return unpacked;
     const [text, sent = new Uint8Array(0)] = await this.#run(bundle, stackMapper, learning);
-    const codeCache = sent.byteLength > maxCodeCacheBytes(bundle.code) ? new Uint8Array(0) : sent;
+    // A copy: what was sent is a piece of a frame, and lives as long as the tool.
+    const codeCache = sent.byteLength > maxCodeCacheBytes(bundle.code) ? new Uint8Array(0) : new Uint8Array(sent);
     const definition = parseDefinition(text.toString());
     await cache.setCodeCache(bundle.sha256, key, pack(text.toString(), codeCache));
     return { definition, codeCache };
