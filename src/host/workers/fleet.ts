@@ -4,7 +4,7 @@ import { availableParallelism } from "node:os";
 import { ToolError } from "../../sandbox/errors.ts";
 import { StartBackoff } from "./backoff.ts";
 import type { StartOptions } from "./hardening/launcher.ts";
-import { LAST_FROM, NEW_NICENESS, Priorities, type Standing, type Use } from "./priority.ts";
+import { LAST_FROM, LONG_CALL_MS, NEW_NICENESS, Priorities, type Standing, type Use } from "./priority.ts";
 import { LAST_NICENESS } from "./process-meter.ts";
 import { WorkerProcess, type WorkerSources } from "./worker-process.ts";
 
@@ -46,8 +46,6 @@ const MAX_LAST = availableParallelism() + 1;
 const CROWD = 2 * availableParallelism();
 /** Of all cores; what is used beyond is too close to all of them to say. */
 const IDLE_BELOW = 0.75;
-/** A call that has used so much CPU time is a long one. */
-const LONG_CALL_MS = 40;
 const MAX_STARTING = Math.max(2, availableParallelism());
 
 /** Of a first process, until what it is wrapped in is taken for the cause. */
@@ -148,10 +146,11 @@ export class Fleet implements Disposable {
    */
   takeNew(owner: string, dataBytes?: number): WorkerProcess | undefined {
     if (this.#mustWait(owner)) return undefined;
-    if (this.#isCrowded) this.#priorities.beginsInCrowd(owner);
-    // Whoever goes last has no use for one that is ready at once, and the next one has.
+    if (this.#runs(({ owner: other }) => other !== owner)) this.#priorities.beginsBesideOthers(owner);
     const goesLast = this.#priorities.nicenessOf(owner) === LAST_NICENESS;
-    const spare = dataBytes === undefined && !goesLast ? this.#bestSpare() : undefined;
+    // Whoever goes last for what it has done has no use for one that is ready at once, and the next one has.
+    const mayHaveSpare = dataBytes === undefined && (!goesLast || this.#priorities.isNew(owner));
+    const spare = mayHaveSpare ? this.#bestSpare() : undefined;
     const options = { goesLast, ...(dataBytes === undefined ? {} : { dataBytes }) };
     const worker = spare ?? (this.#mayStart(goesLast) && this.#makeRoomFor(owner) ? this.#spawn(options) : undefined);
     if (worker === undefined) return undefined;
@@ -174,17 +173,22 @@ export class Fleet implements Disposable {
     return true;
   }
 
+  #runs(condition: (worker: WorkerProcess) => boolean): boolean {
+    for (const worker of this.#workers) if (worker.load > 0 && condition(worker)) return true;
+    return false;
+  }
+
   get #isCrowded(): boolean {
     let running = 0;
     for (const { load } of this.#workers) running += load;
     return running >= CROWD;
   }
 
-  /** Starting many at one time would make each of them, and all that runs, wait. One that goes last is in nobody's way but its like's. */
+  /** Starting many at one time would make each of them, and all that runs, wait. Those that go last are in nobody's way but each other's. */
   #mayStart(goesLast: boolean): boolean {
     let starting = 0;
     for (const worker of this.#workers) if (!worker.isReady && worker.goesLast === goesLast) starting += 1;
-    return starting < (goesLast ? 1 : MAX_STARTING);
+    return starting < MAX_STARTING;
   }
 
   #bestSpare(): WorkerProcess | undefined {
@@ -310,11 +314,11 @@ export class Fleet implements Disposable {
     largest?.end("budget");
   }
 
-  /** A call in this process has ended as it should: from the first on its owner is known. */
-  endedWell({ owner }: WorkerProcess): void {
+  /** A call in this process has ended as it should, and used so much CPU time. */
+  endedWell({ owner }: WorkerProcess, cpuMs: number): void {
     if (owner === undefined) return;
     const before = this.#priorities.nicenessOf(owner);
-    this.#priorities.endedWell(owner);
+    this.#priorities.endedWell(owner, cpuMs);
     if (this.#priorities.nicenessOf(owner) === before) return;
     for (const worker of [...this.#workers]) if (worker.owner === owner && worker.isReady) this.#setNiceness(worker);
   }

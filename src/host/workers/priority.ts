@@ -19,9 +19,24 @@ export interface Standing {
   readonly isBacklogged: boolean;
 }
 
+/** A call that has used so much CPU time is a long one. */
+export const LONG_CALL_MS = 40;
 /** Of the newest reading in a rate. */
 const SMOOTHING = 0.3;
 const NEGLIGIBLE_CORES = 0.01;
+
+interface Penalty {
+  /** The turn after which it is let go. */
+  readonly until: number;
+  readonly turns: number;
+}
+
+interface Probation {
+  /** Both by performance.now(): until then it has idle time only, and until then it counts as one of long calls. */
+  readonly idleUntil: number;
+  readonly until: number;
+  readonly isForBadEnd: boolean;
+}
 
 interface Rates {
   /** CPU time of late, as cores: 1 is one thread all the time. */
@@ -46,7 +61,11 @@ const STEPS = {
 const STARVED_BELOW = 0.5;
 /** Of its share: a burst of some 100 ms is no reason to be put last for two seconds. */
 const GIVES_WAY_ABOVE = 1.5;
+/** Turns that an owner stays last; twice as many each time it is put there again soon after it was let go, up to … */
 const STAYS_LAST = 20;
+const STAYS_LAST_AT_MOST = 320;
+/** Turns after which it is not the same matter any more. */
+const SOON = 100;
 /** Owners that go last have at least this. */
 export const LAST_FROM = 10;
 /**
@@ -55,8 +74,12 @@ export const LAST_FROM = 10;
  */
 export const NEW_NICENESS = MAY_RAISE ? 9 : 0;
 /** For so long an owner counts as one of long calls whose process came to a bad end, unless a call ends well before … */
-const TROUBLED_MS = 10_000;
-/** … and one that is new where many calls run already: by then it has shown what it is. */
+const TROUBLED_MS = 60_000;
+/**
+ * … and one that is new where others' calls run: by then it has shown what it is. So long both have idle time only: to start a
+ * process takes 100 ms of CPU time, and whatever is not SCHED_IDLE is preempted at the end of its slice of some milliseconds,
+ * however nice it is, while a call wakes up ten times.
+ */
 const PROBATION_MS = 500;
 const MAX_REMEMBERED = 10_000;
 
@@ -64,12 +87,13 @@ export class Priorities {
   readonly #rates = new Map<string, Rates>();
   readonly #cores = Math.max(1, availableParallelism());
   #niceness: ReadonlyMap<string, number> = new Map();
-  /** For how many more turns an owner stays last. */
-  readonly #lastFor = new Map<string, number>();
-  /** Owners of which a call has ended well since a process of theirs last came to a bad end. */
+  /** Owners that are last, or were of late. */
+  readonly #penalties = new Map<string, Penalty>();
+  #turn = 0;
+  /** Owners of which a short call has ended well since a process of theirs last came to a bad end. */
   readonly #known = new Map<string, true>();
-  /** By performance.now(); of owners that are not known. */
-  readonly #probationUntil = new Map<string, number>();
+  /** Of owners that are not known. */
+  readonly #probations = new Map<string, Probation>();
 
   /** CPU time of late of all owners. */
   get coresInUse(): number {
@@ -82,12 +106,19 @@ export class Priorities {
   nicenessOf(owner: string): number {
     const niceness = this.#niceness.get(owner) ?? 0;
     if (this.#known.has(owner)) return niceness;
-    return Math.max(niceness, this.isOnProbation(owner) ? LAST_FROM : NEW_NICENESS);
+    if (!this.isOnProbation(owner)) return Math.max(niceness, NEW_NICENESS);
+    const isAtItsBeginning = performance.now() < (this.#probations.get(owner)?.idleUntil ?? 0);
+    return isAtItsBeginning ? LAST_NICENESS : Math.max(niceness, LAST_FROM);
   }
 
-  /** It is new in a crowd, or a process of it has come to a bad end. */
+  /** It is new where others' calls run, or a process of it has come to a bad end. */
   isOnProbation(owner: string): boolean {
-    return !this.#known.has(owner) && performance.now() < (this.#probationUntil.get(owner) ?? 0);
+    return !this.#known.has(owner) && performance.now() < (this.#probations.get(owner)?.until ?? 0);
+  }
+
+  /** No call of it has ended yet, in whatever way. */
+  isNew(owner: string): boolean {
+    return !this.#known.has(owner) && this.#probations.get(owner)?.isForBadEnd !== true;
   }
 
   /** Whether more threads of this owner would only keep others from theirs. */
@@ -95,34 +126,41 @@ export class Priorities {
     return (this.#niceness.get(owner) ?? 0) > 0;
   }
 
-  /** Whether a call of it has ended well, and nothing badly since. */
+  /** Whether a short call of it has ended well, and nothing badly since. */
   isKnown(owner: string): boolean {
     return this.#known.has(owner);
   }
 
-  /** This owner gets its first process, where many calls run already. */
-  beginsInCrowd(owner: string): void {
-    if (!this.#known.has(owner) && !this.#probationUntil.has(owner)) this.#putOnProbation(owner, PROBATION_MS);
+  /** This owner gets its first process, where others' calls run. */
+  beginsBesideOthers(owner: string): void {
+    if (!this.#known.has(owner) && !this.#probations.has(owner)) this.#putOnProbation(owner, PROBATION_MS, false);
   }
 
-  /** A call of this owner has ended as it should. */
-  endedWell(owner: string): void {
-    this.#probationUntil.delete(owner);
+  /** A call of this owner has ended as it should. From the first short one on it is known. */
+  endedWell(owner: string, cpuMs: number): void {
+    if (cpuMs > LONG_CALL_MS) {
+      if (this.#probations.get(owner)?.isForBadEnd) this.#probations.delete(owner);
+      return;
+    }
+    this.#probations.delete(owner);
     if (!this.#known.has(owner)) remember(this.#known, owner, true, MAX_REMEMBERED);
   }
 
   /** A process of this owner had to be killed, or crashed. */
   endedBadly(owner: string): void {
     this.#known.delete(owner);
-    this.#putOnProbation(owner, TROUBLED_MS);
+    this.#putOnProbation(owner, TROUBLED_MS, true);
   }
 
-  #putOnProbation(owner: string, ms: number): void {
-    if (MAY_RAISE) remember(this.#probationUntil, owner, performance.now() + ms, MAX_REMEMBERED);
+  #putOnProbation(owner: string, ms: number, isForBadEnd: boolean): void {
+    if (!MAY_RAISE) return;
+    const now = performance.now();
+    remember(this.#probations, owner, { idleUntil: now + PROBATION_MS, until: now + ms, isForBadEnd }, MAX_REMEMBERED);
   }
 
   /** Takes what has been used in the last `elapsedMs`. */
   follow(uses: ReadonlyMap<string, Use>, elapsedMs: number, standingOf: (owner: string) => Standing): void {
+    this.#turn += 1;
     for (const owner of new Set([...this.#rates.keys(), ...uses.keys()])) {
       const { cpuMs, longCallMs } = uses.get(owner) ?? { cpuMs: 0, longCallMs: 0 };
       const rates = this.#rates.get(owner) ?? { cores: 0, longCallCores: 0 };
@@ -130,7 +168,6 @@ export class Priorities {
       rates.longCallCores += (longCallMs / elapsedMs - rates.longCallCores) * SMOOTHING;
       if (rates.cores < NEGLIGIBLE_CORES && !uses.has(owner)) {
         this.#rates.delete(owner);
-        this.#lastFor.delete(owner);
       } else this.#rates.set(owner, rates);
     }
     this.#niceness = this.#decide(standingOf);
@@ -151,13 +188,18 @@ export class Priorities {
     return niceness;
   }
 
-  /** Whoever has been put last stays there for a while: each change takes a program for each of its processes. */
+  /**
+   * Whoever has been put last stays there for a while: each change takes a program for each of its processes. And there its rates
+   * fall, since others go first: what it would do with its freedom is known from the last time.
+   */
   #settle(owner: string, niceness: number): number {
-    const stays = this.#lastFor.get(owner) ?? 0;
-    if (niceness === LAST_NICENESS) this.#lastFor.set(owner, STAYS_LAST);
-    else if (stays > 1) this.#lastFor.set(owner, stays - 1);
-    else this.#lastFor.delete(owner);
-    return stays > 1 ? LAST_NICENESS : niceness;
+    const known = this.#penalties.get(owner);
+    if (niceness !== LAST_NICENESS) return this.#turn < (known?.until ?? 0) ? LAST_NICENESS : niceness;
+    const turns = known === undefined || this.#turn > known.until + SOON ? STAYS_LAST : known.turns;
+    const isOver = known === undefined || this.#turn >= known.until;
+    const next = isOver && known !== undefined ? Math.min(2 * turns, STAYS_LAST_AT_MOST) : turns;
+    remember(this.#penalties, owner, { until: this.#turn + next, turns: next }, MAX_REMEMBERED);
+    return LAST_NICENESS;
   }
 
   #isInBulk(owner: string, { used, isBacklogged }: Share): boolean {

@@ -237,7 +237,7 @@ export class WorkerPool implements AsyncDisposable {
         this.#finish(placed);
         if (message.outcome === "output") {
           this.#suspects.endedWell(claim.lane);
-          this.#fleet.endedWell(worker);
+          this.#fleet.endedWell(worker, message.usage.cpuMs);
         }
         listener.onEnded(message, parts, peakBytes);
       },

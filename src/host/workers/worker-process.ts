@@ -49,7 +49,7 @@ const RELEASE_MS = 200;
 /** A worker that does not answer by then will not. */
 const START_MS = 10_000;
 /** One that goes last may find no time at all where others keep all cores busy: from then on it starts like any other. */
-const START_LAST_MS = 1_000;
+const START_LAST_MS = 250;
 /** From SIGKILL, or from a worker's exit, to the end of what it has said. */
 const HEAR_OUT_MS = 250;
 /** What a worker has not read by then it does not mean to read: it makes the host hold it. */

@@ -45,7 +45,7 @@ describe("Priorities", () => {
 
   function settle(uses: Readonly<Record<string, Use>>, standingOf: (owner: string) => Standing = equal): Priorities {
     const priorities = new Priorities();
-    for (const owner of Object.keys(uses)) priorities.endedWell(owner);
+    for (const owner of Object.keys(uses)) priorities.endedWell(owner, 1);
     for (let turns = 0; turns < 30; turns += 1) priorities.follow(new Map(Object.entries(uses)), 100, standingOf);
     return priorities;
   }
@@ -76,25 +76,31 @@ describe("Priorities", () => {
   });
 
   test("let those go first of whom a call has ended well, until a process of theirs comes to a bad end", () => {
-    const priorities = new Priorities();
-    expect([priorities.nicenessOf("acme"), priorities.isKnown("acme")]).toEqual([NEW_NICENESS, false]);
-    priorities.endedWell("acme");
-    expect([priorities.nicenessOf("acme"), priorities.isKnown("acme")]).toEqual([0, true]);
-    priorities.endedBadly("acme");
-    expect([priorities.nicenessOf("acme"), priorities.isKnown("acme")]).toEqual([MAY_RAISE ? 10 : 0, false]);
-    priorities.endedWell("acme");
-    expect(priorities.nicenessOf("acme")).toBe(0);
-  });
-
-  test.runIf(MAY_RAISE)("put who is new in a crowd last for half a second, and nobody who is known", () => {
     vi.useFakeTimers({ toFake: ["performance"] });
     onTestFinished(() => {
       vi.useRealTimers();
     });
     const priorities = new Priorities();
-    priorities.endedWell("known");
-    for (const owner of ["known", "new"]) priorities.beginsInCrowd(owner);
-    expect(["known", "new"].map((owner) => priorities.nicenessOf(owner))).toEqual([0, 10]);
+    expect([priorities.nicenessOf("acme"), priorities.isKnown("acme")]).toEqual([NEW_NICENESS, false]);
+    priorities.endedWell("acme", 1);
+    expect([priorities.nicenessOf("acme"), priorities.isKnown("acme")]).toEqual([0, true]);
+    priorities.endedBadly("acme");
+    expect([priorities.nicenessOf("acme"), priorities.isKnown("acme")]).toEqual([MAY_RAISE ? 19 : 0, false]);
+    vi.advanceTimersByTime(500);
+    expect(priorities.nicenessOf("acme")).toBe(MAY_RAISE ? 10 : 0);
+    priorities.endedWell("acme", 1);
+    expect(priorities.nicenessOf("acme")).toBe(0);
+  });
+
+  test.runIf(MAY_RAISE)("put who is new beside others last for half a second, and nobody who is known", () => {
+    vi.useFakeTimers({ toFake: ["performance"] });
+    onTestFinished(() => {
+      vi.useRealTimers();
+    });
+    const priorities = new Priorities();
+    priorities.endedWell("known", 1);
+    for (const owner of ["known", "new"]) priorities.beginsBesideOthers(owner);
+    expect(["known", "new"].map((owner) => priorities.nicenessOf(owner))).toEqual([0, 19]);
     vi.advanceTimersByTime(500);
     expect(priorities.nicenessOf("new")).toBe(NEW_NICENESS);
   });
