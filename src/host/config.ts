@@ -8,6 +8,7 @@ import { type DefinitionOverrides, DefinitionOverridesSchema } from "../sandbox/
 import { ToolError } from "../sandbox/errors.ts";
 import { type PartialLimits, PartialLimitsSchema } from "../sandbox/limits.ts";
 import { ISOLATIONS, type Isolation } from "../sandbox/protocol.ts";
+import { MAX_SPARES } from "../sandbox/spares.ts";
 import type { Capability } from "./capabilities/capability.ts";
 import { type TenantOptions, TenantOptionsSchema, type Tenants } from "./tenants.ts";
 import { LAYER_NAMES, type Layer } from "./workers/hardening/layers.ts";
@@ -195,8 +196,8 @@ export type Config = z.infer<typeof OptionsSchema>;
 
 /** One process takes this many calls at a time; an owner with more gets another process, up to one for each core. */
 export const CALLS_PER_WORKER = 16;
-/** Isolates that one process may hold: those that run, those kept warm (see IsolatePool), and a few being disposed. */
-export const ISOLATES_PER_WORKER: number = CALLS_PER_WORKER + 16 + 2;
+/** Isolates that one process may hold: those that run, those kept warm (see IsolatePool), those made ahead, and a few being disposed. */
+export const ISOLATES_PER_WORKER: number = CALLS_PER_WORKER + 16 + MAX_SPARES + 2;
 export const WORKER_IDLE_MS = 60_000;
 export const maxWorkersPerOwner = (): number => Math.max(1, availableParallelism());
 

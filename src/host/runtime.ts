@@ -132,6 +132,7 @@ export class Glovebox implements AsyncDisposable {
         codeCache: learned.codeCache,
         stackMapper: createStackMapper(bundle.sourceMap),
         isolation: isolation ?? this.#config.isolation,
+        prewarm: definition.prewarm !== false,
         ownerOf: (tenant) => this.#ownerOf(tenant),
         granted,
         denied: asked.filter((name) => !granted.has(name) && !isEngineFeature(name)),

@@ -114,12 +114,21 @@ export class ActiveCall implements GuestListener, Payer {
     end = this.#capped(end);
     const settled = await this.#finishMeters();
     const usage = this.#usage();
-    const released = this.#giveBack(settled);
     const parts = codeCache === undefined ? [end.text] : [end.text, codeCache];
-    const stopped = released === undefined;
-    this.#send({ type: "ended", seq, outcome: end.outcome, phase: this.#phase, usage, released: stopped }, parts);
-    if (stopped) return;
-    await released;
+    const ended = { type: "ended", seq, outcome: end.outcome, phase: this.#phase, usage } as const;
+    const isolate = this.#isolate;
+    if (settled && isolate !== undefined) {
+      // Nothing of it runs, nor will: what is left of the isolate is no concern of who waits.
+      isolate.rest();
+      this.#send({ ...ended, released: true }, parts);
+      this.#giveBack(isolate);
+      return;
+    }
+    const stopped = isolate?.dispose();
+    const released = isolate?.isRunning !== true;
+    this.#send({ ...ended, released }, parts);
+    if (released) return;
+    await stopped;
     this.#send({ type: "released", seq });
   }
 
@@ -135,7 +144,7 @@ export class ActiveCall implements GuestListener, Payer {
   async #runToEnd(input: string): Promise<GuestEnd> {
     const started = performance.now();
     const { seq, call } = this.#assignment;
-    const warm = call?.tool.isolation === "tool" ? this.#pool.takeIdle(warmKey(call)) : undefined;
+    const warm = call === undefined ? undefined : this.#takeReady(call);
     if (warm === undefined) {
       this.#send({ type: "preparing", seq });
       const failure = await this.#prepare();
@@ -154,6 +163,11 @@ export class ActiveCall implements GuestListener, Payer {
     return end;
   }
 
+  /** An isolate in which the tool is loaded: one that its last call has left, or one that no call has touched. */
+  #takeReady(call: NonNullable<Assignment["call"]>): ToolIsolate | undefined {
+    return call.tool.isolation === "tool" ? this.#pool.takeIdle(warmKey(call)) : this.#pool.spares.take(call.tool);
+  }
+
   #enter(isolate: ToolIsolate, input: string): Promise<GuestEnd> {
     const { call } = this.#assignment;
     if (call === undefined) return isolate.describe();
@@ -165,6 +179,7 @@ export class ActiveCall implements GuestListener, Payer {
   async #prepare(): Promise<GuestEnd | undefined> {
     const { features, coarseTime } = this.#assignment;
     this.#isolate = this.#pool.create({ memoryMiB: this.#limits.memoryMiB, features, coarseTime });
+    this.#isolate.boot();
     const end = await this.#isolate.load(this.#assignment.bundle, this);
     return end.outcome === "ready" ? undefined : end;
   }
@@ -176,6 +191,11 @@ export class ActiveCall implements GuestListener, Payer {
     const taken = busyMs - this.#busyMsTaken;
     this.#busyMsTaken = busyMs;
     return taken;
+  }
+
+  /** Whether it keeps a core busy, as far as that can be told. */
+  get isWorking(): boolean {
+    return this.#phase === "load" || this.#isolate?.isRunning === true;
   }
 
   /** Called a hundred times a second while the call runs. */
@@ -249,18 +269,10 @@ export class ActiveCall implements GuestListener, Payer {
     };
   }
 
-  /** Undefined when the guest has stopped; else resolves when it has. */
-  #giveBack(settled: boolean): Promise<void> | undefined {
-    const isolate = this.#isolate;
+  #giveBack(isolate: ToolIsolate): void {
     const { call } = this.#assignment;
-    if (isolate === undefined) return undefined;
-    const keep = settled && call?.tool.isolation === "tool" && this.#phase === "execute";
-    if (keep && !isolate.isRunning && !isolate.isDisposed) {
-      this.#pool.keep(warmKey(call), isolate);
-      return undefined;
-    }
-    const stopped = isolate.dispose();
-    return isolate.isRunning ? stopped : undefined;
+    if (call?.tool.isolation === "tool" && this.#phase === "execute") this.#pool.keep(warmKey(call), isolate);
+    else void isolate.dispose();
   }
 }
 

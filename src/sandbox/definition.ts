@@ -48,6 +48,8 @@ export interface ToolDefinition {
   readonly annotations?: ToolAnnotations | undefined;
   readonly capabilities?: CapabilityRequests | undefined;
   readonly limits?: PartialLimits | undefined;
+  /** Whether the tool's top level may be run before anybody has called; true unless stated. */
+  readonly prewarm?: boolean | undefined;
 }
 
 const definitionFields = {
@@ -58,6 +60,7 @@ const definitionFields = {
   annotations: ToolAnnotationsSchema.optional(),
   capabilities: CapabilityRequestsSchema.optional(),
   limits: PartialLimitsSchema.optional(),
+  prewarm: z.boolean().optional(),
 };
 
 /** A definition as the guest tells it: the name may be missing, and then the source gives it. */

@@ -1,4 +1,5 @@
 // The isolates of one worker: made when a call needs one, kept warm between calls where the caller accepts shared state.
+import { type SpareKeeper, Spares } from "./spares.ts";
 import {
   createEngine,
   createLoadableBundle,
@@ -18,12 +19,18 @@ interface IdleIsolate {
 
 export class IsolatePool {
   readonly #engine: Engine;
+  readonly spares: Spares;
   readonly #bundles = new Map<string, LoadableBundle>();
   /** In order of last use, oldest first. */
   #idle: IdleIsolate[] = [];
 
-  constructor(preludeSource: string, urlChunkSource: string) {
+  constructor(preludeSource: string, urlChunkSource: string, worker: Pick<SpareKeeper, "isCalm" | "onStuck">) {
     this.#engine = createEngine(preludeSource, urlChunkSource);
+    this.spares = new Spares({
+      ...worker,
+      create: ({ limits, features, coarseTime }) => this.create({ memoryMiB: limits.memoryMiB, features, coarseTime }),
+      bundle: ({ sha256 }) => this.bundle(sha256),
+    });
   }
 
   addBundle(sha256: string, code: string, codeCache: Uint8Array): void {
@@ -45,7 +52,7 @@ export class IsolatePool {
     return undefined;
   }
 
-  /** An isolate with nothing of a tool's in it. */
+  /** An isolate with nothing in it; `boot` it first. */
   create(options: IsolateOptions): ToolIsolate {
     return new ToolIsolate(this.#engine, options);
   }

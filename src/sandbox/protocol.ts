@@ -33,6 +33,8 @@ const ToolMessageSchema = z.strictObject({
   toolId: seq,
   sha256,
   isolation: z.enum(ISOLATIONS),
+  /** Its top level may be run before a call has come. */
+  prewarm: z.boolean(),
   ...isolateFields,
   granted: z.array(capabilityName).max(256),
   denied: z.array(capabilityName).max(256),
@@ -113,9 +115,13 @@ const ProgressMessageSchema = z.strictObject({ type: z.literal("progress"), seq 
 /** Parts: input as JSON text. */
 const CapabilitySchema = z.strictObject({ type: z.literal("capability"), seq, requestId: seq, name: capabilityName });
 
+/** Something runs in the worker that belongs to no call and cannot be stopped. */
+const StuckSchema = z.strictObject({ type: z.literal("stuck") });
+
 export const WorkerMessageSchema = z.discriminatedUnion("type", [
   ReadySchema,
   PongSchema,
+  StuckSchema,
   PreparingSchema,
   StartedSchema,
   EndedSchema,

@@ -80,6 +80,8 @@ const isGuestOutcome = (value: unknown): value is GuestOutcome => GUEST_OUTCOMES
  * (measured); `#running` counts them, so that "disposed" can be told from "really stopped".
  */
 export class ToolIsolate {
+  readonly #engine: Engine;
+  readonly #options: IsolateOptions;
   readonly #isolate: ivm.Isolate;
   readonly #context: ivm.Context;
   readonly #timers = new Map<number, NodeJS.Timeout>();
@@ -96,14 +98,21 @@ export class ToolIsolate {
   #stopReason: StopReason | undefined;
   #disposed = false;
 
-  constructor(engine: Engine, { memoryMiB, features, coarseTime }: IsolateOptions) {
-    this.#isolate = new ivm.Isolate({ __proto__: null, memoryLimit: memoryMiB } as unknown as ivm.IsolateOptions);
+  constructor(engine: Engine, options: IsolateOptions) {
+    this.#engine = engine;
+    this.#options = options;
+    this.#isolate = new ivm.Isolate({
+      __proto__: null,
+      memoryLimit: options.memoryMiB,
+    } as unknown as ivm.IsolateOptions);
     this.#context = this.#isolate.createContextSync();
-    this.#boot(engine, { features, coarseTime });
   }
 
-  /** Only our own code runs here, so waiting for it in line is safe. */
-  #boot(engine: Engine, options: BootOptions): void {
+  /** Runs the prelude: only our own code, so waiting for it in line is safe. */
+  boot(): void {
+    const engine = this.#engine;
+    const { features, coarseTime } = this.#options;
+    const options: BootOptions = { features, coarseTime };
     const cachedData = engine.preludeCache;
     const script = this.#isolate.compileScriptSync(engine.preludeSource, {
       filename: PRELUDE_SCRIPT_NAME,
@@ -133,6 +142,10 @@ export class ToolIsolate {
 
   get isDisposed(): boolean {
     return this.#disposed || this.#isolate.isDisposed;
+  }
+
+  get hasTimers(): boolean {
+    return this.#timers.size > 0;
   }
 
   /** True while the isolate's thread is, or may be, in the guest. */
@@ -186,14 +199,21 @@ export class ToolIsolate {
     return this.#exchange("describe");
   }
 
+  /** Has the prelude do all that it does in a call but call the tool, so that the first call finds it done. */
+  touch(header: string): Promise<GuestEnd> {
+    this.#header = header;
+    return this.#exchange("touch", header);
+  }
+
   /** Runs one call. */
   call({ header, input, callId, tenantId }: GuestCall, listener: GuestListener): Promise<GuestEnd> {
     this.#listener = listener;
-    const isToldAlready = header === this.#header && tenantId === this.#tenantId;
-    if (isToldAlready) return this.#exchange("invoke", input, callId);
+    const newHeader = header === this.#header ? undefined : header;
+    const newTenantId = tenantId === this.#tenantId ? undefined : tenantId;
+    if (newHeader === undefined && newTenantId === undefined) return this.#exchange("invoke", input, callId);
     this.#header = header;
     this.#tenantId = tenantId;
-    return this.#exchange("invoke", input, callId, header, tenantId);
+    return this.#exchange("invoke", input, callId, newHeader, newTenantId);
   }
 
   /** Hands a capability's envelope to the guest. */

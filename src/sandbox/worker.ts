@@ -2,6 +2,7 @@
 // and it ends by SIGKILL only: process.exit() waits for busy isolates.
 import { closeSync } from "node:fs";
 import { Socket } from "node:net";
+import { availableParallelism } from "node:os";
 import { ActiveCall, type Assignment, type ToolProfile, toToolProfile } from "./active-call.ts";
 import { CpuShare } from "./cpu-share.ts";
 import { type Frame, FrameReader, FrameWriter } from "./frames.ts";
@@ -9,6 +10,7 @@ import { IsolatePool } from "./isolate-pool.ts";
 import { HostMessageSchema, type LearnProfile, PROTOCOL_VERSION } from "./protocol.ts";
 
 const CPU_CHECK_MS = 10;
+const CORES = availableParallelism();
 
 const die = (): void => {
   process.kill(process.pid, "SIGKILL");
@@ -37,7 +39,10 @@ class Worker {
     const text = (index: number): string => frame[index]?.toString() ?? "";
     switch (message.type) {
       case "init":
-        this.#pool = new IsolatePool(text(1), text(2));
+        this.#pool = new IsolatePool(text(1), text(2), {
+          isCalm: () => this.#isCalm(),
+          onStuck: () => this.#writer.write({ type: "stuck" }),
+        });
         this.#writer.write({ type: "ready", protocolVersion: PROTOCOL_VERSION });
         break;
       case "bundle":
@@ -82,7 +87,16 @@ class Worker {
       this.#cpuShare.begin();
       this.#cpuCheck = setInterval(() => this.#checkCpu(), CPU_CHECK_MS);
     }
-    void active.run(input).then(() => this.#calls.delete(seq), die);
+    void active.run(input).then(() => {
+      this.#calls.delete(seq);
+      return this.#pool?.spares.refill();
+    }, die);
+  }
+
+  #isCalm(): boolean {
+    let working = 0;
+    for (const call of this.#calls.values()) if (call.isWorking) working += 1;
+    return working === 0 || working < CORES - 1;
   }
 
   /** Ends itself when nothing runs, rather than with each call: starting a timer for every call would cost more. */

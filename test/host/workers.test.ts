@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { defineCapability } from "../../src/host/capabilities/capability.ts";
@@ -50,6 +51,42 @@ describe("a process that was given more bundles than it may keep", () => {
     await call("big_0");
     // At once: a process that has grown too large at rest is ended a second later.
     expect(box.workerPids).not.toContain(first);
+  });
+});
+
+describe("a tool whose top level is run ahead", () => {
+  test("starts its next calls at once, each in an isolate of its own", async () => {
+    const box = await boxOf({ counter: "let count = 0; export default () => (count += 1);" });
+    expect(outputOf(await run(box, "counter"))).toBe(1);
+    await vi.waitFor(async () => {
+      const { usage, ...result } = await run(box, "counter");
+      expect(outputOf({ usage, ...result } as ToolResult)).toBe(1);
+      expect(usage.startMs).toBeLessThan(0.5);
+    });
+  });
+
+  test("still logs in every call what it logs at its top level", async () => {
+    const box = await boxOf({ talker: 'console.log("top level"); export default () => 1;' });
+    for (let call = 0; call < 3; call += 1) {
+      const lines: string[] = [];
+      await run(box, "talker", { onLog: ({ message }) => lines.push(message) });
+      expect(lines).toEqual(["top level"]);
+    }
+  });
+
+  test("and then cannot be stopped costs its process, and no call", async () => {
+    const STUCK_AFTER_MS = 3_000;
+    const trap = `if (Date.now() > ${Date.now() + STUCK_AFTER_MS}) Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1);`;
+    const box = await boxOf({ trap: `${trap} export default () => 1;` }, { workers: { spares: 0 }, cache: false });
+    let pids: readonly number[] = [];
+    await vi.waitFor(async () => {
+      expect((await run(box, "trap")).usage.startMs).toBeLessThan(0.5);
+      pids = box.workerPids;
+    });
+    await pause(STUCK_AFTER_MS);
+    // The last one that was made before it became a trap; the next one is made behind it.
+    expect(outputOf(await run(box, "trap"))).toBe(1);
+    await expectDead(pids);
   });
 });
 

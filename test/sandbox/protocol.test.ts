@@ -26,6 +26,7 @@ const HOST_MESSAGES: readonly HostMessage[] = [
     toolId: 1,
     sha256: SHA,
     isolation: "call",
+    prewarm: true,
     limits: DEFAULT_LIMITS,
     features: ["webAssembly", "atomics"],
     coarseTime: false,

@@ -488,7 +488,9 @@ describe("ToolIsolate's meters", () => {
     ] as const;
     const caches: unknown[] = [];
     for (const [options, isExact] of steps) {
-      await new ToolIsolate(engine, options).dispose();
+      const isolate = new ToolIsolate(engine, options);
+      isolate.boot();
+      await isolate.dispose();
       expect(engine.isCacheExact).toBe(isExact);
       caches.push(engine.preludeCache);
     }

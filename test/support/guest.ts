@@ -89,6 +89,7 @@ export class GuestTool implements AsyncDisposable {
     this.#settings = parts.settings;
     const { memoryMiB = 64, features = [], coarseTime = false } = parts.settings;
     this.isolate = new ToolIsolate(parts.engine, { memoryMiB, features, coarseTime });
+    this.isolate.boot();
     openTools.add(this);
   }
 

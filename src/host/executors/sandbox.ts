@@ -28,6 +28,8 @@ export interface SandboxTool {
   readonly codeCache: Uint8Array;
   readonly stackMapper: StackMapper;
   readonly isolation: Isolation;
+  /** Its author has nothing against its top level being run ahead. */
+  readonly prewarm: boolean;
   /** Which processes it may run in: a tenant's own, or those of a trust group. */
   readonly ownerOf: (tenantId: string) => string;
   readonly granted: ReadonlyMap<string, Capability>;
@@ -66,6 +68,8 @@ function toProfile(tool: SandboxTool, limits: Limits, coarseTime: boolean): Tool
   return {
     sha256: tool.bundle.sha256,
     isolation: tool.isolation,
+    // Where the operating system limits the memory, it has room for the calls' isolates only.
+    prewarm: tool.prewarm && unlimitedFeatures(tool.features).length === 0,
     limits,
     features: [...tool.features],
     coarseTime,

@@ -110,7 +110,7 @@ export class Fleet implements Disposable {
     const usable: WorkerProcess[] = [];
     for (const worker of this.#workers) {
       const isOwn = worker.owner === owner && !worker.singleUse && !worker.isEnding;
-      if (isOwn && !worker.draining && !worker.isFull && !worker.isReleasing) usable.push(worker);
+      if (isOwn && !worker.draining && !worker.isSpent && !worker.isReleasing) usable.push(worker);
     }
     return usable;
   }
@@ -277,7 +277,7 @@ export class Fleet implements Disposable {
       this.#failedStarts = 0;
       if (worker.owner !== undefined && worker.served > 0 && worker.load > 0) this.#setNiceness(worker);
     }
-    const isUsedUp = worker.singleUse || worker.draining || worker.isFull;
+    const isUsedUp = worker.singleUse || worker.draining || worker.isSpent;
     if (isUsedUp && worker.load === 0 && worker.served > 0) worker.kill();
     if (!this.#closed) this.#listener.onChange(worker);
   }

@@ -81,6 +81,7 @@ export class WorkerProcess {
   readonly #calls = new Map<number, OpenCall>();
   readonly #bundles = new Set<string>();
   #bundleBytes = 0;
+  #isStuck = false;
   readonly #tools = new Map<ToolProfile, number>();
   /** Memory limits of tools whose isolates may be kept warm, in MiB; the latest last. */
   readonly #warm = new Map<string, number>();
@@ -175,9 +176,9 @@ export class WorkerProcess {
   get isEnding(): boolean {
     return this.#endReason !== undefined;
   }
-  /** It holds as many bundles as one may: it takes no more calls. */
-  get isFull(): boolean {
-    return this.#bundleBytes > MAX_BUNDLE_BYTES;
+  /** It takes no more calls: it holds as many bundles as one may, or something runs in it that cannot be stopped. */
+  get isSpent(): boolean {
+    return this.#isStuck || this.#bundleBytes > MAX_BUNDLE_BYTES;
   }
   /** Calls in it, those included that have ended but may still run. */
   get load(): number {
@@ -185,7 +186,8 @@ export class WorkerProcess {
   }
   /** It is over with it because of what ran in it: it had to be killed, or it crashed. */
   get hasEndedBadly(): boolean {
-    return this.#dead && (BAD_ENDS.has(this.#endReason ?? "stopped") || isCrash(this.#process.ending));
+    if (!this.#dead) return false;
+    return this.#isStuck || BAD_ENDS.has(this.#endReason ?? "stopped") || isCrash(this.#process.ending);
   }
   /** A call in it has been ended and has not stopped yet: it may have to be killed, with all that is in it. */
   get isReleasing(): boolean {
@@ -394,6 +396,9 @@ export class WorkerProcess {
     if (parsed.type === "ready") this.#becomeReady();
     else if (parsed.type === "pong") {
       if (!this.#watch.takeAnswer()) throw new Error("The worker answered a question that it was not asked");
+    } else if (parsed.type === "stuck") {
+      this.#isStuck = true;
+      if (this.load === 0) this.end("stuck");
     } else this.#receiveForCall(parsed, parts);
   }
 

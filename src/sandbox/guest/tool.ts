@@ -135,6 +135,11 @@ export interface Tool<Input extends ToolSchema | undefined, Output extends ToolS
   /** Capabilities, and engine features such as `webAssembly`, asked for by name; the host decides. */
   readonly capabilities?: { readonly [name: string]: unknown };
   readonly limits?: ToolLimits;
+  /**
+   * Whether the top level may be run before anybody has called, so that a call finds the tool loaded; true unless stated. One that
+   * logs, leaves a timer or takes more than 250 ms is run when it is called anyway.
+   */
+  readonly prewarm?: boolean;
   execute(input: InputOf<Input>, ctx: ToolContext): OutputOf<Output> | Promise<OutputOf<Output>>;
 }
 

@@ -35,6 +35,7 @@ const job = (onLost: (loss: Loss) => void): Job => ({
     tool: {
       sha256: "0".repeat(64),
       isolation: "call",
+      prewarm: true,
       limits: DEFAULT_LIMITS,
       features: [],
       coarseTime: false,

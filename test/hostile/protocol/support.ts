@@ -81,6 +81,7 @@ async function makeFakeHost(attack: WorkerAttack): Promise<FakeHost> {
       codeCache: new Uint8Array(0),
       stackMapper: createStackMapper('{"version":3,"sources":[],"names":[],"mappings":""}'),
       isolation: "call",
+      prewarm: true,
       ownerOf: (tenantId) => tenantId,
       granted: new Map([["echo", echo]]),
       denied: [],

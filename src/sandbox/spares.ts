@@ -1,0 +1,226 @@
+// Loaded spares: isolates in which a tool's bundle has been evaluated and a no-op call been made, and which no call has touched. Made
+// ahead, in idle time, for tools that are called again and again; each serves one call.
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { ToolProfile } from "./active-call.ts";
+import type { GuestListener, LoadableBundle, ToolIsolate } from "./tool-isolate.ts";
+
+/** Of all tools of one worker; the host's limit on its isolates counts them in. */
+export const MAX_SPARES = 8;
+/** Heap of all together, and of one: what a worker may have at rest has room for it. */
+const MAX_BYTES = 24 * 1024 * 1024;
+const MAX_BYTES_OF_ONE = 12 * 1024 * 1024;
+/** A tool that was not called for so long costs no memory. */
+const COLD_MS = 10_000;
+const REAP_MS = 1_000;
+/** Of the newest in what is known of a tool. */
+const SMOOTHING = 0.3;
+/** As many as are asked for while one is made, and half as many again: calls do not come evenly. */
+const MARGIN = 1.5;
+/** A top level that takes longer is run when somebody has asked for it. */
+const LOAD_MS = 250;
+/** One that could not be run ahead is tried again after so long, and each time after twice as long: the machine may have been busy. */
+const RETRY_MS = 10_000;
+/** One that has not stopped so long after it was disposed never will. */
+const STOP_MS = 200;
+
+/** What spares need of their worker. */
+export interface SpareKeeper {
+  create(tool: ToolProfile): ToolIsolate;
+  bundle(tool: ToolProfile): LoadableBundle | undefined;
+  /** Whether no call would be kept waiting by some milliseconds of work. */
+  isCalm(): boolean;
+  /** A top level runs that cannot be stopped. */
+  onStuck(): void;
+}
+
+interface Spare {
+  readonly isolate: ToolIsolate;
+  readonly bytes: number;
+}
+
+/** What is known of one tool's calls, and what is ready for the next ones. */
+class Line {
+  readonly tool: ToolProfile;
+  readonly ready: Spare[] = [];
+  #lastCallAt: number;
+  #intervalMs = Number.POSITIVE_INFINITY;
+  #makeMs = 0;
+  /** Times that its top level has said or done something, taken long, failed, or kept much. */
+  #failures = 0;
+  #notBefore = 0;
+
+  constructor(tool: ToolProfile, now: number) {
+    this.tool = tool;
+    this.#lastCallAt = now;
+  }
+
+  called(now: number): void {
+    this.#intervalMs = smooth(this.#intervalMs, now - this.#lastCallAt);
+    this.#lastCallAt = now;
+  }
+
+  made(spare: Spare, ms: number): void {
+    this.#makeMs = smooth(this.#makeMs || ms, ms);
+    this.ready.push(spare);
+  }
+
+  failed(now: number): void {
+    this.#notBefore = now + RETRY_MS * 2 ** this.#failures;
+    this.#failures += 1;
+  }
+
+  isCold(now: number): boolean {
+    return now - this.#lastCallAt > COLD_MS;
+  }
+
+  /** How many more there should be. */
+  missing(now: number): number {
+    if (now < this.#notBefore || this.isCold(now)) return 0;
+    return Math.ceil(1 + (MARGIN * this.#makeMs) / this.#intervalMs) - this.ready.length;
+  }
+}
+
+const smooth = (mean: number, value: number): number =>
+  Number.isFinite(mean) ? mean + (value - mean) * SMOOTHING : value;
+
+export class Spares {
+  readonly #keeper: SpareKeeper;
+  /** By the tool's number. */
+  readonly #lines = new Map<number, Line>();
+  #count = 0;
+  #bytes = 0;
+  #isMaking = false;
+  #reaper: NodeJS.Timeout | undefined;
+
+  constructor(keeper: SpareKeeper) {
+    this.#keeper = keeper;
+  }
+
+  /** At each call whose isolate is its own: one for it, if there is one. */
+  take(tool: ToolProfile): ToolIsolate | undefined {
+    if (!tool.prewarm) return undefined;
+    const now = performance.now();
+    let line = this.#lines.get(tool.toolId);
+    if (line === undefined) {
+      line = new Line(tool, now);
+      this.#lines.set(tool.toolId, line);
+      this.#reaper ??= setInterval(() => this.#reap(), REAP_MS).unref();
+    } else line.called(now);
+    for (let spare = line.ready.pop(); spare !== undefined; spare = line.ready.pop()) {
+      this.#forget(spare);
+      if (!spare.isolate.isDisposed) return spare.isolate;
+    }
+    return undefined;
+  }
+
+  #forget({ bytes }: Spare): void {
+    this.#count -= 1;
+    this.#bytes -= bytes;
+  }
+
+  /** Makes what is missing, one at a time, for as long as nothing else is to be done. */
+  async refill(): Promise<void> {
+    if (this.#isMaking) return;
+    this.#isMaking = true;
+    try {
+      for (;;) {
+        // What has come meanwhile is read first.
+        await nextTurn();
+        const line = this.#keeper.isCalm() ? this.#neediest() : undefined;
+        if (line === undefined) return;
+        await this.#make(line);
+      }
+    } finally {
+      this.#isMaking = false;
+    }
+  }
+
+  /** Of those that miss some, the one that has fewest: a tool in great demand does not take all. */
+  #neediest(): Line | undefined {
+    if (this.#count >= MAX_SPARES || this.#bytes >= MAX_BYTES) return undefined;
+    const now = performance.now();
+    let neediest: Line | undefined;
+    for (const line of this.#lines.values()) {
+      if (line.missing(now) > 0 && line.ready.length < (neediest?.ready.length ?? MAX_SPARES)) neediest = line;
+    }
+    return neediest;
+  }
+
+  async #make(line: Line): Promise<void> {
+    const began = performance.now();
+    let isolate: ToolIsolate | undefined;
+    try {
+      isolate = this.#keeper.create(line.tool);
+      if (await this.#prepare(isolate, line.tool)) {
+        const spare = { isolate, bytes: isolate.heapBytes };
+        this.#count += 1;
+        this.#bytes += spare.bytes;
+        line.made(spare, performance.now() - began);
+        return;
+      }
+    } catch {
+      // There was no memory for it.
+    }
+    line.failed(performance.now());
+    if (isolate !== undefined) this.#dispose(isolate);
+  }
+
+  /** In steps, between which calls are taken. False when the tool's top level should not have been run ahead. */
+  async #prepare(isolate: ToolIsolate, tool: ToolProfile): Promise<boolean> {
+    const bundle = this.#keeper.bundle(tool);
+    if (bundle === undefined) return false;
+    await nextTurn();
+    isolate.boot();
+    await nextTurn();
+    const isQuiet = await loadQuietly(isolate, bundle, tool.header);
+    return isQuiet && !isolate.isDisposed && isolate.heapBytes <= MAX_BYTES_OF_ONE;
+  }
+
+  #dispose(isolate: ToolIsolate): void {
+    const stuck = setTimeout(() => this.#keeper.onStuck(), STOP_MS);
+    void isolate.dispose().then(() => clearTimeout(stuck));
+  }
+
+  #reap(): void {
+    const now = performance.now();
+    for (const [key, line] of this.#lines) {
+      if (!line.isCold(now)) continue;
+      for (const spare of line.ready.splice(0)) {
+        this.#forget(spare);
+        this.#dispose(spare.isolate);
+      }
+      this.#lines.delete(key);
+    }
+    if (this.#lines.size > 0) return;
+    clearInterval(this.#reaper);
+    this.#reaper = undefined;
+  }
+}
+
+/** Hears whether a top level has said anything: there is no call that it could be said to. */
+class Witness implements GuestListener {
+  hasHeard = false;
+  onLog(): void {
+    this.hasHeard = true;
+  }
+  onProgress(): void {
+    this.hasHeard = true;
+  }
+  onCapability(): void {
+    this.hasHeard = true;
+  }
+}
+
+async function loadQuietly(isolate: ToolIsolate, bundle: LoadableBundle, header: string): Promise<boolean> {
+  const witness = new Witness();
+  const late = setTimeout(() => void isolate.dispose(), LOAD_MS);
+  try {
+    const loaded = await isolate.load(bundle, witness);
+    if (loaded.outcome !== "ready") return false;
+    const touched = await isolate.touch(header);
+    if (touched.outcome !== "ready" || !(await isolate.settle())) return false;
+    return !witness.hasHeard && !isolate.hasTimers;
+  } finally {
+    clearTimeout(late);
+  }
+}

@@ -1,0 +1,156 @@
+// Loaded spares with real isolates: for whom they are made, who gets one, and when they go.
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import type { ToolProfile } from "../../src/sandbox/active-call.ts";
+import { DEFAULT_LIMITS } from "../../src/sandbox/limits.ts";
+import { MAX_SPARES, Spares } from "../../src/sandbox/spares.ts";
+import { type GuestListener, type LoadableBundle, ToolIsolate } from "../../src/sandbox/tool-isolate.ts";
+import { bundleCode, HEADER, sharedEngine, toBundle } from "../support/guest.ts";
+
+const SILENT: GuestListener = { onLog() {}, onProgress() {}, onCapability() {} };
+const COUNTER = bundleCode("{ default: () => (count += 1) }", "let count = 0;");
+
+const toolOf = (toolId: number, changes: Partial<ToolProfile> = {}): ToolProfile => ({
+  type: "tool",
+  toolId,
+  sha256: "0".repeat(64),
+  isolation: "call",
+  prewarm: true,
+  limits: DEFAULT_LIMITS,
+  features: [],
+  coarseTime: false,
+  granted: [],
+  denied: [],
+  header: JSON.stringify(HEADER),
+  ...changes,
+});
+
+interface Bench {
+  readonly spares: Spares;
+  readonly made: ToolIsolate[];
+  isCalm: boolean;
+}
+
+/** Spares of tools that all have this code. */
+async function benchOf(code: string): Promise<Bench> {
+  const engine = await sharedEngine();
+  const bundle: LoadableBundle = toBundle(code);
+  const made: ToolIsolate[] = [];
+  const spares = new Spares({
+    create: ({ limits: { memoryMiB }, features, coarseTime }) => {
+      const isolate = new ToolIsolate(engine, { memoryMiB, features, coarseTime });
+      made.push(isolate);
+      return isolate;
+    },
+    bundle: () => bundle,
+    isCalm: () => bench.isCalm,
+    onStuck: () => {},
+  });
+  const bench = { spares, made, isCalm: true };
+  onTestFinished(async () => {
+    await Promise.all(made.map((isolate) => isolate.dispose()));
+  });
+  return bench;
+}
+
+const invoke = async (isolate: ToolIsolate | undefined): Promise<unknown> =>
+  (await isolate?.call({ header: JSON.stringify(HEADER), input: "{}", callId: "c", tenantId: "acme" }, SILENT))?.text;
+
+describe("a loaded spare", () => {
+  test("is made for a tool that has been called, and serves one call", async () => {
+    const { spares, made } = await benchOf(COUNTER);
+    const tool = toolOf(1);
+    await spares.refill();
+    expect([spares.take(tool), made.length]).toEqual([undefined, 0]);
+    await spares.refill();
+    const first = spares.take(tool);
+    await spares.refill();
+    const second = spares.take(tool);
+    expect([await invoke(first), await invoke(second)]).toEqual(["1", "1"]);
+    expect(first).not.toBe(second);
+  });
+
+  test("is another tool's never", async () => {
+    const { spares } = await benchOf(COUNTER);
+    spares.take(toolOf(1));
+    await spares.refill();
+    expect(spares.take(toolOf(2))).toBeUndefined();
+    expect(spares.take(toolOf(1))).toBeInstanceOf(ToolIsolate);
+  });
+
+  test("is made in numbers where calls come faster than it is made, up to a few for all tools", async () => {
+    const { spares, made } = await benchOf(COUNTER);
+    for (let call = 0; call < 50; call += 1) for (const toolId of [1, 2, 3]) spares.take(toolOf(toolId));
+    await spares.refill();
+    expect(made).toHaveLength(MAX_SPARES);
+    const ready = [1, 2, 3].map((toolId) => {
+      let count = 0;
+      while (spares.take(toolOf(toolId)) !== undefined) count += 1;
+      return count;
+    });
+    expect(Math.min(...ready)).toBeGreaterThanOrEqual(2);
+  });
+
+  test("is not made while a call would have to wait for it", async () => {
+    const bench = await benchOf(COUNTER);
+    bench.spares.take(toolOf(1));
+    bench.isCalm = false;
+    await bench.spares.refill();
+    expect(bench.made).toHaveLength(0);
+    bench.isCalm = true;
+    await bench.spares.refill();
+    expect(bench.made).toHaveLength(1);
+  });
+
+  test("is disposed when its tool has not been called for ten seconds", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "performance"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { spares, made } = await benchOf(COUNTER);
+    spares.take(toolOf(1));
+    await spares.refill();
+    vi.advanceTimersByTime(9_000);
+    await nextTurn();
+    expect(made.map(({ isDisposed }) => isDisposed)).toEqual([false]);
+    vi.advanceTimersByTime(3_000);
+    expect(made.map(({ isDisposed }) => isDisposed)).toEqual([true]);
+    await spares.refill();
+    expect(made).toHaveLength(1);
+  });
+
+  test("that V8 has ended meanwhile is not handed out", async () => {
+    const { spares, made } = await benchOf(COUNTER);
+    spares.take(toolOf(1));
+    await spares.refill();
+    await made[0]?.dispose();
+    expect(spares.take(toolOf(1))).toBeUndefined();
+  });
+});
+
+describe("a top level is not run ahead", () => {
+  test("where its author or the host says so", async () => {
+    const { spares, made } = await benchOf(COUNTER);
+    spares.take(toolOf(1, { prewarm: false }));
+    await spares.refill();
+    expect(made).toHaveLength(0);
+  });
+
+  test.each([
+    ["logs", 'console.log("hello");'],
+    ["throws", 'throw new Error("no");'],
+    ["never ends", "await new Promise(() => {});"],
+    ["never yields", "for (;;);"],
+    ["leaves a timer", "setTimeout(() => {}, 60_000);"],
+    ["leaves a microtask storm", "(async () => { for (;;) await null; })();"],
+    [
+      "keeps much memory",
+      "const kept = Array.from({ length: 2e6 }, (_, index) => index + 0.5); globalThis.kept = kept;",
+    ],
+  ])("more than once where it %s", async (_, topLevel) => {
+    const { spares, made } = await benchOf(bundleCode("{ default: () => 1 }", topLevel));
+    for (let call = 0; call < 3; call += 1) {
+      expect(spares.take(toolOf(1))).toBeUndefined();
+      await spares.refill();
+    }
+    expect(made.map(({ isDisposed }) => isDisposed)).toEqual([true]);
+  });
+});
