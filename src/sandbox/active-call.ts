@@ -76,6 +76,8 @@ export class ActiveCall implements GuestListener, Payer {
   #isolate: ToolIsolate | undefined;
   #phase: "load" | "execute" = "load";
   #cancelled = false;
+  /** The host knows that the tool runs. */
+  #isAnnounced = false;
   /** Of the isolate's time, what has been charged for, or was spent before this call. */
   #busyMsTaken = 0;
   #cpuMs = 0;
@@ -114,6 +116,7 @@ export class ActiveCall implements GuestListener, Payer {
     end = this.#capped(end);
     const settled = await this.#finishMeters();
     const usage = this.#usage();
+    this.#isAnnounced = true;
     const parts = codeCache === undefined ? [end.text] : [end.text, codeCache];
     const ended = { type: "ended", seq, outcome: end.outcome, phase: this.#phase, usage } as const;
     const isolate = this.#isolate;
@@ -150,7 +153,7 @@ export class ActiveCall implements GuestListener, Payer {
       const failure = await this.#prepare();
       this.#startMs = performance.now() - started;
       if (failure !== undefined) return failure;
-      this.#send({ type: "started", seq });
+      this.#announce();
     } else {
       this.#isolate = warm;
       this.#busyMsTaken = warm.busyMs;
@@ -191,6 +194,17 @@ export class ActiveCall implements GuestListener, Payer {
     const taken = busyMs - this.#busyMsTaken;
     this.#busyMsTaken = busyMs;
     return taken;
+  }
+
+  /** Called a hundred times a second while the call runs: one that is short has nothing to announce. */
+  announce(): void {
+    if (this.#phase === "execute") this.#announce();
+  }
+
+  #announce(): void {
+    if (this.#isAnnounced) return;
+    this.#isAnnounced = true;
+    this.#send({ type: "started", seq: this.#assignment.seq });
   }
 
   /** Whether it keeps a core busy, as far as that can be told. */

@@ -92,7 +92,10 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 /** Parts: none. The worker takes messages. */
 const ReadySchema = z.strictObject({ type: z.literal("ready"), protocolVersion: z.literal(PROTOCOL_VERSION) });
 const PongSchema = z.strictObject({ type: z.literal("pong") });
-/** The call must first wait for an isolate: until `started` no line of the tool has run for it. */
+/**
+ * The call must first wait for an isolate: until `started` no line of the tool has run for it. One that need not wait says `started`
+ * when it has run for some milliseconds; until then nothing that it has done can be seen anywhere.
+ */
 const PreparingSchema = z.strictObject({ type: z.literal("preparing"), seq });
 const StartedSchema = z.strictObject({ type: z.literal("started"), seq });
 /** Parts: the outcome's text (see GUEST_OUTCOMES); after `learn`, also the code cache. */

@@ -101,7 +101,9 @@ class Worker {
 
   /** Ends itself when nothing runs, rather than with each call: starting a timer for every call would cost more. */
   #checkCpu(): void {
-    this.#cpuShare.share([...this.#calls.values()]);
+    const calls = [...this.#calls.values()];
+    for (const call of calls) call.announce();
+    this.#cpuShare.share(calls);
     if (this.#calls.size > 0) return;
     clearInterval(this.#cpuCheck);
     this.#cpuCheck = undefined;

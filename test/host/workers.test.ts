@@ -65,6 +65,18 @@ describe("a tool whose top level is run ahead", () => {
     });
   });
 
+  test("is not run twice when its process dies, though it has said nothing", async () => {
+    const box = await boxOf({
+      quiet: "export default ({ ms }) => new Promise((done) => setTimeout(() => done(1), ms));",
+    });
+    await vi.waitFor(async () => expect((await run(box, "quiet", {}, { ms: 0 })).usage.startMs).toBeLessThan(0.5));
+    const call = run(box, "quiet", {}, { ms: 5_000 });
+    await pause(100);
+    signalAll(box, "SIGKILL");
+    const error = errorOf(await call);
+    expect([error.code, error.details]).toEqual(["SANDBOX_CRASHED", { begun: true }]);
+  });
+
   test("still logs in every call what it logs at its top level", async () => {
     const box = await boxOf({ talker: 'console.log("top level"); export default () => 1;' });
     for (let call = 0; call < 3; call += 1) {

@@ -141,10 +141,10 @@ export class OpenCall {
     if (message.type !== "preparing") this.#hasSpoken = true;
     switch (message.type) {
       case "preparing":
-        this.#advance("sent", "preparing");
+        this.#advance(["sent"], "preparing");
         break;
       case "started":
-        this.#advance("preparing", "started");
+        this.#advance(["sent", "preparing"], "started");
         break;
       case "log":
         this.#logLines = bound(this.#logLines + 1, limits.logLines);
@@ -171,8 +171,8 @@ export class OpenCall {
     }
   }
 
-  #advance(from: CallState, to: CallState): void {
-    if (this.#state !== from) throw new Error("The worker's messages are out of order");
+  #advance(from: readonly CallState[], to: CallState): void {
+    if (!from.includes(this.#state)) throw new Error("The worker's messages are out of order");
     this.#state = to;
   }
 }
