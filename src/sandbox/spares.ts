@@ -10,7 +10,7 @@ export const MAX_SPARES = 8;
 const MAX_BYTES = 24 * 1024 * 1024;
 const MAX_BYTES_OF_ONE = 12 * 1024 * 1024;
 /** A tool that was not called for so long costs no memory. */
-const COLD_MS = 10_000;
+const COLD_MS = 3_000;
 const REAP_MS = 1_000;
 /** Of the newest in what is known of a tool. */
 const SMOOTHING = 0.3;

@@ -42,7 +42,8 @@ describe("a process that was given more bundles than it may keep", () => {
     const names = Array.from({ length: 18 }, (_, index) => `big_${index}`);
     const source = (name: string): string =>
       `const text = "${text}"; export default async () => "${name}" + text.length;`;
-    const box = await boxOf(Object.fromEntries(names.map((name) => [name, source(name)])), { workers: { spares: 0 } });
+    const box = await boxOf({}, { workers: { spares: 0 } });
+    for (const name of names) await box.addTool({ name, source: source(name) });
     const call = async (name: string): Promise<void> => expect(outputOf(await run(box, name))).toBe(name + text.length);
     await call("big_0");
     await vi.waitFor(() => expect(box.workerPids).toHaveLength(1));
