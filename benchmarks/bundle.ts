@@ -3,36 +3,42 @@ import { createBundleCache } from "../src/bundler/bundle-cache.ts";
 import { Bundler } from "../src/bundler/bundler.ts";
 import { createGlovebox } from "../src/host/index.ts";
 import { measure } from "./support/measure.ts";
-import { createRawTool, makeCodeCache } from "./support/raw-isolate.ts";
-import { benchmarkPath, expectSuccess } from "./support/tools.ts";
+import { makeCodeCache, runRawTool } from "./support/raw-isolate.ts";
+import { FRESH, NOT_AHEAD, RAW_COLD, WARM } from "./support/result.ts";
+import { benchmarkPath, createCaller } from "./support/tools.ts";
 
 const INPUT = { day: "2026-02-28", numbers: [1, 2, 3] };
 const path = benchmarkPath("tools/large.ts");
 await using box = await createGlovebox();
+const call = createCaller(box);
 await box.addTool({ path, name: "large" }, { tenantId: "acme" });
+await box.addTool({ path, name: "large-warm" }, { tenantId: "acme", isolation: "tool" });
+await box.addTool({ path, name: "large-cold", definition: { prewarm: false } }, { tenantId: "acme" });
 const { bundle } = await box.inspectTool({ path });
 const codeCache = await makeCodeCache(bundle.code);
 await using cached = new Bundler({ cache: createBundleCache() });
 await cached.bundle({ path });
-console.log(`The bundle has ${(bundle.code.length / 1024).toFixed(0)} KiB`);
-
-async function rawCall(cachedData?: typeof codeCache): Promise<void> {
-  const tool = await createRawTool(bundle.code, cachedData);
-  await tool.call(JSON.stringify(INPUT));
-  tool.dispose();
-}
+const size = `The bundle has ${(bundle.code.length / 1024).toFixed(0)} KiB: zod, lodash-es and date-fns.`;
 
 await measure({
   name: "bundle-call",
-  question: "A call of a large bundle in a new isolate",
-  samples: 60,
+  question: "A call of a large bundle",
+  samples: 200,
   warmup: 10,
+  block: 20,
   subjects: {
-    "raw isolated-vm": () => rawCall(),
-    "raw isolated-vm with a code cache": () => rawCall(codeCache),
-    'Glovebox, isolation "call"': async () =>
-      expectSuccess(await box.execute({ id: "c", toolName: "large", arguments: INPUT }, { tenantId: "acme" })),
+    [RAW_COLD]: () => runRawTool(bundle.code, INPUT),
+    "raw isolated-vm with a code cache, a new isolate": () => runRawTool(bundle.code, INPUT, codeCache),
+    [`${FRESH}, one each 50 ms`]: { run: () => call("large", INPUT), paceMs: 50 },
+    [`${FRESH}, one each 5 ms`]: { run: () => call("large", INPUT), paceMs: 5 },
+    [NOT_AHEAD]: () => call("large-cold", INPUT),
+    [WARM]: () => call("large-warm", INPUT),
   },
+  notes: [
+    size,
+    "Blocks of 20 calls take turns. At one each 5 ms, more calls come than this machine can evaluate bundles for: those in excess are made while they wait.",
+    "The peers are not asked: their first call loads text, and none has a bundle to keep.",
+  ],
 });
 
 await measure({

@@ -1,28 +1,50 @@
-// What does a call cost when nothing is warm: a new isolate, the bundle loaded into it, one call, disposed?
+// What does a call cost when nothing was made ahead: a new isolate, the tool loaded into it, one call, disposed?
 import { createGlovebox } from "../src/host/index.ts";
-import { measure } from "./support/measure.ts";
-import { createRawTool } from "./support/raw-isolate.ts";
-import { benchmarkPath, expectSuccess } from "./support/tools.ts";
+import { Peers } from "./peers/all.ts";
+import { ADD, toToolSource } from "./support/jobs.ts";
+import { measure, times } from "./support/measure.ts";
+import { runRawTool } from "./support/raw-isolate.ts";
+import { NOT_AHEAD, RAW_COLD } from "./support/result.ts";
+import { createCaller } from "./support/tools.ts";
 
-const INPUT = { a: 1, b: 2 };
+await using peers = await Peers.start();
 await using box = await createGlovebox();
-const path = benchmarkPath("tools/add.ts");
-await box.addTool({ path, name: "add" }, { tenantId: "acme" });
-const { bundle } = await box.inspectTool({ path });
+const call = createCaller(box);
+const tool = { source: toToolSource(ADD) };
+const { bundle } = await box.inspectTool(tool);
+await box.addTool({ ...tool, name: "add", definition: { prewarm: false } }, { tenantId: "acme" });
+await box.addTool({ ...tool, name: "global-add" });
 
 await measure({
   name: "cold",
-  question:
-    "A new isolate for each call: isolated-vm in process, against the whole of Glovebox behind its process wall",
+  question: "A call with nothing made ahead, in a new isolate or whatever a peer has in its place",
   samples: 500,
   warmup: 50,
   subjects: {
-    "raw isolated-vm": async () => {
-      const tool = await createRawTool(bundle.code);
-      await tool.call(JSON.stringify(INPUT));
-      tool.dispose();
+    [RAW_COLD]: () => runRawTool(bundle.code, ADD.input),
+    [NOT_AHEAD]: () => call("add", ADD.input),
+    ...peers.subjects(ADD),
+  },
+  notes: [
+    "Glovebox: a tool with prewarm: false in a process that runs, behind router, socket and process wall. The peers' own processes run too; deno starts one for each call.",
+    "workerd is asked over HTTP, which is the way into it.",
+    ...peers.notes,
+  ],
+  leftOut: peers.leftOut,
+});
+
+let tenant = 0;
+await measure({
+  name: "cold-tenant",
+  question: "The first call of a tenant that was never seen before, in a process that has served nobody",
+  samples: times(40, 3),
+  warmup: 2,
+  // A spare process is started in the meantime.
+  paceMs: 400,
+  subjects: {
+    "Glovebox, a new tenant": () => {
+      tenant += 1;
+      return call("global-add", ADD.input, `tenant-${tenant}`);
     },
-    'Glovebox, isolation "call"': async () =>
-      expectSuccess(await box.execute({ id: "c", toolName: "add", arguments: INPUT }, { tenantId: "acme" })),
   },
 });

@@ -52,8 +52,4 @@ await measure({
       ),
     router: async () => expectSuccess(await router.execute({ id: "c", toolName: "order", arguments: order })),
   },
-  bars: [
-    { subject: "look-up and validation", maxMs: 1 },
-    { subject: "router", maxMs: 5 },
-  ],
 });

@@ -1,28 +1,43 @@
-// What does a call of a warm tool cost? The bar is the issue's: at most 4 times isolated-vm's own asynchronous apply.
+// What does a call of a tool cost that is loaded already?
 import { createGlovebox } from "../src/host/index.ts";
+import { Peers } from "./peers/all.ts";
+import type { LoadedJob } from "./peers/peer.ts";
+import { ADD, toToolSource } from "./support/jobs.ts";
 import { measure } from "./support/measure.ts";
 import { createRawTool } from "./support/raw-isolate.ts";
-import { benchmarkPath, expectSuccess } from "./support/tools.ts";
+import { RAW, WARM } from "./support/result.ts";
+import { createCaller } from "./support/tools.ts";
 
-const INPUT = { a: 1, b: 2 };
-const SUBJECT = 'Glovebox, isolation "tool"';
+await using peers = await Peers.start({ only: ["quickjs-emscripten", "workerd"] });
 await using box = await createGlovebox({ isolation: "tool" });
-const path = benchmarkPath("tools/add.ts");
-await box.addTool({ path, name: "add" }, { tenantId: "acme" });
-const { bundle } = await box.inspectTool({ path });
+const call = createCaller(box);
+const tool = { source: toToolSource(ADD) };
+await box.addTool({ ...tool, name: "add" }, { tenantId: "acme" });
+const { bundle } = await box.inspectTool(tool);
 const raw = await createRawTool(bundle.code);
+const loaded = new Map<string, LoadedJob>();
+for (const { name, peer } of peers.open) {
+  const job = await peer.load?.(ADD);
+  if (job !== undefined) loaded.set(name, job);
+}
 
 await measure({
   name: "warm",
   question:
-    "A call of a tool that is loaded already: isolated-vm's async apply in process, against router, socket and isolate",
+    "A call of a tool that is loaded already: isolated-vm's async apply in process, against the whole of Glovebox",
   samples: 5_000,
   warmup: 2_000,
   subjects: {
-    "raw isolated-vm": () => raw.call(JSON.stringify(INPUT)).then(JSON.parse),
-    [SUBJECT]: async () =>
-      expectSuccess(await box.execute({ id: "c", toolName: "add", arguments: INPUT }, { tenantId: "acme" })),
+    [RAW]: () => raw.call(JSON.stringify(ADD.input)).then(JSON.parse),
+    [WARM]: () => call("add", ADD.input),
+    ...Object.fromEntries([...loaded].map(([name, job]) => [name, () => job.call(ADD.input)])),
   },
-  bars: [{ subject: SUBJECT, maxRatio: 4 }],
+  notes: [
+    "raw isolated-vm and quickjs-emscripten run in this process; Glovebox behind router, socket and process wall; workerd over HTTP.",
+    "The other peers have no call of what is loaded: each of their calls is a new sandbox, see cold.",
+    ...peers.notes,
+  ],
+  leftOut: peers.leftOut,
 });
 raw.dispose();
+for (const job of loaded.values()) await job.dispose();

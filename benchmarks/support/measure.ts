@@ -1,10 +1,20 @@
 // Measures subjects against a baseline in one run, taking turns, because the machine is shared and noisy: only ratios travel.
-import { writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { availableParallelism, cpus } from "node:os";
+import { setTimeout as pause } from "node:timers/promises";
+import { BARS, judgeBar, toLine } from "./bars.ts";
+import type { LeftOut, Result, Row, Summary } from "./result.ts";
 
 /** One thing to be timed: called once for each sample. */
 export type Subject = () => Promise<unknown>;
+
+/** A subject with a pace of its own. */
+export interface PacedSubject {
+  readonly run: Subject;
+  /** From one call's start to the next; a call that takes longer delays the next one. */
+  readonly paceMs: number;
+}
 
 export interface MeasureOptions {
   /** Names the result file. */
@@ -12,30 +22,30 @@ export interface MeasureOptions {
   /** The one question that it answers. */
   readonly question: string;
   /** The first is the baseline. */
-  readonly subjects: { readonly [name: string]: Subject };
+  readonly subjects: { readonly [name: string]: Subject | PacedSubject };
   readonly samples: number;
   readonly warmup: number;
-  /** Between two samples, so that idle-time work is not counted against the next; 0 unless given. */
+  /** For subjects that state none: with 0, which is the default, one call follows another at once. */
   readonly paceMs?: number;
-  /** What the result must not pass. */
-  readonly bars?: readonly Bar[];
+  /** Calls of one subject in a row before it is the next one's turn; 1 unless given. A pace means little without. */
+  readonly block?: number;
+  /** Time that one subject may take in all: a slow one sits out the rest, and its n says so. 20 s unless given. */
+  readonly budgetMs?: number;
+  /** What else the page tells a reader. */
+  readonly notes?: readonly string[];
+  /** Peers that could not be asked, and why. */
+  readonly leftOut?: readonly LeftOut[];
 }
 
-/** A bound on a subject's p50: as a ratio to the baseline's, or in ms. */
-export interface Bar {
-  readonly subject: string;
-  readonly maxRatio?: number;
-  readonly maxMs?: number;
-}
+/** What `npm run bench -- --quick` gives each benchmark: does it work at all? Its figures mean nothing. */
+export const QUICK: boolean = process.argv.includes("--quick");
 
-interface Summary {
-  readonly n: number;
-  readonly p50Ms: number;
-  readonly p95Ms: number;
-  readonly p99Ms: number;
-  /** p50 over the baseline's p50. */
-  readonly ratio: number;
-}
+/** So many, or as few as show that it works. */
+export const times = <T = number>(full: T, quick: T): T => (QUICK ? quick : full);
+
+/** A subject that is slower than its budget is called so often all the same. */
+const MIN_SAMPLES = 10;
+const BUDGET_MS = 20_000;
 
 const require = createRequire(import.meta.url);
 const versionOf = (name: string): string => (require(`${name}/package.json`) as { readonly version: string }).version;
@@ -45,8 +55,8 @@ export function percentile(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
-function summarize(times: readonly number[], baselineP50: number | undefined): Summary {
-  const sorted = [...times].sort((a, b) => a - b);
+export function summarize(taken: readonly number[], baselineP50?: number): Summary {
+  const sorted = [...taken].sort((a, b) => a - b);
   const p50Ms = percentile(sorted, 0.5);
   return {
     n: sorted.length,
@@ -57,56 +67,100 @@ function summarize(times: readonly number[], baselineP50: number | undefined): S
   };
 }
 
-async function sample(options: MeasureOptions): Promise<Map<string, number[]>> {
-  const times = new Map(Object.keys(options.subjects).map((name) => [name, [] as number[]]));
-  for (let round = 0; round < options.warmup + options.samples; round += 1) {
-    for (const [name, subject] of Object.entries(options.subjects)) {
-      if (options.paceMs !== undefined) await new Promise((resolve) => setTimeout(resolve, options.paceMs));
+/** Times of one subject, while they are taken. */
+class Recorder {
+  readonly times: number[] = [];
+  readonly #run: Subject;
+  readonly #paceMs: number;
+  readonly #budgetMs: number;
+  readonly #minSamples: number;
+  #warmup: number;
+  #left: number;
+  #spentMs = 0;
+
+  constructor(subject: Subject | PacedSubject, options: MeasureOptions) {
+    this.#run = typeof subject === "function" ? subject : subject.run;
+    this.#paceMs = typeof subject === "function" ? (options.paceMs ?? 0) : subject.paceMs;
+    this.#budgetMs = QUICK ? 300 : (options.budgetMs ?? BUDGET_MS);
+    this.#minSamples = QUICK ? 1 : MIN_SAMPLES;
+    this.#warmup = QUICK ? 1 : options.warmup;
+    this.#left = QUICK ? Math.min(20, options.samples) : options.samples;
+  }
+
+  get isDone(): boolean {
+    return this.#left === 0 || (this.#spentMs > this.#budgetMs && this.times.length >= this.#minSamples);
+  }
+
+  async takeTurn(calls: number): Promise<void> {
+    for (let n = 0; n < calls && !this.isDone; n += 1) {
       const started = performance.now();
-      await subject();
-      if (round >= options.warmup) times.get(name)?.push(performance.now() - started);
+      await this.#run();
+      const ms = performance.now() - started;
+      this.#spentMs += ms;
+      // A subject that is slow has not the time to be warmed up as often as a quick one.
+      if (this.#warmup > 0 && this.#spentMs < this.#budgetMs / 4) this.#warmup -= 1;
+      else {
+        this.times.push(ms);
+        this.#left -= 1;
+      }
+      // Timers count whole milliseconds, and drop what is over.
+      if (this.#paceMs > 0) await pause(Math.max(0, Math.ceil(this.#paceMs - (performance.now() - started))));
     }
   }
-  return times;
 }
 
-function checkBar(bar: Bar, summaries: ReadonlyMap<string, Summary>): string {
-  const summary = summaries.get(bar.subject);
-  const ratioHolds = bar.maxRatio === undefined || (summary?.ratio ?? Number.POSITIVE_INFINITY) <= bar.maxRatio;
-  const msHolds = bar.maxMs === undefined || (summary?.p50Ms ?? Number.POSITIVE_INFINITY) <= bar.maxMs;
-  const bound = bar.maxRatio === undefined ? `${bar.maxMs} ms` : `${bar.maxRatio}x the baseline`;
-  return `${ratioHolds && msHolds ? "holds" : "MISSED"}: ${bar.subject} p50 at most ${bound}`;
+async function sample(options: MeasureOptions): Promise<ReadonlyMap<string, readonly number[]>> {
+  const recorders = new Map(
+    Object.entries(options.subjects).map(([name, subject]) => [name, new Recorder(subject, options)] as const),
+  );
+  const all = [...recorders.values()];
+  while (!all.every(({ isDone }) => isDone)) {
+    for (const recorder of all) await recorder.takeTurn(options.block ?? 1);
+  }
+  return new Map([...recorders].map(([name, recorder]) => [name, recorder.times]));
 }
 
 /** Runs, prints a table, and writes benchmarks/results/NAME.json. */
 export async function measure(options: MeasureOptions): Promise<void> {
-  const times = await sample(options);
+  await reportLatencies({ ...options, taken: await sample(options) });
+}
+
+export interface Latencies extends Pick<MeasureOptions, "name" | "question" | "notes" | "leftOut"> {
+  /** In ms, by subject; the first is the baseline. */
+  readonly taken: ReadonlyMap<string, readonly number[]>;
+}
+
+/** What `measure` does with its times, for a benchmark that takes them in its own way. */
+export async function reportLatencies({ name, question, taken, notes = [], leftOut = [] }: Latencies): Promise<void> {
   const summaries = new Map<string, Summary>();
   let baseline: number | undefined;
-  for (const [name, subjectTimes] of times) {
-    const summary = summarize(subjectTimes, baseline);
+  for (const [subject, ms] of taken) {
+    const summary = summarize(ms, baseline);
     baseline ??= summary.p50Ms;
-    summaries.set(name, summary);
+    summaries.set(subject, summary);
   }
-  const bars = (options.bars ?? []).map((bar) => checkBar(bar, summaries));
-  console.log(`\n${options.name}: ${options.question}`);
-  console.table(
-    Object.fromEntries(
-      [...summaries].map(([name, { n, p50Ms, p95Ms, p99Ms, ratio }]) => [
-        name,
-        {
-          n,
-          "p50 ms": p50Ms.toFixed(4),
-          "p95 ms": p95Ms.toFixed(4),
-          "p99 ms": p99Ms.toFixed(4),
-          ratio: ratio.toFixed(3),
-        },
-      ]),
-    ),
-  );
-  for (const line of bars) console.log(line);
-  const { name, question } = options;
-  await writeResult({ name, question, ...surroundings(), subjects: Object.fromEntries(summaries), bars });
+  console.log(`\n${name}: ${question}`);
+  console.table(Object.fromEntries([...summaries].map(([subject, summary]) => [subject, toColumns(summary)])));
+  await writeResult({ name, question, ...surroundings(), subjects: Object.fromEntries(summaries), notes, leftOut });
+}
+
+/** A summary as it is printed. */
+export function toColumns({ n, p50Ms, p95Ms, p99Ms, ratio }: Summary): Row {
+  const toMs = (ms: number): string => ms.toFixed(ms < 1 ? 3 : 2);
+  return { n, "p50 ms": toMs(p50Ms), "p95 ms": toMs(p95Ms), "p99 ms": toMs(p99Ms), ratio: ratio.toFixed(3) };
+}
+
+/** For a benchmark that measures something else than latencies: prints its rows and writes benchmarks/results/NAME.json. */
+export async function report(result: {
+  readonly name: string;
+  readonly question: string;
+  readonly rows: { readonly [name: string]: Row };
+  readonly notes?: readonly string[];
+  readonly leftOut?: readonly LeftOut[];
+}): Promise<void> {
+  console.log(`\n${result.name}: ${result.question}`);
+  console.table(result.rows);
+  await writeResult({ ...result, ...surroundings() });
 }
 
 /** What a figure was taken on; it means nothing without. */
@@ -117,11 +171,18 @@ export function surroundings(): { readonly versions: object; readonly machine: o
   };
 }
 
-/** Writes benchmarks/results/NAME.json, or the file given. */
+/** Where results go; those of a quick run never in the place of real ones. */
+export const resultsUrl: URL = new URL(QUICK ? "../results/quick/" : "../results/", import.meta.url);
+
+/** Writes benchmarks/results/NAME.json, or the file given, and prints what became of the bars that rest on it. */
 export async function writeResult(
   result: { readonly name: string; readonly [field: string]: unknown },
   path?: string,
 ): Promise<void> {
-  const file = path ?? new URL(`../results/${result.name}.json`, import.meta.url);
-  await writeFile(file, `${JSON.stringify(result, null, 2)}\n`);
+  await mkdir(resultsUrl, { recursive: true });
+  const text = JSON.stringify(result, null, 2);
+  await writeFile(path ?? new URL(`${result.name}.json`, resultsUrl), `${text}\n`);
+  for (const bar of BARS) {
+    if (bar.result === result.name) console.log(toLine(bar, judgeBar(bar, JSON.parse(text) as Result)));
+  }
 }

@@ -1,5 +1,6 @@
 // The baseline: isolated-vm as people use it by hand, in process, JSON text in and out, asynchronously. No limits but memory.
 import ivm from "isolated-vm";
+import { answer } from "./jobs.ts";
 
 /** A tool's script in the bundle form, evaluated; `call` applies it to JSON text. */
 export interface RawTool {
@@ -14,7 +15,8 @@ const HARNESS = `
     const main = namespace.default;
     execute = typeof main === "function" ? main : main.execute.bind(main);
   });
-  return async (text) => { await loaded; return JSON.stringify(await execute(JSON.parse(text), {})); };
+  const host = { ask: async (n) => JSON.parse(await $1.apply(undefined, [JSON.stringify(n)], { result: { promise: true } })) };
+  return async (text) => { await loaded; return JSON.stringify(await execute(JSON.parse(text), host)); };
 `;
 
 /** What npm packages ask for while they load; Glovebox's prelude gives it to its guests. */
@@ -23,19 +25,41 @@ const GLOBALS = `
   globalThis.setTimeout = () => 0;
 `;
 
-export async function createRawTool(code: string, cachedData?: ivm.ExternalCopy<ArrayBuffer>): Promise<RawTool> {
-  const isolate = new ivm.Isolate({ memoryLimit: 128 });
+/** A host function that waits for something, as JSON text: one that answers at once could do without a promise. */
+const ask = async (text: string): Promise<string> => JSON.stringify(answer(JSON.parse(text) as number));
+
+export interface RawOptions {
+  readonly cachedData?: ivm.ExternalCopy<ArrayBuffer> | undefined;
+  readonly memoryMiB?: number;
+}
+
+export async function createRawTool(code: string, { cachedData, memoryMiB = 128 }: RawOptions = {}): Promise<RawTool> {
+  const isolate = new ivm.Isolate({ memoryLimit: memoryMiB });
   const context = await isolate.createContext();
   await context.eval(GLOBALS);
   const script = await isolate.compileScript(code, cachedData === undefined ? {} : { cachedData });
   const bundle = (await script.run(context, { reference: true })) as unknown as ivm.Reference;
-  const call = (await context.evalClosure(HARNESS, [bundle.derefInto()], {
+  const call = (await context.evalClosure(HARNESS, [bundle.derefInto(), new ivm.Reference(ask)], {
     result: { reference: true },
   })) as unknown as ivm.Reference;
   return {
     call: (input) => call.apply(undefined, [input], { result: { promise: true } }) as unknown as Promise<string>,
     dispose: () => isolate.dispose(),
   };
+}
+
+/** All of it, from an isolate to its disposal: what a call costs by hand when nothing is warm. */
+export async function runRawTool(
+  code: string,
+  input: unknown,
+  cachedData?: ivm.ExternalCopy<ArrayBuffer>,
+): Promise<unknown> {
+  const tool = await createRawTool(code, { cachedData });
+  try {
+    return JSON.parse(await tool.call(JSON.stringify(input)));
+  } finally {
+    tool.dispose();
+  }
 }
 
 /** V8's code cache of a script, made after it has run once. */

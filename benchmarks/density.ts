@@ -1,0 +1,130 @@
+// What does it cost in memory to keep a tool ready, to keep a tenant's process, and to keep a tool that nobody calls?
+import { setTimeout as pause } from "node:timers/promises";
+import { createGlovebox, type Glovebox } from "../src/host/index.ts";
+import { ADD, toToolSource } from "./support/jobs.ts";
+import { QUICK, report, times } from "./support/measure.ts";
+import { type Memory, memoryOf } from "./support/memory.ts";
+import { createRawTool, type RawTool } from "./support/raw-isolate.ts";
+import { createCaller } from "./support/tools.ts";
+
+const TOOLS = 8;
+const TENANTS = times(4, 2);
+/** Fewer spares than tools are kept; each gets calls enough to earn one. */
+const CALLS = 5;
+/** A tool that nobody has called for 10 s is cold, and is looked for each second. */
+const COLD_MS = times(14_000, 500);
+const SETTLE_MS = times(2_000, 300);
+
+const less = (a: Memory, b: Memory, over: number): Memory => ({
+  rssMiB: (a.rssMiB - b.rssMiB) / over,
+  pssMiB: (a.pssMiB - b.pssMiB) / over,
+});
+const mean = (all: readonly Memory[]): Memory => ({
+  rssMiB: all.reduce((sum, { rssMiB }) => sum + rssMiB, 0) / all.length,
+  pssMiB: all.reduce((sum, { pssMiB }) => sum + pssMiB, 0) / all.length,
+});
+const toRow = ({ rssMiB, pssMiB }: Memory): { readonly "RSS MiB": number; readonly "Pss MiB": number } => ({
+  "RSS MiB": Number(rssMiB.toFixed(2)),
+  "Pss MiB": Number(pssMiB.toFixed(2)),
+});
+
+/** No spare processes: those that there are belong to tenants. */
+const openBox = (): Promise<Glovebox> => createGlovebox({ workers: { spares: 0 } });
+
+/** Each differs from the others, or they would be one bundle. */
+const toolOf = (index: number): { readonly name: string; readonly source: string } => ({
+  name: `add-${index}`,
+  source: `const NUMBER = ${index};\n${toToolSource(ADD)}\nexport const description = "Tool " + NUMBER;`,
+});
+
+function onlyProcess(box: Glovebox): Memory {
+  const [pid] = box.workerPids;
+  if (pid === undefined || box.workerPids.length > 1) {
+    throw new Error(`Expected one worker process, got ${box.workerPids.length}`);
+  }
+  return memoryOf(pid);
+}
+
+/** A tenant's process with one tool, then with more, each loaded; and when all of them have gone cold. */
+async function measureTools(isolation: "call" | "tool"): Promise<{ readonly warm: Memory; readonly cold: Memory }> {
+  await using box = await openBox();
+  const call = createCaller(box);
+  const use = async (first: number, last: number): Promise<void> => {
+    for (let round = 0; round < CALLS; round += 1) {
+      for (let index = first; index <= last; index += 1) {
+        await call(`add-${index}`, ADD.input);
+        await pause(20);
+      }
+    }
+    await pause(SETTLE_MS);
+  };
+  const last = isolation === "call" ? TOOLS - 1 : TOOLS;
+  for (let index = 0; index <= last; index += 1) await box.addTool(toolOf(index), { tenantId: "acme", isolation });
+  await use(0, 0);
+  await pause(COLD_MS);
+  const rest = onlyProcess(box);
+  await use(0, 0);
+  const one = onlyProcess(box);
+  await use(0, last);
+  const all = onlyProcess(box);
+  await pause(COLD_MS);
+  const cold = onlyProcess(box);
+  return { warm: less(all, one, last), cold: less(cold, rest, last) };
+}
+
+async function measureTenants(): Promise<{ readonly warm: Memory; readonly cold: Memory }> {
+  await using box = await openBox();
+  const call = createCaller(box);
+  await box.addTool(toolOf(0));
+  for (let n = 0; n < TENANTS; n += 1) {
+    for (let round = 0; round < CALLS; round += 1) await call("add-0", ADD.input, `tenant-${n}`);
+  }
+  await pause(SETTLE_MS);
+  const warm = mean(box.workerPids.map(memoryOf));
+  await pause(COLD_MS);
+  return { warm, cold: mean(box.workerPids.map(memoryOf)) };
+}
+
+async function measureRaw(): Promise<Memory> {
+  await using box = await openBox();
+  const { bundle } = await box.inspectTool(toolOf(0));
+  const isolates: RawTool[] = [];
+  const add = async (): Promise<void> => {
+    const tool = await createRawTool(bundle.code);
+    await tool.call(JSON.stringify(ADD.input));
+    isolates.push(tool);
+  };
+  await add();
+  await pause(SETTLE_MS);
+  // Not the processes beneath: the box's own are there.
+  const before = process.memoryUsage.rss() / 2 ** 20;
+  for (let n = 0; n < TOOLS; n += 1) await add();
+  await pause(SETTLE_MS);
+  const after = process.memoryUsage.rss() / 2 ** 20;
+  for (const isolate of isolates) isolate.dispose();
+  const each = (after - before) / TOOLS;
+  return { rssMiB: each, pssMiB: each };
+}
+
+const raw = await measureRaw();
+const tenants = await measureTenants();
+const loaded = await measureTools("tool");
+const spares = await measureTools("call");
+
+await report({
+  name: "density",
+  question: "Memory of a tool that is ready, of a tenant's process, and of a tool that nobody calls",
+  rows: {
+    "a raw isolate with the tool loaded": toRow(raw),
+    "an idle warm tool": toRow(loaded.warm),
+    "an idle tool with a loaded spare": toRow(spares.warm),
+    "an idle tenant process": toRow(tenants.cold),
+    "an idle tenant process, its tool still warm": toRow(tenants.warm),
+    "a cold tool": toRow(spares.cold),
+  },
+  notes: [
+    `From /proc/PID/smaps_rollup of the worker processes and what is beneath them. Tools: the difference between a process with ${TOOLS + 1} loaded tools (8 with spares) and with one, over the tools that were added. Cold: looked at ${COLD_MS / 1_000} s after the last call; the cold tool is the difference between a process whose ${TOOLS} tools have gone cold and the same when only one had.`,
+    "The raw isolate is a difference of resident memory in one process. The peers keep no tool ready, or keep it in a process whose parts cannot be told apart.",
+    ...(QUICK ? ["A quick run does not wait until tools are cold."] : []),
+  ],
+});

@@ -1,0 +1,85 @@
+// How long does it take from nothing to the first result: in a program of one's own, and from the command line?
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { Peers } from "./peers/all.ts";
+import { ADD } from "./support/jobs.ts";
+import { QUICK, reportLatencies, times } from "./support/measure.ts";
+import { benchmarkPath } from "./support/tools.ts";
+
+const run = promisify(execFile);
+const ROUNDS = times(30, 1);
+const built = benchmarkPath("../dist/host/cli/main.js");
+const cli = existsSync(built) ? built : benchmarkPath("../src/host/cli/main.ts");
+const folder = await mkdtemp(join(tmpdir(), "glovebox-start-"));
+const cache = join(folder, ".cache", "glovebox");
+
+interface Told {
+  readonly success: boolean;
+  readonly fromCreateMs: number;
+  readonly fromStartMs: number;
+}
+
+async function startChild(tool: string, input: object): Promise<Told> {
+  const { stdout } = await run(process.execPath, [
+    benchmarkPath("support/start-child.ts"),
+    cache,
+    benchmarkPath(tool),
+    JSON.stringify(input),
+  ]);
+  const told = JSON.parse(stdout) as Told;
+  if (!told.success) throw new Error(`Expected ${tool} to succeed`);
+  return told;
+}
+
+async function clock(work: () => Promise<unknown>): Promise<number> {
+  const started = performance.now();
+  await work();
+  return performance.now() - started;
+}
+
+await using peers = await Peers.start({ only: ["deno"] });
+const taken = new Map<string, number[]>();
+const add = (name: string, ms: number): void => {
+  taken.set(name, [...(taken.get(name) ?? []), ms]);
+};
+const LARGE_INPUT = { day: "2026-02-28", numbers: [1, 2, 3] };
+
+for (let round = 0; round <= ROUNDS; round += 1) {
+  const bare = await clock(() => run(process.execPath, ["--eval", "0"]));
+  const small = await startChild("tools/add.ts", { a: 1, b: 2 });
+  const large = QUICK ? undefined : await startChild("tools/large.ts", LARGE_INPUT);
+  // HOME is where the command line keeps its caches.
+  const command = await clock(() =>
+    run(
+      process.execPath,
+      [cli, "run", benchmarkPath("../tools/echo"), "--input-file", benchmarkPath("../tools/echo/example.json")],
+      {
+        env: { ...process.env, HOME: folder },
+      },
+    ),
+  );
+  // The first round fills the caches on disk.
+  if (round === 0) continue;
+  add("node --eval 0", bare);
+  add("Glovebox, createGlovebox to first result", small.fromCreateMs);
+  add("Glovebox, process start to first result", small.fromStartMs);
+  if (large !== undefined) add("Glovebox, createGlovebox to first result, 477 KB bundle", large.fromCreateMs);
+  add("glovebox run tools/echo", command);
+  for (const { name, peer } of peers.open) add(`${name}, process start to end`, await clock(() => peer.run(ADD)));
+}
+await rm(folder, { recursive: true, force: true });
+
+await reportLatencies({
+  name: "start",
+  question: "From nothing to the first result, with bundle and code cache on disk",
+  taken,
+  notes: [
+    `The command line runs from ${cli === built ? "the built package" : "its sources, which Node strips of types at each start"}; the programs import the sources. node --eval 0 is the floor of every start.`,
+    ...peers.notes,
+  ],
+  leftOut: peers.leftOut,
+});
