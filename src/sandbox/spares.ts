@@ -16,6 +16,7 @@ const REAP_MS = 1_000;
 const SMOOTHING = 0.3;
 /** As many as are asked for while one is made, and half as many again: calls do not come evenly. */
 const MARGIN = 1.5;
+const MIN_INTERVAL_MS = 0.1;
 /** A top level that takes longer is run when somebody has asked for it. */
 const LOAD_MS = 250;
 /** One that could not be run ahead is tried again after so long, and each time after twice as long: the machine may have been busy. */
@@ -75,8 +76,11 @@ class Line {
 
   /** How many more there should be. */
   missing(now: number): number {
-    if (now < this.#notBefore || this.isCold(now)) return 0;
-    return Math.ceil(1 + (MARGIN * this.#makeMs) / this.#intervalMs) - this.ready.length;
+    // Of a tool that is called once, which is what code that an agent has just written is, nothing is made ahead.
+    const isCalledAgain = Number.isFinite(this.#intervalMs);
+    if (!isCalledAgain || now < this.#notBefore || this.isCold(now)) return 0;
+    const whileOneIsMade = (MARGIN * this.#makeMs) / Math.max(this.#intervalMs, MIN_INTERVAL_MS);
+    return 1 + Math.floor(whileOneIsMade) - this.ready.length;
   }
 }
 
