@@ -11,8 +11,8 @@ const TOOLS = 8;
 const TENANTS = times(4, 2);
 /** Fewer spares than tools are kept; each gets calls enough to earn one. */
 const CALLS = 5;
-/** A tool that nobody has called for 10 s is cold, and is looked for each second. */
-const COLD_MS = times(14_000, 500);
+/** A tool that nobody has called for 3 s is cold, and is looked for each second. */
+const COLD_MS = times(6_000, 500);
 const SETTLE_MS = times(2_000, 300);
 
 const less = (a: Memory, b: Memory, over: number): Memory => ({

@@ -155,7 +155,8 @@ export class Spares {
     let isolate: ToolIsolate | undefined;
     try {
       isolate = this.#keeper.create(line.tool);
-      if (await this.#prepare(isolate, line.tool)) {
+      // Its tool may have gone cold meanwhile.
+      if ((await this.#prepare(isolate, line.tool)) && this.#lines.get(line.tool.toolId) === line) {
         const spare = { isolate, bytes: isolate.heapBytes };
         this.#count += 1;
         this.#bytes += spare.bytes;

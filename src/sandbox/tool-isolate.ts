@@ -70,7 +70,9 @@ export interface IsolateOptions extends BootOptions {
 const SILENT: GuestListener = { onLog() {}, onProgress() {}, onCapability() {} };
 /** After its result a guest may finish what it is doing for this long; then its isolate is not reused but disposed. */
 const SETTLE_MS = 2;
+/** How long a reading of the heap holds, unless the guest ran for so long meanwhile: to fill a MiB takes about a millisecond. */
 const HEAP_READING_MS = 20;
+const HEAP_ENTRY_MS = 0.5;
 const isGuestOutcome = (value: unknown): value is GuestOutcome => GUEST_OUTCOMES.includes(value as GuestOutcome);
 
 /**
@@ -92,6 +94,7 @@ export class ToolIsolate {
   #header = "";
   #tenantId = "";
   #running = 0;
+  #enteredAt = 0;
   #heapBytes = 0;
   #heapReadAt = Number.NEGATIVE_INFINITY;
   #onIdle: (() => void)[] = [];
@@ -160,7 +163,7 @@ export class ToolIsolate {
 
   /**
    * V8 heap and array buffers in use, in bytes; 0 while the guest runs, since asking would wait for it. Asking costs 6-17 µs, a
-   * good part of a warm call, so an answer holds for HEAP_READING_MS.
+   * good part of a warm call, so an answer holds for HEAP_READING_MS, or until the guest has run for longer than HEAP_ENTRY_MS.
    */
   get heapBytes(): number {
     if (this.isDisposed || this.isRunning) return 0;
@@ -285,12 +288,14 @@ export class ToolIsolate {
 
   #run(kind: EnterKind, ...args: unknown[]): void {
     if (this.isDisposed || this.#enter === undefined) return;
+    if (this.#running === 0) this.#enteredAt = performance.now();
     this.#running += 1;
     // A rejection says nothing to be believed: a detached promise of the guest can cause it. Only the isolate's end counts.
     const left = (): void => {
       this.#running -= 1;
       if (this.#isolate.isDisposed) this.#finish?.(this.#stopped("isolate-failed"));
       if (this.#running > 0) return;
+      if (performance.now() - this.#enteredAt > HEAP_ENTRY_MS) this.#heapReadAt = Number.NEGATIVE_INFINITY;
       const waiting = this.#onIdle;
       this.#onIdle = [];
       for (const resolve of waiting) resolve();

@@ -1,29 +1,18 @@
 // Loaded spares with real isolates: for whom they are made, who gets one, and when they go.
 import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import type { ToolProfile } from "../../src/sandbox/active-call.ts";
-import { DEFAULT_LIMITS } from "../../src/sandbox/limits.ts";
+import { type ToolProfile, toToolProfile } from "../../src/sandbox/active-call.ts";
+import type { ToolMessage } from "../../src/sandbox/protocol.ts";
 import { MAX_SPARES, Spares } from "../../src/sandbox/spares.ts";
 import { type GuestListener, type LoadableBundle, ToolIsolate } from "../../src/sandbox/tool-isolate.ts";
 import { bundleCode, HEADER, sharedEngine, toBundle } from "../support/guest.ts";
+import { TOOL_PROFILE } from "../support/tool-profile.ts";
 
 const SILENT: GuestListener = { onLog() {}, onProgress() {}, onCapability() {} };
 const COUNTER = bundleCode("{ default: () => (count += 1) }", "let count = 0;");
 
-const toolOf = (toolId: number, changes: Partial<ToolProfile> = {}): ToolProfile => ({
-  type: "tool",
-  toolId,
-  sha256: "0".repeat(64),
-  isolation: "call",
-  prewarm: true,
-  limits: DEFAULT_LIMITS,
-  features: [],
-  coarseTime: false,
-  granted: [],
-  denied: [],
-  header: JSON.stringify(HEADER),
-  ...changes,
-});
+const toolOf = (toolId: number, changes: Partial<ToolMessage> = {}): ToolProfile =>
+  toToolProfile({ type: "tool", toolId, ...TOOL_PROFILE, ...changes });
 
 interface Bench {
   readonly spares: Spares;
@@ -126,6 +115,18 @@ describe("a loaded spare", () => {
     expect(made.map(({ isDisposed }) => isDisposed)).toEqual([true]);
     await spares.refill();
     expect(made).toHaveLength(1);
+  });
+
+  test("is disposed when its tool has gone cold while it was made", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "performance"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { spares, made } = await benchOf(COUNTER);
+    for (let call = 0; call < 2; call += 1) spares.take(toolOf(1));
+    const refilled = spares.refill();
+    await vi.waitFor(() => expect(made).toHaveLength(1), { interval: 0 });
+    vi.advanceTimersByTime(10_000);
+    await refilled;
+    expect(made.map(({ isDisposed }) => isDisposed)).toEqual([true]);
   });
 
   test("that V8 has ended meanwhile is not handed out", async () => {

@@ -475,6 +475,17 @@ describe("ToolIsolate's meters", () => {
     expect([tool.isolate.busyMs, tool.isolate.heapBytes]).toEqual([0, 0]);
   });
 
+  test("tell the heap anew after a call that may have filled it", async () => {
+    await using tool = await openGuest("(input) => (input.hold ? new Array(1e6).fill(1.5).length : 0)");
+    const heapAfter = async (hold: boolean): Promise<number> => {
+      await tool.call({ hold });
+      await tool.isolate.settle();
+      return tool.isolate.heapBytes;
+    };
+    const small = await heapAfter(false);
+    expect(await heapAfter(true)).toBeGreaterThan(small + 1_000_000);
+  });
+
   test("start from one cache, that of an isolate without grants as soon as there is one", async () => {
     const { preludeSource, urlChunkSource } = await loadSandboxArtifacts();
     const engine = createEngine(preludeSource, urlChunkSource);

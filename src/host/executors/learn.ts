@@ -110,7 +110,7 @@ export class Learner {
     const unpacked = known === undefined ? undefined : unpack(known);
     if (unpacked !== undefined) return unpacked;
     const [text, sent = new Uint8Array(0)] = await this.#run(bundle, stackMapper, learning);
-    // A copy: what was sent is a piece of a frame, and lives as long as the tool.
+    // A copy: what has come is a part of its frame, and would keep all of it for as long as the tool is known.
     const codeCache = sent.byteLength > maxCodeCacheBytes(bundle.code) ? new Uint8Array(0) : new Uint8Array(sent);
     const definition = parseDefinition(text.toString());
     await cache.setCodeCache(bundle.sha256, key, pack(text.toString(), codeCache));

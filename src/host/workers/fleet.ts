@@ -146,7 +146,7 @@ export class Fleet implements Disposable {
    */
   takeNew(owner: string, dataBytes?: number): WorkerProcess | undefined {
     if (this.#mustWait(owner)) return undefined;
-    if (this.#runs(({ owner: other }) => other !== owner)) this.#priorities.beginsBesideOthers(owner);
+    if (this.#othersRun(owner)) this.#priorities.beginsBesideOthers(owner);
     const goesLast = this.#priorities.nicenessOf(owner) === LAST_NICENESS;
     // Whoever goes last for what it has done has no use for one that is ready at once, and the next one has.
     const mayHaveSpare = dataBytes === undefined && (!goesLast || this.#priorities.isNew(owner));
@@ -173,8 +173,8 @@ export class Fleet implements Disposable {
     return true;
   }
 
-  #runs(condition: (worker: WorkerProcess) => boolean): boolean {
-    for (const worker of this.#workers) if (worker.load > 0 && condition(worker)) return true;
+  #othersRun(owner: string): boolean {
+    for (const worker of this.#workers) if (worker.load > 0 && worker.owner !== owner) return true;
     return false;
   }
 

@@ -116,7 +116,7 @@ export class Priorities {
     return !this.#known.has(owner) && performance.now() < (this.#probations.get(owner)?.until ?? 0);
   }
 
-  /** No call of it has ended yet, in whatever way. */
+  /** No short call of it has ended well yet, and none of its processes badly. */
   isNew(owner: string): boolean {
     return !this.#known.has(owner) && this.#probations.get(owner)?.isForBadEnd !== true;
   }

@@ -69,11 +69,13 @@ export function innermostProcess(pid: number): number {
   return child === undefined || second !== undefined ? pid : innermostProcess(child);
 }
 
-/** Its process has it already, so the right is there: the thread has ended meanwhile. */
+/** Its process has it already, so the right is there. */
 function setPriorityOfThread(thread: number, niceness: number): void {
   try {
     setPriority(thread, niceness);
-  } catch {}
+  } catch {
+    // It has ended.
+  }
 }
 
 /** Reads one process; undefined readings where there is no /proc or the process is gone. Dispose it to give the descriptor back. */

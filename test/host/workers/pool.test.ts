@@ -9,6 +9,7 @@ import { type Job, WorkerPool } from "../../../src/host/workers/worker-pool.ts";
 import { DEFAULT_LIMITS } from "../../../src/sandbox/limits.ts";
 import { failureOf } from "../../support/host-zone.ts";
 import { launcherOf } from "../../support/launchers.ts";
+import { TOOL_PROFILE } from "../../support/tool-profile.ts";
 
 const PLACES = { max: 4, spares: 0, maxPerOwner: 2, callsPerWorker: 4, idleMs: 60_000, memoryMiB: 4_096 };
 
@@ -32,16 +33,7 @@ const job = (onLost: (loss: Loss) => void): Job => ({
   claim: { account: "acme", weight: 1, lane: "tool", accountLimits: DEFAULT_LIMITS, laneLimits: DEFAULT_LIMITS },
   order: {
     type: "call",
-    tool: {
-      sha256: "0".repeat(64),
-      isolation: "call",
-      prewarm: true,
-      limits: DEFAULT_LIMITS,
-      features: [],
-      coarseTime: false,
-      granted: [],
-      denied: [],
-    },
+    tool: TOOL_PROFILE,
     callId: "c",
     tenantId: "acme",
   },

@@ -35,7 +35,7 @@ export class ProcessStarter implements Disposable {
 
   setIdle(policy: IdlePolicy): void {
     // That takes a program each time, for each of a worker's processes: worth a spawner from the first on.
-    this.#spentMs = Math.max(this.#spentMs, Math.min(this.#ownTimeMs, OWN_TIME_MS));
+    this.#spentMs = Math.max(this.#spentMs, OWN_TIME_MS);
     const spawner = this.#useSpawner();
     if (spawner !== undefined) spawner.setIdle(policy);
     else this.#spend(() => setIdlePolicy(policy));
