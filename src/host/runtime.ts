@@ -1,6 +1,7 @@
 // createGlovebox(): the composition root. Every part is made here, and handed to those that need it.
+import { createHash } from "node:crypto";
 import { basename, dirname, extname, resolve } from "node:path";
-import { createBundleCache } from "../bundler/bundle-cache.ts";
+import { createBundleCache, engineKeyOf } from "../bundler/bundle-cache.ts";
 import { Bundler } from "../bundler/bundler.ts";
 import { loadSandboxArtifacts } from "../bundler/sandbox-artifacts.ts";
 import { createStackMapper } from "../bundler/source-map.ts";
@@ -39,6 +40,7 @@ import type { ToolCall, ToolContext, ToolResult } from "./tool-call.ts";
 import { Launcher } from "./workers/hardening/launcher.ts";
 import { type HardeningReport, LAYERS } from "./workers/hardening/layers.ts";
 import { v8FlagsOf } from "./workers/launch.ts";
+import { PreludeCache } from "./workers/prelude-cache.ts";
 import { WorkerPool } from "./workers/worker-pool.ts";
 
 export interface BatchContext extends ToolContext {
@@ -320,13 +322,19 @@ export async function createGlovebox(options?: GloveboxOptions): Promise<Glovebo
   const artifacts = await loadSandboxArtifacts();
   const { limits, tenants, coarseTime, hardening, workers, bundler, cache: cacheOptions, onError } = config;
   const cache = createBundleCache(cacheOptions);
+  const preludeSha256 = createHash("sha256").update(artifacts.preludeSource).digest("hex");
+  const engineKey = engineKeyOf([...v8FlagsOf(hardening), preludeSha256]);
+  const known = await cache.getCodeCache(preludeSha256, engineKey);
+  const preludeCache = new PreludeCache(artifacts.preludeSource, known, (made) => {
+    void cache.setCodeCache(preludeSha256, engineKey, made);
+  });
   const launcher = await Launcher.create({
     script: artifacts.workerPath,
     hardening,
     isolatesPerProcess: ISOLATES_PER_WORKER,
   });
   const pool = new WorkerPool(
-    { ...artifacts, launcher },
+    { ...artifacts, preludeCache, launcher },
     {
       ...workers,
       maxPerOwner: maxWorkersPerOwner(),
@@ -340,7 +348,7 @@ export async function createGlovebox(options?: GloveboxOptions): Promise<Glovebo
     await pool[Symbol.asyncDispose]();
     throw thrown;
   }
-  const learner = new Learner({ pool, cache, preludeSource: artifacts.preludeSource, v8Flags: v8FlagsOf(hardening) });
+  const learner = new Learner({ pool, cache, engineKey });
   const router = new ToolRouter({
     limits,
     tenants,

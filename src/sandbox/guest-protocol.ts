@@ -18,7 +18,7 @@ export type GuestMessageKind = "done" | "log" | "progress" | "capability" | "tim
  * How an entry into the guest ended; the text beside it:
  * `output` the value as JSON · `thrown` a {@link GuestError} · `input` / `output-schema` a list of {@link GuestIssue} ·
  * `unserializable` and `refused` a {@link GuestError} (the value is not JSON; the module is not a tool) ·
- * `too-large` the size in UTF-16 units, a number as text · `ready` empty: the bundle is loaded, or the prelude is warm.
+ * `too-large` the size in UTF-16 units, a number as text · `ready` empty: the bundle is loaded.
  */
 export const GUEST_OUTCOMES = [
   "ready",
@@ -51,18 +51,17 @@ export interface GuestIssue {
 }
 
 /**
- * Asked of the prelude, through its one entry function `enter(kind, a, b, c, d)`. `load`, `describe`, `touch` and `invoke` end in one `done`.
+ * Asked of the prelude, through its one entry function `enter(kind, a, b, c, d)`. `load`, `describe` and `invoke` end in one `done`.
  *
  * | kind | a | b |
  * |---|---|---|
- * | `load` | the bundle's function | |
+ * | `load` | the bundle's function | JSON text of the {@link InvokeHeader} of the calls to come, if what they run is to be run ahead |
  * | `describe` | | |
- * | `touch` | JSON text of the {@link InvokeHeader} of the calls to come | |
  * | `invoke` | JSON text of the input | call id; then the JSON text of an {@link InvokeHeader} and the tenant id, if they are not the last call's |
  * | `deliver` | request id | JSON text of a {@link CapabilityEnvelope} |
  * | `timer` | timer id | |
  */
-export type EnterKind = "load" | "describe" | "touch" | "invoke" | "deliver" | "timer";
+export type EnterKind = "load" | "describe" | "invoke" | "deliver" | "timer";
 
 /** A capability's answer. Host functions never throw into the guest: they answer with one of these. */
 export type CapabilityEnvelope =

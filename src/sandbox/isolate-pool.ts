@@ -1,7 +1,6 @@
 // The isolates of one worker: made when a call needs one, kept warm between calls where the caller accepts shared state.
 import { type SpareKeeper, Spares } from "./spares.ts";
 import {
-  createEngine,
   createLoadableBundle,
   type Engine,
   type IsolateOptions,
@@ -24,8 +23,8 @@ export class IsolatePool {
   /** In order of last use, oldest first. */
   #idle: IdleIsolate[] = [];
 
-  constructor(preludeSource: string, urlChunkSource: string, worker: Pick<SpareKeeper, "isCalm" | "onStuck">) {
-    this.#engine = createEngine(preludeSource, urlChunkSource);
+  constructor(engine: Engine, worker: Pick<SpareKeeper, "isCalm" | "onStuck">) {
+    this.#engine = engine;
     this.spares = new Spares({
       ...worker,
       create: ({ limits, features, coarseTime }) => this.create({ memoryMiB: limits.memoryMiB, features, coarseTime }),

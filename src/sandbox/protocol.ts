@@ -23,7 +23,7 @@ const isolateFields = {
   coarseTime: z.boolean(),
 };
 
-/** Parts: prelude source, URL chunk source. */
+/** Parts: prelude source, URL chunk source, V8 code cache of the prelude (empty where there is none yet). */
 const InitSchema = z.strictObject({ type: z.literal("init"), protocolVersion: z.literal(PROTOCOL_VERSION) });
 /** Parts: code, V8 code cache (may be empty). Sent once per worker and bundle, before the first call that names it. */
 const BundleSchema = z.strictObject({ type: z.literal("bundle"), sha256 });
@@ -89,7 +89,7 @@ export type WorkerUsage = z.infer<typeof WorkerUsageSchema>;
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** Parts: none. The worker takes messages. */
+/** Parts: the V8 code cache of the prelude, if the worker was given none. The worker takes messages. */
 const ReadySchema = z.strictObject({ type: z.literal("ready"), protocolVersion: z.literal(PROTOCOL_VERSION) });
 const PongSchema = z.strictObject({ type: z.literal("pong") });
 /**

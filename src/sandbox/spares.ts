@@ -220,10 +220,8 @@ async function loadQuietly(isolate: ToolIsolate, bundle: LoadableBundle, header:
   const witness = new Witness();
   const late = setTimeout(() => void isolate.dispose(), LOAD_MS);
   try {
-    const loaded = await isolate.load(bundle, witness);
-    if (loaded.outcome !== "ready") return false;
-    const touched = await isolate.touch(header);
-    if (touched.outcome !== "ready" || !(await isolate.settle())) return false;
+    const { outcome } = await isolate.load(bundle, witness, header);
+    if (outcome !== "ready" || !(await isolate.settle())) return false;
     return !witness.hasHeard && !isolate.hasTimers;
   } finally {
     clearTimeout(late);

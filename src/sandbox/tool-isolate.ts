@@ -6,27 +6,28 @@ import {
   GUEST_OUTCOMES,
   type GuestMessageKind,
   type GuestOutcome,
+  type InvokeHeader,
   PRELUDE_SCRIPT_NAME,
   TOOL_SCRIPT_NAME,
 } from "./guest-protocol.ts";
 import type { StopReason } from "./protocol.ts";
 
-/** What every isolate of a worker starts from. Made once: the prelude's text and its code cache. */
+/** What every isolate of a worker starts from. Made once. */
 export interface Engine {
   readonly preludeSource: string;
+  /** V8's code cache of it; undefined where there is none. */
+  readonly preludeCache: ivm.ExternalCopy<ArrayBuffer> | undefined;
   readonly urlChunk: ivm.ExternalCopy<string>;
-  preludeCache: ivm.ExternalCopy<ArrayBuffer> | undefined;
-  /** It was made where nothing was granted, and has exactly the functions that such an isolate runs. */
-  isCacheExact: boolean;
 }
 
-export function createEngine(preludeSource: string, urlChunkSource: string): Engine {
-  return {
-    preludeSource,
-    urlChunk: new ivm.ExternalCopy(urlChunkSource),
-    preludeCache: undefined,
-    isCacheExact: false,
-  };
+/** @param preludeCache as `makePreludeCache` has made it; empty where there is none */
+export function createEngine(preludeSource: string, urlChunkSource: string, preludeCache: Uint8Array): Engine {
+  return { preludeSource, preludeCache: toExternal(preludeCache), urlChunk: new ivm.ExternalCopy(urlChunkSource) };
+}
+
+/** In memory of its own, which V8 reads from any thread. */
+function toExternal(codeCache: Uint8Array): ivm.ExternalCopy<ArrayBuffer> | undefined {
+  return codeCache.byteLength === 0 ? undefined : new ivm.ExternalCopy(new Uint8Array(codeCache).buffer);
 }
 
 /** A bundle as the worker holds it. */
@@ -37,9 +38,7 @@ export interface LoadableBundle {
 }
 
 export function createLoadableBundle(sha256: string, code: string, codeCache: Uint8Array): LoadableBundle {
-  if (codeCache.byteLength === 0) return { sha256, code, codeCache: undefined };
-  const bytes = new Uint8Array(codeCache).buffer;
-  return { sha256, code, codeCache: new ivm.ExternalCopy(bytes) };
+  return { sha256, code, codeCache: toExternal(codeCache) };
 }
 
 /** What the guest tells while it runs; numbers and text, not yet believed. */
@@ -66,6 +65,19 @@ export interface GuestCall {
 export interface IsolateOptions extends BootOptions {
   readonly memoryMiB: number;
 }
+
+/** Compiled in less than a millisecond. */
+const SMALL_BUNDLE_UNITS = 64 * 1024;
+/** What most tools do, and nothing that only some do: each function in the cache is read for every isolate. */
+const REHEARSAL = "(async (register) => register({ default: async (input) => input }))";
+const REHEARSAL_LIMITS = {
+  outputBytes: 1_024,
+  logBytes: 0,
+  logLines: 0,
+  hostCalls: 0,
+  pendingHostCalls: 0,
+  timers: 0,
+} as const;
 
 const SILENT: GuestListener = { onLog() {}, onProgress() {}, onCapability() {} };
 /** After its result a guest may finish what it is doing for this long; then its isolate is not reused but disposed. */
@@ -129,18 +141,33 @@ export class ToolIsolate {
     this.#enter = boot.applySync(undefined, [post, engine.urlChunk, JSON.stringify(options)], {
       result: { reference: true },
     }) as ivm.Reference;
-    const isExact = options.features.length === 0 && !options.coarseTime;
-    if (engine.preludeCache !== undefined && (engine.isCacheExact || !isExact)) return;
-    engine.preludeCache = this.#makeCache(engine.preludeSource, PRELUDE_SCRIPT_NAME);
-    engine.isCacheExact = isExact;
+  }
+
+  /**
+   * V8's code cache of the prelude, after a tool of our own has run from its top level to its result, waited for in line: with every
+   * function that most calls need.
+   */
+  makePreludeCache(): Uint8Array {
+    this.boot();
+    const header: InvokeHeader = { granted: [], denied: [], ...REHEARSAL_LIMITS };
+    const text = JSON.stringify(header);
+    const evaluate = this.#isolate.compileScriptSync(REHEARSAL).runSync(this.#context, { reference: true });
+    this.#enter?.applySync(undefined, ["load", (evaluate as unknown as ivm.Reference).derefInto(), text]);
+    this.#enter?.applySync(undefined, ["invoke", "{}", "call", text, "tenant"]);
+    return this.#makeCache(this.#engine.preludeSource, PRELUDE_SCRIPT_NAME);
+  }
+
+  /** V8's code cache of the bundle, after a warm-up run; only called while the guest is idle. */
+  makeCodeCache(bundle: LoadableBundle): Uint8Array {
+    return this.#makeCache(bundle.code, TOOL_SCRIPT_NAME);
   }
 
   /** Compiling text that this isolate has just run finds its functions, lazily compiled ones included, and caches them all. */
-  #makeCache(code: string, filename: string): ivm.ExternalCopy<ArrayBuffer> | undefined {
+  #makeCache(code: string, filename: string): Uint8Array {
     const script = this.#isolate.compileScriptSync(code, { filename, produceCachedData: true }) as unknown as {
       readonly cachedData?: ivm.ExternalCopy<ArrayBuffer>;
     };
-    return script.cachedData;
+    return script.cachedData === undefined ? new Uint8Array(0) : new Uint8Array(script.cachedData.copy());
   }
 
   get isDisposed(): boolean {
@@ -181,31 +208,37 @@ export class ToolIsolate {
     return this.#heapBytes;
   }
 
-  /** Compiles the bundle and evaluates the tool's top level. */
-  async load(bundle: LoadableBundle, listener: GuestListener): Promise<GuestEnd> {
+  /**
+   * Compiles the bundle and evaluates the tool's top level.
+   * @param header of the calls to come: then the prelude does all that it does in a call but call the tool, and the first one finds it done
+   */
+  async load(bundle: LoadableBundle, listener: GuestListener, header?: string): Promise<GuestEnd> {
     this.#listener = listener;
     try {
-      const script = await this.#isolate.compileScript(bundle.code, {
-        filename: TOOL_SCRIPT_NAME,
-        ...(bundle.codeCache === undefined ? {} : { cachedData: bundle.codeCache }),
-      });
-      // Running the script only makes the function: the tool's first line runs in `enter`.
-      const evaluate = (await script.run(this.#context, { reference: true })) as unknown as ivm.Reference;
-      return await this.#exchange("load", evaluate.derefInto());
+      const evaluate = await this.#compile(bundle);
+      if (header === undefined) return await this.#exchange("load", evaluate.derefInto());
+      this.#header = header;
+      return await this.#exchange("load", evaluate.derefInto(), header);
     } catch {
       return this.#stopped("isolate-failed");
     }
   }
 
+  /** A bundle's script only makes a function: the tool's first line runs in `enter`. */
+  async #compile({ code, codeCache }: LoadableBundle): Promise<ivm.Reference> {
+    const options = { filename: TOOL_SCRIPT_NAME, ...(codeCache === undefined ? {} : { cachedData: codeCache }) };
+    // What is quickly compiled is not worth a thread's waking up, twice.
+    if (code.length <= SMALL_BUNDLE_UNITS) {
+      const script = this.#isolate.compileScriptSync(code, options);
+      return script.runSync(this.#context, { reference: true }) as unknown as ivm.Reference;
+    }
+    const script = await this.#isolate.compileScript(code, options);
+    return (await script.run(this.#context, { reference: true })) as unknown as ivm.Reference;
+  }
+
   /** The tool's definition as JSON text. */
   describe(): Promise<GuestEnd> {
     return this.#exchange("describe");
-  }
-
-  /** Has the prelude do all that it does in a call but call the tool, so that the first call finds it done. */
-  touch(header: string): Promise<GuestEnd> {
-    this.#header = header;
-    return this.#exchange("touch", header);
   }
 
   /** Runs one call. */
@@ -222,12 +255,6 @@ export class ToolIsolate {
   /** Hands a capability's envelope to the guest. */
   deliver(requestId: number, envelope: string): void {
     this.#run("deliver", requestId, envelope);
-  }
-
-  /** V8's code cache of the bundle, after a warm-up run; only called while the guest is idle. */
-  makeCodeCache(bundle: LoadableBundle): Uint8Array {
-    const cache = this.#makeCache(bundle.code, TOOL_SCRIPT_NAME);
-    return cache === undefined ? new Uint8Array(0) : new Uint8Array(cache.copy());
   }
 
   /** Gives the guest a moment to finish after its result; false if it still runs, and then it should be disposed. */
@@ -328,5 +355,16 @@ export class ToolIsolate {
   #clearTimers(): void {
     for (const timer of this.#timers.values()) clearTimeout(timer);
     this.#timers.clear();
+  }
+}
+
+/** Only in a process in which no tool has run: V8 believes a code cache (CVE-2022-39266). */
+export function makePreludeCache(preludeSource: string, urlChunkSource: string): Uint8Array {
+  const engine = createEngine(preludeSource, urlChunkSource, new Uint8Array(0));
+  const isolate = new ToolIsolate(engine, { memoryMiB: 64, features: [], coarseTime: false });
+  try {
+    return isolate.makePreludeCache();
+  } finally {
+    void isolate.dispose();
   }
 }

@@ -8,6 +8,7 @@ import { CpuShare } from "./cpu-share.ts";
 import { type Frame, FrameReader, FrameWriter } from "./frames.ts";
 import { IsolatePool } from "./isolate-pool.ts";
 import { HostMessageSchema, type LearnProfile, PROTOCOL_VERSION } from "./protocol.ts";
+import { createEngine, makePreludeCache } from "./tool-isolate.ts";
 
 const CPU_CHECK_MS = 10;
 const CORES = availableParallelism();
@@ -39,11 +40,7 @@ class Worker {
     const text = (index: number): string => frame[index]?.toString() ?? "";
     switch (message.type) {
       case "init":
-        this.#pool = new IsolatePool(text(1), text(2), {
-          isCalm: () => this.#isCalm(),
-          onStuck: () => this.#writer.write({ type: "stuck" }),
-        });
-        this.#writer.write({ type: "ready", protocolVersion: PROTOCOL_VERSION });
+        this.#open(text(1), text(2), frame[3] ?? new Uint8Array(0));
         break;
       case "bundle":
         this.#pool?.addBundle(message.sha256, text(1), frame[2] ?? new Uint8Array(0));
@@ -70,6 +67,17 @@ class Worker {
         this.#calls.get(message.seq)?.deliver(message.requestId, text(1));
         break;
     }
+  }
+
+  /** Where the prelude has no code cache yet, this process makes it: nothing of a tool's has been in it. */
+  #open(preludeSource: string, urlChunkSource: string, known: Uint8Array): void {
+    const made = known.byteLength > 0 ? [] : [makePreludeCache(preludeSource, urlChunkSource)];
+    const engine = createEngine(preludeSource, urlChunkSource, made[0] ?? known);
+    this.#pool = new IsolatePool(engine, {
+      isCalm: () => this.#isCalm(),
+      onStuck: () => this.#writer.write({ type: "stuck" }),
+    });
+    this.#writer.write({ type: "ready", protocolVersion: PROTOCOL_VERSION }, made);
   }
 
   #start(seq: number, profile: LearnProfile, call: Assignment["call"], input: string): void {

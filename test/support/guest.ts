@@ -10,6 +10,7 @@ import {
   type GuestEnd,
   type GuestListener,
   type LoadableBundle,
+  makePreludeCache,
   ToolIsolate,
 } from "../../src/sandbox/tool-isolate.ts";
 
@@ -30,7 +31,7 @@ const DEADLINE_MS = 15_000;
 let engine: Engine | undefined;
 export async function sharedEngine(): Promise<Engine> {
   const { preludeSource, urlChunkSource } = await loadSandboxArtifacts();
-  engine ??= createEngine(preludeSource, urlChunkSource);
+  engine ??= createEngine(preludeSource, urlChunkSource, makePreludeCache(preludeSource, urlChunkSource));
   return engine;
 }
 

@@ -1,6 +1,5 @@
 // Learns a bundle's definition by running its top level in an isolate of a process in which nothing has run before, and has the
 // V8 code cache made there. A process that had run other guests could be one that a guest has taken over: its cache would be poison.
-import { createHash } from "node:crypto";
 import { type BundleCache, engineKeyOf } from "../../bundler/bundle-cache.ts";
 import type { StackMapper } from "../../bundler/source-map.ts";
 import type { ToolBundle } from "../../bundler/tool-bundle.ts";
@@ -62,13 +61,11 @@ function unpack(packed: Uint8Array): Learned | undefined {
 export interface LearnerOptions {
   readonly pool: WorkerPool;
   readonly cache: BundleCache;
-  /** What a bundle sees before its own first line: another prelude may mean another definition. */
-  readonly preludeSource: string;
-  /** What the code cache is made under. */
-  readonly v8Flags: readonly string[];
+  /** What a code cache depends on besides its bundle. */
+  readonly engineKey: string;
 }
 
-/** For whom a bundle is learned. */
+/** For whom a bundle is learned, and with what. */
 export interface Learning {
   /** Whose process the learning one becomes, if it has none yet; without one the process is ended. */
   readonly owner: string | undefined;
@@ -76,12 +73,6 @@ export interface Learning {
   readonly account: string;
   readonly weight: number;
   readonly limits: Limits;
-}
-
-/** For whom a bundle is learned, and with what. */
-export interface Learning {
-  /** Whose process the learning one becomes, if it has none yet; without one the process is ended. */
-  readonly owner: string | undefined;
   /** As the tool's calls will have them: its top level runs in each of those too. */
   readonly features: readonly EngineFeature[];
   readonly coarseTime: boolean;
@@ -93,8 +84,7 @@ export class Learner {
 
   constructor(options: LearnerOptions) {
     this.#options = options;
-    const prelude = createHash("sha256").update(options.preludeSource).digest("hex");
-    this.#engineKey = engineKeyOf([...options.v8Flags, prelude]);
+    this.#engineKey = options.engineKey;
   }
 
   /** A top level may ask what there is, and state another definition where it finds it. */

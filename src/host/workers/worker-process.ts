@@ -8,6 +8,7 @@ import { MAX_MESSAGE_BYTES, PROTOCOL_VERSION, type ToolMessage, WorkerMessageSch
 import { remember } from "../remember.ts";
 import type { Launcher, StartOptions } from "./hardening/launcher.ts";
 import { type CallListener, type CallMessage, OpenCall } from "./open-call.ts";
+import type { PreludeCache } from "./prelude-cache.ts";
 import { childrenOf, LAST_NICENESS } from "./process-meter.ts";
 import { type Ailment, ProcessWatch } from "./process-watch.ts";
 import type { LaunchedProcess } from "./starter/launched-process.ts";
@@ -42,6 +43,7 @@ export interface WorkerSources {
   readonly launcher: Launcher;
   readonly preludeSource: string;
   readonly urlChunkSource: string;
+  readonly preludeCache: PreludeCache;
 }
 
 /** From `ended` or `cancel` to `released`; then the isolate counts as one that only SIGKILL stops. */
@@ -81,6 +83,8 @@ export class WorkerProcess {
   readonly #calls = new Map<number, OpenCall>();
   readonly #bundles = new Set<string>();
   #bundleBytes = 0;
+  /** It was given no code cache of the prelude, and has one made when it is ready. */
+  #awaitedCache: PreludeCache | undefined;
   #isStuck = false;
   readonly #tools = new Map<ToolProfile, number>();
   /** Memory limits of tools whose isolates may be kept warm, in MiB; the latest last. */
@@ -134,9 +138,12 @@ export class WorkerProcess {
       },
       FIRST_FRAME_BYTES,
     );
+    const known = sources.preludeCache.bytes;
+    if (known.byteLength === 0) this.#awaitedCache = sources.preludeCache;
     this.#channel.write({ type: "init", protocolVersion: PROTOCOL_VERSION }, [
       sources.preludeSource,
       sources.urlChunkSource,
+      known,
     ]);
     this.#startTimer = setTimeout(() => {
       this.isLate = true;
@@ -393,7 +400,7 @@ export class WorkerProcess {
     if (message.length > MAX_MESSAGE_BYTES) throw new Error("A message of the worker is too long");
     const parsed = WorkerMessageSchema.parse(JSON.parse(message.toString()));
     this.#watch.heard();
-    if (parsed.type === "ready") this.#becomeReady();
+    if (parsed.type === "ready") this.#becomeReady(parts);
     else if (parsed.type === "pong") {
       if (!this.#watch.takeAnswer()) throw new Error("The worker answered a question that it was not asked");
     } else if (parsed.type === "stuck") {
@@ -418,8 +425,13 @@ export class WorkerProcess {
     call.meter(this.rssBytes);
   }
 
-  #becomeReady(): void {
+  #becomeReady([preludeCache]: readonly Buffer[]): void {
     if (this.#ready) throw new Error("The worker was ready already");
+    if (preludeCache !== undefined) {
+      if (this.#awaitedCache === undefined) throw new Error("The worker sent a code cache that it was not asked for");
+      this.#awaitedCache.offer(preludeCache);
+      this.#awaitedCache = undefined;
+    }
     this.#ready = true;
     clearTimeout(this.#startTimer);
     this.#watch.attach();

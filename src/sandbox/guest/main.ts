@@ -13,7 +13,7 @@ import { lockDown } from "./lockdown.ts";
 import { defineGlobal, flushGlobals, JSONParse } from "./primordials.ts";
 import { installStructuredClone } from "./structured-clone.ts";
 import { beginTurn, fireTimer, installTimers } from "./timers.ts";
-import { type BundleFunction, describe, invoke, load, touch } from "./tool-runner.ts";
+import { type BundleFunction, describe, invoke, load } from "./tool-runner.ts";
 import { installUrl } from "./url.ts";
 
 /** The one function through which the worker enters. It never throws. */
@@ -51,13 +51,10 @@ function enter(kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?: unkno
   beginTurn();
   switch (kind) {
     case "load":
-      void load(a as BundleFunction);
+      void load(a as BundleFunction, b as string | undefined);
       break;
     case "describe":
       describe();
-      break;
-    case "touch":
-      void touch(a as string);
       break;
     case "invoke":
       void invoke(a as string, b as string, c as string | undefined, d as string | undefined);

@@ -48,7 +48,8 @@ function toLoadedTool(namespace: { readonly [name: string]: unknown }): LoadedTo
   return { receiver: main, execute: execute as LoadedTool["execute"], fields };
 }
 
-export async function load(bundle: BundleFunction): Promise<void> {
+/** @param newHeader of the calls to come: what they run is run ahead */
+export async function load(bundle: BundleFunction, newHeader: string | undefined): Promise<void> {
   try {
     let namespace: object | undefined;
     await bundle((entry) => {
@@ -64,7 +65,8 @@ export async function load(bundle: BundleFunction): Promise<void> {
     refuse(
       "Expected the default export to be a function, or an object with an execute function: defineTool({ execute })",
     );
-  } else done("ready", "");
+  } else if (newHeader === undefined || (await secure(touch(newHeader)))) done("ready", "");
+  else done("thrown", toErrorText("Error", "The prelude could not run ahead"));
 }
 
 type SchemaField = "inputSchema" | "outputSchema";
@@ -156,24 +158,18 @@ async function run(
 let header: InvokeHeader | undefined;
 let tenantId = "";
 
-/** A call without the tool: what it runs is compiled, and its memory is there, when the first one comes. */
-export async function touch(newHeader: string): Promise<void> {
+/** A call without the tool: what it runs is compiled, and its memory is there, when the first one comes. False where that fails. */
+async function touch(newHeader: string): Promise<boolean> {
   header = JSONParse(newHeader) as InvokeHeader;
   const context = createCallContext(header, "", "");
-  const ending: Ending = { outcome: "ready", text: "" };
-  await secure(rehearse(ending));
-  forgetPending();
-  done(ending.outcome, "");
-  context.end();
-}
-
-async function rehearse(ending: Ending): Promise<void> {
   try {
     await undefined;
-    const { text } = serialize(JSONParse("{}"));
-    if (text === undefined) ending.outcome = "thrown";
+    return serialize(JSONParse("{}")).text !== undefined;
   } catch {
-    ending.outcome = "thrown";
+    return false;
+  } finally {
+    forgetPending();
+    context.end();
   }
 }
 

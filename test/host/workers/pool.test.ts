@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { loadSandboxArtifacts } from "../../../src/bundler/sandbox-artifacts.ts";
 import type { Loss } from "../../../src/host/workers/open-call.ts";
+import { PreludeCache } from "../../../src/host/workers/prelude-cache.ts";
 import { type Job, WorkerPool } from "../../../src/host/workers/worker-pool.ts";
 import { DEFAULT_LIMITS } from "../../../src/sandbox/limits.ts";
 import { failureOf } from "../../support/host-zone.ts";
@@ -20,7 +21,10 @@ async function poolOfBroken(): Promise<WorkerPool> {
   const script = join(folder, "worker.mjs");
   writeFileSync(script, 'console.error("out of order"); process.exit(3);');
   const launcher = await launcherOf(script);
-  const pool = new WorkerPool({ launcher, preludeSource: "", urlChunkSource: "" }, { ...PLACES, maxQueued: 100 });
+  const pool = new WorkerPool(
+    { launcher, preludeSource: "", urlChunkSource: "", preludeCache: new PreludeCache("") },
+    { ...PLACES, maxQueued: 100 },
+  );
   onTestFinished(async () => {
     await pool[Symbol.asyncDispose]();
     rmSync(folder, { recursive: true, force: true });
@@ -58,10 +62,11 @@ describe("WorkerPool", () => {
   });
 
   test("starts a first process that was late again, with every layer that it was to have", async () => {
-    const { workerPath, ...sources } = await loadSandboxArtifacts();
+    const { workerPath, ...texts } = await loadSandboxArtifacts();
     const launcher = await launcherOf(workerPath);
     const before = launcher.report;
-    const pool = new WorkerPool({ ...sources, launcher }, { ...PLACES, maxQueued: 100 });
+    const preludeCache = new PreludeCache(texts.preludeSource);
+    const pool = new WorkerPool({ ...texts, preludeCache, launcher }, { ...PLACES, maxQueued: 100 });
     onTestFinished(() => pool[Symbol.asyncDispose]());
     vi.useFakeTimers({ toFake: ["setTimeout"] });
     const started = pool.start();

@@ -10,6 +10,7 @@ import { createSandboxExecutor } from "../../../src/host/executors/sandbox.ts";
 import { ToolRouter } from "../../../src/host/router.ts";
 import type { ToolResult } from "../../../src/host/tool-call.ts";
 import { Launcher } from "../../../src/host/workers/hardening/launcher.ts";
+import { PreludeCache } from "../../../src/host/workers/prelude-cache.ts";
 import { WorkerPool } from "../../../src/host/workers/worker-pool.ts";
 import type { ErrorCode } from "../../../src/sandbox/errors.ts";
 import { DEFAULT_LIMITS, type PartialLimits } from "../../../src/sandbox/limits.ts";
@@ -59,7 +60,7 @@ async function makeFakeHost(attack: WorkerAttack): Promise<FakeHost> {
     hardening: plain,
     isolatesPerProcess: 8,
   });
-  const sources = { launcher, preludeSource: "", urlChunkSource: "" };
+  const sources = { launcher, preludeSource: "", urlChunkSource: "", preludeCache: new PreludeCache("") };
   const places = { max: 6, spares: 0, maxPerOwner: 1, callsPerWorker: 4, idleMs: 60_000 };
   const pool = new WorkerPool(sources, { ...places, memoryMiB: 4_096, maxQueued: 100 });
   const router = new ToolRouter({ limits: { timeoutMs: 10_000, ...attack.limits } });
