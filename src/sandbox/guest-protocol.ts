@@ -51,14 +51,14 @@ export interface GuestIssue {
 }
 
 /**
- * Asked of the prelude, through its one entry function `enter(kind, a, b, c, d)`. `load`, `describe` and `invoke` end in one `done`.
+ * Asked of the prelude, through its one entry function `enter(kind, a, b, …)`. `load`, `describe` and `invoke` end in one `done`.
  *
  * | kind | a | b |
  * |---|---|---|
  * | `load` | the bundle's function | JSON text of the {@link InvokeHeader} of the calls to come, if what they run is to be run ahead |
  * | `describe` | | |
  * | `invoke` | JSON text of the input | call id; then the JSON text of an {@link InvokeHeader} and the tenant id, if they are not the last call's |
- * | `deliver` | request id | JSON text of a {@link CapabilityEnvelope} |
+ * | `deliver` | request id | JSON text of a {@link CapabilityEnvelope}; then further pairs of the two |
  * | `timer` | timer id | |
  */
 export type EnterKind = "load" | "describe" | "invoke" | "deliver" | "timer";

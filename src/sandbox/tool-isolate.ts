@@ -110,6 +110,8 @@ export class ToolIsolate {
   #heapBytes = 0;
   #heapReadAt = Number.NEGATIVE_INFINITY;
   #onIdle: (() => void)[] = [];
+  /** Request ids and envelopes, in turns. */
+  readonly #deliveries: (number | string)[] = [];
   #stopReason: StopReason | undefined;
   #disposed = false;
 
@@ -252,9 +254,10 @@ export class ToolIsolate {
     return this.#exchange("invoke", input, callId, newHeader, newTenantId);
   }
 
-  /** Hands a capability's envelope to the guest. */
+  /** Hands a capability's envelope to the guest, with those that come in the same turn: to enter it takes longer than to read one. */
   deliver(requestId: number, envelope: string): void {
-    this.#run("deliver", requestId, envelope);
+    if (this.#deliveries.push(requestId, envelope) > 2) return;
+    queueMicrotask(() => this.#run("deliver", ...this.#deliveries.splice(0)));
   }
 
   /** Gives the guest a moment to finish after its result; false if it still runs, and then it should be disposed. */

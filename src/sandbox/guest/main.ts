@@ -17,7 +17,7 @@ import { type BundleFunction, describe, invoke, load } from "./tool-runner.ts";
 import { installUrl } from "./url.ts";
 
 /** The one function through which the worker enters. It never throws. */
-export type Enter = (kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?: unknown) => void;
+export type Enter = (kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?: unknown, ...rest: unknown[]) => void;
 
 /** A text kept outside the isolate until it is wanted: isolated-vm's ExternalCopy. */
 export interface Chunk {
@@ -46,7 +46,7 @@ export function boot(post: Post, urlChunk: Chunk, options: string): Enter {
   return enter;
 }
 
-function enter(kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?: unknown): void {
+function enter(kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?: unknown, ...rest: unknown[]): void {
   advanceTime();
   beginTurn();
   switch (kind) {
@@ -61,6 +61,8 @@ function enter(kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?: unkno
       break;
     case "deliver":
       deliver(a as number, b as string);
+      if (c !== undefined) deliver(c as number, d as string);
+      for (let index = 0; index < rest.length; index += 2) deliver(rest[index] as number, rest[index + 1] as string);
       break;
     case "timer":
       fireTimer(a as number);
