@@ -9,7 +9,7 @@ export type Frame = readonly [message: Buffer, ...parts: Buffer[]];
 export const MAX_FRAME_BYTES: number = 80 * 1024 * 1024;
 const MAX_PARTS = 4;
 const PREFIX_BYTES = 8;
-/** Below this, one copy into one buffer is cheaper than a write for each part. */
+/** Frames that fit in this together leave as one buffer: a copy is cheaper than a write for each part. */
 const COALESCE_BYTES = 64 * 1024;
 
 /** Thrown by {@link FrameReader.push} when the bytes are not frames. The connection is of no more use. */
@@ -17,32 +17,69 @@ export class FrameError extends Error {
   override readonly name = "FrameError";
 }
 
-function toFrameBuffers(parts: readonly (string | Uint8Array)[]): Buffer[] {
-  const buffers = parts.map((part) => (typeof part === "string" ? Buffer.from(part) : part));
-  const lengths = buffers.reduce((sum, buffer) => sum + buffer.byteLength, 0);
-  const head = Buffer.allocUnsafe(PREFIX_BYTES + buffers.length * 4);
-  const total = head.length - 4 + lengths;
-  if (total > MAX_FRAME_BYTES)
-    throw new FrameError(`Expected a frame of at most ${MAX_FRAME_BYTES} bytes, got ${total}`);
-  head.writeUInt32LE(total, 0);
-  head.writeUInt32LE(buffers.length, 4);
-  buffers.forEach((buffer, index) => {
-    head.writeUInt32LE(buffer.byteLength, PREFIX_BYTES + index * 4);
-  });
-  if (lengths <= COALESCE_BYTES) return [Buffer.concat([head, ...buffers])];
-  return [head, ...buffers.map((buffer) => Buffer.from(buffer.buffer, buffer.byteOffset, buffer.byteLength))];
-}
+/** A frame to be written. Its bytes are made when it leaves, so that frames of one tick can share a buffer. */
+class OutgoingFrame {
+  readonly #parts: readonly (string | Uint8Array)[];
+  readonly #lengths: readonly number[];
+  readonly bytes: number;
 
-interface Outgoing {
-  readonly buffers: readonly Buffer[];
-  readonly onSent: (() => void) | undefined;
+  constructor(parts: readonly (string | Uint8Array)[]) {
+    this.#parts = parts;
+    this.#lengths = parts.map((part) => (typeof part === "string" ? Buffer.byteLength(part) : part.byteLength));
+    this.bytes = this.#lengths.reduce((sum, length) => sum + length, this.#headBytes);
+    const total = this.bytes - 4;
+    if (total > MAX_FRAME_BYTES)
+      throw new FrameError(`Expected a frame of at most ${MAX_FRAME_BYTES} bytes, got ${total}`);
+  }
+
+  get #headBytes(): number {
+    return PREFIX_BYTES + this.#parts.length * 4;
+  }
+
+  #writeHead(buffer: Buffer, at: number): number {
+    buffer.writeUInt32LE(this.bytes - 4, at);
+    buffer.writeUInt32LE(this.#parts.length, at + 4);
+    let offset = at + PREFIX_BYTES;
+    for (const length of this.#lengths) offset = buffer.writeUInt32LE(length, offset);
+    return offset;
+  }
+
+  /** Returns where the next one begins. */
+  writeTo(buffer: Buffer, at: number): number {
+    let offset = this.#writeHead(buffer, at);
+    for (const part of this.#parts) {
+      if (typeof part === "string") offset += buffer.write(part, offset);
+      else {
+        buffer.set(part, offset);
+        offset += part.byteLength;
+      }
+    }
+    return offset;
+  }
+
+  /** For a frame that shares no buffer: bytes are not copied. */
+  toBuffers(): Buffer[] {
+    const head = Buffer.allocUnsafe(this.#headBytes);
+    this.#writeHead(head, 0);
+    const parts = this.#parts.map((part) =>
+      typeof part === "string" ? Buffer.from(part) : Buffer.from(part.buffer, part.byteOffset, part.byteLength),
+    );
+    return [head, ...parts];
+  }
 }
 
 /** Writes frames; those of one tick leave in one write. What is written before there is a socket waits for it. */
 export class FrameWriter {
   #socket: Socket | undefined;
-  #waiting: Outgoing[] = [];
-  #corked = false;
+  #waiting: OutgoingFrame[] = [];
+  #waitingBytes = 0;
+  #isFlushing = false;
+  /** Frames are numbered from 1. */
+  #written = 0;
+  /** The last one that the socket was given. */
+  #given = 0;
+  /** Large ones that the operating system has not taken whole: no peer can have read one of them, nor any after it. */
+  readonly #leaving: number[] = [];
 
   constructor(socket?: Socket) {
     this.#socket = socket;
@@ -51,41 +88,80 @@ export class FrameWriter {
   /** For a writer made without one. */
   connect(socket: Socket): void {
     this.#socket = socket;
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const outgoing of waiting) this.#send(socket, outgoing);
+    this.#flushSoon();
   }
 
-  /** Bytes that the peer has not taken yet, of those that its socket was given. */
+  /** Bytes that the peer has not taken yet, since there is a socket. */
   get pendingBytes(): number {
-    return this.#socket?.writableLength ?? 0;
+    return this.#socket === undefined ? 0 : this.#waitingBytes + this.#socket.writableLength;
+  }
+
+  /** Whether the peer may have read this frame, by the number that `write` returned: in doubt it has. */
+  mayBeRead(frame: number): boolean {
+    const [firstLeaving = Number.POSITIVE_INFINITY] = this.#leaving;
+    return frame <= this.#given && frame < firstLeaving;
   }
 
   /**
-   * @param onSent called when the operating system has taken all of it; never, if the peer is gone
+   * Returns the frame's number, for `mayBeRead`.
    * @throws {FrameError} when the frame would pass MAX_FRAME_BYTES
    */
-  write(message: object, parts: readonly (string | Uint8Array)[] = [], onSent?: () => void): void {
-    const outgoing = { buffers: toFrameBuffers([JSON.stringify(message), ...parts]), onSent };
-    if (this.#socket === undefined) this.#waiting.push(outgoing);
-    else this.#send(this.#socket, outgoing);
+  write(message: object, parts: readonly (string | Uint8Array)[] = []): number {
+    const frame = new OutgoingFrame([JSON.stringify(message), ...parts]);
+    this.#waiting.push(frame);
+    this.#waitingBytes += frame.bytes;
+    this.#flushSoon();
+    this.#written += 1;
+    return this.#written;
   }
 
-  #send(socket: Socket, { buffers, onSent }: Outgoing): void {
-    if (socket.destroyed) return;
-    if (!this.#corked) {
-      this.#corked = true;
-      socket.cork();
-      process.nextTick(() => {
-        this.#corked = false;
-        socket.uncork();
-      });
+  #flushSoon(): void {
+    if (this.#isFlushing || this.#socket === undefined || this.#waiting.length === 0) return;
+    this.#isFlushing = true;
+    process.nextTick(() => this.#flush());
+  }
+
+  #flush(): void {
+    const frames = this.#waiting;
+    this.#waiting = [];
+    this.#waitingBytes = 0;
+    this.#isFlushing = false;
+    const socket = this.#socket;
+    if (socket === undefined || socket.destroyed) return;
+    socket.cork();
+    for (let index = 0; index < frames.length; ) {
+      const frame = frames[index] as OutgoingFrame;
+      if (frame.bytes > COALESCE_BYTES) {
+        this.#writeLarge(socket, frame);
+        index += 1;
+      } else index += this.#writeSmall(socket, frames, index);
     }
-    const last = buffers.length - 1;
-    for (const [index, buffer] of buffers.entries()) {
-      if (index < last || onSent === undefined) socket.write(buffer);
-      else socket.write(buffer, (failed) => failed ?? onSent());
+    socket.uncork();
+  }
+
+  #writeLarge(socket: Socket, frame: OutgoingFrame): void {
+    this.#given += 1;
+    this.#leaving.push(this.#given);
+    const buffers = frame.toBuffers();
+    const last = buffers.pop() as Buffer;
+    for (const buffer of buffers) socket.write(buffer);
+    socket.write(last, (failed) => failed ?? this.#leaving.shift());
+  }
+
+  /** Those from `from` on that fit in one buffer. Returns how many. */
+  #writeSmall(socket: Socket, frames: readonly OutgoingFrame[], from: number): number {
+    let bytes = 0;
+    let end = from;
+    for (let frame = frames[end]; frame !== undefined && bytes + frame.bytes <= COALESCE_BYTES; frame = frames[end]) {
+      bytes += frame.bytes;
+      end += 1;
     }
+    const buffer = Buffer.allocUnsafe(bytes);
+    let at = 0;
+    for (let index = from; index < end; index += 1) at = (frames[index] as OutgoingFrame).writeTo(buffer, at);
+    socket.write(buffer);
+    this.#given += end - from;
+    return end - from;
   }
 }
 

@@ -29,6 +29,7 @@ async function bytesOf(frames: readonly Sent[]): Promise<Buffer> {
   const { socket, written } = collect();
   const writer = new FrameWriter(socket);
   for (const { message, parts } of frames) writer.write(message, parts);
+  await new Promise((resolve) => setImmediate(resolve));
   socket.end();
   await new Promise((resolve) => socket.once("finish", resolve));
   return Buffer.concat(written);
@@ -185,20 +186,43 @@ describe("FrameWriter.write()", () => {
     expect(() => writer.write({}, [Buffer.allocUnsafe(MAX_FRAME_BYTES)])).toThrow(FrameError);
   });
 
-  test("writes the frames of one tick in one turn of the socket", async () => {
-    const batches: number[] = [];
+  /** A socket that takes one write at a time, when it is told to. */
+  function hesitant() {
+    const writes: { readonly bytes: number; readonly take: () => void }[] = [];
     const socket = new Duplex({
       read() {},
-      writev(chunks, done) {
-        batches.push(chunks.length);
-        done();
+      write(chunk: Buffer, _encoding, done) {
+        writes.push({ bytes: chunk.length, take: done });
       },
     });
-    const writer = new FrameWriter(socket as unknown as Socket);
+    return { writer: new FrameWriter(socket as unknown as Socket), writes };
+  }
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+  test("writes the frames of one tick at once, copied into one buffer where they are small", async () => {
+    const { writer, writes } = hesitant();
     for (let index = 0; index < 5; index += 1) writer.write({ index });
-    await new Promise((resolve) => setImmediate(resolve));
-    expect(batches).toEqual([5]);
-    socket.destroy();
+    await turn();
+    expect(writes.map(({ bytes }) => bytes)).toEqual([5 * (12 + '{"index":0}'.length)]);
+  });
+
+  test("knows which frames the peer cannot have read: a large one that is under way, and all after it", async () => {
+    const { writer, writes } = hesitant();
+    const small = writer.write({});
+    expect(writer.mayBeRead(small)).toBe(false);
+    const large = writer.write({}, ["x".repeat(200_000)]);
+    const after = writer.write({});
+    await turn();
+    const readable = () => [small, large, after].map((frame) => writer.mayBeRead(frame));
+    expect(readable()).toEqual([true, false, false]);
+    for (let taken = 0; taken < 3; taken += 1) {
+      writes[taken]?.take();
+      await turn();
+      expect(readable()).toEqual([true, false, false]);
+    }
+    writes[3]?.take();
+    await turn();
+    expect(readable()).toEqual([true, true, true]);
   });
 
   test("says what the peer has not taken, and writes nothing to a socket that is gone", async () => {

@@ -40,6 +40,8 @@ export interface SandboxTool {
   readonly onHandlerError?: ((error: unknown, capability: string) => void) | undefined;
 }
 
+/** For capabilities that still run then. One for all calls: to make one takes as long as a small capability. */
+const CALL_IS_OVER = Object.freeze(new ToolError("CANCELLED", "The tool's call is over"));
 /** After its signal a call's process may still say what it cost; the caller waits no longer than this for it. */
 const CANCEL_GRACE_MS = 50;
 
@@ -174,7 +176,7 @@ class SandboxRun {
     } finally {
       clearTimeout(graceTimer);
       if (abort !== undefined) signal.removeEventListener("abort", abort);
-      this.#over?.abort(new ToolError("CANCELLED", "The tool's call is over"));
+      this.#over?.abort(CALL_IS_OVER);
     }
   }
 

@@ -70,8 +70,8 @@ export class OpenCall {
   #progressReports = 0;
   #requests = 0;
   #releaseTimer: NodeJS.Timeout | undefined;
-  /** The operating system has taken it for the process. */
-  isSent = false;
+  /** Which frame it went with; see FrameWriter. */
+  frame = 0;
   isCancelled = false;
 
   constructor({ listener, limits, warmKey, rssBytes, cpuMs }: OpenCallOptions) {
@@ -108,11 +108,11 @@ export class OpenCall {
   }
 
   /**
-   * Whether a line of the tool may have run for this call: in doubt it has.
+   * Whether a line of the tool may have run for this call, which its process may have read: in doubt it has.
    * @param isHeardOut whether all that its process has ever said has been read
    */
   hasBegun(isHeardOut: boolean): boolean {
-    if (!this.isSent || this.#state === "preparing") return false;
+    if (this.#state === "preparing") return false;
     return this.#state === "started" || this.#hasSpoken || this.warmKey !== undefined || !isHeardOut;
   }
 

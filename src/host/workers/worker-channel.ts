@@ -55,8 +55,12 @@ export class WorkerChannel implements Disposable {
   }
 
   /** As {@link FrameWriter.write}. */
-  write(message: object, parts?: readonly (string | Uint8Array)[], onSent?: () => void): void {
-    this.#writer.write(message, parts, onSent);
+  write(message: object, parts?: readonly (string | Uint8Array)[]): number {
+    return this.#writer.write(message, parts);
+  }
+  /** As {@link FrameWriter.mayBeRead}. */
+  mayBeRead(frame: number): boolean {
+    return this.#writer.mayBeRead(frame);
   }
 
   /** Bytes that the worker has not taken yet. */

@@ -244,13 +244,11 @@ export class WorkerProcess {
       this.#bundleBytes += bundle.code.length + bundle.codeCache.byteLength;
       this.#channel.write({ type: "bundle", sha256: bundle.sha256 }, [bundle.code, bundle.codeCache]);
     }
-    const onSent = (): void => {
-      call.isSent = true;
-    };
-    if (order.type === "learn") this.#channel.write({ ...order, seq }, [], onSent);
+    if (order.type === "learn") call.frame = this.#channel.write({ ...order, seq });
     else {
       const { type, tool, callId, tenantId } = order;
-      this.#channel.write({ type, seq, toolId: this.#toolIdOf(tool), callId, tenantId }, [input], onSent);
+      const toolId = this.#toolIdOf(tool);
+      call.frame = this.#channel.write({ type, seq, toolId, callId, tenantId }, [input]);
     }
   }
 
@@ -383,7 +381,7 @@ export class WorkerProcess {
     for (const call of this.#calls.values()) call.release();
     this.#calls.clear();
     for (const call of open) {
-      const begun = this.#ready && call.hasBegun(isHeardOut);
+      const begun = this.#ready && this.#channel.mayBeRead(call.frame) && call.hasBegun(isHeardOut);
       call.listener.onLost({ begun, outOfMemory: ranOut && open.length === 1, isSuspect }, call.peakBytes);
     }
     this.#onChange(this);
