@@ -1,0 +1,43 @@
+// The prelude's code cache: which process makes it, who is given it, and what is refused.
+import { describe, expect, onTestFinished, test } from "vitest";
+import { loadSandboxArtifacts } from "../../../src/bundler/sandbox-artifacts.ts";
+import { PreludeCache } from "../../../src/host/workers/prelude-cache.ts";
+import { WorkerPool } from "../../../src/host/workers/worker-pool.ts";
+import { launcherOf } from "../../support/launchers.ts";
+
+describe("PreludeCache", () => {
+  test("keeps the first one that it is offered, in memory of its own", () => {
+    const made: Uint8Array[] = [];
+    const cache = new PreludeCache("some text", undefined, (bytes) => made.push(bytes));
+    const frame = new Uint8Array(1_000);
+    cache.offer(frame.subarray(10, 12).fill(1));
+    cache.offer(new Uint8Array([2, 2]));
+    expect([...cache.bytes]).toEqual([1, 1]);
+    expect(made).toEqual([cache.bytes]);
+    expect(cache.bytes.buffer.byteLength).toBe(2);
+  });
+
+  test("refuses what is larger than any cache of such a text", () => {
+    const cache = new PreludeCache("some text");
+    expect(() => cache.offer(new Uint8Array(37))).toThrow("too large");
+    expect(cache.bytes).toHaveLength(0);
+  });
+
+  test("is made by the first process where none is known, and given to the next ones", async () => {
+    const { workerPath, ...texts } = await loadSandboxArtifacts();
+    const made: Uint8Array[] = [];
+    const start = async (known: Uint8Array | undefined): Promise<void> => {
+      const preludeCache = new PreludeCache(texts.preludeSource, known, (bytes) => made.push(bytes));
+      const sources = { ...texts, preludeCache, launcher: await launcherOf(workerPath) };
+      const places = { max: 1, spares: 0, maxPerOwner: 1, callsPerWorker: 1, idleMs: 60_000, memoryMiB: 1_024 };
+      const pool = new WorkerPool(sources, { ...places, maxQueued: 1 });
+      onTestFinished(() => pool[Symbol.asyncDispose]());
+      await pool.start();
+    };
+    await start(undefined);
+    expect(made).toHaveLength(1);
+    expect(made[0]?.byteLength).toBeGreaterThan(10_000);
+    await start(made[0]);
+    expect(made).toHaveLength(1);
+  });
+});
