@@ -3,7 +3,7 @@
 import type { JsonValue } from "../sandbox/errors.ts";
 import { holdsInfinity } from "./finite.ts";
 import { CONTAINER_VALUES, JsonRefusals, type JsonTextCodes, type JsonTextLimits } from "./json-refusals.ts";
-import { parseLargeJson } from "./large-json.ts";
+import { checkLargeJson, parseLargeJson } from "./large-json.ts";
 import { isProtoKey, MAX_PROTO_UNITS, PROTO } from "./proto-key.ts";
 import { encodeInTurns, type Payer } from "./turns.ts";
 
@@ -117,6 +117,30 @@ export function checkJsonBytes(bytes: number, limits: JsonTextLimits, codes: Jso
   if (bytes > limits.bytes) throw new JsonRefusals(limits, codes, what).bytes(bytes);
 }
 
+/** What is asked of text before it is parsed. */
+function checkSmallBounds(text: string, limits: JsonTextLimits, codes: JsonTextCodes, what: string): void {
+  // UTF-8 is at most three bytes for a UTF-16 unit: short texts need no exact count.
+  if (text.length * 3 > limits.bytes) checkJsonBytes(Buffer.byteLength(text), limits, codes, what);
+  if (depthOf(text, limits.depth) > limits.depth) throw new JsonRefusals(limits, codes, what).depth();
+}
+
+/** What is asked of text that is known to be JSON. */
+function checkSmallContent(text: string, limits: JsonTextLimits, codes: JsonTextCodes, what: string): void {
+  // An array or object takes two units at least: most texts need no count.
+  if (text.length * (CONTAINER_VALUES / 2) > limits.values && countValues(text, limits.values) > limits.values) {
+    throw new JsonRefusals(limits, codes, what).values();
+  }
+  if (text.includes("__proto__") || text.includes("\\u005f") || text.includes("\\u005F")) {
+    if (hasProtoKey(text)) throw new JsonRefusals(limits, codes, what).protoKey(findProtoKey(JSON.parse(text)));
+  }
+}
+
+/** Checks what {@link parseSmallJson} checks of text that this process has made with JSON.stringify, and makes no value of it. */
+export function checkSmallJson(text: string, limits: JsonTextLimits, codes: JsonTextCodes, what: string): void {
+  checkSmallBounds(text, limits, codes, what);
+  checkSmallContent(text, limits, codes, what);
+}
+
 /**
  * Parses JSON text at once: only for what is known to be small, since 8 MiB can take 0.8 s.
  * @param what names the value in messages, e.g. "The output"
@@ -124,23 +148,15 @@ export function checkJsonBytes(bytes: number, limits: JsonTextLimits, codes: Jso
  *   a number that is none, or a `__proto__` key
  */
 export function parseSmallJson(text: string, limits: JsonTextLimits, codes: JsonTextCodes, what: string): JsonValue {
-  // UTF-8 is at most three bytes for a UTF-16 unit: short texts need no exact count.
-  if (text.length * 3 > limits.bytes) checkJsonBytes(Buffer.byteLength(text), limits, codes, what);
-  if (depthOf(text, limits.depth) > limits.depth) throw new JsonRefusals(limits, codes, what).depth();
+  checkSmallBounds(text, limits, codes, what);
   let value: JsonValue;
   try {
     value = JSON.parse(text) as JsonValue;
   } catch (cause) {
     throw new JsonRefusals(limits, codes, what).syntax(cause);
   }
-  // An array or object takes two units at least: most texts need no count.
-  if (text.length * (CONTAINER_VALUES / 2) > limits.values && countValues(text, limits.values) > limits.values) {
-    throw new JsonRefusals(limits, codes, what).values();
-  }
+  checkSmallContent(text, limits, codes, what);
   if (holdsInfinity(value, text)) throw new JsonRefusals(limits, codes, what).infinity();
-  if (text.includes("__proto__") || text.includes("\\u005f") || text.includes("\\u005F")) {
-    if (hasProtoKey(text)) throw new JsonRefusals(limits, codes, what).protoKey(findProtoKey(value));
-  }
   return value;
 }
 
@@ -164,4 +180,16 @@ export async function parseLargeText(
   checkJsonBytes(typeof text === "string" ? Buffer.byteLength(text) : text.length, limits, codes, what);
   const bytes = typeof text === "string" ? await encodeInTurns(text, signal) : text;
   return await parseLargeJson(bytes, { limits, refusals: new JsonRefusals(limits, codes, what), signal, payer });
+}
+
+/** The same as {@link checkSmallJson} over several turns of the event loop. */
+export async function checkLargeText(
+  bytes: Buffer,
+  limits: JsonTextLimits,
+  codes: JsonTextCodes,
+  what: string,
+  signal: AbortSignal,
+): Promise<void> {
+  checkJsonBytes(bytes.length, limits, codes, what);
+  await checkLargeJson(bytes, { limits, refusals: new JsonRefusals(limits, codes, what), signal });
 }

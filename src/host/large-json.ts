@@ -49,9 +49,19 @@ export interface LargeJsonOptions {
  * @throws {ToolError} as `options.refusals` has them; or the reason of `options.signal`
  */
 export async function parseLargeJson(bytes: Buffer, options: LargeJsonOptions): Promise<JsonValue> {
-  const parser = new LargeJsonParser(bytes, options);
+  const builder = new JsonBuilder(options.refusals);
+  const parser = new LargeJsonParser(bytes, options, builder);
   await inTurns(() => parser.step(), options.signal, options.payer);
-  return parser.finish();
+  parser.finish();
+  return builder.finish();
+}
+
+/**
+ * Checks bounds and keys of text that is known to be JSON, in the same turns and with the same refusals, and makes no value of it.
+ */
+export async function checkLargeJson(bytes: Buffer, options: LargeJsonOptions): Promise<void> {
+  const scan = new LargeJsonParser(bytes, options, undefined);
+  await inTurns(() => scan.step(), options.signal, options.payer);
 }
 
 /** Levels are counted from the outermost container, which is 1; level 0 is the list of one that the builder keeps around the text. */
@@ -59,7 +69,8 @@ class LargeJsonParser {
   readonly #bytes: Buffer;
   readonly #limits: LargeJsonOptions["limits"];
   readonly #refusals: JsonRefusals;
-  readonly #builder: JsonBuilder;
+  /** Undefined when no value is wanted: then all levels stay text. */
+  readonly #builder: JsonBuilder | undefined;
   readonly #batchBytes: number;
   readonly #longStringBytes: number;
   #at = 0;
@@ -85,14 +96,14 @@ class LargeJsonParser {
   /** The string value in which the scan is, once it has become long. */
   #long: LongString | undefined;
 
-  constructor(bytes: Buffer, options: LargeJsonOptions) {
+  constructor(bytes: Buffer, options: LargeJsonOptions, builder: JsonBuilder | undefined) {
     const { limits, refusals, batchBytes = BATCH_BYTES, longStringBytes = LONG_STRING_BYTES } = options;
     this.#bytes = bytes;
     this.#limits = limits;
     this.#refusals = refusals;
     this.#batchBytes = batchBytes;
     this.#longStringBytes = longStringBytes;
-    this.#builder = new JsonBuilder(refusals);
+    this.#builder = builder;
   }
 
   /** Goes on by about one batch; true at the end of the text. */
@@ -100,15 +111,16 @@ class LargeJsonParser {
     const end = Math.min(this.#at + this.#batchBytes, this.#bytes.length);
     this.#scan(end);
     if (this.#values > this.#limits.values) throw this.#refusals.values();
-    if (this.#stringAt >= 0) this.#readLongString();
-    if (this.#long === undefined) this.#checkPending();
-    return this.#at >= this.#bytes.length;
+    const isDone = this.#at >= this.#bytes.length;
+    if (this.#builder === undefined) return isDone;
+    if (this.#stringAt >= 0) this.#readLongString(this.#builder);
+    if (this.#long === undefined) this.#checkPending(this.#builder);
+    return isDone;
   }
 
-  finish(): JsonValue {
+  finish(): void {
     if (this.#depth > 0 || this.#stringAt >= 0) throw this.#refusals.syntax();
-    if (!this.#afterChild) this.#builder.add(this.#textTo(this.#bytes.length), true);
-    return this.#builder.finish();
+    if (!this.#afterChild) this.#builder?.add(this.#textTo(this.#bytes.length), true);
   }
 
   #scan(end: number): void {
@@ -192,9 +204,10 @@ class LargeJsonParser {
 
   #close(at: number): void {
     if (this.#depth === 0) throw this.#refusals.syntax();
-    if (this.#depth === this.#entered) {
-      if (!this.#afterChild) this.#builder.add(this.#textTo(at), this.#afterComma);
-      this.#builder.leave(this.#bytes[at] === CLOSE_BRACKET);
+    const builder = this.#builder;
+    if (builder !== undefined && this.#depth === this.#entered) {
+      if (!this.#afterChild) builder.add(this.#textTo(at), this.#afterComma);
+      builder.leave(this.#bytes[at] === CLOSE_BRACKET);
       this.#entered -= 1;
       this.#endChild(at + 1);
     }
@@ -209,10 +222,11 @@ class LargeJsonParser {
   #comma(at: number): void {
     if (this.#depth === 0) throw this.#refusals.syntax();
     this.#commas[this.#depth] = (this.#commas[this.#depth] ?? 0) + 1;
+    if (this.#builder === undefined) return;
     if (this.#afterChild) this.#afterChild = false;
     else if (at - this.#batchAt < this.#batchBytes) return;
     else {
-      this.#enterAll();
+      this.#enterAll(this.#builder);
       this.#builder.add(this.#textTo(at), true);
     }
     this.#batchAt = at + 1;
@@ -220,23 +234,23 @@ class LargeJsonParser {
   }
 
   /** Hands to the builder what stands before each open container that is still text, and has it enter that one. */
-  #enterAll(): void {
+  #enterAll(builder: JsonBuilder): void {
     while (this.#entered < this.#depth) {
       this.#entered += 1;
       const at = this.#opens[this.#entered] ?? 0;
       const key = this.#keyText(this.#keys[this.#entered] ?? -1);
-      this.#builder.enter(this.#textTo(at), key, this.#bytes[at] === OPEN_BRACKET);
+      builder.enter(this.#textTo(at), key, this.#bytes[at] === OPEN_BRACKET);
       this.#batchAt = at + 1;
       this.#afterComma = false;
     }
   }
 
   /** Reads a piece of the string in which the scan is, when that is a value and long. */
-  #readLongString(): void {
+  #readLongString(builder: JsonBuilder): void {
     const start = this.#stringAt;
     if (this.#long === undefined) {
       if (this.#at - start < this.#longStringBytes || !this.#isValue(start)) return;
-      this.#enterAll();
+      this.#enterAll(builder);
       this.#long = new LongString(this.#bytes, start + 1, this.#refusals);
     }
     this.#long.read(this.#at);
@@ -244,7 +258,7 @@ class LargeJsonParser {
 
   #endLongString(long: LongString, end: number): void {
     long.read(end);
-    this.#builder.addWith(this.#textTo(this.#stringAt), this.#keyText(this.#lastString), long.text);
+    this.#builder?.addWith(this.#textTo(this.#stringAt), this.#keyText(this.#lastString), long.text);
     this.#stringAt = -1;
     this.#long = undefined;
     this.#endChild(end + 1);
@@ -262,10 +276,10 @@ class LargeJsonParser {
     return KINDS[this.#bytes[before] ?? 0] === COLON;
   }
 
-  #checkPending(): void {
+  #checkPending(builder: JsonBuilder): void {
     const most = MAX_TOKEN_BYTES + this.#batchBytes;
     if (this.#at - this.#batchAt <= most) return;
-    this.#enterAll();
+    this.#enterAll(builder);
     if (this.#at - this.#batchAt > most) throw this.#refusals.token(MAX_TOKEN_BYTES);
   }
 

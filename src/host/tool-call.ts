@@ -78,9 +78,10 @@ export interface PreparedCall {
   readonly tenantId: string;
   readonly tenant: TenantPolicy;
   readonly definition: ToolDefinition;
-  /** The arguments as JSON, and parsed: a copy of the router's own. */
-  readonly inputText: string;
-  readonly input: JsonValue;
+  /** The arguments as JSON: text of the router's own, in bytes where it is large. */
+  readonly inputText: string | Buffer;
+  /** The same, parsed; undefined where the executor wants text. */
+  readonly input: JsonValue | undefined;
   readonly limits: Limits;
   /** Aborts at the deadline or when the caller cancels; its reason is the ToolError to answer with. */
   readonly signal: AbortSignal;

@@ -556,7 +556,7 @@ describe("ToolRouter.execute() and what a host function does", () => {
 
 describe("ToolRouter.execute() and failures of ours", () => {
   const cause = new Error("disk full at /root/db");
-  const broken = makeTool({ executor: { source: "host", execute: () => Promise.reject(cause) } });
+  const broken = makeTool({ executor: { source: "host", wants: "value", execute: () => Promise.reject(cause) } });
 
   test("answers INTERNAL without a word of the cause, and tells onInternalError", async () => {
     const onInternalError = vi.fn();
@@ -611,7 +611,7 @@ describe("ToolRouter.execute() and failures of ours", () => {
     ["an object without usage", { outputText: "1" }],
   ])("answers INTERNAL when an executor answers with %s", async ([, answer]) => {
     const router = new ToolRouter();
-    router.registry.add(makeTool({ executor: { source: "host", execute: () => answer as never } }));
+    router.registry.add(makeTool({ executor: { source: "host", wants: "value", execute: () => answer as never } }));
     expect(codeOf(await run(router))).toBe("INTERNAL");
   });
 });

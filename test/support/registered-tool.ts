@@ -7,7 +7,7 @@ import type { ToolDefinition } from "../../src/sandbox/definition.ts";
 import type { PartialLimits } from "../../src/sandbox/limits.ts";
 
 export function fixedExecutor(outputText: string): Executor {
-  return { source: "host", execute: async (): Promise<Execution> => ({ usage: NO_USAGE, outputText }) };
+  return { source: "host", wants: "value", execute: async (): Promise<Execution> => ({ usage: NO_USAGE, outputText }) };
 }
 
 export interface ToolParts extends Partial<Omit<ToolDefinition, "limits">> {

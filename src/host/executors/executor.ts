@@ -21,5 +21,7 @@ export type Execution =
 export interface Executor {
   /** Where the tool comes from, for routing, listing and telemetry. */
   readonly source: "sandbox" | "host";
+  /** What it takes of a call's arguments: a value that nobody wants is not made. */
+  readonly wants: "text" | "value";
   execute(call: PreparedCall, log: CallLog): Promise<Execution>;
 }

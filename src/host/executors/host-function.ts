@@ -40,7 +40,7 @@ export function createHostFunctionExecutor(handler: HostFunction): Executor {
     const started = performance.now();
     const usage = (): Execution["usage"] => ({ ...NO_USAGE, executeMs: performance.now() - started });
     try {
-      const output = await handler(call.input, {
+      const output = await handler(call.input ?? null, {
         ...call.context,
         callId,
         tenantId,
@@ -54,6 +54,7 @@ export function createHostFunctionExecutor(handler: HostFunction): Executor {
   };
   return {
     source: "host",
+    wants: "value",
     execute: (call, log) => untilAborted(run(call, log), call.signal),
   };
 }

@@ -61,6 +61,7 @@ export function createSandboxExecutor(tool: SandboxTool, pool: WorkerPool): Exec
   };
   return {
     source: "sandbox",
+    wants: "text",
     execute: (call, log) => new SandboxRun({ tool, sent, profile: profileOf(call), call, log, pool }).run(),
   };
 }

@@ -45,6 +45,8 @@ export interface CompiledSchema {
   readonly dialect: Dialect;
   /** Whether a validation costs next to nothing however large the value is. */
   readonly shallow: boolean;
+  /** Whether every object fits, whatever is in it. */
+  readonly acceptsObjects: boolean;
   /** The schema as JSON text, of which compileSchema makes the same again. */
   toText(): string;
   /** Checks a JSON value (as JSON.parse gives it); never throws, never changes it. */
@@ -63,6 +65,7 @@ export function compileSchema(schema: unknown, options: CompileSchemaOptions = {
   return {
     dialect: document.dialect,
     shallow: isShallow(document.root),
+    acceptsObjects: acceptsObjects(document.root),
     toText: () => {
       text ??= JSON.stringify(document.root);
       return text;
@@ -72,14 +75,22 @@ export function compileSchema(schema: unknown, options: CompileSchemaOptions = {
   };
 }
 
-/** Keywords that look at the value itself, not at its members, or at nothing. */
-const SHALLOW_KEYWORDS: ReadonlySet<string> = new Set([
-  ...["type", "required"],
+/** Keywords that look at nothing. */
+const ANNOTATIONS: readonly string[] = [
   ...["$schema", "$comment", "title", "description", "default", "examples", "readOnly", "writeOnly", "deprecated"],
-]);
+];
+/** And those that look at the value itself, not at its members. */
+const SHALLOW_KEYWORDS: readonly string[] = ["type", "required", ...ANNOTATIONS];
 
-function isShallow(schema: Schema): boolean {
-  return !isObject(schema) || Object.keys(schema).every((keyword) => SHALLOW_KEYWORDS.has(keyword));
+const hasOnly = (schema: Schema, keywords: readonly string[]): boolean =>
+  !isObject(schema) || Object.keys(schema).every((keyword) => keywords.includes(keyword));
+
+const isShallow = (schema: Schema): boolean => hasOnly(schema, SHALLOW_KEYWORDS);
+
+function acceptsObjects(schema: Schema): boolean {
+  if (!isObject(schema)) return schema;
+  const { type = "object" } = schema;
+  return hasOnly(schema, ["type", ...ANNOTATIONS]) && [type].flat().includes("object");
 }
 
 function validate(root: SchemaNode, value: unknown, budgetMs: number, maxProblems: number): ValidationOutcome {

@@ -4,10 +4,10 @@ import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
 import type { JsonTextCodes, JsonTextLimits } from "../json-refusals.ts";
 import type { CompiledSchema } from "../json-schema/compile-schema.ts";
 import type { ValidationOutcome } from "../json-schema/outcome.ts";
-import { parseLargeText, parseSmallJson } from "../json-text.ts";
+import { checkLargeText, checkSmallJson, parseLargeText, parseSmallJson } from "../json-text.ts";
 import { problemLine } from "../problem-line.ts";
 import type { SchemaThread } from "../schema-thread.ts";
-import type { Payer } from "../turns.ts";
+import { encodeInTurns, type Payer } from "../turns.ts";
 
 /** A well-formed value of this size takes 3 ms; one made of small objects, 15 [m]. */
 const DIRECT_BYTES = 256 * 1024;
@@ -44,6 +44,52 @@ export async function readLargeValue(
       : await thread.validate(schema, text, signal);
   checkOutcome(outcome, codes.invalid, what);
   return value;
+}
+
+/** Arguments as they are handed on. */
+export interface CheckedInput {
+  /** JSON; as bytes where it is large. */
+  readonly inputText: string | Buffer;
+  /** Undefined where it need not be read here: who runs the call takes text. */
+  readonly input: JsonValue | undefined;
+}
+
+/** What we made of the caller's arguments: it is known to be JSON. */
+export interface InputText extends ValueText {
+  readonly text: string;
+  /** Whether the value is wanted, or the text is enough. */
+  readonly wants: "text" | "value";
+}
+
+/** Whether nothing has to be known of the value but its bounds. An object is written with its brace first. */
+const fitsUnread = ({ schema, text, wants }: InputText): boolean =>
+  wants === "text" && (schema === undefined || (schema.acceptsObjects && text.startsWith("{")));
+
+/** As {@link readSmallValue}, without a value where none is wanted. */
+export function checkSmallInput(read: InputText): CheckedInput {
+  const { text, bounds, codes, what } = read;
+  if (!fitsUnread(read)) return { inputText: text, input: readSmallValue(read) };
+  checkSmallJson(text, bounds, codes, what);
+  return { inputText: text, input: undefined };
+}
+
+/** As {@link readLargeValue}, without a value where none is wanted: the thread that checks it makes one of its own. */
+export async function checkLargeInput(
+  read: InputText,
+  thread: SchemaThread,
+  signal: AbortSignal,
+): Promise<CheckedInput> {
+  const { text, bounds, codes, what, schema, wants } = read;
+  const isUnread = fitsUnread(read);
+  const inputText = await encodeInTurns(text, signal);
+  if (!isUnread && (wants === "value" || inputText.length <= DIRECT_BYTES)) {
+    return { inputText, input: await readLargeValue({ ...read, text: inputText }, thread, signal) };
+  }
+  await checkLargeText(inputText, bounds, codes, what, signal);
+  if (!isUnread && schema !== undefined) {
+    checkOutcome(await thread.validate(schema, inputText, signal), codes.invalid, what);
+  }
+  return { inputText, input: undefined };
 }
 
 /** How a schema's verdict becomes an error: the same for inputs and outputs. */

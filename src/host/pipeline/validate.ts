@@ -1,5 +1,5 @@
 // Stage 1: is this a call, of a tool there is, with arguments that fit? Nothing of the caller's own objects passes this stage.
-import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
+import { ToolError } from "../../sandbox/errors.ts";
 import { LIMITS } from "../../sandbox/limits.ts";
 import type { JsonTextLimits } from "../json-refusals.ts";
 import { checkJsonBytes, isSmallJson } from "../json-text.ts";
@@ -7,7 +7,7 @@ import type { RegisteredTool, ToolRegistry } from "../registry.ts";
 import type { SchemaThread } from "../schema-thread.ts";
 import type { ToolContext } from "../tool-call.ts";
 import type { Clock } from "./clock.ts";
-import { readLargeValue, readSmallValue, type ValueText } from "./read-value.ts";
+import { type CheckedInput, checkLargeInput, checkSmallInput, type InputText } from "./read-value.ts";
 
 export const DEFAULT_TENANT = "default";
 const MAX_ID_UNITS = 1_024;
@@ -21,12 +21,10 @@ export interface CallEnvelope {
   readonly arguments: unknown;
 }
 
-export interface ValidatedCall {
+export interface ValidatedCall extends CheckedInput {
   readonly callId: string;
   readonly tenantId: string;
   readonly tool: RegisteredTool;
-  readonly inputText: string;
-  readonly input: JsonValue;
   readonly context: ToolContext;
 }
 
@@ -223,17 +221,18 @@ export function validateCall(
   checkJsonBytes(inputText.length, bounds, INPUT_CODES, what);
   const { callId } = envelope;
   const { tenantId } = context;
-  const toCall = (input: JsonValue): ValidatedCall => ({ callId, tenantId, tool, inputText, input, context });
-  const read = { text: inputText, bounds, codes: INPUT_CODES, what, schema: tool.inputSchema };
-  if (isSmallJson(inputText)) return toCall(readSmallValue(read));
-  return readLargeArguments(read, tool, options).then(toCall);
+  const toCall = (input: CheckedInput): ValidatedCall => ({ callId, tenantId, tool, context, ...input });
+  const { wants } = tool.executor;
+  const read = { text: inputText, bounds, codes: INPUT_CODES, what, schema: tool.inputSchema, wants };
+  if (isSmallJson(inputText)) return toCall(checkSmallInput(read));
+  return checkLargeArguments(read, tool, options).then(toCall);
 }
 
-async function readLargeArguments(
-  read: ValueText,
+async function checkLargeArguments(
+  read: InputText,
   tool: RegisteredTool,
   { thread, startClock }: ValidateOptions,
-): Promise<JsonValue> {
+): Promise<CheckedInput> {
   using clock = startClock(tool);
-  return await readLargeValue(read, thread, clock.signal);
+  return await checkLargeInput(read, thread, clock.signal);
 }

@@ -34,8 +34,8 @@ export interface SentBundle {
 export interface WorkerJob {
   readonly order: CallOrder;
   readonly bundle: SentBundle;
-  /** JSON text. */
-  readonly input: string;
+  /** JSON text; as bytes where it is large. */
+  readonly input: string | Uint8Array;
 }
 
 export interface WorkerSources {

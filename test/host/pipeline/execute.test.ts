@@ -16,7 +16,11 @@ function prepared(signal: AbortSignal): PreparedCall {
   return { callId: "c1", tenantId: "acme", definition: DEFINITION, signal, ...rest };
 }
 
-const executor = (execute: () => unknown): Executor => ({ source: "host", execute: execute as Executor["execute"] });
+const executor = (execute: () => unknown): Executor => ({
+  source: "host",
+  wants: "value",
+  execute: execute as Executor["execute"],
+});
 const run = (execute: () => unknown, signal = new AbortController().signal): Promise<Execution> =>
   executeCall(executor(execute), prepared(signal), new CallLog(DEFAULT_LIMITS, undefined));
 

@@ -365,7 +365,7 @@ describe("validateCall()", () => {
             { inputSchema: {} },
             { bytes: 100_000, depth: 100, values: 10_000 },
           );
-          expect(JSON.parse(inputText)).toEqual(input);
+          expect(JSON.parse(inputText.toString())).toEqual(input);
         } catch (thrown) {
           expect(thrown).toMatchObject({ name: "ToolError", code: "PARAM_INVALID" });
         }
