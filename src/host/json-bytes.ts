@@ -23,8 +23,9 @@ for (const [kind, characters] of [
 export const QUOTE = 34;
 export const OPEN_BRACKET = 91;
 export const CLOSE_BRACKET = 93;
-export const UNDERSCORE = 95;
-export const BACKSLASH = 92;
+export const OPEN_BRACE = 123;
+const UNDERSCORE = 95;
+const BACKSLASH = 92;
 const LOWER_U = 117;
 
 /** The first byte from `from` to `end` that belongs to no number or word. */
@@ -54,3 +55,6 @@ export function stringTextAt(bytes: Buffer, start: number): string {
 
 /** Whether a byte goes on with a character that an earlier one has begun. */
 export const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
+
+/** Whether a string that begins with this byte may be `__proto__`, however it is written. */
+export const startsSpecially = (byte: number | undefined): boolean => byte === UNDERSCORE || byte === BACKSLASH;

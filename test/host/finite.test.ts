@@ -1,4 +1,5 @@
 // Numbers that JSON can write and no double can hold.
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { holdsInfinity } from "../../src/host/finite.ts";
 
@@ -23,5 +24,18 @@ describe("holdsInfinity()", () => {
     "9".repeat(300),
   ])("finds none in %s", (text) => {
     expect(check(text)).toBe(false);
+  });
+
+  test("tells numbers of any length and exponent from each other, wherever they stand", () => {
+    const number = fc
+      .tuple(fc.integer({ min: 1, max: 9 }), fc.nat(330), fc.nat(330), fc.constantFrom("", ".5"))
+      .map(([digit, digits, exponent, fraction]) => `${`${digit}`.repeat(digits + 1)}${fraction}e${exponent}`);
+    fc.assert(
+      fc.property(fc.array(fc.oneof(number, fc.constant('"9"'))), (items) => {
+        const isInfinite = items.some((item) => Number(item.replaceAll('"', "")) === Number.POSITIVE_INFINITY);
+        expect(check(`[${items.join(",")}]`)).toBe(isInfinite);
+      }),
+      { numRuns: 500 },
+    );
   });
 });
