@@ -6,6 +6,7 @@ import type { Executor } from "./executors/executor.ts";
 import { createHostFunctionExecutor, type HostFunction } from "./executors/host-function.ts";
 import { compileSchema } from "./json-schema/compile-schema.ts";
 import { CallLog, tell } from "./logs.ts";
+import { Clocks } from "./pipeline/clock.ts";
 import { executeCall } from "./pipeline/execute.ts";
 import { normalize, type ResultFacts, toFailure } from "./pipeline/normalize.ts";
 import { prepareCall, startCall } from "./pipeline/prepare.ts";
@@ -57,7 +58,7 @@ export function toRegisteredTool(definition: ToolDefinition, executor: Executor,
 /** Dispose it to end its calls: those in it resolve with CANCELLED, later ones with TOOL_UNAVAILABLE. */
 export class ToolRouter implements AsyncDisposable {
   readonly registry: ToolRegistry;
-  readonly #closing = new AbortController();
+  readonly #clocks = new Clocks();
   readonly #inFlight = new Set<Promise<ToolResult>>();
   #isDraining = false;
   readonly #thread = new SchemaThread();
@@ -138,14 +139,14 @@ export class ToolRouter implements AsyncDisposable {
     const started = performance.now();
     let facts: ResultFacts = { ...readNames(toolCall), started };
     try {
-      if (this.#closing.signal.aborted) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is closed");
+      if (this.#clocks.isClosed) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is closed");
       if (this.#isDraining) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is shutting down");
       const envelope = readEnvelope(toolCall);
       facts = { callId: envelope.callId, toolName: envelope.toolName, started };
       checkTimeout(timeoutMs, "timeoutMs");
       const read = readContext(context);
       const tenant = this.tenants.of(read.tenantId);
-      const prepare = { limits: this.#limits, tenant, closing: this.#closing.signal, admittedAt: started };
+      const prepare = { limits: this.#limits, tenant, clocks: this.#clocks, admittedAt: started };
       const validating = validateCall(envelope, read, this.registry, {
         bounds: tenant.inputBounds,
         thread: this.#thread,
@@ -179,7 +180,7 @@ export class ToolRouter implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#closing.abort();
+    this.#clocks.close();
     await Promise.allSettled([...this.#inFlight]);
     await this.#thread[Symbol.asyncDispose]();
   }

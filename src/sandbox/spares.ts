@@ -124,7 +124,7 @@ export class Spares {
 
   /** Makes what is missing, one at a time, for as long as nothing else is to be done. */
   async refill(): Promise<void> {
-    if (this.#isMaking) return;
+    if (this.#isMaking || this.#lines.size === 0) return;
     this.#isMaking = true;
     try {
       for (;;) {

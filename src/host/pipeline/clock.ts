@@ -11,36 +11,79 @@ export interface ClockOptions {
   readonly toolName: string;
   /** The caller's own signal. */
   readonly caller: AbortSignal | undefined;
-  /** Aborts at the router's end. */
-  readonly closing: AbortSignal;
   /** When the call was admitted, by performance.now(): its time runs from there. */
   readonly admittedAt: number;
 }
 
-export function startClock({ timeoutMs, toolName, caller, closing, admittedAt }: ClockOptions): Clock {
-  const controller = new AbortController();
-  const cancel = (): void =>
-    controller.abort(new ToolError("CANCELLED", `The call of ${toolName} was cancelled by its caller`));
-  const close = (): void =>
-    controller.abort(new ToolError("CANCELLED", `The call of ${toolName} was cancelled because Glovebox was closed`));
-  if (caller?.aborted) cancel();
-  caller?.addEventListener("abort", cancel, { once: true });
-  closing.addEventListener("abort", close, { once: true });
-  const remainingMs = Math.max(0, admittedAt + timeoutMs - performance.now());
-  // Last, so that a signal that cannot be listened to leaves no timer behind.
-  const timer = setTimeout(() => {
-    controller.abort(
-      new ToolError("TOOL_TIMEOUT", `${toolName} did not finish within ${timeoutMs} ms and was stopped`, {
-        details: { timeoutMs },
-      }),
-    );
-  }, remainingMs);
-  return {
-    signal: controller.signal,
-    [Symbol.dispose]: () => {
-      clearTimeout(timer);
-      caller?.removeEventListener("abort", cancel);
-      closing.removeEventListener("abort", close);
-    },
-  };
+/** The clocks of all calls in a router, which end with it. A signal of the router's would have to look through a list at each call. */
+export class Clocks {
+  readonly #running = new Set<CallClock>();
+  #isClosed = false;
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Dispose it when the call has its result. */
+  start(options: ClockOptions): Clock {
+    const clock = new CallClock(options, this.#running);
+    if (this.#isClosed) clock.close();
+    return clock;
+  }
+
+  /** Ends every call that is running, and those to come. */
+  close(): void {
+    this.#isClosed = true;
+    for (const clock of [...this.#running]) clock.close();
+  }
 }
+
+class CallClock implements Clock {
+  readonly #controller = new AbortController();
+  readonly #options: ClockOptions;
+  readonly #running: Set<CallClock>;
+  readonly #timer: NodeJS.Timeout;
+  #onCancel: (() => void) | undefined;
+
+  constructor(options: ClockOptions, running: Set<CallClock>) {
+    const { timeoutMs, caller, admittedAt } = options;
+    this.#options = options;
+    this.#running = running;
+    if (caller !== undefined) {
+      this.#onCancel = () => this.#cancel("was cancelled by its caller");
+      if (caller.aborted) this.#onCancel();
+      caller.addEventListener("abort", this.#onCancel, { once: true });
+    }
+    // Last, so that a signal that cannot be listened to leaves nothing behind.
+    this.#timer = setTimeout(expire, Math.max(0, admittedAt + timeoutMs - performance.now()), this);
+    running.add(this);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  #cancel(how: string): void {
+    this.#controller.abort(new ToolError("CANCELLED", `The call of ${this.#options.toolName} ${how}`));
+  }
+
+  close(): void {
+    this.#cancel("was cancelled because Glovebox was closed");
+  }
+
+  expire(): void {
+    const { toolName, timeoutMs } = this.#options;
+    const message = `${toolName} did not finish within ${timeoutMs} ms and was stopped`;
+    this.#controller.abort(new ToolError("TOOL_TIMEOUT", message, { details: { timeoutMs } }));
+  }
+
+  /** Twice is a no-op. */
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+    this.#running.delete(this);
+    if (this.#onCancel !== undefined) this.#options.caller?.removeEventListener("abort", this.#onCancel);
+    this.#onCancel = undefined;
+  }
+}
+
+const expire = (clock: CallClock): void => clock.expire();

@@ -4,7 +4,7 @@ import type { RegisteredTool } from "../registry.ts";
 import { resolveLimits } from "../resolve-limits.ts";
 import type { TenantPolicy } from "../tenants.ts";
 import type { PreparedCall, ToolContext } from "../tool-call.ts";
-import { type Clock, startClock } from "./clock.ts";
+import type { Clock, Clocks } from "./clock.ts";
 import type { ValidatedCall } from "./validate.ts";
 
 /** A prepared call and its clock. Dispose it when the call has its result. */
@@ -17,8 +17,8 @@ export interface PrepareOptions {
   readonly limits: PartialLimits;
   /** What it states for the tenant that calls. */
   readonly tenant: TenantPolicy;
-  /** Aborts when the router is disposed. */
-  readonly closing: AbortSignal;
+  /** Where the call's own is started. */
+  readonly clocks: Clocks;
   /** When the call was admitted, by performance.now(); now unless stated. */
   readonly admittedAt?: number;
 }
@@ -27,21 +27,15 @@ export interface PrepareOptions {
 export function startCall(
   tool: RegisteredTool,
   context: ToolContext,
-  { limits: stated, tenant, closing, admittedAt = performance.now() }: PrepareOptions,
+  { limits: stated, tenant, clocks, admittedAt = performance.now() }: PrepareOptions,
   timeoutMs: number | undefined,
 ): { readonly limits: Limits; readonly clock: Clock } {
   const limits = resolveLimits(
     [stated, tenant.stated, tool.hostLimits, { timeoutMs: context.timeoutMs }, { timeoutMs }],
     tool.authorLimits,
   );
-  const { name } = tool.definition;
-  const clock = startClock({
-    timeoutMs: limits.timeoutMs,
-    toolName: name,
-    caller: context.signal,
-    closing,
-    admittedAt,
-  });
+  const { timeoutMs: ownMs } = limits;
+  const clock = clocks.start({ timeoutMs: ownMs, toolName: tool.definition.name, caller: context.signal, admittedAt });
   return { limits, clock };
 }
 

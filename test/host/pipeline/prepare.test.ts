@@ -1,6 +1,7 @@
 // Stage 2 alone: which limits hold, and a clock that leaves nothing behind.
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { Clocks } from "../../../src/host/pipeline/clock.ts";
 import { prepareCall } from "../../../src/host/pipeline/prepare.ts";
 import type { ValidatedCall } from "../../../src/host/pipeline/validate.ts";
 import { resolveLimits } from "../../../src/host/resolve-limits.ts";
@@ -77,7 +78,7 @@ describe("prepareCall()", () => {
   afterEach(() => {
     vi.useRealTimers();
   });
-  const open = { limits: {}, tenant, closing: new AbortController().signal };
+  const open = { limits: {}, tenant, clocks: new Clocks() };
 
   test("hands on the call, its limits, and a signal that has not aborted", () => {
     using preparation = prepareCall(validated(), { ...open, limits: { memoryMiB: 64 } }, undefined);
@@ -132,9 +133,11 @@ describe("prepareCall()", () => {
   });
 
   test("aborts with CANCELLED when the router closes", () => {
-    const closing = new AbortController();
-    using preparation = prepareCall(validated(), { limits: {}, tenant, closing: closing.signal }, 100);
-    closing.abort();
+    const clocks = new Clocks();
+    using preparation = prepareCall(validated(), { limits: {}, tenant, clocks }, 100);
+    clocks.close();
+    using late = prepareCall(validated(), { limits: {}, tenant, clocks }, 100);
+    expect(late.call.signal.reason).toEqual(preparation.call.signal.reason);
     expect(preparation.call.signal.reason).toMatchObject({
       code: "CANCELLED",
       message: expect.stringContaining("closed"),
@@ -143,25 +146,15 @@ describe("prepareCall()", () => {
 
   test("leaves neither timer nor listener behind when it is disposed", () => {
     const caller = new AbortController();
-    const closing = new AbortController();
-    const removed: AbortSignal[] = [];
-    for (const { signal } of [caller, closing]) {
-      const remove = signal.removeEventListener.bind(signal);
-      signal.removeEventListener = (...args: Parameters<typeof remove>) => {
-        removed.push(signal);
-        remove(...args);
-      };
-    }
-    const preparation = prepareCall(
-      validated({ signal: caller.signal }),
-      { limits: {}, tenant, closing: closing.signal },
-      100,
-    );
+    const remove = vi.spyOn(caller.signal, "removeEventListener");
+    const clocks = new Clocks();
+    const preparation = prepareCall(validated({ signal: caller.signal }), { limits: {}, tenant, clocks }, 100);
     preparation[Symbol.dispose]();
     preparation[Symbol.dispose]();
     expect(vi.getTimerCount()).toBe(0);
-    expect(new Set(removed)).toEqual(new Set([caller.signal, closing.signal]));
+    expect(remove).toHaveBeenCalledTimes(1);
     caller.abort();
+    clocks.close();
     expect(preparation.call.signal.aborted).toBe(false);
   });
 
