@@ -286,7 +286,8 @@ export class ActiveCall implements GuestListener, Payer {
   #giveBack(isolate: ToolIsolate): void {
     const { call } = this.#assignment;
     if (call?.tool.isolation === "tool" && this.#phase === "execute") this.#pool.keep(warmKey(call), isolate);
-    else void isolate.dispose();
+    // What was sent leaves at the end of this turn: whoever waits for it need not wait for this.
+    else setImmediate(() => void isolate.dispose());
   }
 }
 

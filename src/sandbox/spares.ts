@@ -221,7 +221,7 @@ async function loadQuietly(isolate: ToolIsolate, bundle: LoadableBundle, header:
   const late = setTimeout(() => void isolate.dispose(), LOAD_MS);
   try {
     const { outcome } = await isolate.load(bundle, witness, header);
-    if (outcome !== "ready" || !(await isolate.settle())) return false;
+    if (outcome !== "ready" || !(await isolate.settle(LOAD_MS))) return false;
     return !witness.hasHeard && !isolate.hasTimers;
   } finally {
     clearTimeout(late);

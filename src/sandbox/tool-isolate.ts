@@ -82,9 +82,8 @@ const REHEARSAL_LIMITS = {
 const SILENT: GuestListener = { onLog() {}, onProgress() {}, onCapability() {} };
 /** After its result a guest may finish what it is doing for this long; then its isolate is not reused but disposed. */
 const SETTLE_MS = 2;
-/** How long a reading of the heap holds, unless the guest ran for so long meanwhile: to fill a MiB takes about a millisecond. */
-const HEAP_READING_MS = 20;
-const HEAP_ENTRY_MS = 0.5;
+/** A reading of the heap holds until the guest has run for so long: to fill a MiB takes about a millisecond. */
+const HEAP_READING_MS = 1;
 const isGuestOutcome = (value: unknown): value is GuestOutcome => GUEST_OUTCOMES.includes(value as GuestOutcome);
 
 /**
@@ -108,7 +107,8 @@ export class ToolIsolate {
   #running = 0;
   #enteredAt = 0;
   #heapBytes = 0;
-  #heapReadAt = Number.NEGATIVE_INFINITY;
+  /** Time in the guest since the last reading. */
+  #unreadMs = Number.POSITIVE_INFINITY;
   #onIdle: (() => void)[] = [];
   /** Request ids and envelopes, in turns. */
   readonly #deliveries: (number | string)[] = [];
@@ -192,16 +192,15 @@ export class ToolIsolate {
 
   /**
    * V8 heap and array buffers in use, in bytes; 0 while the guest runs, since asking would wait for it. Asking costs 6-17 µs, a
-   * good part of a warm call, so an answer holds for HEAP_READING_MS, or until the guest has run for longer than HEAP_ENTRY_MS.
+   * good part of a warm call, so an answer holds until the guest has run for HEAP_READING_MS.
    */
   get heapBytes(): number {
     if (this.isDisposed || this.isRunning) return 0;
-    const now = performance.now();
-    if (now - this.#heapReadAt > HEAP_READING_MS) {
+    if (this.#unreadMs > HEAP_READING_MS) {
       try {
         const statistics = this.#isolate.getHeapStatisticsSync();
         this.#heapBytes = statistics.used_heap_size + statistics.externally_allocated_size;
-        this.#heapReadAt = now;
+        this.#unreadMs = 0;
       } catch {
         // It has passed its memory limit after the guest had left it: only entering it finds that out, and ends it.
         return 0;
@@ -261,11 +260,11 @@ export class ToolIsolate {
   }
 
   /** Gives the guest a moment to finish after its result; false if it still runs, and then it should be disposed. */
-  async settle(): Promise<boolean> {
+  async settle(withinMs: number = SETTLE_MS): Promise<boolean> {
     if (!this.isRunning) return true;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, SETTLE_MS);
+      timer = setTimeout(resolve, withinMs);
     });
     await Promise.race([this.#idle(), late]);
     clearTimeout(timer);
@@ -325,7 +324,7 @@ export class ToolIsolate {
       this.#running -= 1;
       if (this.#isolate.isDisposed) this.#finish?.(this.#stopped("isolate-failed"));
       if (this.#running > 0) return;
-      if (performance.now() - this.#enteredAt > HEAP_ENTRY_MS) this.#heapReadAt = Number.NEGATIVE_INFINITY;
+      this.#unreadMs += performance.now() - this.#enteredAt;
       const waiting = this.#onIdle;
       this.#onIdle = [];
       for (const resolve of waiting) resolve();
