@@ -158,19 +158,24 @@ async function run(
 let header: InvokeHeader | undefined;
 let tenantId = "";
 
+/** In the tool's place while a call is run ahead. */
+const STAND_IN: LoadedTool = { receiver: undefined, execute: (input) => input, fields: {} };
+
 /** A call without the tool: what it runs is compiled, and its memory is there, when the first one comes. False where that fails. */
 async function touch(newHeader: string): Promise<boolean> {
   header = JSONParse(newHeader) as InvokeHeader;
+  const loaded = tool;
+  tool = STAND_IN;
+  beginCall(header);
+  resetConsole();
   const context = createCallContext(header, "", "");
-  try {
-    await undefined;
-    return serialize(JSONParse("{}")).text !== undefined;
-  } catch {
-    return false;
-  } finally {
-    forgetPending();
-    context.end();
-  }
+  const ending: Ending = { outcome: "thrown", text: "" };
+  await secure(run(header, "{}", context, ending));
+  callState.active = false;
+  forgetPending();
+  context.end();
+  tool = loaded;
+  return ending.outcome === "output";
 }
 
 /** Header and tenant are told with the first call, and again when they change: from call to call of one tool they do not. */
