@@ -64,7 +64,10 @@ async function open(): Promise<Peer> {
     isGone = true;
   });
   const post = async (body: object): Promise<unknown> => {
-    const response = await fetch(`http://127.0.0.1:${port}/`, { method: "POST", body: JSON.stringify(body) });
+    const ask = (): Promise<Response> =>
+      fetch(`http://127.0.0.1:${port}/`, { method: "POST", body: JSON.stringify(body) });
+    // It closes a connection that has been idle for some seconds, and a request may just be on its way.
+    const response = await ask().catch(ask);
     if (!response.ok) throw new Error(`workerd answered ${response.status}: ${complaint || (await response.text())}`);
     return response.json();
   };

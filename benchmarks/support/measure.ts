@@ -109,13 +109,19 @@ class Recorder {
   }
 }
 
+/** What a subject leaves behind, garbage and threads that tear down, is not to fall on the same other one each time. */
+function shuffled<Item>(items: readonly Item[]): readonly Item[] {
+  const keyed = items.map((item) => ({ item, key: Math.random() }));
+  return keyed.sort((a, b) => a.key - b.key).map(({ item }) => item);
+}
+
 async function sample(options: MeasureOptions): Promise<ReadonlyMap<string, readonly number[]>> {
   const recorders = new Map(
     Object.entries(options.subjects).map(([name, subject]) => [name, new Recorder(subject, options)] as const),
   );
   const all = [...recorders.values()];
   while (!all.every(({ isDone }) => isDone)) {
-    for (const recorder of all) await recorder.takeTurn(options.block ?? 1);
+    for (const recorder of shuffled(all)) await recorder.takeTurn(options.block ?? 1);
   }
   return new Map([...recorders].map(([name, recorder]) => [name, recorder.times]));
 }

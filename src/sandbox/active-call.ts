@@ -124,7 +124,7 @@ export class ActiveCall implements GuestListener, Payer {
       // Nothing of it runs, nor will: what is left of the isolate is no concern of who waits.
       isolate.rest();
       this.#send({ ...ended, released: true }, parts);
-      this.#giveBack(isolate);
+      this.#giveBack(isolate, end.outcome === "output");
       return;
     }
     const stopped = isolate?.dispose();
@@ -283,10 +283,11 @@ export class ActiveCall implements GuestListener, Payer {
     };
   }
 
-  #giveBack(isolate: ToolIsolate): void {
-    const { call } = this.#assignment;
+  #giveBack(isolate: ToolIsolate, hasEndedWell: boolean): void {
+    const { call, bundle } = this.#assignment;
     if (call?.tool.isolation === "tool" && this.#phase === "execute") this.#pool.keep(warmKey(call), isolate);
     // What was sent leaves at the end of this turn: whoever waits for it need not wait for this.
+    else if (call !== undefined && hasEndedWell) setImmediate(() => this.#pool.retire(isolate, bundle));
     else setImmediate(() => void isolate.dispose());
   }
 }

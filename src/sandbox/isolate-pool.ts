@@ -11,6 +11,9 @@ import {
 /** Idle warm isolates kept in one worker (1.2 to 2 MB each); the longest unused goes first. */
 const MAX_IDLE = 16;
 
+/** Of a bundle's calls that ended well, those after which its code cache is made again: at 2, 4, 8 … */
+const MAX_REMADE_AFTER = 64;
+
 interface IdleIsolate {
   readonly key: string;
   readonly isolate: ToolIsolate;
@@ -20,11 +23,15 @@ export class IsolatePool {
   readonly #engine: Engine;
   readonly spares: Spares;
   readonly #bundles = new Map<string, LoadableBundle>();
+  /** By bundle. */
+  readonly #callsEnded = new Map<string, number>();
+  readonly #isCalm: () => boolean;
   /** In order of last use, oldest first. */
   #idle: IdleIsolate[] = [];
 
   constructor(engine: Engine, worker: Pick<SpareKeeper, "isCalm" | "onStuck">) {
     this.#engine = engine;
+    this.#isCalm = worker.isCalm;
     this.spares = new Spares({
       ...worker,
       create: ({ limits, features, coarseTime }) => this.create({ memoryMiB: limits.memoryMiB, features, coarseTime }),
@@ -61,5 +68,29 @@ export class IsolatePool {
     isolate.rest();
     this.#idle.push({ key, isolate });
     if (this.#idle.length > MAX_IDLE) void this.#idle.shift()?.isolate.dispose();
+  }
+
+  /**
+   * Disposes an isolate whose call has ended well, after it has left what it has compiled to those to come. For this process only: to
+   * others its cache could be poison.
+   */
+  retire(isolate: ToolIsolate, { sha256 }: LoadableBundle): void {
+    const calls = (this.#callsEnded.get(sha256) ?? 0) + 1;
+    this.#callsEnded.set(sha256, calls);
+    const isPowerOfTwo = (calls & (calls - 1)) === 0;
+    if (calls > 1 && calls <= MAX_REMADE_AFTER && isPowerOfTwo && this.#isCalm()) this.#remakeCache(isolate, sha256);
+    void isolate.dispose();
+  }
+
+  #remakeCache(isolate: ToolIsolate, sha256: string): void {
+    const bundle = this.#bundles.get(sha256);
+    if (bundle === undefined || isolate.isDisposed || isolate.isRunning) return;
+    try {
+      const made = isolate.makeCodeCache(bundle);
+      // A smaller one has lost what V8 has flushed.
+      if (made.byteLength > (bundle.codeCache?.byteLength ?? 0)) this.addBundle(sha256, bundle.code, made);
+    } catch {
+      // It has passed its memory limit at the last moment: the old cache is as good as it was.
+    }
   }
 }

@@ -13,33 +13,40 @@ import {
 } from "./guest-protocol.ts";
 import type { StopReason } from "./protocol.ts";
 
+/** V8's code cache of a script, outside every isolate. */
+export interface CodeCache {
+  readonly byteLength: number;
+  readonly external: ivm.ExternalCopy<ArrayBuffer>;
+}
+
 /** What every isolate of a worker starts from. Made once. */
 export interface Engine {
   readonly preludeSource: string;
-  /** V8's code cache of it; undefined where there is none. */
-  readonly preludeCache: ivm.ExternalCopy<ArrayBuffer> | undefined;
+  /** Undefined where there is none. */
+  readonly preludeCache: CodeCache | undefined;
   readonly urlChunk: ivm.ExternalCopy<string>;
 }
 
 /** @param preludeCache as `makePreludeCache` has made it; empty where there is none */
 export function createEngine(preludeSource: string, urlChunkSource: string, preludeCache: Uint8Array): Engine {
-  return { preludeSource, preludeCache: toExternal(preludeCache), urlChunk: new ivm.ExternalCopy(urlChunkSource) };
+  return { preludeSource, preludeCache: toCodeCache(preludeCache), urlChunk: new ivm.ExternalCopy(urlChunkSource) };
 }
 
 /** In memory of its own, which V8 reads from any thread. */
-function toExternal(codeCache: Uint8Array): ivm.ExternalCopy<ArrayBuffer> | undefined {
-  return codeCache.byteLength === 0 ? undefined : new ivm.ExternalCopy(new Uint8Array(codeCache).buffer);
+function toCodeCache(bytes: Uint8Array): CodeCache | undefined {
+  if (bytes.byteLength === 0) return undefined;
+  return { byteLength: bytes.byteLength, external: new ivm.ExternalCopy(new Uint8Array(bytes).buffer) };
 }
 
 /** A bundle as the worker holds it. */
 export interface LoadableBundle {
   readonly sha256: string;
   readonly code: string;
-  readonly codeCache: ivm.ExternalCopy<ArrayBuffer> | undefined;
+  readonly codeCache: CodeCache | undefined;
 }
 
 export function createLoadableBundle(sha256: string, code: string, codeCache: Uint8Array): LoadableBundle {
-  return { sha256, code, codeCache: toExternal(codeCache) };
+  return { sha256, code, codeCache: toCodeCache(codeCache) };
 }
 
 /** What the guest tells while it runs; numbers and text, not yet believed. */
@@ -132,7 +139,7 @@ export class ToolIsolate {
     const engine = this.#engine;
     const { features, coarseTime } = this.#options;
     const options: BootOptions = { features, coarseTime };
-    const cachedData = engine.preludeCache;
+    const cachedData = engine.preludeCache?.external;
     const script = this.#isolate.compileScriptSync(engine.preludeSource, {
       filename: PRELUDE_SCRIPT_NAME,
       ...(cachedData === undefined ? {} : { cachedData }),
@@ -229,7 +236,10 @@ export class ToolIsolate {
 
   /** A bundle's script only makes a function: the tool's first line runs in `enter`. */
   async #compile({ code, codeCache }: LoadableBundle): Promise<ivm.Reference> {
-    const options = { filename: TOOL_SCRIPT_NAME, ...(codeCache === undefined ? {} : { cachedData: codeCache }) };
+    const options = {
+      filename: TOOL_SCRIPT_NAME,
+      ...(codeCache === undefined ? {} : { cachedData: codeCache.external }),
+    };
     // What is quickly compiled is not worth a thread's waking up, twice.
     if (code.length <= SMALL_BUNDLE_UNITS) {
       const script = this.#isolate.compileScriptSync(code, options);

@@ -1,0 +1,59 @@
+// The isolates of one worker: what those that have served leave to those to come.
+import { describe, expect, onTestFinished, test } from "vitest";
+import { IsolatePool } from "../../src/sandbox/isolate-pool.ts";
+import type { GuestListener, LoadableBundle, ToolIsolate } from "../../src/sandbox/tool-isolate.ts";
+import { bundleCode, HEADER, sharedEngine } from "../support/guest.ts";
+
+const SILENT: GuestListener = { onLog() {}, onProgress() {}, onCapability() {} };
+const SHA = "0".repeat(64);
+/** A hundred functions of which none runs before the tool is called. */
+const LAZY = Array.from({ length: 100 }, (_, n) => `const f${n} = (x) => { let sum = x; sum += ${n}; return sum; };`);
+const SUM = `{ default: () => ${LAZY.map((_, n) => `f${n}(1)`).join(" + ")} }`;
+
+async function poolOf(worker: { isCalm: boolean }) {
+  const pool = new IsolatePool(await sharedEngine(), { isCalm: () => worker.isCalm, onStuck() {} });
+  pool.addBundle(SHA, bundleCode(SUM, LAZY.join("\n")), new Uint8Array(0));
+  const bundle = (): LoadableBundle => pool.bundle(SHA) as LoadableBundle;
+  /** One call in an isolate of its own, as far as its retirement. */
+  const serve = async (): Promise<{ readonly isolate: ToolIsolate; readonly output: string }> => {
+    const isolate = pool.create({ memoryMiB: 32, features: [], coarseTime: false });
+    onTestFinished(() => isolate.dispose());
+    isolate.boot();
+    expect((await isolate.load(bundle(), SILENT)).outcome).toBe("ready");
+    const call = { header: JSON.stringify(HEADER), input: "{}", callId: "c", tenantId: "acme" };
+    const { text } = await isolate.call(call, SILENT);
+    await isolate.settle();
+    return { isolate, output: text };
+  };
+  return { pool, bundle, serve };
+}
+
+describe("IsolatePool.retire()", () => {
+  test("makes the code cache again from what calls have run, from the second call on, and disposes the isolate", async () => {
+    const { pool, bundle, serve } = await poolOf({ isCalm: true });
+    const sizes: number[] = [];
+    for (let call = 0; call < 3; call += 1) {
+      const { isolate, output } = await serve();
+      expect(output).toBe("5050");
+      pool.retire(isolate, bundle());
+      expect(isolate.isDisposed).toBe(true);
+      sizes.push(bundle().codeCache?.byteLength ?? 0);
+    }
+    expect(sizes[0]).toBe(0);
+    expect(sizes[1]).toBeGreaterThan(10_000);
+    expect(sizes[2]).toBe(sizes[1]);
+  });
+
+  test("only disposes it while a call would wait, and where it has been ended already", async () => {
+    const worker = { isCalm: false };
+    const { pool, bundle, serve } = await poolOf(worker);
+    for (let call = 0; call < 2; call += 1) pool.retire((await serve()).isolate, bundle());
+    worker.isCalm = true;
+    for (let call = 0; call < 2; call += 1) {
+      const { isolate } = await serve();
+      await isolate.dispose();
+      pool.retire(isolate, bundle());
+    }
+    expect(bundle().codeCache).toBeUndefined();
+  });
+});
