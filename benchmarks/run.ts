@@ -7,6 +7,7 @@ import { readResults, writePage } from "./support/page.ts";
 import { benchmarkPath } from "./support/tools.ts";
 
 const BENCHMARKS = [
+  "floors",
   "router",
   "warm",
   "cold",

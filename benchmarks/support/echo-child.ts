@@ -1,0 +1,6 @@
+// A process that sends back what it is sent, and does nothing else.
+import { Socket } from "node:net";
+
+const socket = new Socket({ fd: 3, readable: true, writable: true });
+socket.on("data", (chunk: Buffer) => socket.write(chunk));
+socket.on("close", () => process.exit());
