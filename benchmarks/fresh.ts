@@ -51,9 +51,11 @@ async function saturateRaw(inFlight: number): Promise<number> {
   // All of them have loaded isolated-vm before one begins.
   await Promise.all(children.map((child) => once(child, "message")));
   const answers = children.map((child) => once(child, "message") as Promise<[number]>);
+  // The first may have ended before the last has answered.
+  const ends = children.map((child) => once(child, "exit"));
   for (const child of children) child.send(order);
   const counts = await Promise.all(answers);
-  await Promise.all(children.map((child) => once(child, "exit")));
+  await Promise.all(ends);
   return counts.reduce((sum, [count]) => sum + count, 0) / (WINDOW_MS / 1_000);
 }
 

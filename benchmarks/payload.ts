@@ -15,8 +15,8 @@ const SIZES = [
   { name: "payload-1mb", text: "1 MB", bytes: 1e6, samples: 100 },
   { name: "payload-10mb", text: "10 MB", bytes: 1e7, samples: 20 },
 ] as const;
-/** Peers with a call of some megabytes take seconds for it: above this they are not asked. */
-const PEER_BYTES = 1e6;
+/** With a megabyte some peers take a second for each call: above this they are not asked. */
+const PEER_BYTES = 1e5;
 /** The default limits end at 8 MiB; the rest is room for 10 MB as values. */
 const LIMITS = {
   timeoutMs: 60_000,

@@ -77,6 +77,8 @@ class Recorder {
   #warmup: number;
   #left: number;
   #spentMs = 0;
+  /** Of a peer, why it is asked no more. */
+  failure: unknown;
 
   constructor(subject: Subject | PacedSubject, options: MeasureOptions) {
     this.#run = typeof subject === "function" ? subject : subject.run;
@@ -88,7 +90,11 @@ class Recorder {
   }
 
   get isDone(): boolean {
-    return this.#left === 0 || (this.#spentMs > this.#budgetMs && this.times.length >= this.#minSamples);
+    return (
+      this.failure !== undefined ||
+      this.#left === 0 ||
+      (this.#spentMs > this.#budgetMs && this.times.length >= this.#minSamples)
+    );
   }
 
   async takeTurn(calls: number): Promise<void> {
@@ -115,20 +121,49 @@ function shuffled<Item>(items: readonly Item[]): readonly Item[] {
   return keyed.sort((a, b) => a.key - b.key).map(({ item }) => item);
 }
 
-async function sample(options: MeasureOptions): Promise<ReadonlyMap<string, readonly number[]>> {
+/** Ours and the raw baseline must not fail; a peer may, and is left out of the rest. */
+const isPeer = (name: string): boolean => !/^(?:raw|Glovebox)/.test(name);
+
+interface Sample {
+  /** In ms, by subject. */
+  readonly taken: ReadonlyMap<string, readonly number[]>;
+  readonly leftOut: readonly LeftOut[];
+}
+
+async function sample(options: MeasureOptions): Promise<Sample> {
   const recorders = new Map(
     Object.entries(options.subjects).map(([name, subject]) => [name, new Recorder(subject, options)] as const),
   );
-  const all = [...recorders.values()];
-  while (!all.every(({ isDone }) => isDone)) {
-    for (const recorder of shuffled(all)) await recorder.takeTurn(options.block ?? 1);
+  const all = [...recorders];
+  while (!all.every(([, { isDone }]) => isDone)) {
+    for (const [name, recorder] of shuffled(all)) {
+      await recorder.takeTurn(options.block ?? 1).catch((error: unknown) => {
+        if (!isPeer(name)) throw error;
+        recorder.failure = error;
+      });
+    }
   }
-  return new Map([...recorders].map(([name, recorder]) => [name, recorder.times]));
+  const failed = all.filter(([, { failure }]) => failure !== undefined);
+  const leftOut = failed.map(
+    ([
+      name,
+      {
+        failure,
+        times: { length },
+      },
+    ]) => {
+      const cause = Error.isError(failure) && Error.isError(failure.cause) ? failure.cause : failure;
+      return { name, reason: `It failed after ${length} calls: ${String(cause).slice(0, 200)}` };
+    },
+  );
+  const whole = all.filter(([, { failure }]) => failure === undefined);
+  return { taken: new Map(whole.map(([name, recorder]) => [name, recorder.times])), leftOut };
 }
 
 /** Runs, prints a table, and writes benchmarks/results/NAME.json. */
 export async function measure(options: MeasureOptions): Promise<void> {
-  await reportLatencies({ ...options, taken: await sample(options) });
+  const { taken, leftOut } = await sample(options);
+  await reportLatencies({ ...options, taken, leftOut: [...(options.leftOut ?? []), ...leftOut] });
 }
 
 export interface Latencies extends Pick<MeasureOptions, "name" | "question" | "notes" | "leftOut"> {

@@ -80,7 +80,7 @@ class Line {
     const isCalledAgain = Number.isFinite(this.#intervalMs);
     if (!isCalledAgain || now < this.#notBefore || this.isCold(now)) return 0;
     const whileOneIsMade = (MARGIN * this.#makeMs) / Math.max(this.#intervalMs, MIN_INTERVAL_MS);
-    return 1 + Math.floor(whileOneIsMade) - this.ready.length;
+    return 1 + Math.round(whileOneIsMade) - this.ready.length;
   }
 }
 
