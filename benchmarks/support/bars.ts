@@ -187,7 +187,7 @@ export const BARS: readonly Bar[] = [
     question: "Density: cold tool",
     bar: "0",
     result: "density",
-    how: "Pss of a tenant's process after 8 tools have been used and gone cold, less its Pss after the first of them had, over 7; up to 0.1 MiB is the noise of such a difference",
+    how: "Pss of a tenant's process after 7 more tools have been called and gone cold, less its Pss after the first 8 had; over 7. What it has once had it keeps for what comes next; up to 0.1 MiB is noise",
     figure: (result) => cell(result, "a cold tool", "Pss MiB"),
     unit: "MiB",
     atMost: 0.1,
