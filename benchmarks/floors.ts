@@ -7,8 +7,8 @@ import { DEFAULT_LIMITS } from "../src/sandbox/limits.ts";
 import {
   createEngine,
   createLoadableBundle,
-  type GuestListener,
   makePreludeCache,
+  SILENT,
   ToolIsolate,
 } from "../src/sandbox/tool-isolate.ts";
 import { ADD } from "./support/jobs.ts";
@@ -21,7 +21,6 @@ import { benchmarkPath } from "./support/tools.ts";
 const MESSAGE = Buffer.alloc(120, "x");
 const INPUT = JSON.stringify(ADD.input);
 const CODE = `(async (register) => register({ default: ${ADD.source} }))`;
-const SILENT: GuestListener = { onLog() {}, onProgress() {}, onCapability() {} };
 const HEADER = JSON.stringify({ granted: [], denied: [], ...DEFAULT_LIMITS });
 
 const child = spawn(process.execPath, [benchmarkPath("support/echo-child.ts")], {

@@ -87,9 +87,11 @@ const REHEARSAL_LIMITS = {
   timers: 0,
 } as const;
 
-const SILENT: GuestListener = { onLog() {}, onProgress() {}, onCapability() {} };
+/** Hears nothing. */
+export const SILENT: GuestListener = { onLog() {}, onProgress() {}, onCapability() {} };
 /** After its result a guest may finish what it is doing for this long; then its isolate is not reused but disposed. */
 const SETTLE_MS = 2;
+/** For so long of that it is asked again and again: less than falling asleep and waking up would take. */
 const SPIN_MS = 0.2;
 /** A reading of the heap holds until the guest has run for so long: to fill a MiB takes about a millisecond. */
 const HEAP_READING_MS = 1;

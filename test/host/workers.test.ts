@@ -72,6 +72,7 @@ describe("a tool whose top level is run ahead", () => {
     });
     await vi.waitFor(async () => expect((await run(box, "quiet", {}, { ms: 0 })).usage.startMs).toBeLessThan(0.5));
     const call = run(box, "quiet", {}, { ms: 5_000 });
+    // It runs by then; it says nothing that could be waited for.
     await pause(100);
     signalAll(box, "SIGKILL");
     const error = errorOf(await call);
@@ -96,6 +97,7 @@ describe("a tool whose top level is run ahead", () => {
       expect((await run(box, "trap")).usage.startMs).toBeLessThan(0.5);
       pids = box.workerPids;
     });
+    // Its top level goes by the clock: it has become a trap by then.
     await pause(STUCK_AFTER_MS);
     // The last one that was made before it became a trap; the next one is made behind it.
     expect(outputOf(await run(box, "trap"))).toBe(1);

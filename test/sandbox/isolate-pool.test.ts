@@ -1,10 +1,9 @@
 // The isolates of one worker: what those that have served leave to those to come.
 import { describe, expect, onTestFinished, test } from "vitest";
 import { IsolatePool } from "../../src/sandbox/isolate-pool.ts";
-import type { GuestListener, LoadableBundle, ToolIsolate } from "../../src/sandbox/tool-isolate.ts";
+import { type LoadableBundle, SILENT, type ToolIsolate } from "../../src/sandbox/tool-isolate.ts";
 import { bundleCode, HEADER, sharedEngine } from "../support/guest.ts";
 
-const SILENT: GuestListener = { onLog() {}, onProgress() {}, onCapability() {} };
 const SHA = "0".repeat(64);
 /** A hundred functions of which none runs before the tool is called. */
 const LAZY = Array.from({ length: 100 }, (_, n) => `const f${n} = (x) => { let sum = x; sum += ${n}; return sum; };`);

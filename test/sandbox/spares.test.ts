@@ -4,11 +4,10 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { type ToolProfile, toToolProfile } from "../../src/sandbox/active-call.ts";
 import type { ToolMessage } from "../../src/sandbox/protocol.ts";
 import { MAX_SPARES, Spares } from "../../src/sandbox/spares.ts";
-import { type GuestListener, type LoadableBundle, ToolIsolate } from "../../src/sandbox/tool-isolate.ts";
+import { type LoadableBundle, SILENT, ToolIsolate } from "../../src/sandbox/tool-isolate.ts";
 import { bundleCode, HEADER, sharedEngine, toBundle } from "../support/guest.ts";
 import { TOOL_PROFILE } from "../support/tool-profile.ts";
 
-const SILENT: GuestListener = { onLog() {}, onProgress() {}, onCapability() {} };
 const COUNTER = bundleCode("{ default: () => (count += 1) }", "let count = 0;");
 
 const toolOf = (toolId: number, changes: Partial<ToolMessage> = {}): ToolProfile =>
@@ -45,6 +44,7 @@ async function benchOf(code: string): Promise<Bench> {
 /** From then on it is known to be called again and again, if not often. */
 async function callTwice(spares: Spares, toolId: number): Promise<void> {
   expect(spares.take(toolOf(toolId))).toBeUndefined();
+  // The interval is what is learned from the two.
   await pause(100);
   expect(spares.take(toolOf(toolId))).toBeUndefined();
 }

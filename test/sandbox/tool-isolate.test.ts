@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { loadSandboxArtifacts } from "../../src/bundler/sandbox-artifacts.ts";
 import { ENGINE_FEATURE_NAMES } from "../../src/sandbox/engine-features.ts";
 import { TOOL_SCRIPT_NAME } from "../../src/sandbox/guest-protocol.ts";
-import { createEngine, type GuestListener, makePreludeCache, ToolIsolate } from "../../src/sandbox/tool-isolate.ts";
+import { createEngine, makePreludeCache, SILENT, ToolIsolate } from "../../src/sandbox/tool-isolate.ts";
 import {
   bundleCode,
   type GuestSettings,
@@ -16,7 +16,6 @@ import {
 } from "../support/guest.ts";
 import { activeTimers } from "../support/leftovers.ts";
 
-const SILENT: GuestListener = { onLog() {}, onProgress() {}, onCapability() {} };
 const ADD = "{ description: 'Adds', default: ({ a, b }) => ({ sum: a + b }) }";
 
 async function loadCode(code: string, settings: GuestSettings = {}) {

@@ -1,6 +1,6 @@
 // Learns a bundle's definition by running its top level in an isolate of a process in which nothing has run before, and has the
 // V8 code cache made there. A process that had run other guests could be one that a guest has taken over: its cache would be poison.
-import { type BundleCache, engineKeyOf } from "../../bundler/bundle-cache.ts";
+import { type BundleCache, CODE_CACHE_FACTOR, engineKeyOf } from "../../bundler/bundle-cache.ts";
 import type { StackMapper } from "../../bundler/source-map.ts";
 import type { ToolBundle } from "../../bundler/tool-bundle.ts";
 import { type LearnedDefinition, LearnedDefinitionSchema } from "../../sandbox/definition.ts";
@@ -25,8 +25,7 @@ const DEFINITION_VALUES = 50_000;
 const LENGTH_BYTES = 4;
 /** A machine on which no process is free for this long has more to do than it can. */
 const QUEUE_MS = 30_000;
-/** V8's caches are smaller than four times their text (measured: 0.4 to 2.4 times); what is larger is no cache of ours. */
-const maxCodeCacheBytes = (code: string): number => 4 * code.length + 1024 * 1024;
+const maxCodeCacheBytes = (code: string): number => CODE_CACHE_FACTOR * code.length + 1024 * 1024;
 
 const CODES = { invalid: "BUNDLE_FAILED", tooLarge: "BUNDLE_FAILED" } as const;
 

@@ -42,6 +42,7 @@ export interface SandboxTool {
 
 /** For capabilities that still run then. One for all calls: to make one takes as long as a small capability. */
 const CALL_IS_OVER = Object.freeze(new ToolError("CANCELLED", "The tool's call is over"));
+
 /** After its signal a call's process may still say what it cost; the caller waits no longer than this for it. */
 const CANCEL_GRACE_MS = 50;
 

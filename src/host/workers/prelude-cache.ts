@@ -1,7 +1,5 @@
 // V8's code cache of the prelude, for every process of this host: made by the first one, before anything of a tool's is in it.
-
-/** V8's caches are smaller than four times their text; what is larger is no cache of ours. */
-const MAX_SIZE_FACTOR = 4;
+import { CODE_CACHE_FACTOR } from "../../bundler/bundle-cache.ts";
 
 export class PreludeCache {
   readonly #maxBytes: number;
@@ -17,7 +15,7 @@ export class PreludeCache {
     known: Uint8Array = new Uint8Array(0),
     onMade: (bytes: Uint8Array) => void = () => {},
   ) {
-    this.#maxBytes = MAX_SIZE_FACTOR * preludeSource.length;
+    this.#maxBytes = CODE_CACHE_FACTOR * preludeSource.length;
     this.#bytes = known;
     this.#onMade = onMade;
   }
