@@ -55,7 +55,7 @@ const TOOLS: readonly (readonly [name: string, source: string])[] = [
 ];
 
 beforeAll(async () => {
-  box = await makeBox({ limits: { timeoutMs: 2_000, memoryMiB: 64, outputBytes: 1_000_000, inputBytes: 100_000 } });
+  box = await makeBox({ limits: { timeoutMs: 20_000, memoryMiB: 64, outputBytes: 1_000_000, inputBytes: 100_000 } });
   await Promise.all(TOOLS.map(([name, source]) => box.addTool({ name, source })));
 });
 afterAll(async () => {
@@ -204,7 +204,7 @@ describe("Glovebox.execute() with a tool that answers badly", () => {
     const call = { id: "c1", toolName: "odd", arguments: { answer } };
     const result = await box.execute(call, {
       tenantId: `tenant-${code}`,
-      timeoutMs: code === "TOOL_TIMEOUT" ? 300 : 2_000,
+      timeoutMs: code === "TOOL_TIMEOUT" ? 300 : 20_000,
     });
     const error = errorOf(result);
     expect([error.code, error.message]).toEqual([code, expect.stringMatching(message)]);

@@ -63,6 +63,7 @@ export class Fleet implements Disposable {
   #watcher: NodeJS.Timeout | undefined;
   #watchedAt = 0;
   #balancedAt = 0;
+  #hostCpu = process.cpuUsage();
   readonly #backoff = new StartBackoff();
   #retry: NodeJS.Timeout | undefined;
   readonly #priorities = new Priorities();
@@ -366,7 +367,10 @@ export class Fleet implements Disposable {
       uses.set(worker.owner, { cpuMs: use.cpuMs + cpuMs, longCallMs: use.longCallMs + longCallMs });
       this.#listener.onCpu(worker, cpuMs);
     }
-    this.#priorities.follow(uses, elapsedMs, (owner) => this.#listener.standingOf(owner));
+    const { user, system } = process.cpuUsage(this.#hostCpu);
+    this.#hostCpu = process.cpuUsage();
+    const hostCpuMs = (user + system) / 1_000;
+    this.#priorities.follow({ uses, hostCpuMs, elapsedMs, standingOf: (owner) => this.#listener.standingOf(owner) });
     for (const worker of [...this.#workers]) {
       if (worker.owner !== undefined && worker.isReady) this.#setNiceness(worker);
     }

@@ -19,6 +19,15 @@ export interface Standing {
   readonly isBacklogged: boolean;
 }
 
+/** What is known of the time since the last turn. */
+export interface Followed {
+  readonly uses: ReadonlyMap<string, Use>;
+  /** Of this process, all its threads. */
+  readonly hostCpuMs: number;
+  readonly elapsedMs: number;
+  readonly standingOf: (owner: string) => Standing;
+}
+
 /** A call that has used so much CPU time is a long one. */
 export const LONG_CALL_MS = 40;
 /** Of the newest reading in a rate. */
@@ -69,6 +78,12 @@ const SOON = 100;
 /** Owners that go last have at least this. */
 export const LAST_FROM = 10;
 /**
+ * Of the cores, used by this host and its processes: above the first the owners are in each other's way and going last means idle time
+ * only; below the second they are not, and whoever goes last has niceness 10. On a machine that others keep busy there may be no idle
+ * time at all, and there is nobody of ours to give way to.
+ */
+const CROWDED = { above: 0.6, below: 0.4 };
+/**
  * Of a process that starts, which takes a tenth of a second of CPU time, and of owners of which no call has ended well yet: those that
  * are known go first, and where nobody else wants the processor it makes no difference.
  */
@@ -86,6 +101,8 @@ const MAX_REMEMBERED = 10_000;
 export class Priorities {
   readonly #rates = new Map<string, Rates>();
   readonly #cores = Math.max(1, availableParallelism());
+  #hostCores = 0;
+  #isCrowded = false;
   #niceness: ReadonlyMap<string, number> = new Map();
   /** Owners that are last, or were of late. */
   readonly #penalties = new Map<string, Penalty>();
@@ -104,7 +121,8 @@ export class Priorities {
 
   /** Remembered for a while when an owner has no process any more: the next one does not start with a clean slate. */
   nicenessOf(owner: string): number {
-    const niceness = this.#niceness.get(owner) ?? 0;
+    const decided = this.#niceness.get(owner) ?? 0;
+    const niceness = decided === LAST_NICENESS && !this.#isCrowded ? LAST_FROM : decided;
     if (this.#known.has(owner)) return niceness;
     if (!this.isOnProbation(owner)) return Math.max(niceness, NEW_NICENESS);
     const isAtItsBeginning = performance.now() < (this.#probations.get(owner)?.idleUntil ?? 0);
@@ -158,9 +176,10 @@ export class Priorities {
     remember(this.#probations, owner, { idleUntil: now + PROBATION_MS, until: now + ms, isForBadEnd }, MAX_REMEMBERED);
   }
 
-  /** Takes what has been used in the last `elapsedMs`. */
-  follow(uses: ReadonlyMap<string, Use>, elapsedMs: number, standingOf: (owner: string) => Standing): void {
+  /** Takes what has been used in the last `elapsedMs`, by the host itself as well. */
+  follow({ uses, hostCpuMs, elapsedMs, standingOf }: Followed): void {
     this.#turn += 1;
+    this.#hostCores += (hostCpuMs / elapsedMs - this.#hostCores) * SMOOTHING;
     for (const owner of new Set([...this.#rates.keys(), ...uses.keys()])) {
       const { cpuMs, longCallMs } = uses.get(owner) ?? { cpuMs: 0, longCallMs: 0 };
       const rates = this.#rates.get(owner) ?? { cores: 0, longCallCores: 0 };
@@ -171,6 +190,8 @@ export class Priorities {
       } else this.#rates.set(owner, rates);
     }
     this.#niceness = this.#decide(standingOf);
+    const used = (this.coresInUse + this.#hostCores) / this.#cores;
+    this.#isCrowded = used > (this.#isCrowded ? CROWDED.below : CROWDED.above);
   }
 
   #decide(standingOf: (owner: string) => Standing): ReadonlyMap<string, number> {
