@@ -67,8 +67,8 @@ await measure({
 });
 raw.dispose();
 
-const { preludeSource, urlChunkSource } = await loadSandboxArtifacts();
-const engine = createEngine(preludeSource, urlChunkSource, makePreludeCache(preludeSource, urlChunkSource));
+const { preludeSource, readChunk } = await loadSandboxArtifacts();
+const engine = createEngine({ preludeSource, readChunk, preludeCache: makePreludeCache(preludeSource) });
 const bundle = createLoadableBundle("", CODE, new Uint8Array(0));
 
 async function bareIsolate(): Promise<void> {

@@ -1,10 +1,12 @@
-// What the sandbox is made of, as files: the worker in one script, the prelude and the URL chunk as text. The published package
+// What the sandbox is made of, as files: the worker in one script, the prelude, and a script for each chunk. The published package
 // carries them; a checkout makes them from source, once per content, in node_modules/.cache.
 import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { mkdir, readdir, readFile, realpath, rename, rm, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Plugin } from "esbuild";
+import { CHUNK_NAMES, chunkFile, isChunkName, type ReadChunk } from "../sandbox/chunk-names.ts";
 import { ToolError } from "../sandbox/errors.ts";
 
 export interface SandboxArtifacts {
@@ -13,26 +15,29 @@ export interface SandboxArtifacts {
   /** The script that tries in a worker's place what no worker may do. */
   readonly probePath: string;
   readonly preludeSource: string;
-  readonly urlChunkSource: string;
+  /** The worker reads them by itself. */
+  readonly readChunk: ReadChunk;
 }
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 const RUNS_FROM_SOURCE = import.meta.url.endsWith(".ts");
-const FILES = { worker: "worker.mjs", probe: "probe.mjs", prelude: "prelude.js", urlChunk: "url-chunk.js" } as const;
+const FILES = { worker: "worker.mjs", probe: "probe.mjs", prelude: "prelude.js" } as const;
 
 async function readArtifacts(folder: string): Promise<SandboxArtifacts> {
-  const [preludeSource, urlChunkSource, workerPath] = await Promise.all([
+  const [preludeSource, workerPath] = await Promise.all([
     readFile(join(folder, FILES.prelude), "utf8"),
-    readFile(join(folder, FILES.urlChunk), "utf8"),
     // Where it really lies: a worker may read its own folder only, not the links that lead there.
     realpath(join(folder, FILES.worker)),
   ]);
-  return { workerPath, probePath: join(dirname(workerPath), FILES.probe), preludeSource, urlChunkSource };
+  const readChunk: ReadChunk = (name) => readFileSync(join(folder, chunkFile(name)), "utf8");
+  return { workerPath, probePath: join(dirname(workerPath), FILES.probe), preludeSource, readChunk };
 }
 
-/** A script whose completion value is `exports.boot`, or the URL classes: nothing is left on the global object. */
-const asExpression = (code: string, value: string): string =>
-  `(function () { "use strict"; const module = { exports: {} };\n${code}\nreturn ${value}; })()`;
+/** A script whose completion value is a function of what the module requires: nothing is left on the global object. */
+const asFunction = (code: string): string =>
+  `(function (require) { "use strict"; const module = { exports: {} };\n${code}\nreturn module.exports; })`;
+
+const CHUNKS = join(HERE, "..", "sandbox", "guest", "chunks");
 
 /** What the URL chunk takes in the place of packages: see the files' own headers. */
 const STAND_INS: ReadonlyMap<string, string> = new Map([
@@ -46,42 +51,65 @@ const standIns: Plugin = {
   setup: ({ onResolve }) => {
     onResolve({ filter: /^(tr46|@exodus\/bytes\/.*)$/ }, ({ path, importer }) => {
       const file = importer.endsWith("url-idna.ts") ? undefined : STAND_INS.get(path);
-      return file === undefined ? undefined : { path: join(HERE, "..", "sandbox", "guest", file) };
+      return file === undefined ? undefined : { path: join(CHUNKS, file) };
     });
   },
 };
 
-/** Two packages of the URL chunk read getters of this prototype while they load; guests have no such class. */
+/**
+ * What a chunk takes from elsewhere in the guest: another chunk, or a module of the prelude (`PRELUDE_MODULES` in platform.ts). The rest
+ * of what it imports is bundled into it.
+ */
+const chunkImports: Plugin = {
+  name: "chunk-imports",
+  setup: ({ onResolve }) => {
+    onResolve({ filter: /^\.\.?\/.*\.ts$/ }, ({ path, resolveDir }) => {
+      const file = join(resolveDir, path);
+      const name = basename(file, ".ts");
+      if (dirname(file) === CHUNKS && isChunkName(name)) return { path: name, external: true };
+      if (dirname(file) === dirname(CHUNKS)) return { path: `prelude:${name}`, external: true };
+      return undefined;
+    });
+  },
+};
+
+/** Some packages read getters of this prototype while they load; guests have no such class. */
 const NO_SHARED_MEMORY =
   "const SharedArrayBuffer = class { get byteLength() { throw new TypeError(); } get growable() { throw new TypeError(); } };";
 
-/** Writes the three files into `folder`. Ours only: no source of a tool comes near this build. */
+/** Writes them all into `folder`. Ours only: no source of a tool comes near this build. */
 export async function writeSandboxArtifacts(folder: string): Promise<void> {
   const { build } = await import("esbuild");
   const sandbox = join(HERE, "..", "sandbox");
   const common = { bundle: true, write: false, target: "node24", logLevel: "warning", legalComments: "none" } as const;
   const program = { ...common, platform: "node" as const, format: "esm" as const, external: ["isolated-vm"] };
-  const [worker, probe, prelude, urlChunk] = await Promise.all([
+  const [worker, probe, prelude, ...chunks] = await Promise.all([
     build({ ...program, entryPoints: [join(sandbox, "worker.ts")] }),
     build({ ...program, entryPoints: [join(sandbox, "probe-main.ts")] }),
     build({ ...common, entryPoints: [join(sandbox, "guest", "main.ts")], platform: "neutral", format: "cjs" }),
-    build({
-      ...common,
-      entryPoints: [join(sandbox, "guest", "url-chunk.ts")],
-      platform: "browser",
-      format: "cjs",
-      minify: true,
-      banner: { js: NO_SHARED_MEMORY },
-      plugins: [standIns],
-    }),
+    ...CHUNK_NAMES.map((name) =>
+      build({
+        ...common,
+        entryPoints: [join(CHUNKS, `${name}.ts`)],
+        platform: "browser",
+        format: "cjs",
+        // Names are kept: a class's is seen.
+        minifySyntax: true,
+        minifyWhitespace: true,
+        banner: { js: NO_SHARED_MEMORY },
+        plugins: [chunkImports, standIns],
+      }),
+    ),
   ]);
   const text = (result: { readonly outputFiles: readonly { readonly text: string }[] }): string =>
     result.outputFiles[0]?.text ?? "";
   await mkdir(folder, { recursive: true });
   await writeFile(join(folder, FILES.worker), text(worker));
   await writeFile(join(folder, FILES.probe), text(probe));
-  await writeFile(join(folder, FILES.prelude), asExpression(text(prelude), "module.exports.boot"));
-  await writeFile(join(folder, FILES.urlChunk), asExpression(text(urlChunk), "module.exports"));
+  await writeFile(join(folder, FILES.prelude), `${asFunction(text(prelude))}().boot`);
+  for (const [index, name] of CHUNK_NAMES.entries()) {
+    await writeFile(join(folder, chunkFile(name)), asFunction(text(chunks[index] ?? { outputFiles: [] })));
+  }
 }
 
 /** One hash over the sources that the artifacts are made from. */

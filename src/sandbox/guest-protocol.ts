@@ -15,6 +15,15 @@
 export type GuestMessageKind = "done" | "log" | "progress" | "capability" | "timer";
 
 /**
+ * Asked by the prelude, and answered by the worker while the guest waits.
+ *
+ * | kind | a | answer |
+ * |---|---|---|
+ * | `chunk` | name | the chunk's function |
+ */
+export type GuestQuestionKind = "chunk";
+
+/**
  * How an entry into the guest ended; the text beside it:
  * `output` the value as JSON · `thrown` a {@link GuestError} · `input` / `output-schema` a list of {@link GuestIssue} ·
  * `unserializable` and `refused` a {@link GuestError} (the value is not JSON; the module is not a tool) ·
@@ -95,6 +104,9 @@ export interface BootOptions {
 export const TOOL_SCRIPT_NAME = "glovebox:///tool.js";
 /** The filename of the prelude: its frames are dropped from stacks. */
 export const PRELUDE_SCRIPT_NAME = "glovebox:///prelude.js";
+
+/** Of a chunk: its frames are the prelude's. */
+export const chunkScriptName = (chunk: string): string => `${PRELUDE_SCRIPT_NAME}#${chunk}`;
 
 /** Caps of the error text that leaves a guest, in UTF-16 units. */
 export const GUEST_ERROR_CAPS = { name: 128, message: 8_192, stack: 16_384, issues: 100 } as const;

@@ -23,7 +23,7 @@ const isolateFields = {
   coarseTime: z.boolean(),
 };
 
-/** Parts: prelude source, URL chunk source, V8 code cache of the prelude (empty where there is none yet). */
+/** Parts: prelude source, V8 code cache of the prelude (empty where there is none yet). */
 const InitSchema = z.strictObject({ type: z.literal("init"), protocolVersion: z.literal(PROTOCOL_VERSION) });
 /** Parts: code, V8 code cache (may be empty). Sent once per worker and bundle, before the first call that names it. */
 const BundleSchema = z.strictObject({ type: z.literal("bundle"), sha256 });

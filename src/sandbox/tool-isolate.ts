@@ -1,12 +1,15 @@
 // ToolIsolate: one V8 isolate with the prelude and one bundle in it. The one importer of isolated-vm; its handles never leave this file.
 import { setImmediate as nextTurn } from "node:timers/promises";
 import ivm from "isolated-vm";
+import { type ChunkName, isChunkName, type ReadChunk } from "./chunk-names.ts";
 import {
   type BootOptions,
+  chunkScriptName,
   type EnterKind,
   GUEST_OUTCOMES,
   type GuestMessageKind,
   type GuestOutcome,
+  type GuestQuestionKind,
   type InvokeHeader,
   PRELUDE_SCRIPT_NAME,
   TOOL_SCRIPT_NAME,
@@ -24,12 +27,25 @@ export interface Engine {
   readonly preludeSource: string;
   /** Undefined where there is none. */
   readonly preludeCache: CodeCache | undefined;
-  readonly urlChunk: ivm.ExternalCopy<string>;
+  /** Read once. */
+  readonly chunk: (name: ChunkName) => string;
 }
 
-/** @param preludeCache as `makePreludeCache` has made it; empty where there is none */
-export function createEngine(preludeSource: string, urlChunkSource: string, preludeCache: Uint8Array): Engine {
-  return { preludeSource, preludeCache: toCodeCache(preludeCache), urlChunk: new ivm.ExternalCopy(urlChunkSource) };
+export interface EngineSources {
+  readonly preludeSource: string;
+  /** As `makePreludeCache` has made it; empty where there is none. */
+  readonly preludeCache: Uint8Array;
+  readonly readChunk: ReadChunk;
+}
+
+export function createEngine({ preludeSource, preludeCache, readChunk }: EngineSources): Engine {
+  const chunks = new Map<ChunkName, string>();
+  const chunk = (name: ChunkName): string => {
+    const source = chunks.get(name) ?? readChunk(name);
+    chunks.set(name, source);
+    return source;
+  };
+  return { preludeSource, preludeCache: toCodeCache(preludeCache), chunk };
 }
 
 /** In memory of its own, which V8 reads from any thread. */
@@ -151,7 +167,10 @@ export class ToolIsolate {
       (kind: unknown, a: unknown, b: unknown, c: unknown) => this.#receive(kind as GuestMessageKind, a, b, c),
       { ignored: true },
     );
-    this.#enter = boot.applySync(undefined, [post, engine.urlChunk, JSON.stringify(options)], {
+    const ask = new ivm.Callback((kind: unknown, a: unknown) => this.#answer(kind as GuestQuestionKind, a), {
+      sync: true,
+    });
+    this.#enter = boot.applySync(undefined, [post, ask, JSON.stringify(options)], {
       result: { reference: true },
     }) as ivm.Reference;
   }
@@ -359,6 +378,24 @@ export class ToolIsolate {
     }
   }
 
+  /** The guest waits in its thread meanwhile. What is thrown here would show it our stack. */
+  #answer(kind: GuestQuestionKind, a: unknown): unknown {
+    try {
+      if (kind === "chunk" && isChunkName(a)) return this.#loadChunk(a);
+    } catch {
+      // Its isolate is being disposed of, or out of memory.
+    }
+    return undefined;
+  }
+
+  /** A chunk's script only makes a function, which the guest calls. */
+  #loadChunk(name: ChunkName): ivm.Transferable {
+    const source = this.#engine.chunk(name);
+    const script = this.#isolate.compileScriptSync(source, { filename: chunkScriptName(name) });
+    const evaluate = script.runSync(this.#context, { reference: true }) as unknown as ivm.Reference;
+    return evaluate.derefInto({ release: true }) as unknown as ivm.Transferable;
+  }
+
   #setTimer(id: number, delayMs: number): void {
     clearTimeout(this.#timers.get(id));
     this.#timers.delete(id);
@@ -377,8 +414,11 @@ export class ToolIsolate {
 }
 
 /** Only in a process in which no tool has run: V8 believes a code cache (CVE-2022-39266). */
-export function makePreludeCache(preludeSource: string, urlChunkSource: string): Uint8Array {
-  const engine = createEngine(preludeSource, urlChunkSource, new Uint8Array(0));
+export function makePreludeCache(preludeSource: string): Uint8Array {
+  const readChunk = (): never => {
+    throw new Error("A rehearsal takes nothing of the platform");
+  };
+  const engine = createEngine({ preludeSource, readChunk, preludeCache: new Uint8Array(0) });
   const isolate = new ToolIsolate(engine, { memoryMiB: 64, features: [], coarseTime: false });
   try {
     return isolate.makePreludeCache();

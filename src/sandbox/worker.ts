@@ -1,9 +1,10 @@
 // The worker process's entry: one socket on descriptor 3, messages in, calls run, messages out. It has no other authority,
 // and it ends by SIGKILL only: process.exit() waits for busy isolates.
-import { closeSync } from "node:fs";
+import { closeSync, readFileSync } from "node:fs";
 import { Socket } from "node:net";
 import { availableParallelism } from "node:os";
 import { ActiveCall, type Assignment, type ToolProfile, toToolProfile } from "./active-call.ts";
+import { type ChunkName, chunkFile } from "./chunk-names.ts";
 import { CpuShare } from "./cpu-share.ts";
 import { type Frame, FrameReader, FrameWriter } from "./frames.ts";
 import { IsolatePool } from "./isolate-pool.ts";
@@ -12,6 +13,9 @@ import { createEngine, makePreludeCache } from "./tool-isolate.ts";
 
 const CPU_CHECK_MS = 10;
 const CORES = availableParallelism();
+
+/** From its own folder, which is all it may read. */
+const readChunk = (name: ChunkName): string => readFileSync(new URL(chunkFile(name), import.meta.url), "utf8");
 
 const die = (): void => {
   process.kill(process.pid, "SIGKILL");
@@ -40,7 +44,7 @@ class Worker {
     const text = (index: number): string => frame[index]?.toString() ?? "";
     switch (message.type) {
       case "init":
-        this.#open(text(1), text(2), frame[3] ?? new Uint8Array(0));
+        this.#open(text(1), frame[2] ?? new Uint8Array(0));
         break;
       case "bundle":
         this.#pool?.addBundle(message.sha256, text(1), frame[2] ?? new Uint8Array(0));
@@ -70,9 +74,9 @@ class Worker {
   }
 
   /** Where the prelude has no code cache yet, this process makes it: nothing of a tool's has been in it. */
-  #open(preludeSource: string, urlChunkSource: string, known: Uint8Array): void {
-    const made = known.byteLength > 0 ? [] : [makePreludeCache(preludeSource, urlChunkSource)];
-    const engine = createEngine(preludeSource, urlChunkSource, made[0] ?? known);
+  #open(preludeSource: string, known: Uint8Array): void {
+    const made = known.byteLength > 0 ? [] : [makePreludeCache(preludeSource)];
+    const engine = createEngine({ preludeSource, readChunk, preludeCache: made[0] ?? known });
     this.#pool = new IsolatePool(engine, {
       isCalm: () => this.#isCalm(),
       onStuck: () => this.#writer.write({ type: "stuck" }),

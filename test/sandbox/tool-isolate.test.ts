@@ -478,19 +478,19 @@ describe("the prelude's code cache", () => {
   });
 
   test("has what a call runs, not only what makes the globals", async () => {
-    const { preludeSource, urlChunkSource } = await loadSandboxArtifacts();
-    const compiled = createEngine(preludeSource, urlChunkSource, new Uint8Array(0));
+    const { preludeSource, readChunk } = await loadSandboxArtifacts();
+    const compiled = createEngine({ preludeSource, readChunk, preludeCache: new Uint8Array(0) });
     const isolate = new ToolIsolate(compiled, { memoryMiB: 16, features: [], coarseTime: false });
     isolate.boot();
     const atBoot = isolate.makeCodeCache({ sha256: "", code: preludeSource, codeCache: undefined });
     await isolate.dispose();
-    const made = makePreludeCache(preludeSource, urlChunkSource);
+    const made = makePreludeCache(preludeSource);
     expect(made.byteLength).toBeGreaterThan(atBoot.byteLength + 4_096);
   });
 
   test("does no harm when it is of something else", async () => {
-    const { preludeSource, urlChunkSource } = await loadSandboxArtifacts();
-    const engine = createEngine(preludeSource, urlChunkSource, new Uint8Array(5_000).fill(7));
+    const { preludeSource, readChunk } = await loadSandboxArtifacts();
+    const engine = createEngine({ preludeSource, readChunk, preludeCache: new Uint8Array(5_000).fill(7) });
     const isolate = new ToolIsolate(engine, { memoryMiB: 16, features: [], coarseTime: false });
     isolate.boot();
     expect((await isolate.load(toBundle(bundleCode(ADD)), SILENT)).outcome).toBe("ready");

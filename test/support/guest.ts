@@ -30,8 +30,8 @@ const DEADLINE_MS = 15_000;
 
 let engine: Engine | undefined;
 export async function sharedEngine(): Promise<Engine> {
-  const { preludeSource, urlChunkSource } = await loadSandboxArtifacts();
-  engine ??= createEngine(preludeSource, urlChunkSource, makePreludeCache(preludeSource, urlChunkSource));
+  const { preludeSource, readChunk } = await loadSandboxArtifacts();
+  engine ??= createEngine({ preludeSource, readChunk, preludeCache: makePreludeCache(preludeSource) });
   return engine;
 }
 

@@ -42,7 +42,6 @@ export interface WorkerSources {
   /** Disposed of with the fleet. */
   readonly launcher: Launcher;
   readonly preludeSource: string;
-  readonly urlChunkSource: string;
   readonly preludeCache: PreludeCache;
 }
 
@@ -140,11 +139,7 @@ export class WorkerProcess {
     );
     const known = sources.preludeCache.bytes;
     if (known.byteLength === 0) this.#awaitedCache = sources.preludeCache;
-    this.#channel.write({ type: "init", protocolVersion: PROTOCOL_VERSION }, [
-      sources.preludeSource,
-      sources.urlChunkSource,
-      known,
-    ]);
+    this.#channel.write({ type: "init", protocolVersion: PROTOCOL_VERSION }, [sources.preludeSource, known]);
     this.#startTimer = setTimeout(() => {
       this.isLate = true;
       this.kill();

@@ -8,28 +8,21 @@ import { installPerformance } from "./context.ts";
 import { installDomException } from "./dom-exception.ts";
 import { installEncoding } from "./encoding.ts";
 import { installEvents } from "./events.ts";
-import { connectHost, type Post } from "./host.ts";
+import { type Ask, connectHost, type Post } from "./host.ts";
 import { lockDown } from "./lockdown.ts";
+import { installPlatform } from "./platform.ts";
 import { defineGlobal, flushGlobals, JSONParse } from "./primordials.ts";
 import { installStructuredClone } from "./structured-clone.ts";
 import { beginTurn, fireTimer, installTimers } from "./timers.ts";
 import { type BundleFunction, describe, invoke, load } from "./tool-runner.ts";
-import { installUrl } from "./url.ts";
 
 /** The one function through which the worker enters. It never throws. */
 export type Enter = (kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?: unknown, ...rest: unknown[]) => void;
 
-/** A text kept outside the isolate until it is wanted: isolated-vm's ExternalCopy. */
-export interface Chunk {
-  copy(): string;
-}
-
 /** Called once, by the worker, before anything of the tool's is in the isolate. `options` is a BootOptions as JSON text. */
-export function boot(post: Post, urlChunk: Chunk, options: string): Enter {
+export function boot(post: Post, ask: Ask, options: string): Enter {
   const { features, coarseTime } = JSONParse(options) as BootOptions;
-  // For our own URL chunk, which comes as text; lockDown() takes it from the guest.
-  const evaluate = Reflect.get(globalThis, "eval") as (source: string) => unknown;
-  connectHost(post);
+  connectHost(post, ask);
   if (coarseTime) installCoarseTime();
   defineGlobal("self", globalThis);
   installConsole();
@@ -40,7 +33,7 @@ export function boot(post: Post, urlChunk: Chunk, options: string): Enter {
   installBase64();
   installEvents();
   installPerformance(now);
-  installUrl(() => urlChunk.copy(), evaluate);
+  installPlatform();
   lockDown(features);
   flushGlobals();
   return enter;

@@ -22,7 +22,7 @@ async function poolOfBroken(): Promise<WorkerPool> {
   writeFileSync(script, 'console.error("out of order"); process.exit(3);');
   const launcher = await launcherOf(script);
   const pool = new WorkerPool(
-    { launcher, preludeSource: "", urlChunkSource: "", preludeCache: new PreludeCache("") },
+    { launcher, preludeSource: "", preludeCache: new PreludeCache("") },
     { ...PLACES, maxQueued: 100 },
   );
   onTestFinished(async () => {

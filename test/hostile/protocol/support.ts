@@ -60,7 +60,7 @@ async function makeFakeHost(attack: WorkerAttack): Promise<FakeHost> {
     hardening: plain,
     isolatesPerProcess: 8,
   });
-  const sources = { launcher, preludeSource: "", urlChunkSource: "", preludeCache: new PreludeCache("") };
+  const sources = { launcher, preludeSource: "", preludeCache: new PreludeCache("") };
   const places = { max: 6, spares: 0, maxPerOwner: 1, callsPerWorker: 4, idleMs: 60_000 };
   const pool = new WorkerPool(sources, { ...places, memoryMiB: 4_096, maxQueued: 100 });
   const router = new ToolRouter({ limits: { timeoutMs: 10_000, ...attack.limits } });

@@ -1,0 +1,14 @@
+// The guest's platform beyond the prelude, as scripts of their own: each is evaluated when a tool first touches what is in it. No
+// imports: this file is bundled into the prelude, into the worker and read by the build.
+
+/** A file each, src/sandbox/guest/chunks/NAME.ts, with all that is imported there. */
+export const CHUNK_NAMES = ["url"] as const;
+export type ChunkName = (typeof CHUNK_NAMES)[number];
+
+export const isChunkName = (name: unknown): name is ChunkName => (CHUNK_NAMES as readonly unknown[]).includes(name);
+
+/** Its script, beside the worker's. */
+export const chunkFile = (name: ChunkName): string => `chunk-${name}.js`;
+
+/** Gives a chunk's script as text; throws where there is none. */
+export type ReadChunk = (name: ChunkName) => string;
