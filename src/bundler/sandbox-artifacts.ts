@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import type { Plugin } from "esbuild";
 import { CHUNK_NAMES, chunkFile, isChunkName, type ReadChunk } from "../sandbox/chunk-names.ts";
 import { ToolError } from "../sandbox/errors.ts";
+import { PRELUDE_SCRIPT_NAME } from "../sandbox/guest-protocol.ts";
 
 export interface SandboxArtifacts {
   /** The worker's script, an absolute path. */
@@ -36,6 +37,9 @@ async function readArtifacts(folder: string): Promise<SandboxArtifacts> {
 /** A script whose completion value is a function of what the module requires: nothing is left on the global object. */
 const asFunction = (code: string): string =>
   `(function (require) { "use strict"; const module = { exports: {} };\n${code}\nreturn module.exports; })`;
+
+/** Its frames are the prelude's, which no stack shows. */
+const asChunk = (code: string): string => `${asFunction(code)}\n//# sourceURL=${PRELUDE_SCRIPT_NAME}`;
 
 const CHUNKS = join(HERE, "..", "sandbox", "guest", "chunks");
 
@@ -108,7 +112,7 @@ export async function writeSandboxArtifacts(folder: string): Promise<void> {
   await writeFile(join(folder, FILES.probe), text(probe));
   await writeFile(join(folder, FILES.prelude), `${asFunction(text(prelude))}().boot`);
   for (const [index, name] of CHUNK_NAMES.entries()) {
-    await writeFile(join(folder, chunkFile(name)), asFunction(text(chunks[index] ?? { outputFiles: [] })));
+    await writeFile(join(folder, chunkFile(name)), asChunk(text(chunks[index] ?? { outputFiles: [] })));
   }
 }
 

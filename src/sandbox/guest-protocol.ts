@@ -19,7 +19,7 @@ export type GuestMessageKind = "done" | "log" | "progress" | "capability" | "tim
  *
  * | kind | a | answer |
  * |---|---|---|
- * | `chunk` | name | the chunk's function |
+ * | `chunk` | name | the chunk's script, whose completion value is a function of what it requires |
  */
 export type GuestQuestionKind = "chunk";
 
@@ -104,9 +104,6 @@ export interface BootOptions {
 export const TOOL_SCRIPT_NAME = "glovebox:///tool.js";
 /** The filename of the prelude: its frames are dropped from stacks. */
 export const PRELUDE_SCRIPT_NAME = "glovebox:///prelude.js";
-
-/** Of a chunk: its frames are the prelude's. */
-export const chunkScriptName = (chunk: string): string => `${PRELUDE_SCRIPT_NAME}#${chunk}`;
 
 /** Caps of the error text that leaves a guest, in UTF-16 units. */
 export const GUEST_ERROR_CAPS = { name: 128, message: 8_192, stack: 16_384, issues: 100 } as const;

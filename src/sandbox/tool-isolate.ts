@@ -4,7 +4,6 @@ import ivm from "isolated-vm";
 import { type ChunkName, isChunkName, type ReadChunk } from "./chunk-names.ts";
 import {
   type BootOptions,
-  chunkScriptName,
   type EnterKind,
   GUEST_OUTCOMES,
   type GuestMessageKind,
@@ -378,22 +377,17 @@ export class ToolIsolate {
     }
   }
 
-  /** The guest waits in its thread meanwhile. What is thrown here would show it our stack. */
+  /**
+   * The guest waits in its thread meanwhile. What is thrown here would show it our stack; and were anything run in the isolate, V8 would
+   * run the guest's microtasks after it, in the middle of what is to run to its end [m].
+   */
   #answer(kind: GuestQuestionKind, a: unknown): unknown {
     try {
-      if (kind === "chunk" && isChunkName(a)) return this.#loadChunk(a);
+      if (kind === "chunk" && isChunkName(a)) return this.#engine.chunk(a);
     } catch {
-      // Its isolate is being disposed of, or out of memory.
+      // Our own files cannot be read.
     }
     return undefined;
-  }
-
-  /** A chunk's script only makes a function, which the guest calls. */
-  #loadChunk(name: ChunkName): ivm.Transferable {
-    const source = this.#engine.chunk(name);
-    const script = this.#isolate.compileScriptSync(source, { filename: chunkScriptName(name) });
-    const evaluate = script.runSync(this.#context, { reference: true }) as unknown as ivm.Reference;
-    return evaluate.derefInto({ release: true }) as unknown as ivm.Transferable;
   }
 
   #setTimer(id: number, delayMs: number): void {

@@ -17,6 +17,7 @@ const GLOBALS: { readonly [Name in ChunkName]?: readonly string[] } = {
  */
 const PRELUDE_MODULES: { readonly [name: string]: () => Exports } = { __proto__: null as never };
 
+const evaluate = Reflect.get(globalThis, "eval") as (source: string) => unknown;
 const loaded = { __proto__: null } as unknown as { [name: string]: Exports | undefined };
 
 function requireInChunk(name: string): unknown {
@@ -27,13 +28,14 @@ function requireInChunk(name: string): unknown {
 export function useChunk(name: ChunkName): Exports {
   const known = loaded[name];
   if (known !== undefined) return known;
-  const evaluate = ask("chunk", name) as ChunkFunction | undefined;
-  if (evaluate === undefined) throw new ErrorConstructor("The sandbox could not load a part of its platform");
-  const made = evaluate(requireInChunk);
+  const source = ask("chunk", name) as string | undefined;
+  if (source === undefined) throw new ErrorConstructor("The sandbox could not load a part of its platform");
+  const made = (evaluate(source) as ChunkFunction)(requireInChunk);
   loaded[name] = made;
   return made;
 }
 
+/** Called before lockDown() takes the engine's own `eval` from the guest. */
 export function installPlatform(): void {
   for (const name in GLOBALS) defineLazyGlobals(GLOBALS[name as ChunkName] ?? [], () => useChunk(name as ChunkName));
 }

@@ -1,0 +1,55 @@
+// What the sandbox passes of what Node passes, suite by suite.
+import { runInNode } from "./node-runner.ts";
+import { runInSandbox } from "./sandbox-runner.ts";
+import type { FileResult } from "./script.ts";
+import { type TestFile, testFilesOf } from "./tests.ts";
+
+export interface Failure {
+  readonly file: string;
+  /** Empty for a file that came to no end. */
+  readonly subtest: string;
+  readonly message: string;
+}
+
+export interface SuiteResult {
+  readonly suite: string;
+  readonly files: number;
+  /** Subtests that Node passes. */
+  readonly expected: number;
+  /** Of those, what the sandbox passes. */
+  readonly passed: number;
+  readonly failures: readonly Failure[];
+}
+
+const LANES = 2;
+
+function failuresOf(file: TestFile, inNode: FileResult, inSandbox: FileResult): Failure[] {
+  const passed = new Map<string, string | true>();
+  for (const { name, passed: did, message } of inSandbox.subtests) passed.set(name, did ? true : message);
+  const failures: Failure[] = [];
+  for (const { name, passed: did } of inNode.subtests) {
+    const here = passed.get(name);
+    if (!did || here === true) continue;
+    failures.push({ file: file.name, subtest: name, message: here ?? inSandbox.error ?? "was not run" });
+  }
+  return failures;
+}
+
+/** @param keep which files, by their names; all of them unless stated */
+export async function compareSuite(suite: string, keep: (name: string) => boolean = () => true): Promise<SuiteResult> {
+  const files = testFilesOf(suite).filter(({ name }) => keep(name));
+  const failures: Failure[][] = [];
+  let expected = 0;
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    for (let index = next++; index < files.length; index = next++) {
+      const file = files[index] as TestFile;
+      const inNode = await runInNode(file);
+      expected += inNode.subtests.filter(({ passed }) => passed).length;
+      failures[index] = failuresOf(file, inNode, await runInSandbox(file));
+    }
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
+  const all = failures.flat();
+  return { suite, files: files.length, expected, passed: expected - all.length, failures: all };
+}

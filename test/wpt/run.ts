@@ -1,0 +1,29 @@
+// Compares the sandbox with Node, and prints a table and every failure. `node test/wpt/run.ts [suite…] [--only TEXT] [--quiet]`
+import { parseArgs } from "node:util";
+import { compareSuite, type SuiteResult } from "./compare.ts";
+import { SUITES } from "./tests.ts";
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { only: { type: "string", default: "" }, quiet: { type: "boolean", default: false } },
+});
+const results: SuiteResult[] = [];
+for (const suite of positionals.length > 0 ? positionals : Object.keys(SUITES)) {
+  const result = await compareSuite(suite, (name) => name.includes(values.only));
+  results.push(result);
+  if (values.quiet) continue;
+  for (const { file, subtest, message } of result.failures) console.log(`${file}: ${subtest}\n    ${message}`);
+}
+const percent = (passed: number, expected: number): string =>
+  expected === 0 ? "–" : `${((100 * passed) / expected).toFixed(2)} %`;
+console.table(
+  Object.fromEntries(
+    results.map(({ suite, files, expected, passed }) => [
+      suite,
+      { files, "Node passes": expected, "of these": passed, percent: percent(passed, expected) },
+    ]),
+  ),
+);
+const sum = (key: "expected" | "passed"): number => results.reduce((total, result) => total + result[key], 0);
+console.log(`Together: ${sum("passed")} of ${sum("expected")}, ${percent(sum("passed"), sum("expected"))}`);
+process.exit();

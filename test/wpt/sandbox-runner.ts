@@ -1,0 +1,75 @@
+// Runs a test file in an isolate of its own, with the prelude and nothing granted.
+import { readFileSync } from "node:fs";
+import { dirname, join, resolve, sep } from "node:path";
+import { loadSandboxArtifacts } from "../../src/bundler/sandbox-artifacts.ts";
+import type { InvokeHeader } from "../../src/sandbox/guest-protocol.ts";
+import {
+  createEngine,
+  createLoadableBundle,
+  type Engine,
+  type GuestListener,
+  makePreludeCache,
+  ToolIsolate,
+} from "../../src/sandbox/tool-isolate.ts";
+import { type FileResult, toScript } from "./script.ts";
+import { TESTS_FOLDER, type TestFile } from "./tests.ts";
+
+const HEADER: InvokeHeader = {
+  granted: ["readResource"],
+  denied: [],
+  outputBytes: 64 * 1024 * 1024,
+  logBytes: 0,
+  logLines: 0,
+  hostCalls: 100_000,
+  pendingHostCalls: 1_000,
+  timers: 100_000,
+};
+const MEMORY_MIB = 512;
+/** The script ends by itself before that, unless it loops. */
+const GRACE_MS = 10_000;
+
+let engine: Promise<Engine> | undefined;
+async function makeEngine(): Promise<Engine> {
+  const { preludeSource, readChunk } = await loadSandboxArtifacts();
+  return createEngine({ preludeSource, readChunk, preludeCache: makePreludeCache(preludeSource) });
+}
+
+/** The text of a file of the suite that a test asks for by its URL; never one beside the suite. */
+export function readResource(test: TestFile, url: string): string {
+  const path = url.replace(/[?#].*/, "");
+  const file = path.startsWith("/") ? join(TESTS_FOLDER, path) : resolve(dirname(test.path), path);
+  if (!file.startsWith(TESTS_FOLDER + sep)) throw new Error("There is no such resource");
+  return readFileSync(file, "utf8");
+}
+
+export async function runInSandbox(test: TestFile): Promise<FileResult> {
+  engine ??= makeEngine();
+  const isolate = new ToolIsolate(await engine, { memoryMiB: MEMORY_MIB, features: [], coarseTime: false });
+  const listener: GuestListener = {
+    onLog() {},
+    onProgress() {},
+    onCapability(requestId, _name, text) {
+      let envelope: object;
+      try {
+        envelope = { ok: true, value: readResource(test, JSON.parse(text) as string) };
+      } catch {
+        envelope = { ok: false, code: "TOOL_FAILED", message: "There is no such resource" };
+      }
+      isolate.deliver(requestId, JSON.stringify(envelope));
+    },
+  };
+  const timer = setTimeout(() => void isolate.dispose("cpu"), test.timeoutMs + GRACE_MS);
+  try {
+    isolate.boot();
+    const run = `(${toScript(test)})`;
+    const code = `(async (register) => register({ default: (input, ctx) => ${run}(ctx.readResource) }))`;
+    const loaded = await isolate.load(createLoadableBundle("0".repeat(64), code, new Uint8Array(0)), listener);
+    if (loaded.outcome !== "ready") return { subtests: [], error: `${loaded.outcome}: ${loaded.text}` };
+    const call = { header: JSON.stringify(HEADER), input: "{}", callId: "wpt", tenantId: "wpt" };
+    const { outcome, text } = await isolate.call(call, listener);
+    return outcome === "output" ? (JSON.parse(text) as FileResult) : { subtests: [], error: `${outcome}: ${text}` };
+  } finally {
+    clearTimeout(timer);
+    await isolate.dispose();
+  }
+}

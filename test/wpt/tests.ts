@@ -1,0 +1,76 @@
+// Which web-platform tests there are: files, the scripts that each one's META lines ask for, and its variants.
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** Where get-tests.ts puts them. */
+export const TESTS_FOLDER: string = fileURLToPath(new URL("../../node_modules/.cache/glovebox/wpt", import.meta.url));
+
+/** What a tool without a document can use, by the suite's own folders. */
+export const SUITES: { readonly [name: string]: readonly string[] } = {
+  url: ["url"],
+  encoding: ["encoding"],
+  streams: ["streams"],
+  fetch: ["fetch/api/headers", "fetch/api/request", "fetch/api/response", "fetch/api/body", "fetch/data-urls"],
+  formdata: ["xhr/formdata"],
+  events: ["dom/events"],
+  abort: ["dom/abort"],
+  timers: ["html/webappapis/timers", "html/webappapis/microtask-queuing"],
+  atob: ["html/webappapis/atob"],
+  "structured-clone": ["html/webappapis/structured-clone"],
+  FileAPI: ["FileAPI"],
+  compression: ["compression"],
+  urlpattern: ["urlpattern"],
+  "hr-time": ["hr-time"],
+  WebCryptoAPI: ["WebCryptoAPI"],
+  webmessaging: ["webmessaging"],
+  console: ["console"],
+};
+
+export interface TestFile {
+  /** Below the tests' folder, with its variant: `url/url-constructor.any.js?include=file`. */
+  readonly name: string;
+  readonly path: string;
+  /** `?…`, or empty. */
+  readonly variant: string;
+  /** Files to run before it, absolute. */
+  readonly scripts: readonly string[];
+  readonly timeoutMs: number;
+}
+
+/** Where the suite's own server finds what lies elsewhere. */
+const SERVED_AS: { readonly [url: string]: string } = {
+  "/resources/WebIDLParser.js": "/resources/webidl2/lib/webidl2.js",
+};
+const META = /^\/\/ META: (\w+)=(.*)$/gm;
+const TIMEOUT_MS = { normal: 15_000, long: 60_000 } as const;
+
+function toTestFiles(folder: string, path: string): TestFile[] {
+  const meta = [...readFileSync(path, "utf8").matchAll(META)].map(([, key, value = ""]) => ({
+    key,
+    value: value.trim(),
+  }));
+  const valuesOf = (key: string): string[] => meta.filter((row) => row.key === key).map(({ value }) => value);
+  const scripts = valuesOf("script").map((script) =>
+    script.startsWith("/") ? join(folder, SERVED_AS[script] ?? script) : resolve(dirname(path), script),
+  );
+  const timeoutMs = valuesOf("timeout").includes("long") ? TIMEOUT_MS.long : TIMEOUT_MS.normal;
+  const variants = valuesOf("variant");
+  return (variants.length === 0 ? [""] : variants).map((variant) => ({
+    name: `${relative(folder, path)}${variant}`,
+    path,
+    variant,
+    scripts,
+    timeoutMs,
+  }));
+}
+
+/** All `*.any.js` files of a suite, in the order of their names; none where the suite was not got. */
+export function testFilesOf(suite: string, folder: string = TESTS_FOLDER): TestFile[] {
+  return (SUITES[suite] ?? []).flatMap((part) => {
+    const root = join(folder, part);
+    if (!existsSync(root)) return [];
+    const names = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".any.js"));
+    return names.sort().flatMap((name) => toTestFiles(folder, join(root, name)));
+  });
+}
