@@ -18,20 +18,35 @@ export interface SandboxArtifacts {
   readonly preludeSource: string;
   /** The worker reads them by itself. */
   readonly readChunk: ReadChunk;
+  readonly chunks: ChunkFacts;
+}
+
+/** What the host needs to know of all chunks together: their code caches are kept under the hash. */
+export interface ChunkFacts {
+  readonly sha256: string;
+  /** Of text. */
+  readonly units: number;
 }
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 const RUNS_FROM_SOURCE = import.meta.url.endsWith(".ts");
-const FILES = { worker: "worker.mjs", probe: "probe.mjs", prelude: "prelude.js" } as const;
+const FILES = { worker: "worker.mjs", probe: "probe.mjs", prelude: "prelude.js", chunks: "chunks.json" } as const;
 
 async function readArtifacts(folder: string): Promise<SandboxArtifacts> {
-  const [preludeSource, workerPath] = await Promise.all([
+  const [preludeSource, chunks, workerPath] = await Promise.all([
     readFile(join(folder, FILES.prelude), "utf8"),
+    readFile(join(folder, FILES.chunks), "utf8"),
     // Where it really lies: a worker may read its own folder only, not the links that lead there.
     realpath(join(folder, FILES.worker)),
   ]);
   const readChunk: ReadChunk = (name) => readFileSync(join(folder, chunkFile(name)), "utf8");
-  return { workerPath, probePath: join(dirname(workerPath), FILES.probe), preludeSource, readChunk };
+  return {
+    workerPath,
+    probePath: join(dirname(workerPath), FILES.probe),
+    preludeSource,
+    readChunk,
+    chunks: JSON.parse(chunks) as ChunkFacts,
+  };
 }
 
 /** A script whose completion value is a function of what the module requires: nothing is left on the global object. */
@@ -54,7 +69,7 @@ const standIns: Plugin = {
   name: "stand-ins",
   setup: ({ onResolve }) => {
     onResolve({ filter: /^(tr46|@exodus\/bytes\/.*)$/ }, ({ path, importer }) => {
-      const file = importer.endsWith("url-idna.ts") ? undefined : STAND_INS.get(path);
+      const file = importer.endsWith("idna.ts") ? undefined : STAND_INS.get(path);
       return file === undefined ? undefined : { path: join(CHUNKS, file) };
     });
   },
@@ -111,9 +126,12 @@ export async function writeSandboxArtifacts(folder: string): Promise<void> {
   await writeFile(join(folder, FILES.worker), text(worker));
   await writeFile(join(folder, FILES.probe), text(probe));
   await writeFile(join(folder, FILES.prelude), `${asFunction(text(prelude))}().boot`);
-  for (const [index, name] of CHUNK_NAMES.entries()) {
-    await writeFile(join(folder, chunkFile(name)), asChunk(text(chunks[index] ?? { outputFiles: [] })));
-  }
+  const scripts = chunks.map((built) => asChunk(text(built)));
+  for (const [index, name] of CHUNK_NAMES.entries())
+    await writeFile(join(folder, chunkFile(name)), scripts[index] ?? "");
+  const all = scripts.join("");
+  const facts: ChunkFacts = { sha256: createHash("sha256").update(all).digest("hex"), units: all.length };
+  await writeFile(join(folder, FILES.chunks), JSON.stringify(facts));
 }
 
 /** One hash over the sources that the artifacts are made from. */

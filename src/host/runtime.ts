@@ -37,10 +37,10 @@ import { ToolRouter, toRegisteredTool } from "./router.ts";
 import { closeOnSignals } from "./shutdown.ts";
 import type { TenantPolicy } from "./tenants.ts";
 import type { ToolCall, ToolContext, ToolResult } from "./tool-call.ts";
+import { EngineCache } from "./workers/engine-cache.ts";
 import { Launcher } from "./workers/hardening/launcher.ts";
 import { type HardeningReport, LAYERS } from "./workers/hardening/layers.ts";
 import { v8FlagsOf } from "./workers/launch.ts";
-import { PreludeCache } from "./workers/prelude-cache.ts";
 import { WorkerPool } from "./workers/worker-pool.ts";
 
 export interface BatchContext extends ToolContext {
@@ -324,17 +324,21 @@ export async function createGlovebox(options?: GloveboxOptions): Promise<Glovebo
   const cache = createBundleCache(cacheOptions);
   const preludeSha256 = createHash("sha256").update(artifacts.preludeSource).digest("hex");
   const engineKey = engineKeyOf([...v8FlagsOf(hardening), preludeSha256]);
-  const known = await cache.getCodeCache(preludeSha256, engineKey);
-  const preludeCache = new PreludeCache(artifacts.preludeSource, known, (made) => {
-    void cache.setCodeCache(preludeSha256, engineKey, made);
-  });
+  const engineCacheOf = async (sha256: string, units: number): Promise<EngineCache> => {
+    const known = await cache.getCodeCache(sha256, engineKey);
+    return new EngineCache(units, known, (made) => void cache.setCodeCache(sha256, engineKey, made));
+  };
+  const [preludeCache, chunkCache] = await Promise.all([
+    engineCacheOf(preludeSha256, artifacts.preludeSource.length),
+    engineCacheOf(artifacts.chunks.sha256, artifacts.chunks.units),
+  ]);
   const launcher = await Launcher.create({
     script: artifacts.workerPath,
     hardening,
     isolatesPerProcess: ISOLATES_PER_WORKER,
   });
   const pool = new WorkerPool(
-    { ...artifacts, preludeCache, launcher },
+    { ...artifacts, preludeCache, chunkCache, launcher },
     {
       ...workers,
       maxPerOwner: maxWorkersPerOwner(),

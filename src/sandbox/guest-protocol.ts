@@ -64,7 +64,7 @@ export interface GuestIssue {
  *
  * | kind | a | b |
  * |---|---|---|
- * | `load` | the bundle's function | JSON text of the {@link InvokeHeader} of the calls to come, if what they run is to be run ahead |
+ * | `load` | the bundle's function | JSON text of the {@link InvokeHeader} of the calls to come, if what they run is to be run ahead, else empty; then names and functions, in turns, of chunks that earlier isolates of the bundle have touched |
  * | `describe` | | |
  * | `invoke` | JSON text of the input | call id; then the JSON text of an {@link InvokeHeader} and the tenant id, if they are not the last call's |
  * | `deliver` | request id | JSON text of a {@link CapabilityEnvelope}; then further pairs of the two |

@@ -40,7 +40,8 @@ export class IsolatePool {
   }
 
   addBundle(sha256: string, code: string, codeCache: Uint8Array): void {
-    this.#bundles.set(sha256, createLoadableBundle(sha256, code, codeCache));
+    const chunks = this.#bundles.get(sha256)?.chunks;
+    this.#bundles.set(sha256, createLoadableBundle(sha256, code, codeCache, chunks));
   }
 
   bundle(sha256: string): LoadableBundle | undefined {

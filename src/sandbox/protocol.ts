@@ -23,7 +23,7 @@ const isolateFields = {
   coarseTime: z.boolean(),
 };
 
-/** Parts: prelude source, V8 code cache of the prelude (empty where there is none yet). */
+/** Parts: prelude source, V8 code cache of the prelude (empty where there is none yet), and those of the chunks, packed. */
 const InitSchema = z.strictObject({ type: z.literal("init"), protocolVersion: z.literal(PROTOCOL_VERSION) });
 /** Parts: code, V8 code cache (may be empty). Sent once per worker and bundle, before the first call that names it. */
 const BundleSchema = z.strictObject({ type: z.literal("bundle"), sha256 });
@@ -53,6 +53,8 @@ const CallSchema = z.strictObject({
 const CancelSchema = z.strictObject({ type: z.literal("cancel"), seq });
 /** Parts: a CapabilityEnvelope as JSON text. */
 const CapabilityResultSchema = z.strictObject({ type: z.literal("capability-result"), seq, requestId: seq });
+/** Asks one in which nothing of a tool's has been for the code caches of the chunks. Answered by one `chunk-caches`. */
+const MakeChunkCachesSchema = z.strictObject({ type: z.literal("make-chunk-caches") });
 /** Asks for a `pong`: isolates run on threads of their own, so a worker that is well answers soon. */
 const PingSchema = z.strictObject({ type: z.literal("ping") });
 
@@ -65,6 +67,7 @@ export const HostMessageSchema = z.discriminatedUnion("type", [
   CancelSchema,
   CapabilityResultSchema,
   PingSchema,
+  MakeChunkCachesSchema,
 ]);
 export type HostMessage = z.infer<typeof HostMessageSchema>;
 export type ToolMessage = z.infer<typeof ToolMessageSchema>;
@@ -118,6 +121,8 @@ const ProgressMessageSchema = z.strictObject({ type: z.literal("progress"), seq 
 /** Parts: input as JSON text. */
 const CapabilitySchema = z.strictObject({ type: z.literal("capability"), seq, requestId: seq, name: capabilityName });
 
+/** Parts: one, with a cache for each of CHUNK_NAMES, packed (packed.ts). */
+const ChunkCachesSchema = z.strictObject({ type: z.literal("chunk-caches") });
 /** Something runs in the worker that belongs to no call and cannot be stopped. */
 const StuckSchema = z.strictObject({ type: z.literal("stuck") });
 
@@ -132,6 +137,7 @@ export const WorkerMessageSchema = z.discriminatedUnion("type", [
   LogSchema,
   ProgressMessageSchema,
   CapabilitySchema,
+  ChunkCachesSchema,
 ]);
 export type WorkerMessage = z.infer<typeof WorkerMessageSchema>;
 export type EndedMessage = z.infer<typeof EndedSchema>;

@@ -1,7 +1,7 @@
 // ToolIsolate: one V8 isolate with the prelude and one bundle in it. The one importer of isolated-vm; its handles never leave this file.
 import { setImmediate as nextTurn } from "node:timers/promises";
 import ivm from "isolated-vm";
-import { type ChunkName, isChunkName, type ReadChunk } from "./chunk-names.ts";
+import { CHUNK_NAMES, type ChunkName, isChunkName, type ReadChunk } from "./chunk-names.ts";
 import {
   type BootOptions,
   type EnterKind,
@@ -26,8 +26,35 @@ export interface Engine {
   readonly preludeSource: string;
   /** Undefined where there is none. */
   readonly preludeCache: CodeCache | undefined;
-  /** Read once. */
-  readonly chunk: (name: ChunkName) => string;
+  readonly chunks: Chunks;
+}
+
+/** The scripts of the guest's platform, read once each. */
+export class Chunks {
+  readonly #read: ReadChunk;
+  readonly #sources = new Map<ChunkName, string>();
+  readonly #caches = new Map<ChunkName, CodeCache>();
+
+  /** @param caches in the order of CHUNK_NAMES, empty where there is none: of our own making, as the prelude's */
+  constructor(read: ReadChunk, caches: readonly Uint8Array[] = []) {
+    this.#read = read;
+    for (const [index, bytes] of caches.entries()) {
+      const name = CHUNK_NAMES[index];
+      const cache = toCodeCache(bytes);
+      if (name !== undefined && cache !== undefined) this.#caches.set(name, cache);
+    }
+  }
+
+  /** @throws {Error} when it cannot be read */
+  source(name: ChunkName): string {
+    const source = this.#sources.get(name) ?? this.#read(name);
+    this.#sources.set(name, source);
+    return source;
+  }
+
+  cache(name: ChunkName): CodeCache | undefined {
+    return this.#caches.get(name);
+  }
 }
 
 export interface EngineSources {
@@ -35,16 +62,12 @@ export interface EngineSources {
   /** As `makePreludeCache` has made it; empty where there is none. */
   readonly preludeCache: Uint8Array;
   readonly readChunk: ReadChunk;
+  /** As `makeChunkCaches` has made them, in the order of CHUNK_NAMES; empty where there is none. */
+  readonly chunkCaches?: readonly Uint8Array[];
 }
 
-export function createEngine({ preludeSource, preludeCache, readChunk }: EngineSources): Engine {
-  const chunks = new Map<ChunkName, string>();
-  const chunk = (name: ChunkName): string => {
-    const source = chunks.get(name) ?? readChunk(name);
-    chunks.set(name, source);
-    return source;
-  };
-  return { preludeSource, preludeCache: toCodeCache(preludeCache), chunk };
+export function createEngine({ preludeSource, preludeCache, readChunk, chunkCaches }: EngineSources): Engine {
+  return { preludeSource, preludeCache: toCodeCache(preludeCache), chunks: new Chunks(readChunk, chunkCaches) };
 }
 
 /** In memory of its own, which V8 reads from any thread. */
@@ -58,10 +81,17 @@ export interface LoadableBundle {
   readonly sha256: string;
   readonly code: string;
   readonly codeCache: CodeCache | undefined;
+  /** What its isolates have touched so far: the next ones have it at hand. */
+  readonly chunks: Set<ChunkName>;
 }
 
-export function createLoadableBundle(sha256: string, code: string, codeCache: Uint8Array): LoadableBundle {
-  return { sha256, code, codeCache: toCodeCache(codeCache) };
+export function createLoadableBundle(
+  sha256: string,
+  code: string,
+  codeCache: Uint8Array,
+  chunks: Set<ChunkName> = new Set(),
+): LoadableBundle {
+  return { sha256, code, codeCache: toCodeCache(codeCache), chunks };
 }
 
 /** What the guest tells while it runs; numbers and text, not yet believed. */
@@ -126,6 +156,8 @@ export class ToolIsolate {
   readonly #timers = new Map<number, NodeJS.Timeout>();
   #enter: ivm.Reference<(kind: EnterKind, ...args: unknown[]) => void> | undefined;
   #listener: GuestListener = SILENT;
+  /** Of its bundle. */
+  #touched: Set<ChunkName> | undefined;
   #finish: ((end: GuestEnd) => void) | undefined;
   /** What the guest was last told about its calls: each text that crosses costs. */
   #header = "";
@@ -246,9 +278,10 @@ export class ToolIsolate {
     this.#listener = listener;
     try {
       const evaluate = await this.#compile(bundle);
-      if (header === undefined) return await this.#exchange("load", evaluate.derefInto());
-      this.#header = header;
-      return await this.#exchange("load", evaluate.derefInto(), header);
+      this.#touched = bundle.chunks;
+      const chunks = [...bundle.chunks].flatMap((name) => [name, this.#compileChunk(name).derefInto()]);
+      this.#header = header ?? "";
+      return await this.#exchange("load", evaluate.derefInto(), this.#header, ...chunks);
     } catch {
       return this.#stopped("isolate-failed");
     }
@@ -267,6 +300,32 @@ export class ToolIsolate {
     }
     const script = await this.#isolate.compileScript(code, options);
     return (await script.run(this.#context, { reference: true })) as unknown as ivm.Reference;
+  }
+
+  /** Makes a function only; before anything of the tool's runs, see `#answer`. */
+  #compileChunk(name: ChunkName): ivm.Reference {
+    const { chunks } = this.#engine;
+    const cachedData = chunks.cache(name)?.external;
+    const script = this.#isolate.compileScriptSync(chunks.source(name), {
+      filename: PRELUDE_SCRIPT_NAME,
+      ...(cachedData === undefined ? {} : { cachedData }),
+    });
+    return script.runSync(this.#context, { reference: true }) as unknown as ivm.Reference;
+  }
+
+  /** V8's code caches of all chunks, in the order of CHUNK_NAMES, after they have been evaluated here, waited for in line. */
+  makeChunkCaches(): Uint8Array[] {
+    this.boot();
+    const chunks = CHUNK_NAMES.flatMap((each) => [each, this.#compileChunk(each).derefInto()]);
+    const evaluate = this.#isolate.compileScriptSync(REHEARSAL).runSync(this.#context, { reference: true });
+    const header: InvokeHeader = { granted: [], denied: [], ...REHEARSAL_LIMITS };
+    this.#enter?.applySync(undefined, [
+      "load",
+      (evaluate as unknown as ivm.Reference).derefInto(),
+      JSON.stringify(header),
+      ...chunks,
+    ]);
+    return CHUNK_NAMES.map((name) => this.#makeCache(this.#engine.chunks.source(name), PRELUDE_SCRIPT_NAME));
   }
 
   /** The tool's definition as JSON text. */
@@ -383,7 +442,10 @@ export class ToolIsolate {
    */
   #answer(kind: GuestQuestionKind, a: unknown): unknown {
     try {
-      if (kind === "chunk" && isChunkName(a)) return this.#engine.chunk(a);
+      if (kind === "chunk" && isChunkName(a)) {
+        this.#touched?.add(a);
+        return this.#engine.chunks.source(a);
+      }
     } catch {
       // Our own files cannot be read.
     }
@@ -413,9 +475,18 @@ export function makePreludeCache(preludeSource: string): Uint8Array {
     throw new Error("A rehearsal takes nothing of the platform");
   };
   const engine = createEngine({ preludeSource, readChunk, preludeCache: new Uint8Array(0) });
-  const isolate = new ToolIsolate(engine, { memoryMiB: 64, features: [], coarseTime: false });
+  return withIsolate(engine, (isolate) => isolate.makePreludeCache());
+}
+
+/** The same holds for these. */
+export function makeChunkCaches(engine: Engine): Uint8Array[] {
+  return withIsolate(engine, (isolate) => isolate.makeChunkCaches());
+}
+
+function withIsolate<Made>(engine: Engine, make: (isolate: ToolIsolate) => Made): Made {
+  const isolate = new ToolIsolate(engine, { memoryMiB: 128, features: [], coarseTime: false });
   try {
-    return isolate.makePreludeCache();
+    return make(isolate);
   } finally {
     void isolate.dispose();
   }

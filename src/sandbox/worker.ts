@@ -8,8 +8,9 @@ import { type ChunkName, chunkFile } from "./chunk-names.ts";
 import { CpuShare } from "./cpu-share.ts";
 import { type Frame, FrameReader, FrameWriter } from "./frames.ts";
 import { IsolatePool } from "./isolate-pool.ts";
+import { pack, unpack } from "./packed.ts";
 import { HostMessageSchema, type LearnProfile, PROTOCOL_VERSION } from "./protocol.ts";
-import { createEngine, makePreludeCache } from "./tool-isolate.ts";
+import { createEngine, type Engine, makeChunkCaches, makePreludeCache } from "./tool-isolate.ts";
 
 const CPU_CHECK_MS = 10;
 const CORES = availableParallelism();
@@ -27,6 +28,7 @@ class Worker {
   readonly #writer: FrameWriter;
   readonly #calls = new Map<number, ActiveCall>();
   readonly #tools = new Map<number, ToolProfile>();
+  #engine: Engine | undefined;
   #pool: IsolatePool | undefined;
   readonly #cpuShare = new CpuShare();
   #cpuCheck: NodeJS.Timeout | undefined;
@@ -44,7 +46,7 @@ class Worker {
     const text = (index: number): string => frame[index]?.toString() ?? "";
     switch (message.type) {
       case "init":
-        this.#open(text(1), frame[2] ?? new Uint8Array(0));
+        this.#open(text(1), frame[2] ?? new Uint8Array(0), frame[3] ?? new Uint8Array(0));
         break;
       case "bundle":
         this.#pool?.addBundle(message.sha256, text(1), frame[2] ?? new Uint8Array(0));
@@ -64,6 +66,10 @@ class Worker {
       case "cancel":
         this.#calls.get(message.seq)?.cancel();
         break;
+      case "make-chunk-caches":
+        if (this.#engine !== undefined)
+          this.#writer.write({ type: "chunk-caches" }, [pack(makeChunkCaches(this.#engine))]);
+        break;
       case "ping":
         this.#writer.write({ type: "pong" });
         break;
@@ -74,9 +80,15 @@ class Worker {
   }
 
   /** Where the prelude has no code cache yet, this process makes it: nothing of a tool's has been in it. */
-  #open(preludeSource: string, known: Uint8Array): void {
+  #open(preludeSource: string, known: Uint8Array, packedCaches: Uint8Array): void {
     const made = known.byteLength > 0 ? [] : [makePreludeCache(preludeSource)];
-    const engine = createEngine({ preludeSource, readChunk, preludeCache: made[0] ?? known });
+    const engine = createEngine({
+      preludeSource,
+      readChunk,
+      preludeCache: made[0] ?? known,
+      chunkCaches: unpack(packedCaches),
+    });
+    this.#engine = engine;
     this.#pool = new IsolatePool(engine, {
       isCalm: () => this.#isCalm(),
       onStuck: () => this.#writer.write({ type: "stuck" }),

@@ -482,7 +482,7 @@ describe("the prelude's code cache", () => {
     const compiled = createEngine({ preludeSource, readChunk, preludeCache: new Uint8Array(0) });
     const isolate = new ToolIsolate(compiled, { memoryMiB: 16, features: [], coarseTime: false });
     isolate.boot();
-    const atBoot = isolate.makeCodeCache({ sha256: "", code: preludeSource, codeCache: undefined });
+    const atBoot = isolate.makeCodeCache(toBundle(preludeSource));
     await isolate.dispose();
     const made = makePreludeCache(preludeSource);
     expect(made.byteLength).toBeGreaterThan(atBoot.byteLength + 4_096);

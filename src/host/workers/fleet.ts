@@ -37,6 +37,8 @@ const WATCH_MS = 20;
 const MAX_ELAPSED_MS = 2 * WATCH_MS;
 const REAP_MS = 1_000;
 const SURPLUS_MS = 5_000;
+/** A host that lives this long is worth a tenth of a second for the code caches of the platform. */
+const CHUNK_CACHES_AFTER_MS = 2_000;
 const BALANCE_MS = 100;
 /** Of the newest reading in a process's rate. */
 const RATE_SMOOTHING = 0.5;
@@ -68,6 +70,8 @@ export class Fleet implements Disposable {
   #retry: NodeJS.Timeout | undefined;
   readonly #priorities = new Priorities();
   #failedStarts = 0;
+  readonly #startedAt = performance.now();
+  #hasAskedForCaches = false;
   #closed = false;
 
   constructor(sources: WorkerSources, options: FleetOptions, listener: FleetListener) {
@@ -376,8 +380,22 @@ export class Fleet implements Disposable {
     }
   }
 
+  /** By a spare, while there is idle time; once. */
+  #makeChunkCaches(now: number): void {
+    const { chunkCache } = this.#sources;
+    const isDue = now - this.#startedAt > CHUNK_CACHES_AFTER_MS && chunkCache.bytes.byteLength === 0;
+    if (!isDue || this.#hasAskedForCaches || !this.hasIdleCpu) return;
+    const spare = [...this.#workers].find(
+      (worker) => worker.owner === undefined && worker.isReady && worker.served === 0,
+    );
+    if (spare === undefined) return;
+    this.#hasAskedForCaches = true;
+    spare.askForChunkCaches(chunkCache);
+  }
+
   #reap(): void {
     const now = performance.now();
+    this.#makeChunkCaches(now);
     let surplus = this.#countOf(undefined) - this.#options.spares;
     for (const worker of [...this.#workers]) {
       if (worker.load > 0) continue;

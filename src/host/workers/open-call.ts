@@ -40,7 +40,7 @@ const MAX_END_BYTES = 1024 * 1024;
 const PROGRESS_BYTES = 16_384;
 
 /** What a worker says of one call. */
-export type CallMessage = Exclude<WorkerMessage, { type: "ready" | "pong" | "stuck" }>;
+export type CallMessage = Exclude<WorkerMessage, { type: "ready" | "pong" | "stuck" | "chunk-caches" }>;
 type CallState = "sent" | "preparing" | "started" | "ended";
 
 export interface OpenCallOptions {

@@ -6,9 +6,9 @@ import { type Frame, MAX_FRAME_BYTES } from "../../sandbox/frames.ts";
 import type { Limits } from "../../sandbox/limits.ts";
 import { MAX_MESSAGE_BYTES, PROTOCOL_VERSION, type ToolMessage, WorkerMessageSchema } from "../../sandbox/protocol.ts";
 import { remember } from "../remember.ts";
+import type { EngineCache } from "./engine-cache.ts";
 import type { Launcher, StartOptions } from "./hardening/launcher.ts";
 import { type CallListener, type CallMessage, OpenCall } from "./open-call.ts";
-import type { PreludeCache } from "./prelude-cache.ts";
 import { childrenOf, LAST_NICENESS } from "./process-meter.ts";
 import { type Ailment, ProcessWatch } from "./process-watch.ts";
 import type { LaunchedProcess } from "./starter/launched-process.ts";
@@ -42,7 +42,8 @@ export interface WorkerSources {
   /** Disposed of with the fleet. */
   readonly launcher: Launcher;
   readonly preludeSource: string;
-  readonly preludeCache: PreludeCache;
+  readonly preludeCache: EngineCache;
+  readonly chunkCache: EngineCache;
 }
 
 /** From `ended` or `cancel` to `released`; then the isolate counts as one that only SIGKILL stops. */
@@ -83,7 +84,9 @@ export class WorkerProcess {
   readonly #bundles = new Set<string>();
   #bundleBytes = 0;
   /** It was given no code cache of the prelude, and has one made when it is ready. */
-  #awaitedCache: PreludeCache | undefined;
+  #awaitedCache: EngineCache | undefined;
+  /** It was asked for the code caches of the chunks. */
+  #awaitedChunks: EngineCache | undefined;
   #isStuck = false;
   readonly #tools = new Map<ToolProfile, number>();
   /** Memory limits of tools whose isolates may be kept warm, in MiB; the latest last. */
@@ -139,7 +142,11 @@ export class WorkerProcess {
     );
     const known = sources.preludeCache.bytes;
     if (known.byteLength === 0) this.#awaitedCache = sources.preludeCache;
-    this.#channel.write({ type: "init", protocolVersion: PROTOCOL_VERSION }, [sources.preludeSource, known]);
+    this.#channel.write({ type: "init", protocolVersion: PROTOCOL_VERSION }, [
+      sources.preludeSource,
+      known,
+      sources.chunkCache.bytes,
+    ]);
     this.#startTimer = setTimeout(() => {
       this.isLate = true;
       this.kill();
@@ -280,6 +287,22 @@ export class WorkerProcess {
     if (this.#channel.pendingBytes > MAX_UNREAD_BYTES) this.end("unread");
   }
 
+  /** Has the code caches of the chunks made: only by one that has been given no call, and takes none before it has answered. */
+  askForChunkCaches(cache: EngineCache): void {
+    this.#awaitedChunks = cache;
+    this.#channel.allow(cache.maxBytes + MiB);
+    this.#channel.write({ type: "make-chunk-caches" });
+  }
+
+  #takeChunkCaches([caches]: readonly Buffer[]): void {
+    if (this.#awaitedChunks === undefined || caches === undefined) {
+      throw new Error("The worker sent code caches that it was not asked for");
+    }
+    // It may have been given a call meanwhile, and what a tool has been near is not for others.
+    if (this.served === 0) this.#awaitedChunks.offer(caches);
+    this.#awaitedChunks = undefined;
+  }
+
   /** Looks after a process that has calls in it. `elapsedMs`: of the host's own time since the last look. */
   watch(elapsedMs: number): void {
     if (!this.#ready) {
@@ -396,7 +419,8 @@ export class WorkerProcess {
     if (parsed.type === "ready") this.#becomeReady(parts);
     else if (parsed.type === "pong") {
       if (!this.#watch.takeAnswer()) throw new Error("The worker answered a question that it was not asked");
-    } else if (parsed.type === "stuck") {
+    } else if (parsed.type === "chunk-caches") this.#takeChunkCaches(parts);
+    else if (parsed.type === "stuck") {
       this.#isStuck = true;
       if (this.load === 0) this.end("stuck");
     } else this.#receiveForCall(parsed, parts);

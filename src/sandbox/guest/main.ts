@@ -10,7 +10,7 @@ import { installEncoding } from "./encoding.ts";
 import { installEvents } from "./events.ts";
 import { type Ask, connectHost, type Post } from "./host.ts";
 import { lockDown } from "./lockdown.ts";
-import { installPlatform } from "./platform.ts";
+import { installPlatform, takeChunks } from "./platform.ts";
 import { defineGlobal, flushGlobals, JSONParse } from "./primordials.ts";
 import { installStructuredClone } from "./structured-clone.ts";
 import { beginTurn, fireTimer, installTimers } from "./timers.ts";
@@ -44,7 +44,8 @@ function enter(kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?: unkno
   beginTurn();
   switch (kind) {
     case "load":
-      void load(a as BundleFunction, b as string | undefined);
+      takeChunks(b !== "", [c, d, ...rest]);
+      void load(a as BundleFunction, b as string);
       break;
     case "describe":
       describe();

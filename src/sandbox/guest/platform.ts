@@ -20,19 +20,40 @@ const PRELUDE_MODULES: { readonly [name: string]: () => Exports } = { __proto__:
 const evaluate = Reflect.get(globalThis, "eval") as (source: string) => unknown;
 const loaded = { __proto__: null } as unknown as { [name: string]: Exports | undefined };
 
+/** Compiled by the worker, with its code cache, and not evaluated yet. */
+const compiled = { __proto__: null } as unknown as { [name: string]: ChunkFunction | undefined };
+
 function requireInChunk(name: string): unknown {
   return PRELUDE_MODULES[name]?.() ?? useChunk(name as ChunkName);
+}
+
+function compile(name: ChunkName): ChunkFunction {
+  const source = ask("chunk", name) as string | undefined;
+  if (source === undefined) throw new ErrorConstructor("The sandbox could not load a part of its platform");
+  return evaluate(source) as ChunkFunction;
 }
 
 /** What the chunk exports; evaluates it the first time. */
 export function useChunk(name: ChunkName): Exports {
   const known = loaded[name];
   if (known !== undefined) return known;
-  const source = ask("chunk", name) as string | undefined;
-  if (source === undefined) throw new ErrorConstructor("The sandbox could not load a part of its platform");
-  const made = (evaluate(source) as ChunkFunction)(requireInChunk);
+  const made = (compiled[name] ?? compile(name))(requireInChunk);
   loaded[name] = made;
   return made;
+}
+
+/**
+ * What earlier isolates of the same bundle have touched, before anything of the tool's runs in this one.
+ * @param isAhead of a call: then they are evaluated too
+ * @param chunks names and functions, in turns
+ */
+export function takeChunks(isAhead: boolean, chunks: readonly unknown[]): void {
+  for (let index = 0; index + 1 < chunks.length; index += 2) {
+    const name = chunks[index] as ChunkName | undefined;
+    if (name === undefined) continue;
+    compiled[name] = chunks[index + 1] as ChunkFunction;
+  }
+  if (isAhead) for (const name in compiled) useChunk(name as ChunkName);
 }
 
 /** Called before lockDown() takes the engine's own `eval` from the guest. */

@@ -48,8 +48,8 @@ function toLoadedTool(namespace: { readonly [name: string]: unknown }): LoadedTo
   return { receiver: main, execute: execute as LoadedTool["execute"], fields };
 }
 
-/** @param newHeader of the calls to come: what they run is run ahead */
-export async function load(bundle: BundleFunction, newHeader: string | undefined): Promise<void> {
+/** @param newHeader of the calls to come: what they run is run ahead, unless it is empty */
+export async function load(bundle: BundleFunction, newHeader: string): Promise<void> {
   try {
     let namespace: object | undefined;
     await bundle((entry) => {
@@ -65,7 +65,7 @@ export async function load(bundle: BundleFunction, newHeader: string | undefined
     refuse(
       "Expected the default export to be a function, or an object with an execute function: defineTool({ execute })",
     );
-  } else if (newHeader === undefined || (await secure(touch(newHeader)))) done("ready", "");
+  } else if (newHeader === "" || (await secure(touch(newHeader)))) done("ready", "");
   else done("thrown", toErrorText("Error", "The prelude could not run ahead"));
 }
 

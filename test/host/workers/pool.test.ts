@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { loadSandboxArtifacts } from "../../../src/bundler/sandbox-artifacts.ts";
+import { EngineCache } from "../../../src/host/workers/engine-cache.ts";
 import type { Loss } from "../../../src/host/workers/open-call.ts";
-import { PreludeCache } from "../../../src/host/workers/prelude-cache.ts";
 import { type Job, WorkerPool } from "../../../src/host/workers/worker-pool.ts";
 import { DEFAULT_LIMITS } from "../../../src/sandbox/limits.ts";
 import { failureOf } from "../../support/host-zone.ts";
@@ -22,7 +22,7 @@ async function poolOfBroken(): Promise<WorkerPool> {
   writeFileSync(script, 'console.error("out of order"); process.exit(3);');
   const launcher = await launcherOf(script);
   const pool = new WorkerPool(
-    { launcher, preludeSource: "", preludeCache: new PreludeCache("") },
+    { launcher, preludeSource: "", preludeCache: new EngineCache(0), chunkCache: new EngineCache(0) },
     { ...PLACES, maxQueued: 100 },
   );
   onTestFinished(async () => {
@@ -65,8 +65,11 @@ describe("WorkerPool", () => {
     const { workerPath, ...texts } = await loadSandboxArtifacts();
     const launcher = await launcherOf(workerPath);
     const before = launcher.report;
-    const preludeCache = new PreludeCache(texts.preludeSource);
-    const pool = new WorkerPool({ ...texts, preludeCache, launcher }, { ...PLACES, maxQueued: 100 });
+    const preludeCache = new EngineCache(texts.preludeSource.length);
+    const pool = new WorkerPool(
+      { ...texts, preludeCache, chunkCache: new EngineCache(0), launcher },
+      { ...PLACES, maxQueued: 100 },
+    );
     onTestFinished(() => pool[Symbol.asyncDispose]());
     vi.useFakeTimers({ toFake: ["setTimeout"] });
     const started = pool.start();

@@ -9,8 +9,8 @@ import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import { createSandboxExecutor } from "../../../src/host/executors/sandbox.ts";
 import { ToolRouter } from "../../../src/host/router.ts";
 import type { ToolResult } from "../../../src/host/tool-call.ts";
+import { EngineCache } from "../../../src/host/workers/engine-cache.ts";
 import { Launcher } from "../../../src/host/workers/hardening/launcher.ts";
-import { PreludeCache } from "../../../src/host/workers/prelude-cache.ts";
 import { WorkerPool } from "../../../src/host/workers/worker-pool.ts";
 import type { ErrorCode } from "../../../src/sandbox/errors.ts";
 import { DEFAULT_LIMITS, type PartialLimits } from "../../../src/sandbox/limits.ts";
@@ -60,7 +60,7 @@ async function makeFakeHost(attack: WorkerAttack): Promise<FakeHost> {
     hardening: plain,
     isolatesPerProcess: 8,
   });
-  const sources = { launcher, preludeSource: "", preludeCache: new PreludeCache("") };
+  const sources = { launcher, preludeSource: "", preludeCache: new EngineCache(0), chunkCache: new EngineCache(0) };
   const places = { max: 6, spares: 0, maxPerOwner: 1, callsPerWorker: 4, idleMs: 60_000 };
   const pool = new WorkerPool(sources, { ...places, memoryMiB: 4_096, maxQueued: 100 });
   const router = new ToolRouter({ limits: { timeoutMs: 10_000, ...attack.limits } });

@@ -1,6 +1,9 @@
 // The platform in chunks: evaluated at first touch, once, without anything that a tool could notice.
 import { describe, expect, test } from "vitest";
-import { inGuest, runGuest } from "../../support/guest.ts";
+import { loadSandboxArtifacts } from "../../../src/bundler/sandbox-artifacts.ts";
+import { CHUNK_NAMES, type ChunkName } from "../../../src/sandbox/chunk-names.ts";
+import { createEngine, makeChunkCaches, SILENT, ToolIsolate } from "../../../src/sandbox/tool-isolate.ts";
+import { bundleCode, HEADER, inGuest, runGuest, toBundle } from "../../support/guest.ts";
 
 describe("a chunk of the platform", () => {
   test("is evaluated in the middle of a tool's code without running its microtasks", async () => {
@@ -33,5 +36,58 @@ describe("a chunk of the platform", () => {
       }
     });
     expect(value).not.toContain("chunk");
+  });
+});
+
+describe("what earlier isolates of a bundle have touched", () => {
+  const TOUCHES = bundleCode("{ default: () => new URL('https://example.com/a').pathname }");
+  const CALL = { header: JSON.stringify(HEADER), input: "{}", callId: "c1", tenantId: "acme" };
+
+  async function openEngine(readings: ChunkName[], withCaches = false) {
+    const { preludeSource, readChunk } = await loadSandboxArtifacts();
+    const sources = {
+      preludeSource,
+      preludeCache: new Uint8Array(0),
+      readChunk: (name: ChunkName) => {
+        readings.push(name);
+        return readChunk(name);
+      },
+    };
+    if (!withCaches) return createEngine(sources);
+    return createEngine({ ...sources, chunkCaches: makeChunkCaches(createEngine(sources)) });
+  }
+
+  test.for([false, true])(
+    "is at hand in the next one, before its tool asks for it; with code caches: %s",
+    async (withCaches) => {
+      const engine = await openEngine([], withCaches);
+      const bundle = toBundle(TOUCHES);
+      expect([...bundle.chunks]).toEqual([]);
+      for (const header of [undefined, undefined, CALL.header]) {
+        const isolate = new ToolIsolate(engine, { memoryMiB: 64, features: [], coarseTime: false });
+        isolate.boot();
+        expect((await isolate.load(bundle, SILENT, header)).outcome).toBe("ready");
+        expect(await isolate.call(CALL, SILENT)).toEqual({ outcome: "output", text: '"/a"' });
+        await isolate.dispose();
+        expect([...bundle.chunks]).toEqual(["url"]);
+      }
+    },
+  );
+
+  test("is not read for a tool that touches nothing", async () => {
+    const readings: ChunkName[] = [];
+    const isolate = new ToolIsolate(await openEngine(readings), { memoryMiB: 64, features: [], coarseTime: false });
+    isolate.boot();
+    const bundle = toBundle(bundleCode("{ default: () => 1 }"));
+    await isolate.load(bundle, SILENT);
+    await isolate.call(CALL, SILENT);
+    await isolate.dispose();
+    expect(readings).toEqual([]);
+  });
+
+  test("has a code cache for every chunk, of functions too that are not run when it is evaluated", async () => {
+    const caches = makeChunkCaches(await openEngine([]));
+    expect(caches).toHaveLength(CHUNK_NAMES.length);
+    for (const cache of caches) expect(cache.byteLength).toBeGreaterThan(1_000);
   });
 });

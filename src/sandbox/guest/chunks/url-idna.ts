@@ -1,5 +1,5 @@
 // Stands in for tr46 in the URL chunk: an ASCII domain needs no mapping tables (UTS #46: its characters map to themselves, lower
-// case), so the 240 KB of them are evaluated only for the others.
+// case), so the chunk with them is evaluated only for the others.
 interface IdnaOptions {
   readonly useSTD3ASCIIRules?: boolean;
   readonly verifyDNSLength?: boolean;
@@ -8,8 +8,8 @@ interface IdnaOptions {
 interface Idna {
   toASCII(domain: string, options: IdnaOptions): string | null;
 }
-// From this file alone the build lets the real package through: CommonJS, evaluated at the first call.
-declare function require(name: "tr46"): Idna;
+// A chunk of its own: evaluated at the first call.
+declare function require(name: "./idna.ts"): Idna;
 
 const ASCII = /^[\0-\x7f]*$/;
 const PUNYCODE_LABEL = /(?:^|\.)xn--/i;
@@ -17,5 +17,5 @@ const PUNYCODE_LABEL = /(?:^|\.)xn--/i;
 export function toASCII(domain: string, options: IdnaOptions): string | null {
   const strict = options.useSTD3ASCIIRules || options.verifyDNSLength || options.checkHyphens;
   if (!strict && ASCII.test(domain) && !PUNYCODE_LABEL.test(domain)) return domain.toLowerCase();
-  return require("tr46").toASCII(domain, options);
+  return require("./idna.ts").toASCII(domain, options);
 }

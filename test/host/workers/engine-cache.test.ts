@@ -1,14 +1,16 @@
 // The prelude's code cache: which process makes it, who is given it, and what is refused.
 import { describe, expect, onTestFinished, test } from "vitest";
 import { loadSandboxArtifacts } from "../../../src/bundler/sandbox-artifacts.ts";
-import { PreludeCache } from "../../../src/host/workers/prelude-cache.ts";
+import { EngineCache } from "../../../src/host/workers/engine-cache.ts";
 import { WorkerPool } from "../../../src/host/workers/worker-pool.ts";
+import { CHUNK_NAMES } from "../../../src/sandbox/chunk-names.ts";
+import { unpack } from "../../../src/sandbox/packed.ts";
 import { launcherOf } from "../../support/launchers.ts";
 
-describe("PreludeCache", () => {
+describe("EngineCache", () => {
   test("keeps the first one that it is offered, in memory of its own", () => {
     const made: Uint8Array[] = [];
-    const cache = new PreludeCache("some text", undefined, (bytes) => made.push(bytes));
+    const cache = new EngineCache("some text".length, undefined, (bytes) => made.push(bytes));
     const frame = new Uint8Array(1_000);
     cache.offer(frame.subarray(10, 12).fill(1));
     cache.offer(new Uint8Array([2, 2]));
@@ -18,7 +20,7 @@ describe("PreludeCache", () => {
   });
 
   test("refuses what is larger than any cache of such a text", () => {
-    const cache = new PreludeCache("some text");
+    const cache = new EngineCache("some text".length);
     expect(() => cache.offer(new Uint8Array(37))).toThrow("too large");
     expect(cache.bytes).toHaveLength(0);
   });
@@ -27,8 +29,13 @@ describe("PreludeCache", () => {
     const { workerPath, ...texts } = await loadSandboxArtifacts();
     const made: Uint8Array[] = [];
     const start = async (known: Uint8Array | undefined): Promise<void> => {
-      const preludeCache = new PreludeCache(texts.preludeSource, known, (bytes) => made.push(bytes));
-      const sources = { ...texts, preludeCache, launcher: await launcherOf(workerPath) };
+      const preludeCache = new EngineCache(texts.preludeSource.length, known, (bytes) => made.push(bytes));
+      const sources = {
+        ...texts,
+        preludeCache,
+        chunkCache: new EngineCache(0),
+        launcher: await launcherOf(workerPath),
+      };
       const places = { max: 1, spares: 0, maxPerOwner: 1, callsPerWorker: 1, idleMs: 60_000, memoryMiB: 1_024 };
       const pool = new WorkerPool(sources, { ...places, maxQueued: 1 });
       onTestFinished(() => pool[Symbol.asyncDispose]());
@@ -39,5 +46,19 @@ describe("PreludeCache", () => {
     expect(made[0]?.byteLength).toBeGreaterThan(10_000);
     await start(made[0]);
     expect(made).toHaveLength(1);
+  });
+
+  test("of the chunks is made by a spare that nobody has used, once a host has lived for a while", async () => {
+    const { workerPath, ...texts } = await loadSandboxArtifacts();
+    const made: Uint8Array[] = [];
+    const chunkCache = new EngineCache(texts.chunks.units, undefined, (bytes) => made.push(bytes));
+    const preludeCache = new EngineCache(texts.preludeSource.length);
+    const launcher = await launcherOf(workerPath);
+    const places = { max: 2, spares: 1, maxPerOwner: 1, callsPerWorker: 1, idleMs: 60_000, memoryMiB: 1_024 };
+    const pool = new WorkerPool({ ...texts, preludeCache, chunkCache, launcher }, { ...places, maxQueued: 1 });
+    onTestFinished(() => pool[Symbol.asyncDispose]());
+    await pool.start();
+    await expect.poll(() => made.length, { timeout: 30_000 }).toBe(1);
+    expect(unpack(chunkCache.bytes)).toHaveLength(CHUNK_NAMES.length);
   });
 });

@@ -1,28 +1,29 @@
-// V8's code cache of the prelude, for every process of this host: made by the first one, before anything of a tool's is in it.
+// V8's code caches of our own scripts, for every process of this host: made by one of them, before anything of a tool's is in it.
 import { CODE_CACHE_FACTOR } from "../../bundler/bundle-cache.ts";
 
-export class PreludeCache {
+export class EngineCache {
   readonly #maxBytes: number;
   readonly #onMade: (bytes: Uint8Array) => void;
   #bytes: Uint8Array;
 
   /**
+   * @param units of the scripts' text
    * @param known made on this engine before
    * @param onMade called with the first one that a process has made; not when one was known
    */
-  constructor(
-    preludeSource: string,
-    known: Uint8Array = new Uint8Array(0),
-    onMade: (bytes: Uint8Array) => void = () => {},
-  ) {
-    this.#maxBytes = CODE_CACHE_FACTOR * preludeSource.length;
+  constructor(units: number, known: Uint8Array = new Uint8Array(0), onMade: (bytes: Uint8Array) => void = () => {}) {
+    this.#maxBytes = CODE_CACHE_FACTOR * units;
     this.#bytes = known;
     this.#onMade = onMade;
   }
 
-  /** Empty as long as none is known: then a process makes one when it starts. */
+  /** Empty as long as none is known. */
   get bytes(): Uint8Array {
     return this.#bytes;
+  }
+  /** Of one that may be offered. */
+  get maxBytes(): number {
+    return this.#maxBytes;
   }
 
   /**
