@@ -14,8 +14,9 @@ import {
   unlimitedFeatures,
 } from "../sandbox/engine-features.ts";
 import { ToolError } from "../sandbox/errors.ts";
+import type { CapabilityShape, CapabilityShapes } from "../sandbox/guest-protocol.ts";
 import type { PartialLimits } from "../sandbox/limits.ts";
-import type { Capability } from "./capabilities/capability.ts";
+import { type Capability, shapeOf } from "./capabilities/capability.ts";
 import { logCapability } from "./capabilities/log.ts";
 import {
   type AddToolOptions,
@@ -58,6 +59,9 @@ export interface ToolInspection {
   /** Whether nothing had to be bundled. */
   readonly cached: boolean;
 }
+
+/** A worker is told them in one message of 64 KiB, with everything else of the tool. */
+const MAX_SHAPES_BYTES = 24 * 1024;
 
 /** `{ path: "tools/add/tool.ts" }` is named after its folder when the file's own name says nothing. */
 const GENERIC_FILE_NAMES = new Set(["tool", "index", "main"]);
@@ -128,6 +132,7 @@ export class Glovebox implements AsyncDisposable {
     const { definition, bundle, learned } = await this.#build(input, tenantId, features);
     this.#refuseWhenClosed();
     const asked = Object.keys(learned.definition.capabilities ?? {});
+    const denied = asked.filter((name) => !granted.has(name) && !isEngineFeature(name));
     const executor = createSandboxExecutor(
       {
         bundle,
@@ -137,7 +142,8 @@ export class Glovebox implements AsyncDisposable {
         prewarm: definition.prewarm !== false,
         ownerOf: (tenant) => this.#ownerOf(tenant),
         granted,
-        denied: asked.filter((name) => !granted.has(name) && !isEngineFeature(name)),
+        denied,
+        shapes: this.#shapesOf([...granted.keys(), ...denied], definition),
         features,
         onHandlerError: this.#config.onError,
       },
@@ -244,6 +250,21 @@ export class Glovebox implements AsyncDisposable {
       );
     }
     return { granted, features: [...features] };
+  }
+
+  /** A capability that was not granted looks as it would if it had been. */
+  #shapesOf(names: readonly string[], { capabilities = {} }: ToolDefinition): CapabilityShapes | undefined {
+    const shapes: Record<string, CapabilityShape> = {};
+    for (const name of names) {
+      const capability = this.#capabilities.get(name);
+      const asked = Object.hasOwn(capabilities, name) ? capabilities[name] : undefined;
+      const shape = capability === undefined ? undefined : shapeOf(capability, asked);
+      if (shape !== undefined) shapes[name] = shape;
+    }
+    if (Buffer.byteLength(JSON.stringify(shapes)) > MAX_SHAPES_BYTES) {
+      throw new ToolError("PARAM_INVALID", "The capabilities of this tool have too many members together");
+    }
+    return Object.keys(shapes).length === 0 ? undefined : shapes;
   }
 
   #policyOf(tenantId: string | undefined): TenantPolicy {

@@ -42,11 +42,12 @@ export interface ToolProfile extends ToolMessage {
 }
 
 export function toToolProfile(message: ToolMessage): ToolProfile {
-  const { granted, denied, limits } = message;
+  const { granted, denied, shapes, limits } = message;
   const { outputBytes, logBytes, logLines, hostCalls, pendingHostCalls, timers } = limits;
   const header: InvokeHeader = {
     granted,
     denied,
+    ...(shapes === undefined ? {} : { shapes }),
     outputBytes,
     logBytes,
     logLines,

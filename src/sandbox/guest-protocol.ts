@@ -82,6 +82,8 @@ export interface InvokeHeader {
   /** Granted capabilities; those asked for but not granted are in `denied`. */
   readonly granted: readonly string[];
   readonly denied: readonly string[];
+  /** Of those of both lists that are more than a function whose inputs all count. */
+  readonly shapes?: CapabilityShapes | undefined;
   readonly outputBytes: number;
   readonly logBytes: number;
   readonly logLines: number;
@@ -89,6 +91,15 @@ export interface InvokeHeader {
   readonly pendingHostCalls: number;
   readonly timers: number;
 }
+
+/** How a capability looks from the guest, as the host that defined it says. */
+export interface CapabilityShape {
+  /** It is an object in ctx: each of these sends `{ op: MEMBER, args: […] }`. */
+  readonly members?: readonly string[] | undefined;
+  /** Inputs with one of these as their `op` are not counted as host calls. */
+  readonly uncounted?: readonly string[] | undefined;
+}
+export type CapabilityShapes = { readonly [name: string]: CapabilityShape };
 
 /** What a guest has of the engine only when the host grants it; a row each in ENGINE_FEATURES. */
 export type EngineFeature = "webAssembly" | "sharedArrayBuffer" | "atomics" | "resizableBuffers" | "stringToCode";

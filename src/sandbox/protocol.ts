@@ -12,6 +12,12 @@ const seq = z.int().min(1).max(Number.MAX_SAFE_INTEGER);
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 const capabilityName = z.string().max(64);
 
+/** Of one capability in ctx; together with the names of its uncounted inputs they fit a message. */
+export const MAX_MEMBERS = 128;
+export const MAX_MEMBER_UNITS = 128;
+
+const memberNames = z.array(z.string().max(MAX_MEMBER_UNITS)).max(MAX_MEMBERS).readonly().optional();
+
 export const ISOLATIONS = ["call", "tool"] as const;
 /** How long an isolate lives: for one call, or for many of one (tenant, tool version). */
 export type Isolation = (typeof ISOLATIONS)[number];
@@ -38,6 +44,7 @@ const ToolMessageSchema = z.strictObject({
   ...isolateFields,
   granted: z.array(capabilityName).max(256),
   denied: z.array(capabilityName).max(256),
+  shapes: z.record(capabilityName, z.strictObject({ members: memberNames, uncounted: memberNames })).optional(),
 });
 /** Evaluates the bundle and tells its definition; then makes the code cache. Ends in one `ended` with outcome `output`. */
 const LearnSchema = z.strictObject({ type: z.literal("learn"), seq, sha256, ...isolateFields });

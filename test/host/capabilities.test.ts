@@ -3,6 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import * as z from "zod";
 import { CapabilityBroker } from "../../src/host/capabilities/broker.ts";
+import { CallScope } from "../../src/host/capabilities/call-scope.ts";
 import { type CapabilityContext, defineCapability } from "../../src/host/capabilities/capability.ts";
 import type { Glovebox } from "../../src/host/runtime.ts";
 import type { ToolContext, ToolResult } from "../../src/host/tool-call.ts";
@@ -117,6 +118,10 @@ describe("defineCapability()", () => {
       /^The inputSchema of capability kv: expected a Standard Schema or/,
     ],
     ["text as output schema", { ...options, outputSchema: "any" }, /^The outputSchema of capability kv: expected/],
+    ["members that are no list", { ...options, members: "get" }, /^The members of capability kv: expected at most 128/],
+    ["a member without a name", { ...options, members: ["get", ""] }, /texts of 1 to 128 characters/],
+    ["too many members", { ...options, members: Array.from({ length: 129 }, String) }, /at most 128 texts/],
+    ["a long member", { ...options, uncounted: ["x".repeat(129)] }, /1 to 128 characters/],
     ["a schema that is none", { ...options, inputSchema: { type: "objekt" } }, /inputSchema of capability kv.*objekt/],
   ])("refuses %s", ([, bad, message]) => {
     const define = (): unknown => defineCapability(bad as never);
@@ -285,13 +290,7 @@ describe("quotas", () => {
 describe("CapabilityBroker, for a worker that is not believed", () => {
   function brokerOf(limits: PartialLimits = {}, onHandlerError?: () => unknown): CapabilityBroker {
     const all = { ...DEFAULT_LIMITS, ...limits } as typeof DEFAULT_LIMITS;
-    const context = {
-      callId: "c",
-      tenantId: "t",
-      toolName: "probe",
-      signal: new AbortController().signal,
-      log: () => {},
-    };
+    const { context } = new CallScope({ callId: "c", tenantId: "t", toolName: "probe", asked: {}, log: () => {} });
     const granted = new Map(CAPABILITIES.map((one) => [one.name, one]));
     return new CapabilityBroker({ granted, limits: all, context, onHandlerError: onHandlerError as () => void });
   }

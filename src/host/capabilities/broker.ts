@@ -1,5 +1,5 @@
 // Answers the capability requests of one call: is it granted, is there allowance left, does the input fit, what came of it.
-import { ToolError } from "../../sandbox/errors.ts";
+import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
 import type { CapabilityEnvelope } from "../../sandbox/guest-protocol.ts";
 import type { Limits } from "../../sandbox/limits.ts";
 import { isSmallJson, parseLargeText, parseSmallJson } from "../json-text.ts";
@@ -7,6 +7,8 @@ import { tell } from "../logs.ts";
 import type { Payer } from "../turns.ts";
 import type { Capability, CapabilityContext } from "./capability.ts";
 
+/** An answer may be as large as this though the tool's own output may not: a part of a body, say. */
+const MIN_ANSWER_BYTES = 1024 * 1024;
 const INPUT_CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
 
 /** What a tool may learn of a failure: a ToolError's code and text; of anything else, only that it happened. */
@@ -67,13 +69,15 @@ export class CapabilityBroker {
     if (capability === undefined) {
       throw new ToolError("CAPABILITY_DENIED", `The capability "${name}" was not granted to this tool`);
     }
-    this.#count(name);
+    const { uncounted } = capability;
+    if (uncounted.length === 0) this.#count(name);
     const bounds = { bytes: limits.inputBytes, depth: limits.jsonDepth, values: limits.jsonValues };
     const what = `The input of capability ${name}`;
     // Without an `await` where nothing is awaited, a line of log is in its place before the next message is read.
     const raw = isSmallJson(inputText)
       ? parseSmallJson(inputText, bounds, INPUT_CODES, what)
       : await parseLargeText(inputText, bounds, INPUT_CODES, what, context.signal, payer);
+    if (uncounted.length > 0) this.#count(name, uncounted.includes(opOf(raw)));
     const checked = capability.checkInput(raw);
     const input = checked instanceof Promise ? await checked : checked;
     if ("problem" in input) throw new ToolError("PARAM_INVALID", `${what}: ${input.problem}`);
@@ -84,18 +88,24 @@ export class CapabilityBroker {
         cause: output.problem,
       });
     }
-    return toEnvelopeText(output.value, name, limits.outputBytes);
+    return toEnvelopeText(output.value, name, Math.max(limits.outputBytes, MIN_ANSWER_BYTES));
   }
 
-  #count(name: string): void {
+  #count(name: string, isFree = false): void {
     const { hostCalls, pendingHostCalls } = this.#options.limits;
     if (name === "log") return;
-    this.#calls += 1;
+    if (!isFree) this.#calls += 1;
     if (this.#calls > hostCalls) throw new ToolError("QUOTA_EXCEEDED", `This call may make ${hostCalls} host calls`);
     if (this.#pending > pendingHostCalls) {
       throw new ToolError("QUOTA_EXCEEDED", `${pendingHostCalls} host calls are waiting already`);
     }
   }
+}
+
+/** Which of a capability's inputs it is, where those have an `op`. */
+function opOf(input: JsonValue): string {
+  if (typeof input !== "object" || input === null || !("op" in input)) return "";
+  return typeof input.op === "string" ? input.op : "";
 }
 
 function toEnvelopeText(value: unknown, name: string, outputBytes: number): string {

@@ -1,10 +1,11 @@
 // defineCapability: a host function that a host grants to a tool by name. JSON in, JSON out, checked on both sides; it runs on the host.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import type { JsonSchema } from "../../sandbox/definition.ts";
+import type { CapabilityRequests, JsonSchema } from "../../sandbox/definition.ts";
 import { ENGINE_FEATURE_NAMES } from "../../sandbox/engine-features.ts";
 import type { JsonValue } from "../../sandbox/errors.ts";
 import { ToolError } from "../../sandbox/errors.ts";
-import type { LogLevel } from "../../sandbox/protocol.ts";
+import type { CapabilityShape } from "../../sandbox/guest-protocol.ts";
+import { type LogLevel, MAX_MEMBER_UNITS, MAX_MEMBERS } from "../../sandbox/protocol.ts";
 import { compileSchema } from "../json-schema/compile-schema.ts";
 import { problemLine } from "../problem-line.ts";
 
@@ -20,6 +21,17 @@ export interface CapabilityContext {
   readonly signal: AbortSignal;
   /** Writes a line into the log of the tool's call; `info` unless stated. */
   log(message: string, data?: JsonValue, level?: LogLevel): void;
+  /**
+   * What the tool's definition asks for, by capability: `{ fetch: ["api.example.com"] }`. Unless the host has stated it, it is the
+   * author's word: it may narrow what a handler allows, never widen it.
+   */
+  readonly asked: CapabilityRequests;
+  /**
+   * What `open` made, once for this call: the same function gives the same value, to every capability that has it. It is disposed
+   * of when the call is over, by its `Symbol.asyncDispose` or `Symbol.dispose`, if it has one; a promise may stand for it.
+   * @throws {ToolError} CANCELLED when the call is over
+   */
+  perCall<Kept>(open: (context: CapabilityContext) => Kept): Kept;
 }
 
 type InputOf<Schema> = Schema extends StandardSchemaV1 ? StandardSchemaV1.InferOutput<Schema> : JsonValue;
@@ -31,6 +43,13 @@ export interface CapabilityOptions<Input extends CapabilitySchema, Output extend
   readonly description?: string;
   readonly inputSchema: Input;
   readonly outputSchema: Output;
+  /**
+   * Makes `ctx.NAME` an object: with `["get", "set"]`, `ctx.NAME.set(a, b)` sends `{ op: "set", args: [a, b] }`. Without, it is
+   * a function, `ctx.NAME(input)`. A function is asked when a tool is added, with what its definition states beside the name.
+   */
+  readonly members?: readonly string[] | ((asked: JsonValue | undefined) => readonly string[]) | undefined;
+  /** Inputs with one of these as their `op` do not count against `hostCalls`: further steps of what counted when it began. */
+  readonly uncounted?: readonly string[] | undefined;
   /** A thrown ToolError reaches the tool with its code and message; of anything else it learns only that it failed. */
   readonly handler: (input: InputOf<Input>, context: CapabilityContext) => OutputOf<Output> | Promise<OutputOf<Output>>;
 }
@@ -43,6 +62,8 @@ type Check = (value: unknown) => Checked | Promise<Checked>;
 export interface Capability {
   readonly name: string;
   readonly description: string;
+  readonly members: CapabilityOptions<JsonSchema, JsonSchema>["members"];
+  readonly uncounted: readonly string[];
   readonly checkInput: Check;
   readonly checkOutput: Check;
   readonly handler: (input: never, context: CapabilityContext) => unknown;
@@ -83,6 +104,35 @@ function toCheck(schema: CapabilitySchema, subject: string): Check {
   };
 }
 
+function checkMembers(name: string, members: unknown): asserts members is readonly string[] {
+  const fits =
+    Array.isArray(members) &&
+    members.length <= MAX_MEMBERS &&
+    members.every((member) => typeof member === "string" && member.length > 0 && member.length <= MAX_MEMBER_UNITS);
+  if (fits) return;
+  throw new ToolError(
+    "PARAM_INVALID",
+    `The members of capability ${name}: expected at most ${MAX_MEMBERS} texts of 1 to ${MAX_MEMBER_UNITS} characters`,
+  );
+}
+
+/**
+ * How it looks to a tool that asks for it like this; undefined for a plain function.
+ * @throws {ToolError} PARAM_INVALID when its `members` function answers with something that are no names
+ */
+export function shapeOf(
+  { name, members, uncounted }: Capability,
+  asked: JsonValue | undefined,
+): CapabilityShape | undefined {
+  const names = typeof members === "function" ? members(asked) : members;
+  if (names !== undefined) checkMembers(name, names);
+  if (names === undefined && uncounted.length === 0) return undefined;
+  return {
+    ...(names === undefined ? {} : { members: [...names] }),
+    ...(uncounted.length === 0 ? {} : { uncounted: [...uncounted] }),
+  };
+}
+
 /**
  * @throws {ToolError} PARAM_INVALID for a malformed or reserved name, or a JSON Schema that cannot be used
  * @example
@@ -101,7 +151,7 @@ export function defineCapability<Input extends CapabilitySchema, Output extends 
   options: CapabilityOptions<Input, Output>,
 ): Capability {
   if (!isObject(options)) throw new ToolError("PARAM_INVALID", "defineCapability: expected an object of options");
-  const { name, description = "", inputSchema, outputSchema, handler } = options;
+  const { name, description = "", inputSchema, outputSchema, handler, members, uncounted = [] } = options;
   if (typeof name !== "string" || !NAME.test(name) || isReserved(name)) {
     const got = typeof name === "string" ? JSON.stringify((name as string).slice(0, 100)) : typeof name;
     throw new ToolError(
@@ -126,9 +176,13 @@ export function defineCapability<Input extends CapabilitySchema, Output extends 
       `The handler of capability ${name}: expected a function, got ${typeof handler}`,
     );
   }
+  if (typeof members !== "function") checkMembers(name, members ?? []);
+  checkMembers(name, uncounted);
   return {
     name,
     description,
+    members,
+    uncounted,
     checkInput: toCheck(inputSchema, `inputSchema of capability ${name}`),
     checkOutput: toCheck(outputSchema, `outputSchema of capability ${name}`),
     handler: handler as Capability["handler"],

@@ -3,6 +3,7 @@ import type { StackMapper } from "../../bundler/source-map.ts";
 import type { ToolBundle } from "../../bundler/tool-bundle.ts";
 import { type EngineFeature, unlimitedFeatures } from "../../sandbox/engine-features.ts";
 import { ERROR_CODES, type ErrorCode, type ErrorDetails, type JsonValue, ToolError } from "../../sandbox/errors.ts";
+import type { CapabilityShapes } from "../../sandbox/guest-protocol.ts";
 import type { LimitName, Limits } from "../../sandbox/limits.ts";
 import {
   type EndedMessage,
@@ -12,7 +13,8 @@ import {
   ProgressSchema,
 } from "../../sandbox/protocol.ts";
 import { CapabilityBroker } from "../capabilities/broker.ts";
-import type { Capability, CapabilityContext } from "../capabilities/capability.ts";
+import { CallScope } from "../capabilities/call-scope.ts";
+import type { Capability } from "../capabilities/capability.ts";
 import { type CallLog, tell } from "../logs.ts";
 import { problemLine } from "../problem-line.ts";
 import { NO_USAGE, type PreparedCall, type ToolUsage } from "../tool-call.ts";
@@ -35,13 +37,12 @@ export interface SandboxTool {
   readonly granted: ReadonlyMap<string, Capability>;
   /** Asked for, not granted: the tool is told so when it uses one. */
   readonly denied: readonly string[];
+  /** How those of both look to the tool, where they are more than functions. */
+  readonly shapes?: CapabilityShapes | undefined;
   /** What of the engine was granted. */
   readonly features: readonly EngineFeature[];
   readonly onHandlerError?: ((error: unknown, capability: string) => void) | undefined;
 }
-
-/** For capabilities that still run then. One for all calls: to make one takes as long as a small capability. */
-const CALL_IS_OVER = Object.freeze(new ToolError("CANCELLED", "The tool's call is over"));
 
 /** After its signal a call's process may still say what it cost; the caller waits no longer than this for it. */
 const CANCEL_GRACE_MS = 50;
@@ -79,6 +80,7 @@ function toProfile(tool: SandboxTool, limits: Limits, coarseTime: boolean): Tool
     coarseTime,
     granted,
     denied: [...tool.denied],
+    ...(tool.shapes === undefined ? {} : { shapes: tool.shapes }),
   };
 }
 
@@ -128,7 +130,7 @@ class SandboxRun {
   readonly #payer: Payer;
   /** Both made when the tool first asks for something: most calls never do. */
   #broker: CapabilityBroker | undefined;
-  #over: AbortController | undefined;
+  #scope: CallScope | undefined;
   readonly #admitted = performance.now();
   #placedAt: number | undefined;
   #ticket: Ticket | undefined;
@@ -147,15 +149,16 @@ class SandboxRun {
   #brokerOfCall(): CapabilityBroker {
     if (this.#broker !== undefined) return this.#broker;
     const { callId, tenantId, limits, definition } = this.#call;
-    this.#over = new AbortController();
-    const context: CapabilityContext = {
+    const { granted, onHandlerError } = this.#tool;
+    this.#scope = new CallScope({
       callId,
       tenantId,
       toolName: definition.name,
-      signal: this.#over.signal,
+      asked: definition.capabilities ?? {},
       log: (message, data, level = "info") => this.#log.add(level, Date.now(), message, data),
-    };
-    const { granted, onHandlerError } = this.#tool;
+      onError: (error) => tell((thrown) => onHandlerError?.(thrown, "perCall"), error),
+    });
+    const { context } = this.#scope;
     this.#broker = new CapabilityBroker({ granted, limits, context, payer: this.#payer, onHandlerError });
     return this.#broker;
   }
@@ -178,7 +181,7 @@ class SandboxRun {
     } finally {
       clearTimeout(graceTimer);
       if (abort !== undefined) signal.removeEventListener("abort", abort);
-      this.#over?.abort(CALL_IS_OVER);
+      this.#scope?.[Symbol.dispose]();
     }
   }
 

@@ -33,6 +33,8 @@ export interface CallListener {
 
 /** A well-behaved worker sends no more than this many progress reports of one call. */
 const PROGRESS_REPORTS = 10_000;
+/** Of requests that are not host calls. How many a call may have waiting is bounded; this ends a flood that is nobody's need. */
+const UNCOUNTED_REQUESTS = 1_000_000;
 /** One line of a log may pass what is left of `logBytes` by this much. */
 const LOG_LINE_BYTES = 128 * 1024;
 /** Of an outcome that is no output: a well-behaved worker sends 256 Ki units at most. 79 MB of it held the host up for 1.6 s. */
@@ -52,6 +54,8 @@ export interface OpenCallOptions {
   readonly rssBytes: number;
   /** CPU time that the process had used by then, in ms. */
   readonly cpuMs: number;
+  /** A capability of its tool has inputs that are not counted as host calls. */
+  readonly hasUncounted?: boolean;
 }
 
 export class OpenCall {
@@ -69,12 +73,14 @@ export class OpenCall {
   #logBytes = 0;
   #progressReports = 0;
   #requests = 0;
+  readonly #maxRequests: number;
   #releaseTimer: NodeJS.Timeout | undefined;
   /** Which frame it went with; see FrameWriter. */
   frame = 0;
   isCancelled = false;
 
-  constructor({ listener, limits, warmKey, rssBytes, cpuMs }: OpenCallOptions) {
+  constructor({ listener, limits, warmKey, rssBytes, cpuMs, hasUncounted = false }: OpenCallOptions) {
+    this.#maxRequests = limits.hostCalls + limits.logLines + (hasUncounted ? UNCOUNTED_REQUESTS : 0);
     this.cpuMsBefore = cpuMs;
     this.listener = listener;
     this.limits = limits;
@@ -156,7 +162,7 @@ export class OpenCall {
         listener.onProgress(text(parts, PROGRESS_BYTES));
         break;
       case "capability":
-        this.#requests = bound(this.#requests + 1, limits.hostCalls + limits.logLines);
+        this.#requests = bound(this.#requests + 1, this.#maxRequests);
         listener.onCapability(message.name, text(parts, limits.inputBytes * 4), (envelope) =>
           deliver(message.requestId, envelope),
         );

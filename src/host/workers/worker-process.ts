@@ -77,6 +77,9 @@ const BAD_ENDS: ReadonlySet<EndReason> = new Set(["memory", "stuck", "hung", "un
 /** V8's last words, and Node's: no guest can write to stderr. */
 const OUT_OF_MEMORY = /JavaScript (?:heap )?out of memory|Fatal process out of memory|Allocation failed/i;
 
+const hasUncounted = ({ shapes }: ToolProfile): boolean =>
+  shapes !== undefined && Object.values(shapes).some(({ uncounted }) => uncounted !== undefined);
+
 export class WorkerProcess {
   readonly #process: LaunchedProcess;
   readonly #channel: WorkerChannel;
@@ -232,7 +235,10 @@ export class WorkerProcess {
     this.#channel.allow(largestFrame(limits, order.type === "learn" ? bundle.code.length : 0));
     const warmKey = this.#warmKeyOf(order);
     if (warmKey !== undefined) remember(this.#warm, warmKey, limits.memoryMiB, MAX_WARM);
-    const call = new OpenCall({ listener, limits, warmKey, rssBytes: this.rssBytes, cpuMs: this.#watch.cpuMs });
+    const call = new OpenCall({
+      ...{ listener, limits, warmKey, rssBytes: this.rssBytes, cpuMs: this.#watch.cpuMs },
+      hasUncounted: order.type === "call" && hasUncounted(order.tool),
+    });
     this.#calls.set(seq, call);
     this.#hold();
     this.#send(seq, { order, bundle, input }, call);

@@ -1,5 +1,5 @@
 // Capability calls from the guest's side: JSON text out with a request id, an envelope back. Counted here and again on the host.
-import type { CapabilityEnvelope } from "../guest-protocol.ts";
+import type { CapabilityEnvelope, CapabilityShape, CapabilityShapes, InvokeHeader } from "../guest-protocol.ts";
 import { callState } from "./call-state.ts";
 import { makeCapabilityError } from "./error-text.ts";
 import { post } from "./host.ts";
@@ -11,6 +11,7 @@ import {
   MapPrototypeDelete,
   MapPrototypeGet,
   MapPrototypeSet,
+  ObjectHasOwn,
   PromiseConstructor,
 } from "./primordials.ts";
 
@@ -32,8 +33,26 @@ let lastRequestId = 0;
 let waitingCalls = 0;
 let waitingUnits = 0;
 
+/** Own fields only: a guest may have put others on Object.prototype. */
+export function shapeOf(header: InvokeHeader, name: string): CapabilityShape | undefined {
+  if (!ObjectHasOwn(header, "shapes")) return undefined;
+  const shapes = header.shapes as CapabilityShapes;
+  return ObjectHasOwn(shapes, name) ? shapes[name] : undefined;
+}
+
+/** A further step of something that was counted when it began. The host looks again. */
+function isUncounted(header: InvokeHeader, name: string, input: unknown): boolean {
+  if (typeof input !== "object" || input === null) return false;
+  const shape = shapeOf(header, name);
+  if (shape === undefined || !ObjectHasOwn(shape, "uncounted")) return false;
+  const ops = shape.uncounted as readonly string[];
+  const { op } = input as { readonly op?: unknown };
+  for (let index = 0; index < ops.length; index += 1) if (ops[index] === op) return true;
+  return false;
+}
+
 /** Lines of the log have an allowance of their own, which `ctx.log` keeps. */
-function refusal(name: string, isLog: boolean, serial: number): Error | undefined {
+function refusal(name: string, input: unknown, isLog: boolean, serial: number): Error | undefined {
   const { active, header } = callState;
   if (!active || header === undefined || serial !== callState.serial) {
     return makeCapabilityError("CAPABILITY_DENIED", `${name} can be used only while its call runs`);
@@ -42,6 +61,7 @@ function refusal(name: string, isLog: boolean, serial: number): Error | undefine
   if (waitingCalls >= header.pendingHostCalls) {
     return makeCapabilityError("QUOTA_EXCEEDED", `${header.pendingHostCalls} host calls are waiting already`);
   }
+  if (isUncounted(header, name, input)) return undefined;
   callState.hostCalls += 1;
   return callState.hostCalls > header.hostCalls
     ? makeCapabilityError("QUOTA_EXCEEDED", `This call may make ${header.hostCalls} host calls`)
@@ -54,7 +74,7 @@ function refusal(name: string, isLog: boolean, serial: number): Error | undefine
 export function callCapability(name: string, input: unknown, serial: number): Promise<unknown> {
   return new PromiseConstructor((resolve, reject) => {
     const isLog = name === "log";
-    const refused = refusal(name, isLog, serial);
+    const refused = refusal(name, input, isLog, serial);
     if (refused !== undefined) {
       reject(refused);
       return;

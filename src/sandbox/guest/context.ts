@@ -1,6 +1,6 @@
 // The ctx that `execute` receives: who called, a signal, log, progress, and one member per capability.
 import type { InvokeHeader } from "../guest-protocol.ts";
-import { callCapability } from "./bridge.ts";
+import { callCapability, shapeOf } from "./bridge.ts";
 import { allowance, callState } from "./call-state.ts";
 import { capText, describeValue, makeCapabilityError } from "./error-text.ts";
 import { type AbortSignal, abortSignal, createAbortSignal } from "./events.ts";
@@ -70,6 +70,25 @@ const denied = (name: string) => (): Promise<never> =>
     reject(makeCapabilityError("CAPABILITY_DENIED", `The capability "${name}" was not granted to this tool`));
   });
 
+type Ask = (input: unknown) => Promise<unknown>;
+
+/** What a capability is in ctx: a function, or an object with a function for each of its members. */
+function face(name: string, header: InvokeHeader, ask: Ask): unknown {
+  const shape = shapeOf(header, name);
+  if (shape === undefined || !ObjectHasOwn(shape, "members")) return ask;
+  const members = shape.members as readonly string[];
+  const object = { __proto__: null };
+  for (let index = 0; index < members.length; index += 1) {
+    const op = members[index] as string;
+    defineValue(object, op, (...args: unknown[]): Promise<unknown> => {
+      // In JSON they would be nulls.
+      while (args.length > 0 && args[args.length - 1] === undefined) args.length -= 1;
+      return ask({ __proto__: null, op, args });
+    });
+  }
+  return ObjectFreeze(object);
+}
+
 export interface CallContext {
   readonly ctx: ToolContext;
   /** Aborts `ctx.signal`, now or when the tool first looks at it. */
@@ -106,11 +125,12 @@ export function createCallContext(header: InvokeHeader, callId: string, tenantId
   for (let index = 0; index < granted.length; index += 1) {
     const name = granted[index] as string;
     if (ObjectHasOwn(ctx, name)) continue;
-    defineValue(ctx, name, (input: unknown): Promise<unknown> => callCapability(name, input, serial));
+    const ask = (input: unknown): Promise<unknown> => callCapability(name, input, serial);
+    defineValue(ctx, name, face(name, header, ask));
   }
   for (let index = 0; index < refused.length; index += 1) {
     const name = refused[index] as string;
-    if (!ObjectHasOwn(ctx, name)) defineValue(ctx, name, denied(name));
+    if (!ObjectHasOwn(ctx, name)) defineValue(ctx, name, face(name, header, denied(name)));
   }
   const end = (): void => {
     isOver = true;

@@ -1,0 +1,52 @@
+// What the capabilities of one call share: who calls, a signal for its end, and what they keep until then.
+import type { CapabilityRequests } from "../../sandbox/definition.ts";
+import { ToolError } from "../../sandbox/errors.ts";
+import type { CapabilityContext } from "./capability.ts";
+
+/** For capabilities that still run then. One for all calls: to make one takes as long as a small capability. */
+const CALL_IS_OVER = Object.freeze(new ToolError("CANCELLED", "The tool's call is over"));
+
+/** Async first: whoever has both means that its end takes time. */
+async function dispose(kept: unknown): Promise<void> {
+  const held = (await kept) as object | null | undefined;
+  if (typeof held !== "object" || held === null) return;
+  if (Symbol.asyncDispose in held) await (held as AsyncDisposable)[Symbol.asyncDispose]();
+  else if (Symbol.dispose in held) (held as Disposable)[Symbol.dispose]();
+}
+
+export interface CallScopeOptions {
+  readonly callId: string;
+  readonly tenantId: string;
+  readonly toolName: string;
+  readonly asked: CapabilityRequests;
+  readonly log: CapabilityContext["log"];
+  /** Hears of what could not be disposed of. */
+  readonly onError?: ((error: unknown) => void) | undefined;
+}
+
+/** Dispose it when the call is over: then its signal aborts, and what was kept for it is let go, the latest first. */
+export class CallScope implements Disposable {
+  readonly context: CapabilityContext;
+  readonly #over = new AbortController();
+  readonly #kept = new Map<(context: CapabilityContext) => unknown, unknown>();
+  readonly #onError: ((error: unknown) => void) | undefined;
+
+  constructor({ onError, asked, ...facts }: CallScopeOptions) {
+    this.#onError = onError;
+    this.context = { ...facts, asked, signal: this.#over.signal, perCall: (open) => this.#perCall(open) };
+  }
+
+  #perCall<Kept>(open: (context: CapabilityContext) => Kept): Kept {
+    if (this.#over.signal.aborted) throw CALL_IS_OVER;
+    if (!this.#kept.has(open)) this.#kept.set(open, open(this.context));
+    return this.#kept.get(open) as Kept;
+  }
+
+  /** Nobody waits for what takes time. Twice is a no-op. */
+  [Symbol.dispose](): void {
+    if (this.#over.signal.aborted) return;
+    this.#over.abort(CALL_IS_OVER);
+    for (const kept of [...this.#kept.values()].reverse()) dispose(kept).catch((error) => this.#onError?.(error));
+    this.#kept.clear();
+  }
+}
