@@ -38,7 +38,16 @@ function toToolError(problems: readonly BuildProblem[]): ToolError {
     );
     return Object.fromEntries(entries);
   });
-  return new ToolError("BUNDLE_FAILED", message, { details: { problems: plain } });
+  const [first] = problems.filter(({ file }) => file !== undefined);
+  const { file, line, column } = first ?? {};
+  return new ToolError("BUNDLE_FAILED", message, {
+    details: {
+      problems: plain,
+      ...(file === undefined ? {} : { file }),
+      ...(line === undefined ? {} : { line }),
+      ...(column === undefined ? {} : { column }),
+    },
+  });
 }
 
 /** Nobody who is given a bundle can change it for the next. */

@@ -7,6 +7,10 @@ export interface StackFrame {
   readonly line: number;
   readonly column: number;
   readonly functionName?: string;
+  /** A frame without a name, behind an await: with one, V8 says so in the name. */
+  readonly isAsync?: true;
+  /** In a file of the tool itself, not of a package. */
+  readonly isOwn?: true;
 }
 
 export interface MappedStack {
@@ -19,6 +23,8 @@ export interface StackMapper {
   mapStack(stack: string): MappedStack;
   /** The same for a text that may hold stacks among other lines, such as a line of log: those lines stay. */
   mapText(text: string): string;
+  /** `line:column` in the tool's script as `file:line:column` in its source; `undefined` for a place that is no author's. */
+  mapPlace(place: string): string | undefined;
   /** The source line that a frame is in, marked; `undefined` when its text is not in the map. */
   codeFrameOf(frame: StackFrame): string | undefined;
 }
@@ -35,6 +41,7 @@ const CONTROL = /[\p{Cc}\u2028\u2029]/gu;
 
 interface RawFrame {
   readonly functionName: string | undefined;
+  readonly isAsync: boolean;
   readonly line: number;
   readonly column: number;
 }
@@ -47,12 +54,33 @@ function cut(text: string, length: number): string {
 function parseFrame(text: string): RawFrame | undefined {
   const rest = text.trim().slice("at ".length);
   const open = rest.endsWith(")") ? rest.lastIndexOf(" (") : -1;
-  const place = open < 0 ? rest.replace(/^async /, "") : rest.slice(open + 2, -1);
+  const isAsync = open < 0 && rest.startsWith("async ");
+  const place = open < 0 ? rest.slice(isAsync ? "async ".length : 0) : rest.slice(open + 2, -1);
   if (!place.startsWith(`${TOOL_SCRIPT_NAME}:`)) return undefined;
   const [, line, column] = POSITION.exec(place.slice(TOOL_SCRIPT_NAME.length + 1)) ?? [];
   if (line === undefined || column === undefined) return undefined;
   const functionName = open < 0 ? undefined : cut(rest.slice(0, open).replace(CONTROL, " "), MAX_NAME_LENGTH);
-  return { functionName, line: Number(line), column: Number(column) };
+  return { functionName, isAsync, line: Number(line), column: Number(column) };
+}
+
+/** A package's file as its author knows it: `zod/v4/core/parse.js`, wherever the package lies. */
+const fileOf = (source: string, isOwn: boolean): string => (isOwn ? source : source.replace(/^.*node_modules\//, ""));
+
+/**
+ * The bundler gives a default export without a name one after its file, and renames what would collide (`_Foo`, `inner2`): a name that
+ * its file does not have is one of those.
+ */
+function nameOf(functionName: string, file: string, text: string | null): string {
+  const stem = file
+    .replace(/^.*\//, "")
+    .replace(/\.[^.]+$/, "")
+    .replace(/\W+/g, "_");
+  return functionName.replace(/[\w$]+/g, (word) => {
+    if (word.replace(/\d+$/, "") === `${stem}_default`) return "default";
+    if (text === null || text.includes(word)) return word;
+    const original = word.replace(/^_+/, "").replace(/\d+$/, "");
+    return original !== "" && text.includes(original) ? original : word;
+  });
 }
 
 function parseMap(json: string): TraceMap | undefined {
@@ -64,17 +92,27 @@ function parseMap(json: string): TraceMap | undefined {
 }
 
 /** Frames of esbuild's helpers have no source; those of our own modules are none of the author's. */
-function locate(map: TraceMap, { line, column, functionName }: RawFrame): StackFrame | undefined {
+function locate(map: TraceMap, { line, column, functionName, isAsync }: RawFrame): StackFrame | undefined {
   if (line < 1 || column < 1) return undefined;
   const at = originalPositionFor(map, { line, column: column - 1 });
   if (at.source === null || at.source === "" || at.source.startsWith("glovebox/")) return undefined;
-  const place = { file: at.source, line: at.line, column: at.column + 1 };
-  return functionName === undefined ? place : { ...place, functionName };
+  const text = sourceContentFor(map, at.source);
+  const isOwn = text !== null;
+  const file = fileOf(at.source, isOwn);
+  return {
+    file,
+    line: at.line,
+    column: at.column + 1,
+    ...(functionName === undefined ? {} : { functionName: nameOf(functionName, file, text) }),
+    ...(isAsync ? { isAsync } : {}),
+    ...(isOwn ? { isOwn } : {}),
+  };
 }
 
-function describe({ file, line, column, functionName }: StackFrame): string {
+function describe({ file, line, column, functionName, isAsync }: StackFrame): string {
   const place = `${file}:${line}:${column}`;
-  return functionName === undefined ? `    at ${place}` : `    at ${functionName} (${place})`;
+  if (functionName !== undefined) return `    at ${functionName} (${place})`;
+  return `    at ${isAsync ? "async " : ""}${place}`;
 }
 
 class LazyStackMapper implements StackMapper {
@@ -113,6 +151,14 @@ class LazyStackMapper implements StackMapper {
         return frame === undefined ? [] : describe(frame);
       })
       .join("\n");
+  }
+
+  mapPlace(place: string): string | undefined {
+    const [, line, column] = POSITION.exec(place) ?? [];
+    if (line === undefined || column === undefined) return undefined;
+    const raw = { functionName: undefined, isAsync: false, line: Number(line), column: Number(column) };
+    const frame = this.#locate(raw);
+    return frame === undefined ? undefined : `${frame.file}:${frame.line}:${frame.column}`;
   }
 
   codeFrameOf(frame: StackFrame): string | undefined {

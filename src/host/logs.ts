@@ -3,12 +3,16 @@ import type { JsonValue } from "../sandbox/errors.ts";
 import type { Limits } from "../sandbox/limits.ts";
 import type { LogLevel } from "../sandbox/protocol.ts";
 
-/** One line of a tool's log. `time` is milliseconds since 1970; `data` is what `ctx.log` was given beside the message. */
+/**
+ * One line of a tool's log. `time` is milliseconds since 1970; `data` is what `ctx.log` was given beside the message; `place` is where a
+ * line of console comes from (`tool.ts:12:5`), for a call with `logPlaces`.
+ */
 export interface LogEntry {
   readonly level: LogLevel;
   readonly time: number;
   readonly message: string;
   readonly data?: JsonValue;
+  readonly place?: string;
 }
 
 export type LogListener = (entry: LogEntry) => void;
@@ -32,6 +36,11 @@ export function tell<Value>(listener: ((value: Value) => unknown) | undefined, v
   }
 }
 
+interface LogExtras {
+  readonly data?: JsonValue | undefined;
+  readonly place?: string | undefined;
+}
+
 export class CallLog {
   readonly entries: LogEntry[] = [];
   readonly #listener: LogListener | undefined;
@@ -50,9 +59,9 @@ export class CallLog {
   }
 
   /** Never throws; a line past a cap is counted and left out. `data` is copied, and left out where it has no JSON. */
-  add(level: LogLevel, time: number, message: string, data?: JsonValue): void {
+  add(level: LogLevel, time: number, message: string, { data, place }: LogExtras = {}): void {
     const text = toDataText(data);
-    const bytes = message.length + (text?.length ?? 0);
+    const bytes = message.length + (text?.length ?? 0) + (place?.length ?? 0);
     if (this.entries.length >= this.#limits.logLines || this.#bytes + bytes > this.#limits.logBytes) {
       this.#dropped += 1;
       return;
@@ -63,6 +72,7 @@ export class CallLog {
       time,
       message,
       ...(text === undefined ? {} : { data: JSON.parse(text) as JsonValue }),
+      ...(place === undefined ? {} : { place }),
     };
     this.entries.push(entry);
     tell(this.#listener, entry);

@@ -6,6 +6,7 @@ import type { Limits } from "./limits.ts";
 import {
   LOG_LEVELS,
   type LogLevel,
+  PLACE_PATTERN,
   type StopReason,
   type ToolMessage,
   type WorkerMessage,
@@ -42,7 +43,7 @@ export interface ToolProfile extends ToolMessage {
 }
 
 export function toToolProfile(message: ToolMessage): ToolProfile {
-  const { granted, denied, shapes, limits } = message;
+  const { granted, denied, shapes, limits, logPlaces } = message;
   const { outputBytes, logBytes, logLines, hostCalls, pendingHostCalls, timers } = limits;
   const header: InvokeHeader = {
     granted,
@@ -54,6 +55,7 @@ export function toToolProfile(message: ToolMessage): ToolProfile {
     hostCalls,
     pendingHostCalls,
     timers,
+    ...(logPlaces ? { logPlaces } : {}),
   };
   return { ...message, header: JSON.stringify(header) };
 }
@@ -241,7 +243,7 @@ export class ActiveCall implements GuestListener, Payer {
     this.#isolate?.deliver(requestId, envelope);
   }
 
-  onLog(level: string, text: string): void {
+  onLog(level: string, text: string, place?: string): void {
     const { logBytes, logLines } = this.#limits;
     this.#logLines += 1;
     this.#logBytes += text.length;
@@ -249,7 +251,8 @@ export class ActiveCall implements GuestListener, Payer {
       this.#logsDropped += 1;
       return;
     }
-    this.#send({ type: "log", seq: this.#assignment.seq, level, time: Date.now() }, [text]);
+    const log = { type: "log", seq: this.#assignment.seq, level, time: Date.now() } as const;
+    this.#send(place !== undefined && PLACE_PATTERN.test(place) ? { ...log, place } : log, [text]);
   }
 
   onProgress(text: string): void {

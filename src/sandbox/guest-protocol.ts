@@ -7,7 +7,7 @@
  * | kind | a | b | c |
  * |---|---|---|---|
  * | `done` | {@link GuestOutcome} | JSON text | |
- * | `log` | level | text, capped | |
+ * | `log` | level | text, capped | `line:column` in the tool's script, when asked for |
  * | `progress` | JSON text of {progress,total,message} | | |
  * | `capability` | request id | capability name | JSON text of the input |
  * | `timer` | timer id | delay in ms, below 0 clears | |
@@ -90,6 +90,8 @@ export interface InvokeHeader {
   readonly hostCalls: number;
   readonly pendingHostCalls: number;
   readonly timers: number;
+  /** Lines of console carry the place that they come from. */
+  readonly logPlaces?: boolean;
 }
 
 /** How a capability looks from the guest, as the host that defined it says. */

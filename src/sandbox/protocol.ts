@@ -41,6 +41,8 @@ const ToolMessageSchema = z.strictObject({
   isolation: z.enum(ISOLATIONS),
   /** Its top level may be run before a call has come. */
   prewarm: z.boolean(),
+  /** Lines of console carry their place. */
+  logPlaces: z.boolean(),
   ...isolateFields,
   granted: z.array(capabilityName).max(256),
   denied: z.array(capabilityName).max(256),
@@ -121,8 +123,16 @@ const EndedSchema = z.strictObject({
 });
 /** Nothing of the call runs any more. Until this comes the host must assume that it does. */
 const ReleasedSchema = z.strictObject({ type: z.literal("released"), seq });
-/** Parts: text. */
-const LogSchema = z.strictObject({ type: z.literal("log"), seq, level: z.enum(LOG_LEVELS), time: count });
+/** `line:column` in the tool's script. */
+export const PLACE_PATTERN: RegExp = /^\d{1,9}:\d{1,9}$/;
+/** Parts: text. `place` when the tool's message has asked for it. */
+const LogSchema = z.strictObject({
+  type: z.literal("log"),
+  seq,
+  level: z.enum(LOG_LEVELS),
+  time: count,
+  place: z.string().regex(PLACE_PATTERN).optional(),
+});
 /** Parts: progress as JSON text. */
 const ProgressMessageSchema = z.strictObject({ type: z.literal("progress"), seq });
 /** Parts: input as JSON text. */

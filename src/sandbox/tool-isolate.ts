@@ -96,7 +96,7 @@ export function createLoadableBundle(
 
 /** What the guest tells while it runs; numbers and text, not yet believed. */
 export interface GuestListener {
-  onLog(level: string, text: string): void;
+  onLog(level: string, text: string, place?: string): void;
   onProgress(text: string): void;
   onCapability(requestId: number, name: string, text: string): void;
 }
@@ -428,7 +428,8 @@ export class ToolIsolate {
   #receive(kind: GuestMessageKind, a: unknown, b: unknown, c: unknown): void {
     if (this.#disposed) return;
     if (kind === "done" && isGuestOutcome(a) && typeof b === "string") this.#finish?.({ outcome: a, text: b });
-    else if (kind === "log" && typeof a === "string" && typeof b === "string") this.#listener.onLog(a, b);
+    else if (kind === "log" && typeof a === "string" && typeof b === "string")
+      this.#listener.onLog(a, b, typeof c === "string" ? c : undefined);
     else if (kind === "progress" && typeof a === "string") this.#listener.onProgress(a);
     else if (kind === "timer" && typeof a === "number" && typeof b === "number") this.#setTimer(a, b);
     else if (kind === "capability" && typeof a === "number" && typeof b === "string" && typeof c === "string") {

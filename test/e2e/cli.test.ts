@@ -99,6 +99,26 @@ describe("glovebox run", () => {
     expect(stderr).toContain('> 2 |   throw new TypeError("no " + n);\n      |         ^');
     expect(stderr).toContain("at inner (boom.ts:2:9)");
     expect(stderr).not.toContain(folder);
+    expect(stderr).not.toContain("\u001b");
+  });
+
+  test("shows the line of what fails before there is a call", async () => {
+    const { stderr } = await glovebox(["run", "throws.ts"]);
+    expect(stderr).toContain('> 1 | throw new Error("at the top");\n      |       ^');
+    const inspected = await glovebox(["inspect", "throws.ts"]);
+    expect(inspected.stderr).toContain('> 1 | throw new Error("at the top");');
+  });
+
+  test("--json tells file, line and column of an error", async () => {
+    const failed = await glovebox(["run", "boom.ts", "--input", '{"n":7}', "--json"]);
+    expect(JSON.parse(failed.stdout)).toMatchObject({ error: { details: { file: "boom.ts", line: 2, column: 9 } } });
+    const unbuilt = await glovebox(["run", "syntax.ts", "--json"]);
+    expect(JSON.parse(unbuilt.stdout)).toMatchObject({ error: { details: { file: "syntax.ts", line: 2, column: 9 } } });
+  });
+
+  test("--log-places shows where console was called", async () => {
+    const { stderr } = await glovebox(["run", "logs.ts", "--log-places"]);
+    expect(stderr).toContain("warn  logs.ts:2:13 careful { deep: [ 1 ] }\n");
   });
 
   test("shows logs as text that cannot steer the terminal", async () => {

@@ -103,7 +103,7 @@ describe("sandbox executor: thrown errors", () => {
       message: "Expected a city",
       userMessage: "thrower failed",
       recoverable: true,
-      details: { errorName: "RangeError", location: { file: "lib/check.ts", line: 4 } },
+      details: { errorName: "RangeError", file: "lib/check.ts", line: 4 },
     });
     expect(error.stack).toMatch(
       /^RangeError: Expected a city\n {4}at check \(lib\/check\.ts:4:\d+\)\n {4}at .*tool\.ts:6:\d+/,

@@ -27,6 +27,7 @@ const HOST_MESSAGES: readonly HostMessage[] = [
     sha256: SHA,
     isolation: "call",
     prewarm: true,
+    logPlaces: false,
     limits: DEFAULT_LIMITS,
     features: ["webAssembly", "atomics"],
     coarseTime: false,

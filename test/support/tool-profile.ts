@@ -9,6 +9,7 @@ export const TOOL_PROFILE: ToolProfile = {
   limits: DEFAULT_LIMITS,
   features: [],
   coarseTime: false,
+  logPlaces: false,
   granted: [],
   denied: [],
 };

@@ -2,6 +2,7 @@
 import { ToolError } from "../../sandbox/errors.ts";
 import { createGlovebox, type ToolInspection } from "../runtime.ts";
 import { printable, printError } from "./print.ts";
+import { createShowCode } from "./source-lines.ts";
 import { type Io, onePositional, readArguments } from "./usage.ts";
 
 const SHOWN_INPUTS = 10;
@@ -47,7 +48,7 @@ export async function inspectCommand(args: readonly string[], io: Io): Promise<n
   } catch (thrown) {
     if (!(thrown instanceof ToolError)) throw thrown;
     if (values.json === true) io.stdout.write(`${JSON.stringify({ error: thrown.toData(path) })}\n`);
-    else printError(thrown.toData(path), io.stderr);
+    else printError(thrown.toData(path), io.stderr, createShowCode(path, undefined));
     return thrown.code === "BUNDLE_FAILED" || thrown.code === "PARAM_INVALID" ? 2 : 1;
   }
 }

@@ -1,6 +1,6 @@
 // What a person reads: errors with the source line they are at, logs as they come, and where the time went.
-import type { StackMapper } from "../../bundler/source-map.ts";
-import { codeFrame } from "../../bundler/source-map.ts";
+import { styleText } from "node:util";
+import { codeFrame, type StackFrame } from "../../bundler/source-map.ts";
 import type { JsonValue, ToolErrorData } from "../../sandbox/errors.ts";
 import type { LogEntry } from "../logs.ts";
 import type { ToolResult } from "../tool-call.ts";
@@ -11,6 +11,14 @@ type Details = { readonly [key: string]: JsonValue | undefined };
 const isDetails = (value: unknown): value is Details =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
+type Style = Parameters<typeof styleText>[0];
+
+/** Colour only where somebody sees it: in a terminal, unless NO_COLOR says no. */
+export const style = (format: Style, text: string, output: Output): string =>
+  styleText(format, text, { stream: output });
+
+const LEVEL_STYLES = { debug: "dim", info: "reset", warn: "yellow", error: "red" } as const;
+
 /** Control characters could move the cursor or retitle the terminal; a tool's text gets none through but tab and newline. */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, (control) =>
@@ -19,8 +27,11 @@ export function printable(text: string): string {
 }
 
 export function printLog(entry: LogEntry, output: Output): void {
+  const { level, message, place } = entry;
   const data = entry.data === undefined ? "" : ` ${JSON.stringify(entry.data)}`;
-  output.write(`${printable(`${entry.level.padEnd(5)} ${entry.message}${data}`)}\n`);
+  const shownPlace = place === undefined ? "" : `${style("dim", printable(place), output)} `;
+  const shownLevel = style(LEVEL_STYLES[level], level.padEnd(5), output);
+  output.write(`${shownLevel} ${shownPlace}${printable(`${message}${data}`)}\n`);
 }
 
 function indent(text: string): string {
@@ -30,35 +41,49 @@ function indent(text: string): string {
     .join("\n");
 }
 
+/** A frame of code as a person reads it: the line marked, what is around it dim. */
+function paint(frame: string, output: Output): string {
+  const lines = printable(indent(frame)).split("\n");
+  return lines
+    .map((line) => {
+      if (line.startsWith("  >")) return style("bold", line, output);
+      return style(/^[ |\t]*\^$/.test(line) ? "red" : "dim", line, output);
+    })
+    .join("\n");
+}
+
 /** The place of a bundle error, from its own line text. */
-function problemFrame(problem: Details): string | undefined {
+function problemFrame(problem: Details, output: Output): string | undefined {
   const { file, line, column, lineText } = problem;
   if (typeof file !== "string" || typeof line !== "number" || typeof lineText !== "string") return undefined;
   const at = typeof column === "number" ? column : 1;
   // codeFrame counts lines from the text's first: the one line is put where it stands.
   const frame = codeFrame({ line: 1, column: at, text: lineText })?.replace("> 1 |", `> ${line} |`);
-  return `${file}:${line}:${at}\n${frame ?? ""}`;
+  const place = `  ${printable(`${file}:${line}:${at}`)}`;
+  return frame === undefined ? place : `${place}\n${paint(frame, output)}`;
 }
 
-function problemLines(details: Details): string[] {
+function problemFrames(details: Details, output: Output): string[] {
   const problems = Array.isArray(details.problems) ? (details.problems as readonly JsonValue[]) : [];
   return problems.slice(0, 10).flatMap((problem) => {
     if (!isDetails(problem)) return [];
-    return problemFrame(problem) ?? [];
+    return problemFrame(problem, output) ?? [];
   });
 }
 
+/** The line of a frame in its source, marked; undefined where it is not known. */
+export type ShowCode = (frame: StackFrame) => string | undefined;
+
 /** The error's code and message, then the place in the author's source. */
-export function printError(error: ToolErrorData, output: Output, mapper?: StackMapper): void {
-  output.write(`${printable(`${error.code}: ${error.message}`)}\n`);
+export function printError(error: ToolErrorData, output: Output, showCode?: ShowCode): void {
+  output.write(`${style(["red", "bold"], error.code, output)}: ${printable(error.message)}\n`);
   const details: Details = error.details ?? {};
-  for (const frame of problemLines(details)) output.write(`\n${printable(indent(frame))}\n`);
-  const { location } = details;
-  if (isDetails(location) && mapper !== undefined) {
-    const { file, line, column } = location;
-    if (typeof file !== "string" || typeof line !== "number" || typeof column !== "number") return;
-    const frame = mapper.codeFrameOf({ file, line, column });
-    if (frame !== undefined) output.write(`\n${printable(indent(frame))}\n`);
+  const problems = problemFrames(details, output);
+  for (const frame of problems) output.write(`\n${frame}\n`);
+  const { file, line, column } = details;
+  if (problems.length === 0 && typeof file === "string" && typeof line === "number" && typeof column === "number") {
+    const frame = showCode?.({ file, line, column });
+    if (frame !== undefined) output.write(`\n${paint(frame, output)}\n`);
   }
   const frames = (error.stack ?? "").split("\n").filter((line) => line.startsWith("    at "));
   if (frames.length > 0) output.write(`\n${printable(frames.join("\n"))}\n`);

@@ -1,10 +1,10 @@
 // glovebox run: one tool, one call, its output on stdout and everything else on stderr.
-import { createStackMapper } from "../../bundler/source-map.ts";
 import { ToolError } from "../../sandbox/errors.ts";
 import { createGlovebox, type Glovebox, type ToolInspection } from "../runtime.ts";
 import { NO_USAGE, type ToolResult } from "../tool-call.ts";
 import { type InputChoice, readInput } from "./input.ts";
 import { printError, printLog, printOutput, printTimes, toPrintableJson } from "./print.ts";
+import { createShowCode } from "./source-lines.ts";
 import { type Arguments, type Io, onePositional, readArguments, readLimit, UsageError } from "./usage.ts";
 
 const OPTIONS = {
@@ -14,6 +14,7 @@ const OPTIONS = {
   "timeout-ms": { type: "string" },
   "cpu-ms": { type: "string" },
   "memory-mib": { type: "string" },
+  "log-places": { type: "boolean" },
   time: { type: "boolean" },
   json: { type: "boolean" },
 } as const;
@@ -27,6 +28,7 @@ interface RunRequest {
   readonly input: InputChoice;
   readonly tenantId: string;
   readonly limits: { readonly timeoutMs?: number; readonly cpuMs?: number; readonly memoryMiB?: number };
+  readonly logPlaces: boolean;
   readonly showTimes: boolean;
   readonly asJson: boolean;
 }
@@ -51,6 +53,7 @@ function readRequest({ values, positionals }: Arguments): RunRequest {
       ...(cpuMs === undefined ? {} : { cpuMs }),
       ...(memoryMiB === undefined ? {} : { memoryMiB }),
     },
+    logPlaces: values["log-places"] === true,
     showTimes: values.time === true,
     asJson: values.json === true,
   };
@@ -88,6 +91,7 @@ async function call(box: Glovebox, tool: ToolInspection, request: RunRequest, io
       {
         tenantId,
         signal: interrupt.signal,
+        logPlaces: request.logPlaces,
         ...(request.asJson ? {} : { onLog: (entry) => printLog(entry, io.stderr) }),
       },
     );
@@ -102,7 +106,7 @@ function report(result: ToolResult, tool: ToolInspection | undefined, request: R
   } else if (result.success) {
     printOutput(result.output, io.stdout);
   } else {
-    printError(result.error, io.stderr, tool === undefined ? undefined : createStackMapper(tool.bundle.sourceMap));
+    printError(result.error, io.stderr, createShowCode(request.path, tool?.bundle.sourceMap));
   }
   if (!request.asJson && result.usage.logsDropped > 0) {
     io.stderr.write(`${result.usage.logsDropped} log lines were dropped: the call's log was full\n`);

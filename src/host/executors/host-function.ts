@@ -45,7 +45,7 @@ export function createHostFunctionExecutor(handler: HostFunction): Executor {
         callId,
         tenantId,
         signal,
-        log: (message, data) => log.add("info", Date.now(), message, data),
+        log: (message, data) => log.add("info", Date.now(), message, { data }),
       });
       return { usage: usage(), outputText: toJson(output, call.definition.name) };
     } catch (thrown) {

@@ -2,7 +2,7 @@
 import type { StackMapper } from "../../bundler/source-map.ts";
 import type { ToolBundle } from "../../bundler/tool-bundle.ts";
 import { type EngineFeature, unlimitedFeatures } from "../../sandbox/engine-features.ts";
-import { ERROR_CODES, type ErrorCode, type ErrorDetails, type JsonValue, ToolError } from "../../sandbox/errors.ts";
+import { ERROR_CODES, type ErrorCode, type ErrorDetails, ToolError } from "../../sandbox/errors.ts";
 import type { CapabilityShapes } from "../../sandbox/guest-protocol.ts";
 import type { LimitName, Limits } from "../../sandbox/limits.ts";
 import {
@@ -53,11 +53,15 @@ const MAX_PROFILES = 256;
 export function createSandboxExecutor(tool: SandboxTool, pool: WorkerPool): Executor {
   const sent: SentBundle = { sha256: tool.bundle.sha256, code: tool.bundle.code, codeCache: tool.codeCache };
   const profiles: ToolProfile[] = [];
-  const profileOf = ({ limits, tenant }: PreparedCall): ToolProfile => {
+  const profileOf = ({ limits, tenant, context }: PreparedCall): ToolProfile => {
     const { coarseTime } = tenant;
-    const known = profiles.find((profile) => profile.coarseTime === coarseTime && sameLimits(profile.limits, limits));
+    const logPlaces = context.logPlaces === true;
+    const known = profiles.find(
+      (profile) =>
+        profile.coarseTime === coarseTime && profile.logPlaces === logPlaces && sameLimits(profile.limits, limits),
+    );
     if (known !== undefined) return known;
-    const profile = toProfile(tool, limits, coarseTime);
+    const profile = toProfile(tool, limits, { coarseTime, logPlaces });
     if (profiles.push(profile) > MAX_PROFILES) profiles.shift();
     return profile;
   };
@@ -68,7 +72,11 @@ export function createSandboxExecutor(tool: SandboxTool, pool: WorkerPool): Exec
   };
 }
 
-function toProfile(tool: SandboxTool, limits: Limits, coarseTime: boolean): ToolProfile {
+function toProfile(
+  tool: SandboxTool,
+  limits: Limits,
+  { coarseTime, logPlaces }: Pick<ToolProfile, "coarseTime" | "logPlaces">,
+): ToolProfile {
   const granted = [...tool.granted.keys()].filter((name) => name !== "log");
   return {
     sha256: tool.bundle.sha256,
@@ -78,6 +86,7 @@ function toProfile(tool: SandboxTool, limits: Limits, coarseTime: boolean): Tool
     limits,
     features: [...tool.features],
     coarseTime,
+    logPlaces,
     granted,
     denied: [...tool.denied],
     ...(tool.shapes === undefined ? {} : { shapes: tool.shapes }),
@@ -155,7 +164,7 @@ class SandboxRun {
       tenantId,
       toolName: definition.name,
       asked: definition.capabilities ?? {},
-      log: (message, data, level = "info") => this.#log.add(level, Date.now(), message, data),
+      log: (message, data, level = "info") => this.#log.add(level, Date.now(), message, { data }),
       onError: (error) => tell((thrown) => onHandlerError?.(thrown, "perCall"), error),
     });
     const { context } = this.#scope;
@@ -212,7 +221,11 @@ class SandboxRun {
       onPlaced: () => {
         this.#placedAt = performance.now();
       },
-      onLog: (level, time, text) => this.#log.add(level, time, this.#tool.stackMapper.mapText(text)),
+      onLog: (level, time, text, place) => {
+        const { stackMapper } = this.#tool;
+        const mapped = place === undefined ? undefined : stackMapper.mapPlace(place);
+        this.#log.add(level, time, stackMapper.mapText(text), { place: mapped });
+      },
       onProgress: (text) => this.#reportProgress(text),
       onCapability: (name, text, answer) => {
         // An answer that cannot be sent leaves the tool waiting for it: the call is over.
@@ -367,15 +380,15 @@ function thrownError(message: EndedMessage, facts: FailureFacts, name: string): 
     return new ToolError("SANDBOX_CRASHED", `The isolate of ${name} answered with nothing that can be read`);
   const { name: errorName, message: errorMessage, stack, code, capabilityCode } = parsed.data;
   const mapped = stack === "" ? undefined : facts.stackMapper.mapStack(stack);
-  const [frame] = mapped?.frames ?? [];
-  const location: JsonValue | undefined =
-    frame === undefined ? undefined : { file: frame.file, line: frame.line, column: frame.column };
+  const frames = mapped?.frames ?? [];
+  // What an author can change is in the tool, though a package may have thrown.
+  const frame = frames.find(({ isOwn }) => isOwn) ?? frames[0];
   const details: ErrorDetails = {
     errorName,
     ...(code === undefined ? {} : { errorCode: code }),
     ...(capabilityCode === undefined ? {} : { capabilityCode }),
     ...(message.phase === "load" ? { phase: "load" } : {}),
-    ...(location === undefined ? {} : { location }),
+    ...(frame === undefined ? {} : { file: frame.file, line: frame.line, column: frame.column }),
   };
   return new ToolError(THROWN_CODES[outcome], errorMessage, {
     details,

@@ -103,18 +103,21 @@ export function readContext(context: unknown): ToolContext & { readonly tenantId
     throw invalid("context", "an object { tenantId, signal, timeoutMs }", describe(context));
   }
   const { hasSignal, misnamed, ...fields } = readFields("context", () => {
-    const { tenantId, executionId, stepId, signal, timeoutMs, onLog, onProgress } = context as ToolContext;
+    const { tenantId, executionId, stepId, signal, timeoutMs, onLog, onProgress, logPlaces } = context as ToolContext;
     const hasSignal = signal === undefined || isAbortSignal(signal);
     const misnamed = tenantId === undefined ? Object.keys(context).find((key) => /^tenant/i.test(key)) : undefined;
-    return { tenantId, executionId, stepId, signal, timeoutMs, onLog, onProgress, hasSignal, misnamed };
+    return { tenantId, executionId, stepId, signal, timeoutMs, onLog, onProgress, logPlaces, hasSignal, misnamed };
   });
   // Taken for another tenant's call, a slip of the pen would cross the one line that must hold.
   if (misnamed !== undefined && misnamed !== "tenantId")
     throw invalid("context", "tenantId", `the key "${misnamed.slice(0, 50)}"`);
-  const { tenantId, executionId, stepId, timeoutMs, onLog, onProgress } = fields;
+  const { tenantId, executionId, stepId, timeoutMs, onLog, onProgress, logPlaces } = fields;
   if (!hasSignal) throw invalid("context.signal", "an AbortSignal", describe(fields.signal));
   if (!isFunction(onLog)) throw invalid("context.onLog", "a function", describe(onLog));
   if (!isFunction(onProgress)) throw invalid("context.onProgress", "a function", describe(onProgress));
+  if (logPlaces !== undefined && typeof logPlaces !== "boolean") {
+    throw invalid("context.logPlaces", "true or false", describe(logPlaces));
+  }
   checkTimeout(timeoutMs, "context.timeoutMs");
   if (executionId !== undefined) readText(executionId, "context.executionId");
   if (stepId !== undefined) readText(stepId, "context.stepId");

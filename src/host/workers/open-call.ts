@@ -18,7 +18,8 @@ export interface Loss {
 
 /** Hears what becomes of one call. After `onEnded` or `onLost` nothing more comes, but for `onStuck`. */
 export interface CallListener {
-  onLog(level: LogLevel, time: number, text: string): void;
+  /** `place` is `line:column` in the tool's script, where it was asked for. */
+  onLog(level: LogLevel, time: number, text: string, place?: string): void;
   onProgress(text: string): void;
   /** `answer` reaches this very run of the call, and nothing once it is over. */
   onCapability(name: string, text: string, answer: (envelope: string) => void): void;
@@ -155,7 +156,7 @@ export class OpenCall {
       case "log":
         this.#logLines = bound(this.#logLines + 1, limits.logLines);
         this.#logBytes = bound(this.#logBytes + (parts[0]?.length ?? 0), limits.logBytes * 4 + LOG_LINE_BYTES);
-        listener.onLog(message.level, message.time, text(parts, limits.logBytes * 4));
+        listener.onLog(message.level, message.time, text(parts, limits.logBytes * 4), message.place);
         break;
       case "progress":
         this.#progressReports = bound(this.#progressReports + 1, PROGRESS_REPORTS);

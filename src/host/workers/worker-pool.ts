@@ -230,7 +230,7 @@ export class WorkerPool implements AsyncDisposable {
     const { listener, claim } = placed.job;
     return {
       onPlaced: () => listener.onPlaced(),
-      onLog: (level, time, text) => listener.onLog(level, time, text),
+      onLog: (level, time, text, place) => listener.onLog(level, time, text, place),
       onProgress: (text) => listener.onProgress(text),
       onCapability: (name, text, answer) => listener.onCapability(name, text, answer),
       onEnded: (message, parts, peakBytes) => {

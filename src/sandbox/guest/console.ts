@@ -1,4 +1,6 @@
 // console: captured with its level, capped per call here and again outside. Made when first touched.
+
+import { toolPlace } from "./call-site.ts";
 import { allowance, callState } from "./call-state.ts";
 import { now } from "./coarse-time.ts";
 import { capText } from "./error-text.ts";
@@ -43,7 +45,8 @@ export function writeLog(level: Level, text: string): void {
   }
   const capped = capText(indent + text, MathMin(left, LINE_UNITS));
   callState.logBytes += capped.length;
-  post("log", level, capped);
+  if (callState.header?.logPlaces) post("log", level, capped, toolPlace());
+  else post("log", level, capped);
 }
 
 const writer =

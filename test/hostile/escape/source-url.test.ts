@@ -11,5 +11,5 @@ const thrower = () => { throw new RangeError('mine'); };
 export default () => thrower();
 //# sourceURL=glovebox:///prelude.js`,
   codes: ["TOOL_FAILED"],
-  check: (result) => expect(errorOf(result).details).toMatchObject({ errorName: "RangeError", location: { line: 4 } }),
+  check: (result) => expect(errorOf(result).details).toMatchObject({ errorName: "RangeError", line: 4 }),
 });
