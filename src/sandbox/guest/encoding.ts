@@ -408,7 +408,26 @@ function makeTextEncoder() {
   return TextEncoder;
 }
 
+type EncoderClass = ReturnType<typeof makeTextEncoder>;
+type DecoderClass = ReturnType<typeof makeTextDecoder>;
+let encoderClass: EncoderClass | undefined;
+let decoderClass: DecoderClass | undefined;
+
+const textEncoder = (): EncoderClass => {
+  encoderClass ??= makeTextEncoder();
+  return encoderClass;
+};
+const textDecoder = (): DecoderClass => {
+  decoderClass ??= makeTextDecoder();
+  return decoderClass;
+};
+
+/** The guest's own classes, for chunks. */
+export function encodingClasses(): { readonly TextEncoder: EncoderClass; readonly TextDecoder: DecoderClass } {
+  return { TextEncoder: textEncoder(), TextDecoder: textDecoder() };
+}
+
 export function installEncoding(): void {
-  defineLazyGlobals(["TextEncoder"], () => ({ __proto__: null as never, TextEncoder: makeTextEncoder() }));
-  defineLazyGlobals(["TextDecoder"], () => ({ __proto__: null as never, TextDecoder: makeTextDecoder() }));
+  defineLazyGlobals(["TextEncoder"], () => ({ __proto__: null as never, TextEncoder: textEncoder() }));
+  defineLazyGlobals(["TextDecoder"], () => ({ __proto__: null as never, TextDecoder: textDecoder() }));
 }

@@ -1,7 +1,10 @@
 // The web platform's globals that come in chunks, and what a chunk may take from the prelude. A tool pays for what it touches.
 import type { ChunkName } from "../chunk-names.ts";
+import { now } from "./coarse-time.ts";
+import { encodingClasses } from "./encoding.ts";
 import { ask } from "./host.ts";
 import { defineLazyGlobals, ErrorConstructor } from "./primordials.ts";
+import { addPlatformType } from "./structured-clone.ts";
 
 type Exports = { readonly [name: string]: unknown };
 /** What a chunk's script is: given a way to its imports, it evaluates to its exports. */
@@ -9,13 +12,34 @@ type ChunkFunction = (require: (name: string) => unknown) => Exports;
 
 const GLOBALS: { readonly [Name in ChunkName]?: readonly string[] } = {
   url: ["URL", "URLSearchParams"],
+  streams: [
+    "ReadableStream",
+    "ReadableStreamDefaultReader",
+    "ReadableStreamBYOBReader",
+    "ReadableStreamBYOBRequest",
+    "ReadableByteStreamController",
+    "ReadableStreamDefaultController",
+    "WritableStream",
+    "WritableStreamDefaultWriter",
+    "WritableStreamDefaultController",
+    "TransformStream",
+    "TransformStreamDefaultController",
+    "ByteLengthQueuingStrategy",
+    "CountQueuingStrategy",
+  ],
+  blob: ["Blob", "File"],
 };
 
 /**
  * The prelude's modules that chunks import, as the build has named them: `import … from "../events.ts"` in a chunk is a look-up here,
  * since a class of which there are two is no class. Harmless in a guest's hands, which could take them from a chunk.
  */
-const PRELUDE_MODULES: { readonly [name: string]: () => Exports } = { __proto__: null as never };
+const PRELUDE_MODULES: { readonly [name: string]: () => Exports } = {
+  __proto__: null as never,
+  "prelude:coarse-time": () => ({ now }),
+  "prelude:encoding": () => ({ encodingClasses }),
+  "prelude:structured-clone": () => ({ addPlatformType }),
+};
 
 const evaluate = Reflect.get(globalThis, "eval") as (source: string) => unknown;
 const loaded = { __proto__: null } as unknown as { [name: string]: Exports | undefined };

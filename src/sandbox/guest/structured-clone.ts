@@ -36,6 +36,7 @@ import {
   SetConstructor,
   SetPrototypeAdd,
   SetPrototypeForEach,
+  SetPrototypeHas,
   StringConstructor,
   StringPrototypeValueOf,
   TypedArrayPrototypeGetBuffer,
@@ -76,6 +77,29 @@ const captureConstructors = (): Constructors =>
   }) as unknown as Constructors;
 
 let constructors: Constructors | undefined;
+
+/** What a chunk's class does when one of its objects is cloned or transferred. Chunks add theirs: the prelude knows none of them. */
+export interface PlatformType {
+  owns(value: unknown): boolean;
+  /** Undefined for what can only be transferred, or neither. */
+  readonly clone?: (value: object) => object;
+  /** The object that will be in its place, and what makes it so, which is called once all has been cloned. */
+  readonly transfer?: (value: object) => { readonly target: object; readonly commit: () => void };
+}
+
+const platformTypes: PlatformType[] = [];
+
+export function addPlatformType(type: PlatformType): void {
+  append(platformTypes, type);
+}
+
+function platformTypeOf(value: object): PlatformType | undefined {
+  for (let index = 0; index < platformTypes.length; index += 1) {
+    const type = platformTypes[index] as PlatformType;
+    if (type.owns(value)) return type;
+  }
+  return undefined;
+}
 
 const notCloneable = (value: unknown): Error =>
   makeDomException(`${ObjectPrototypeToString(value)} could not be cloned`, "DataCloneError");
@@ -201,7 +225,9 @@ function cloneBranded(source: object, memory: Memory): object {
     case "Set":
       return cloneSet(source as Set<unknown>, memory);
     default: {
-      if (hasNoCopy(source)) throw notCloneable(source);
+      const type = platformTypeOf(source);
+      if (type?.clone !== undefined) return type.clone(source);
+      if (type !== undefined || hasNoCopy(source)) throw notCloneable(source);
       const target = {};
       MapPrototypeSet(memory, source, target);
       return cloneMembers(source, target, memory);
@@ -230,33 +256,58 @@ function cloneValue(value: unknown, memory: Memory): unknown {
   return copy;
 }
 
-/** The buffers of a `transfer` list, checked. */
-function readTransferList(list: unknown): ArrayBuffer[] {
-  const buffers: ArrayBuffer[] = [];
-  if (list === undefined || list === null) return buffers;
+interface Transfer {
+  readonly buffers: ArrayBuffer[];
+  readonly commits: (() => void)[];
+  /** What stands in the place of those that are no buffers, in the order of the list. */
+  readonly targets: object[];
+}
+
+/** Checks a `transfer` list; `memory` then knows what will stand in the place of what is no buffer. */
+function readTransferList(list: unknown, memory: Memory): Transfer {
+  const transfer: Transfer = { buffers: [], commits: [], targets: [] };
+  if (list === undefined || list === null) return transfer;
+  const seen = new SetConstructor<object>();
   for (const item of list as Iterable<unknown>) {
     if (typeof item !== "object" || item === null) {
       throw new TypeErrorConstructor("structuredClone expected a list of objects to transfer");
     }
-    if (brandOf(item) !== "ArrayBuffer" || ArrayBufferPrototypeGetDetached(item)) throw notCloneable(item);
-    for (let index = 0; index < buffers.length; index += 1) if (buffers[index] === item) throw notCloneable(item);
-    append(buffers, item as ArrayBuffer);
+    if (SetPrototypeHas(seen, item)) throw notCloneable(item);
+    SetPrototypeAdd(seen, item);
+    if (brandOf(item) === "ArrayBuffer" && !ArrayBufferPrototypeGetDetached(item)) {
+      append(transfer.buffers, item as ArrayBuffer);
+      continue;
+    }
+    const made = platformTypeOf(item)?.transfer?.(item);
+    if (made === undefined) throw notCloneable(item);
+    MapPrototypeSet(memory, item, made.target);
+    append(transfer.targets, made.target);
+    append(transfer.commits, made.commit);
   }
-  return buffers;
+  return transfer;
 }
 
 /**
  * Buffers to be transferred are copied like all else and detached afterwards: a view on a detached buffer no longer knows
  * its place in it, and a value that cannot be cloned must leave them as they were.
  */
+export function cloneWithTransfer(
+  value: unknown,
+  list: unknown,
+): { readonly copy: unknown; readonly transferred: readonly object[] } {
+  const memory: Memory = new MapConstructor();
+  const { buffers, commits, targets } = readTransferList(list, memory);
+  const copy = cloneValue(value, memory);
+  for (let index = 0; index < buffers.length; index += 1) ArrayBufferPrototypeTransfer(buffers[index] as ArrayBuffer);
+  for (let index = 0; index < commits.length; index += 1) commits[index]?.();
+  return { copy, transferred: targets };
+}
+
 export function structuredClone(
   ...args: readonly [value?: unknown, options?: { readonly transfer?: unknown }]
 ): unknown {
   if (args.length === 0) throw new TypeErrorConstructor("structuredClone expected a value, got no argument");
-  const buffers = readTransferList(args[1]?.transfer);
-  const copy = cloneValue(args[0], new MapConstructor());
-  for (let index = 0; index < buffers.length; index += 1) ArrayBufferPrototypeTransfer(buffers[index] as ArrayBuffer);
-  return copy;
+  return cloneWithTransfer(args[0], args[1]?.transfer).copy;
 }
 
 export function installStructuredClone(): void {

@@ -1,0 +1,177 @@
+// Blob and File (W3C File API). A blob's bytes never change and never leave it but as copies, so slices and clones share them.
+import { now } from "../coarse-time.ts";
+import { encodingClasses } from "../encoding.ts";
+import { addPlatformType } from "../structured-clone.ts";
+import { ReadableStream } from "./streams.ts";
+import { bytesOf, defineInterface, requireArguments, toClampedInteger, toDictionary, toInteger } from "./webidl.ts";
+
+/** What a stream gives at a time. */
+const STREAM_BYTES = 64 * 1024;
+const EMPTY = new Uint8Array(0);
+const { TextEncoder, TextDecoder } = encodingClasses();
+const encoder = new TextEncoder();
+
+/** A type with characters outside the printable ones is none. */
+function toType(value: unknown): string {
+  const type = String(value);
+  return /[^\x20-\x7e]/.test(type) ? "" : type.toLowerCase();
+}
+
+interface BlobSettings {
+  readonly type: string;
+  readonly nativeEndings: boolean;
+}
+
+/** The members are read in the order of their names, as Web IDL says. */
+function readSettings(options: unknown, what: string): BlobSettings {
+  const dictionary = toDictionary(options, what);
+  const { endings } = dictionary;
+  const ending = endings === undefined ? "transparent" : String(endings);
+  if (ending !== "transparent" && ending !== "native") {
+    throw new TypeError(`${what} expected endings "transparent" or "native", got "${ending}"`);
+  }
+  const { type } = dictionary;
+  return { type: type === undefined ? "" : toType(type), nativeEndings: ending === "native" };
+}
+
+/** A part's bytes, or its text: what is not yet known how to be ended. */
+function readParts(parts: unknown, what: string): (Uint8Array | string)[] {
+  const isObject = (typeof parts === "object" && parts !== null) || typeof parts === "function";
+  const iterate: unknown = isObject ? (parts as Iterable<unknown>)[Symbol.iterator] : undefined;
+  if (typeof iterate !== "function") throw new TypeError(`${what} expected a sequence of parts`);
+  const read: (Uint8Array | string)[] = [];
+  // Looked up once: that can be seen.
+  for (const part of { [Symbol.iterator]: () => iterate.call(parts) as Iterator<unknown> }) {
+    read.push(bytesOf(part) ?? (isBlob(part) ? blobBytes(part) : String(part)));
+  }
+  return read;
+}
+
+function join(parts: readonly (Uint8Array | string)[], nativeEndings: boolean): Uint8Array {
+  const pieces = parts.map((part) =>
+    typeof part === "string" ? encoder.encode(nativeEndings ? part.replace(/\r\n?/g, "\n") : part) : part,
+  );
+  const bytes = new Uint8Array(pieces.reduce((total, piece) => total + piece.byteLength, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, at);
+    at += piece.byteLength;
+  }
+  return bytes;
+}
+
+/** The bytes themselves, for other chunks: to be read only. */
+export let blobBytes: (blob: Blob) => Uint8Array;
+export let isBlob: (value: unknown) => value is Blob;
+/** A blob of these bytes, without a copy. */
+let makeBlob: (bytes: Uint8Array, type: string) => Blob;
+
+export class Blob {
+  #bytes: Uint8Array = EMPTY;
+  #type = "";
+
+  static {
+    blobBytes = (blob) => blob.#bytes;
+    isBlob = (value): value is Blob => typeof value === "object" && value !== null && #bytes in value;
+    makeBlob = (bytes, type) => {
+      const blob = new Blob();
+      blob.#bytes = bytes;
+      blob.#type = type;
+      return blob;
+    };
+  }
+
+  constructor(parts: unknown = undefined, options: unknown = undefined) {
+    const read = parts === undefined ? [] : readParts(parts, "Blob");
+    const { type, nativeEndings } = readSettings(options, "Blob");
+    this.#bytes = join(read, nativeEndings);
+    this.#type = type;
+  }
+
+  get size(): number {
+    return this.#bytes.byteLength;
+  }
+
+  get type(): string {
+    return this.#type;
+  }
+
+  slice(start: unknown = undefined, end: unknown = undefined, contentType: unknown = undefined): Blob {
+    const { byteLength: size } = this.#bytes;
+    const at = (value: unknown, fallback: number): number => {
+      if (value === undefined) return fallback;
+      const index = toClampedInteger(value);
+      return index < 0 ? Math.max(size + index, 0) : Math.min(index, size);
+    };
+    const from = at(start, 0);
+    const to = at(end, size);
+    const type = contentType === undefined ? "" : toType(contentType);
+    return makeBlob(this.#bytes.subarray(from, Math.max(from, to)), type);
+  }
+
+  stream(): ReadableStream<Uint8Array> {
+    const bytes = this.#bytes;
+    let at = 0;
+    return new ReadableStream({
+      type: "bytes",
+      pull: (controller) => {
+        if (at < bytes.byteLength) {
+          controller.enqueue(bytes.slice(at, at + STREAM_BYTES));
+          at += STREAM_BYTES;
+          return;
+        }
+        controller.close();
+        controller.byobRequest?.respond(0);
+      },
+    });
+  }
+
+  async text(): Promise<string> {
+    return new TextDecoder().decode(this.#bytes);
+  }
+
+  async arrayBuffer(): Promise<ArrayBuffer> {
+    return this.#bytes.slice().buffer as ArrayBuffer;
+  }
+
+  async bytes(): Promise<Uint8Array> {
+    return this.#bytes.slice();
+  }
+}
+
+export let isFile: (value: unknown) => value is File;
+let cloneFile: (file: File) => File;
+
+export class File extends Blob {
+  readonly #name: string;
+  readonly #lastModified: number;
+
+  static {
+    isFile = (value): value is File => typeof value === "object" && value !== null && #name in value;
+    cloneFile = (file) => new File([file], file.#name, { type: file.type, lastModified: file.#lastModified });
+  }
+
+  constructor(parts: unknown, name: unknown, options: unknown = undefined) {
+    requireArguments("File", 2, arguments.length);
+    // `parts` may not be left out here.
+    super(parts === undefined ? null : parts, options);
+    this.#name = String(name).toWellFormed();
+    const { lastModified } = toDictionary(options, "File");
+    this.#lastModified = lastModified === undefined ? now() : toInteger(lastModified);
+  }
+
+  get name(): string {
+    return this.#name;
+  }
+
+  get lastModified(): number {
+    return this.#lastModified;
+  }
+}
+
+defineInterface("Blob", Blob);
+defineInterface("File", File);
+addPlatformType({
+  owns: isBlob,
+  clone: (value) => (isFile(value) ? cloneFile(value) : makeBlob(blobBytes(value as Blob), (value as Blob).type)),
+});
