@@ -44,6 +44,8 @@ interface Account<Item> {
   /** CPU time used, divided by the weight; never behind those that were busy while this one was idle. */
   virtualMs: number;
   queued: number;
+  /** Among those that wait. */
+  isListed: boolean;
   running: number;
   /** Mean time that a call of this account runs, in ms; undefined before the first has ended. */
   serviceMs: number | undefined;
@@ -59,6 +61,9 @@ const MAX_RETRY_MS = 30_000;
 
 export class FairQueue<Item> {
   readonly #accounts = new Map<string, Account<Item>>();
+  /** Accounts with something in the queue, and some that have nothing any more; in the order of the last time somebody asked. */
+  #waiting: Account<Item>[] = [];
+  #forgetAbove = MAX_REMEMBERED;
   readonly #maxQueued: number;
   /** Standing of the account that was served last: where one that was idle comes in. */
   #virtualMs = 0;
@@ -109,6 +114,8 @@ export class FairQueue<Item> {
     const entry: Entry<Item> = { item, claim, order: this.#order, isOver: false };
     if (account.queued + account.running === 0) account.virtualMs = Math.max(account.virtualMs, this.#virtualMs);
     lane.waiting.push(entry);
+    if (!account.isListed) this.#waiting.push(account);
+    account.isListed = true;
     lane.queued += 1;
     account.queued += 1;
     this.#queued += 1;
@@ -166,9 +173,10 @@ export class FairQueue<Item> {
   /** What may run next, best first: the head of each lane that has room, in accounts that have room, least served first. */
   *candidates(): Generator<Entry<Item>> {
     if (this.#queued === 0) return;
-    const waiting = [...this.#accounts.values()].filter(({ queued }) => queued > 0);
-    if (waiting.length > 1) waiting.sort((a, b) => a.virtualMs - b.virtualMs);
-    for (const account of waiting) yield* candidatesOf(account);
+    for (const account of this.#waiting) account.isListed = account.queued > 0;
+    // Mostly in order already, which takes a sort one look at each.
+    this.#waiting = this.#waiting.filter(({ isListed }) => isListed).sort((a, b) => a.virtualMs - b.virtualMs);
+    for (const account of this.#waiting) yield* candidatesOf(account);
   }
 
   /** Every entry that waits. */
@@ -182,7 +190,7 @@ export class FairQueue<Item> {
     let account = this.#accounts.get(name);
     if (account === undefined) {
       const virtualMs = this.#virtualMs;
-      account = { lanes: new Map(), weight, virtualMs, queued: 0, running: 0, serviceMs: undefined };
+      account = { lanes: new Map(), weight, virtualMs, queued: 0, isListed: false, running: 0, serviceMs: undefined };
       this.#accounts.set(name, account);
     }
     account.weight = weight;
@@ -191,10 +199,12 @@ export class FairQueue<Item> {
 
   /** Accounts that have nothing to gain from being remembered: as good as new. Looked for when there are many. */
   #forgetIdle(): void {
-    if (this.#accounts.size <= MAX_REMEMBERED) return;
+    if (this.#accounts.size <= this.#forgetAbove) return;
     for (const [name, { queued, running, virtualMs }] of this.#accounts) {
       if (queued + running === 0 && virtualMs <= this.#virtualMs) this.#accounts.delete(name);
     }
+    // Not again for each call, where all of them have a reason to stay.
+    this.#forgetAbove = Math.max(MAX_REMEMBERED, 2 * this.#accounts.size);
   }
 }
 

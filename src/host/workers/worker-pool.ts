@@ -38,6 +38,8 @@ export interface Job extends WorkerJob {
 
 interface PlacedJob {
   readonly job: Job;
+  /** Jobs of one kind find the same processes. */
+  readonly kind: string;
   attempts: number;
   entry: Entry<PlacedJob> | undefined;
   worker: WorkerProcess | undefined;
@@ -73,6 +75,8 @@ export class WorkerPool implements AsyncDisposable {
   readonly #fleet: Fleet;
   readonly #queue: FairQueue<PlacedJob>;
   readonly #suspects = new Suspects();
+  /** Of what waits. */
+  readonly #queuedOfKind = new Map<string, number>();
   readonly #placed = new Map<WorkerProcess, Set<PlacedJob>>();
   /** Accounts whose calls have run in a process since its CPU time was last read. */
   readonly #payers = new Map<WorkerProcess, Set<string>>();
@@ -105,6 +109,7 @@ export class WorkerPool implements AsyncDisposable {
     if (this.#closed) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is closed");
     const placed: PlacedJob = {
       job,
+      kind: kindOf(job),
       attempts: 0,
       entry: undefined,
       worker: undefined,
@@ -115,6 +120,7 @@ export class WorkerPool implements AsyncDisposable {
     };
     const entry = this.#queue.add(placed, job.claim);
     placed.entry = entry;
+    this.#countKind(placed.kind, 1);
     this.#schedule();
     if (placed.state === "queued") this.#makeWait(placed, entry);
     return { cancel: () => this.#cancel(placed) };
@@ -123,8 +129,7 @@ export class WorkerPool implements AsyncDisposable {
   #makeWait(placed: PlacedJob, entry: Entry<PlacedJob>): void {
     const refusal = this.#queue.refusal(entry);
     if (refusal !== undefined) {
-      placed.state = "over";
-      this.#queue.remove(entry);
+      this.#leaveQueue(placed, "over");
       throw refusal;
     }
     const { queueMs, claim } = placed.job;
@@ -146,8 +151,17 @@ export class WorkerPool implements AsyncDisposable {
 
   #leaveQueue(placed: PlacedJob, state: PlacedJob["state"]): void {
     clearTimeout(placed.queueTimer);
-    if (placed.entry !== undefined) this.#queue.remove(placed.entry);
+    if (placed.entry !== undefined && !placed.entry.isOver) {
+      this.#queue.remove(placed.entry);
+      this.#countKind(placed.kind, -1);
+    }
     placed.state = state;
+  }
+
+  #countKind(kind: string, change: 1 | -1): void {
+    const count = (this.#queuedOfKind.get(kind) ?? 0) + change;
+    if (count > 0) this.#queuedOfKind.set(kind, count);
+    else this.#queuedOfKind.delete(kind);
   }
 
   /** Ending a process to make room comes back here: one round at a time. */
@@ -164,11 +178,21 @@ export class WorkerPool implements AsyncDisposable {
   }
 
   #placeNext(): boolean {
+    const hopeless = new Set<string>();
+    let hopeful = this.#queue.queued;
     for (const { item } of this.#queue.candidates()) {
+      if (hopeless.has(item.kind)) continue;
       const worker = this.#workerFor(item.job);
-      if (worker === undefined) continue;
-      this.#place(item, worker);
-      return true;
+      if (worker !== undefined) {
+        this.#place(item, worker);
+        return true;
+      }
+      // A suspect may have been too much where another of its kind is not.
+      if (this.#suspects.has(item.job.claim.lane)) continue;
+      hopeless.add(item.kind);
+      hopeful -= this.#queuedOfKind.get(item.kind) ?? 0;
+      // A thousand tenants that wait for the same processes are asked once, not each.
+      if (hopeful <= 0) return false;
     }
     return false;
   }
@@ -273,6 +297,7 @@ export class WorkerPool implements AsyncDisposable {
       placed.state = "queued";
       placed.worker = undefined;
       placed.entry = this.#queue.putBack(placed, job.claim);
+      this.#countKind(placed.kind, 1);
       return;
     }
     this.#giveUp(placed, worker.isReady ? loss : { ...loss, cause: notStarted(worker) }, peakBytes);
@@ -326,6 +351,11 @@ export class WorkerPool implements AsyncDisposable {
     for (const { item } of [...this.#queue.entries()]) this.#giveUp(item, { begun: false });
     this.#fleet[Symbol.dispose]();
   }
+}
+
+/** What of a job decides which process it may have. */
+function kindOf({ owner, memoryMiB, fresh = false, singleUse = false, exclusive = false, dataBytes = 0 }: Job): string {
+  return `${fresh} ${singleUse} ${exclusive} ${memoryMiB} ${dataBytes} ${owner}`;
 }
 
 function addTo<Key, Value>(map: Map<Key, Set<Value>>, key: Key, value: Value): void {
