@@ -1,3 +1,2 @@
 // The mapping tables of UTS #46, 240 KB of them: for domains that are not plain ASCII.
-// @ts-expect-error The package has no types.
 export { toASCII } from "tr46";
