@@ -52,6 +52,8 @@ export interface BundleOutcome {
   /** Whether nothing had to be built. */
   readonly cached: boolean;
   readonly durationMs: number;
+  /** Paths of the files that it was made from, and of those that were looked for in vain: what to watch. */
+  readonly files: readonly string[];
 }
 
 /** A build that one or more callers wait for; it is stopped when the last of them has gone. */
@@ -116,8 +118,9 @@ export class Bundler {
     const known = await this.#cache.get(key);
     const isKnown = known !== undefined && isFresh(known);
     this.#refuseWhenOver(signal);
-    const { bundle } = isKnown ? known : await this.#join({ key, location, options }, signal);
-    return { bundle, cached: isKnown, durationMs: performance.now() - startedAt };
+    const { bundle, dependencies, absent } = isKnown ? known : await this.#join({ key, location, options }, signal);
+    const files = [...dependencies.map(({ path }) => path), ...absent];
+    return { bundle, cached: isKnown, durationMs: performance.now() - startedAt, files };
   }
 
   /** Kills what is being built; whoever waits for it gets CANCELLED. */

@@ -53,6 +53,8 @@ export interface BatchContext extends ToolContext {
 export interface ToolInspection {
   readonly definition: ToolDefinition;
   readonly bundle: ToolBundle;
+  /** Paths on this machine that it was made from, or that were looked for in vain: a change of one may change the tool. */
+  readonly files: readonly string[];
   readonly codeCacheBytes: number;
   readonly bundleMs: number;
   readonly learnMs: number;
@@ -290,7 +292,7 @@ export class Glovebox implements AsyncDisposable {
   async #build(input: ToolInput, tenantId: string | undefined, features: readonly EngineFeature[]): Promise<BuiltTool> {
     const { name, definition: overrides, ...source } = input;
     const limits = this.#sizeLimits(tenantId, overrides?.limits);
-    const { bundle, durationMs, cached } = await this.#bundler.bundle(source, { limits });
+    const { bundle, durationMs, cached, files } = await this.#bundler.bundle(source, { limits });
     const bundled = performance.now();
     const learning = this.#learningFor(tenantId, features);
     const learned = await this.#learner.learn(bundle, createStackMapper(bundle.sourceMap), learning).catch((thrown) => {
@@ -308,7 +310,7 @@ export class Glovebox implements AsyncDisposable {
     const stated = Object.entries(overrides ?? {}).filter(([, value]) => value !== undefined);
     const definition = { ...learned.definition, ...Object.fromEntries(stated), name: chosen } as ToolDefinition;
     const learnMs = performance.now() - bundled;
-    return { definition, bundle, learned, bundleMs: durationMs, learnMs, cached };
+    return { definition, bundle, learned, bundleMs: durationMs, learnMs, cached, files };
   }
 }
 
@@ -320,6 +322,7 @@ interface Grants {
 interface BuiltTool {
   readonly definition: ToolDefinition;
   readonly bundle: ToolBundle;
+  readonly files: readonly string[];
   readonly learned: Learned;
   readonly bundleMs: number;
   readonly learnMs: number;

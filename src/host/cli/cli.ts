@@ -8,6 +8,7 @@ type Command = (args: readonly string[], io: Io) => Promise<number>;
 /** Loaded when asked for: a mistyped command should not wait for a bundler. */
 const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ["run", async () => (await import("./run.ts")).runCommand],
+  ["dev", async () => (await import("./dev.ts")).devCommand],
   ["inspect", async () => (await import("./inspect.ts")).inspectCommand],
   ["doctor", async () => (await import("./doctor.ts")).doctorCommand],
   ["init", async () => (await import("./init.ts")).initCommand],

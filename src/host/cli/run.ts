@@ -2,58 +2,32 @@
 import { ToolError } from "../../sandbox/errors.ts";
 import { createGlovebox, type Glovebox, type ToolInspection } from "../runtime.ts";
 import { NO_USAGE, type ToolResult } from "../tool-call.ts";
-import { type InputChoice, readInput } from "./input.ts";
+import { CALL_OPTIONS, type CallOptions, readCallOptions } from "./call-options.ts";
+import { readInput } from "./input.ts";
 import { printError, printLog, printOutput, printTimes, toPrintableJson } from "./print.ts";
 import { createShowCode } from "./source-lines.ts";
-import { type Arguments, type Io, onePositional, readArguments, readLimit, UsageError } from "./usage.ts";
+import { type Arguments, type Io, onePositional, readArguments } from "./usage.ts";
 
-const OPTIONS = {
-  input: { type: "string" },
-  "input-file": { type: "string" },
-  tenant: { type: "string" },
-  "timeout-ms": { type: "string" },
-  "cpu-ms": { type: "string" },
-  "memory-mib": { type: "string" },
-  "log-places": { type: "boolean" },
-  time: { type: "boolean" },
-  json: { type: "boolean" },
-} as const;
+const OPTIONS = { ...CALL_OPTIONS, time: { type: "boolean" }, json: { type: "boolean" } } as const;
 
 const CALL_ID = "cli";
 /** What a shell shows for a command that SIGINT ended. */
 const EXIT_INTERRUPTED = 130;
 
-interface RunRequest {
+interface RunRequest extends CallOptions {
   readonly path: string;
-  readonly input: InputChoice;
-  readonly tenantId: string;
-  readonly limits: { readonly timeoutMs?: number; readonly cpuMs?: number; readonly memoryMiB?: number };
-  readonly logPlaces: boolean;
+  readonly stdin: boolean;
   readonly showTimes: boolean;
   readonly asJson: boolean;
 }
 
-function readRequest({ values, positionals }: Arguments): RunRequest {
-  const stdin = positionals.includes("-");
-  const text = (name: string): string | undefined => values[name] as string | undefined;
-  const timeoutMs = readLimit("timeout-ms", values["timeout-ms"], "timeoutMs");
-  const cpuMs = readLimit("cpu-ms", values["cpu-ms"], "cpuMs");
-  const memoryMiB = readLimit("memory-mib", values["memory-mib"], "memoryMiB");
-  const tenantId = text("tenant") ?? "default";
-  if (tenantId === "") throw new UsageError("--tenant: expected an id, got an empty text");
+function readRequest(given: Arguments): RunRequest {
+  const { values, positionals } = given;
+  const paths = positionals.filter((positional) => positional !== "-");
   return {
-    path: onePositional(
-      positionals.filter((positional) => positional !== "-"),
-      "PATH of a tool",
-    ),
-    input: { json: text("input"), file: text("input-file"), stdin },
-    tenantId,
-    limits: {
-      ...(timeoutMs === undefined ? {} : { timeoutMs }),
-      ...(cpuMs === undefined ? {} : { cpuMs }),
-      ...(memoryMiB === undefined ? {} : { memoryMiB }),
-    },
-    logPlaces: values["log-places"] === true,
+    ...readCallOptions(given),
+    path: onePositional(paths, "PATH of a tool"),
+    stdin: positionals.includes("-"),
     showTimes: values.time === true,
     asJson: values.json === true,
   };
@@ -80,7 +54,7 @@ const exitCodeOf = (result: ToolResult): number => {
 
 async function call(box: Glovebox, tool: ToolInspection, request: RunRequest, io: Io): Promise<ToolResult> {
   const { path, tenantId } = request;
-  const args = await readInput(request.input, tool.definition.inputSchema, io);
+  const args = await readInput({ ...request.input, stdin: request.stdin }, tool.definition.inputSchema, io);
   const { name } = await box.addTool({ path, name: tool.definition.name }, { tenantId });
   const interrupt = new AbortController();
   const onInterrupt = (): void => interrupt.abort();

@@ -14,21 +14,24 @@ export const USAGE = `Runs tools nobody on the team wrote: bundled, isolated, bo
 
 Usage
   glovebox run PATH [--input JSON | --input-file FILE | -] [options]   run a tool once
+  glovebox dev PATH [--input JSON | --input-file FILE] [options]       run it again whenever its files change
   glovebox inspect PATH [--json]                                       show its definition, imports and sizes
   glovebox init NAME                                                   write a new tool that works
   glovebox doctor [--json]                                             show what protects this machine, with evidence
 
 PATH is a file or a folder with a tool in it
 
-Options of run
+Options of run and dev
   --input JSON        the input; {} unless given
   --input-file FILE   the input from a file: JSON, or any other text for a tool that takes one text
-  -                   the input, as JSON, from stdin
   --tenant ID         on whose behalf; "default" unless given
   --timeout-ms N      wall time, ${LIMITS.timeoutMs.min} to ${LIMITS.timeoutMs.max}; ${LIMITS.timeoutMs.default} unless given
   --cpu-ms N          CPU time, ${LIMITS.cpuMs.min} to ${LIMITS.cpuMs.max}
   --memory-mib N      memory, ${LIMITS.memoryMiB.min} to ${LIMITS.memoryMiB.max}; ${LIMITS.memoryMiB.default} unless given
   --log-places        show where in the source each line of console comes from
+
+Options of run
+  -                   the input, as JSON, from stdin
   --time              show where the milliseconds went
   --json              print the whole result as one line of JSON
 

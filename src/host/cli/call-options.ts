@@ -1,0 +1,38 @@
+// What run and dev take alike: on whose behalf a tool is called, with what, and within which limits.
+import type { PartialLimits } from "../../sandbox/limits.ts";
+import type { InputChoice } from "./input.ts";
+import { type Arguments, readLimit, UsageError } from "./usage.ts";
+
+export const CALL_OPTIONS = {
+  input: { type: "string" },
+  "input-file": { type: "string" },
+  tenant: { type: "string" },
+  "timeout-ms": { type: "string" },
+  "cpu-ms": { type: "string" },
+  "memory-mib": { type: "string" },
+  "log-places": { type: "boolean" },
+} as const;
+
+export interface CallOptions {
+  readonly input: Omit<InputChoice, "stdin">;
+  readonly tenantId: string;
+  readonly limits: PartialLimits;
+  readonly logPlaces: boolean;
+}
+
+/** @throws {UsageError} for a limit out of its bounds, or an empty tenant */
+export function readCallOptions({ values }: Arguments): CallOptions {
+  const text = (name: string): string | undefined => values[name] as string | undefined;
+  const tenantId = text("tenant") ?? "default";
+  if (tenantId === "") throw new UsageError("--tenant: expected an id, got an empty text");
+  return {
+    input: { json: text("input"), file: text("input-file") },
+    tenantId,
+    limits: {
+      timeoutMs: readLimit("timeout-ms", values["timeout-ms"], "timeoutMs"),
+      cpuMs: readLimit("cpu-ms", values["cpu-ms"], "cpuMs"),
+      memoryMiB: readLimit("memory-mib", values["memory-mib"], "memoryMiB"),
+    },
+    logPlaces: values["log-places"] === true,
+  };
+}

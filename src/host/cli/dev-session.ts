@@ -1,0 +1,132 @@
+// One session of glovebox dev: build, run, show, wait for a change, and again. What fails is shown and waited for like anything else.
+import { statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { ToolError } from "../../sandbox/errors.ts";
+import type { Glovebox, ToolInspection } from "../runtime.ts";
+import type { ToolResult } from "../tool-call.ts";
+import type { CallOptions } from "./call-options.ts";
+import { readInput } from "./input.ts";
+import { printError, printLog, printOutput, style } from "./print.ts";
+import { createShowCode } from "./source-lines.ts";
+import { type Io, UsageError } from "./usage.ts";
+import { Watcher } from "./watcher.ts";
+
+export interface DevOptions extends Omit<CallOptions, "limits"> {
+  readonly path: string;
+}
+
+const ms = (value: number): string => `${value.toFixed(value < 10 ? 1 : 0)} ms`;
+
+function folderOf(path: string): string {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  return stats?.isDirectory() === true ? resolve(path) : dirname(resolve(path));
+}
+
+export class DevSession {
+  readonly #box: Glovebox;
+  readonly #options: DevOptions;
+  readonly #io: Io;
+  /** Of the last build that went well. */
+  #files: readonly string[] = [];
+  #registered: string | undefined;
+  #runs = 0;
+  #call = new AbortController();
+  #wake: () => void = () => {};
+  #isAwake = false;
+  #isOver = false;
+
+  constructor(box: Glovebox, options: DevOptions, io: Io) {
+    this.#box = box;
+    this.#options = options;
+    this.#io = io;
+  }
+
+  /** Once more; what runs is stopped. */
+  rerun(): void {
+    this.#isAwake = true;
+    this.#call.abort();
+    this.#wake();
+  }
+
+  /** Ends the session, and what runs in it. */
+  stop(): void {
+    this.#isOver = true;
+    this.rerun();
+    // A build or a top level that runs is waited for by nobody.
+    void this.#box.close();
+  }
+
+  /** Resolves when it was told to stop. */
+  async run(): Promise<void> {
+    using watcher = new Watcher(() => this.rerun());
+    while (!this.#isOver) {
+      this.#isAwake = false;
+      this.#call = new AbortController();
+      const before = watcher.picture();
+      const isBuilt = await this.#once();
+      if (this.#isOver) return;
+      const { path, input } = this.#options;
+      const files = [...this.#files, ...(input.file === undefined ? [] : [resolve(input.file)])];
+      watcher.watch({ files, ...(isBuilt ? {} : { folder: folderOf(path) }) }, before);
+      await this.#change();
+    }
+  }
+
+  #change(): Promise<void> {
+    if (this.#isAwake) return Promise.resolve();
+    this.#say("dim", `Waiting for changes${this.#io.stdin.isTTY ? "; r: run again, q: quit" : ""}`);
+    return new Promise((done) => {
+      this.#wake = done;
+    });
+  }
+
+  /** False when there is no bundle, so that nobody knows which files matter. */
+  async #once(): Promise<boolean> {
+    const { path, tenantId } = this.#options;
+    this.#runs += 1;
+    this.#say("cyan", `${new Date().toTimeString().slice(0, 8)} ${path}`);
+    let tool: ToolInspection | undefined;
+    try {
+      tool = await this.#box.inspectTool({ path }, { tenantId });
+      this.#files = tool.files;
+      this.#show(await this.#execute(tool), tool);
+    } catch (thrown) {
+      if (this.#isOver) return false;
+      if (thrown instanceof UsageError) this.#say("red", thrown.message);
+      else if (thrown instanceof ToolError) {
+        printError(thrown.toData(path), this.#io.stderr, createShowCode(path, tool?.bundle.sourceMap));
+      } else throw thrown;
+    }
+    return tool !== undefined;
+  }
+
+  async #execute(tool: ToolInspection): Promise<ToolResult> {
+    const { path, tenantId, input, logPlaces } = this.#options;
+    const args = await readInput({ ...input, stdin: false }, tool.definition.inputSchema, this.#io);
+    if (this.#registered !== undefined) this.#box.removeTool(this.#registered, { tenantId });
+    const { name } = await this.#box.addTool({ path, name: tool.definition.name }, { tenantId });
+    this.#registered = name;
+    return await this.#box.execute(
+      { id: `dev-${this.#runs}`, toolName: name, arguments: args },
+      { tenantId, logPlaces, signal: this.#call.signal, onLog: (entry) => printLog(entry, this.#io.stderr) },
+    );
+  }
+
+  #show(result: ToolResult, tool: ToolInspection): void {
+    if (this.#isOver) return;
+    const { path } = this.#options;
+    const { usage } = result;
+    if (result.success) printOutput(result.output, this.#io.stdout);
+    // Whoever stopped it knows.
+    else if (result.error.code === "CANCELLED") return;
+    else printError(result.error, this.#io.stderr, createShowCode(path, tool.bundle.sourceMap));
+    if (usage.logsDropped > 0)
+      this.#say("yellow", `${usage.logsDropped} log lines were dropped: the call's log was full`);
+    const build = tool.cached ? "bundle cached" : `bundle ${ms(tool.bundleMs)}`;
+    this.#say("dim", `${build}, start ${ms(usage.startMs)}, execute ${ms(usage.executeMs)}`);
+  }
+
+  #say(format: Parameters<typeof style>[0], text: string): void {
+    this.#io.stderr.write(`${style(format, text, this.#io.stderr)}\n`);
+  }
+}

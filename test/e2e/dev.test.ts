@@ -1,0 +1,122 @@
+// glovebox dev as its user has it: a real process that watches real files, which the test changes.
+import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { expect, onTestFinished, test } from "vitest";
+import { CliProcess } from "../support/cli-process.ts";
+import { treeOf } from "../support/process-tree.ts";
+
+const DEV_MS = 300_000;
+
+async function makeFolder(files: { readonly [name: string]: string }): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "glovebox-dev-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
+  return folder;
+}
+
+const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+async function allGone(pids: readonly number[]): Promise<boolean> {
+  for (let tries = 0; tries < 100; tries += 1) {
+    if (!pids.some(isAlive)) return true;
+    await pause(100);
+  }
+  return false;
+}
+
+test("glovebox dev runs again on each change of tool, import and input, and shows what fails", {
+  timeout: DEV_MS,
+}, async () => {
+  const folder = await makeFolder({
+    "tool.ts":
+      'import { by } from "./by.ts";\nexport default ({ n }: { n: number }) => { console.log("at work"); return n * by; };',
+    "by.ts": "export const by = 2;",
+    "input.json": '{"n":21}',
+  });
+  await using dev = new CliProcess(["dev", "tool.ts", "--input-file", "input.json", "--log-places"], folder);
+
+  await dev.says("stdout", /^42\n/);
+  await dev.says(
+    "stderr",
+    /info {2}tool\.ts:2:\d+ at work\n[\s\S]*bundle \d.* ms, start .* ms, execute .* ms\nWaiting for changes\n/,
+  );
+
+  await writeFile(join(folder, "by.ts"), "export const by = 3;");
+  await dev.says("stdout", /^63\n/);
+  await dev.says("stderr", /Waiting for changes\n/);
+
+  await writeFile(join(folder, "input.json"), '{"n":100}');
+  await dev.says("stdout", /^300\n/);
+  await dev.says("stderr", /Waiting for changes\n/);
+
+  // A syntax error in between is shown, and lived with.
+  await writeFile(join(folder, "by.ts"), "export const by = ;");
+  await dev.says(
+    "stderr",
+    /BUNDLE_FAILED: by\.ts:1:19[\s\S]*> 1 \| export const by = ;\n[ |]*\^[\s\S]*Waiting for changes\n/,
+  );
+  // As editors save: beside, and renamed.
+  await writeFile(join(folder, "by.ts~"), "export const by = 5;");
+  await rename(join(folder, "by.ts~"), join(folder, "by.ts"));
+  await dev.says("stdout", /^500\n/);
+  await dev.says("stderr", /Waiting for changes\n/);
+
+  await writeFile(join(folder, "input.json"), '{"n":');
+  await dev.says("stderr", /input\.json is not JSON[\s\S]*Waiting for changes\n/);
+  await writeFile(join(folder, "input.json"), '{"n":1}');
+  await dev.says("stdout", /^5\n/);
+
+  await writeFile(join(folder, "tool.ts"), 'export default () => {\n  throw new Error("not today");\n};');
+  await dev.says(
+    "stderr",
+    /TOOL_FAILED: not today[\s\S]*> 2 \| {3}throw new Error[\s\S]*at default \(tool\.ts:2:9\)[\s\S]*Waiting for changes\n/,
+  );
+
+  const processes = treeOf(dev.pid);
+  dev.signal("SIGINT");
+  expect(await dev.exit).toBe(0);
+  expect(await allGone(processes)).toBe(true);
+  expect(dev.stdout).toBe("");
+});
+
+test("glovebox dev begins with a tool that cannot be built, and ends while one runs", { timeout: DEV_MS }, async () => {
+  const folder = await makeFolder({ "tool.ts": 'import { x } from "./late.ts";\nexport default () => x;' });
+  await using dev = new CliProcess(["dev", ".", "--timeout-ms", "300000"], folder);
+  await dev.says("stderr", /BUNDLE_FAILED: [\s\S]*late\.ts[\s\S]*Waiting for changes\n/);
+  await writeFile(join(folder, "late.ts"), 'export const x = "there now";');
+  await dev.says("stdout", /^"there now"\n/);
+
+  await writeFile(join(folder, "late.ts"), 'console.log("loaded");\nexport const x = "next";');
+  await dev.says("stdout", /^"next"\n/);
+  await dev.says("stderr", /Waiting for changes\n/);
+  await writeFile(join(folder, "tool.ts"), 'export default () => { console.log("spinning"); for (;;); };');
+  await dev.says("stderr", /spinning\n/);
+  // What runs is stopped for what has changed.
+  await writeFile(join(folder, "tool.ts"), 'export default () => { console.log("spinning again"); for (;;); };');
+  await dev.says("stderr", /spinning again\n/);
+
+  const processes = treeOf(dev.pid);
+  dev.signal("SIGTERM");
+  expect(await dev.exit).toBe(0);
+  expect(await allGone(processes)).toBe(true);
+});
+
+test.for([
+  [["dev"], /Expected PATH of a tool, got nothing/],
+  [["dev", "tool.ts", "--input", "{}", "--input-file", "x.json"], /Expected one of --input and --input-file, got both/],
+  [["dev", "tool.ts", "--timeout-ms", "soon"], /--timeout-ms: expected a whole number/],
+] as const)("glovebox %j is refused with code 2", { timeout: DEV_MS }, async ([args, message]) => {
+  const folder = await makeFolder({ "tool.ts": "export default () => 1;" });
+  await using dev = new CliProcess(args, folder);
+  await dev.says("stderr", message);
+  expect(await dev.exit).toBe(2);
+});

@@ -1,0 +1,61 @@
+// The command line as a process that goes on: what it has said so far, and a way to wait for what it is to say.
+import { type ChildProcess, spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+
+const MAIN = fileURLToPath(new URL("../../src/host/cli/main.ts", import.meta.url));
+/** Room for a slow, busy machine. */
+const PATIENCE_MS = 90_000;
+
+export class CliProcess implements AsyncDisposable {
+  readonly #child: ChildProcess;
+  readonly exit: Promise<number | null>;
+  stdout = "";
+  stderr = "";
+  #onText: (() => void)[] = [];
+
+  constructor(args: readonly string[], folder: string) {
+    this.#child = spawn(process.execPath, [MAIN, ...args], { cwd: folder, env: { HOME: folder } });
+    this.exit = new Promise((resolve) => this.#child.on("exit", resolve));
+    for (const name of ["stdout", "stderr"] as const) {
+      this.#child[name]?.setEncoding("utf8").on("data", (text: string) => {
+        this[name] += text;
+        for (const look of this.#onText.splice(0)) look();
+      });
+    }
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? -1;
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#child.kill(name);
+  }
+
+  /** What matches in what it says from here on; what was said before is forgotten. */
+  async says(stream: "stdout" | "stderr", pattern: RegExp): Promise<RegExpExecArray> {
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const timer = setTimeout(
+      () =>
+        reject(new Error(`Expected ${stream} to match ${pattern}, got ${JSON.stringify(this[stream].slice(-2_000))}`)),
+      PATIENCE_MS,
+    );
+    try {
+      for (;;) {
+        const found = pattern.exec(this[stream]);
+        if (found !== null) {
+          this[stream] = this[stream].slice(found.index + found[0].length);
+          return found;
+        }
+        await Promise.race([new Promise<void>((resolve) => this.#onText.push(resolve)), late]);
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#child.kill("SIGKILL");
+    await this.exit;
+  }
+}
