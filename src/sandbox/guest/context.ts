@@ -5,6 +5,7 @@ import { allowance, callState } from "./call-state.ts";
 import { capText, describeValue, makeCapabilityError } from "./error-text.ts";
 import { type AbortSignal, abortSignal, createAbortSignal } from "./events.ts";
 import { post } from "./host.ts";
+import { useChunk } from "./platform.ts";
 import {
   defineGlobal,
   defineValue,
@@ -89,6 +90,17 @@ function face(name: string, header: InvokeHeader, ask: Ask): unknown {
   return ObjectFreeze(object);
 }
 
+/** The global's own function, loaded when a tool takes it. */
+function defineFetch(ctx: object): void {
+  const get = (): unknown => useChunk("fetch").fetch;
+  ReflectDefineProperty(ctx, "fetch", {
+    __proto__: null,
+    enumerable: true,
+    configurable: true,
+    get,
+  } as PropertyDescriptor);
+}
+
 export interface CallContext {
   readonly ctx: ToolContext;
   /** Aborts `ctx.signal`, now or when the tool first looks at it. */
@@ -125,6 +137,10 @@ export function createCallContext(header: InvokeHeader, callId: string, tenantId
   for (let index = 0; index < granted.length; index += 1) {
     const name = granted[index] as string;
     if (ObjectHasOwn(ctx, name)) continue;
+    if (name === "fetch") {
+      defineFetch(ctx);
+      continue;
+    }
     const ask = (input: unknown): Promise<unknown> => callCapability(name, input, serial);
     defineValue(ctx, name, face(name, header, ask));
   }

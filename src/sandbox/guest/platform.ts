@@ -2,6 +2,7 @@
 import type { ChunkName } from "../chunk-names.ts";
 import { now } from "./coarse-time.ts";
 import { encodingClasses } from "./encoding.ts";
+import { openFetchChannel } from "./fetch-channel.ts";
 import { ask } from "./host.ts";
 import { defineLazyGlobals, ErrorConstructor } from "./primordials.ts";
 import { addPlatformType } from "./structured-clone.ts";
@@ -28,6 +29,7 @@ const GLOBALS: { readonly [Name in ChunkName]?: readonly string[] } = {
     "CountQueuingStrategy",
   ],
   blob: ["Blob", "File"],
+  fetch: ["fetch", "Headers", "Request", "Response", "FormData"],
 };
 
 /**
@@ -38,6 +40,7 @@ const PRELUDE_MODULES: { readonly [name: string]: () => Exports } = {
   __proto__: null as never,
   "prelude:coarse-time": () => ({ now }),
   "prelude:encoding": () => ({ encodingClasses }),
+  "prelude:fetch-channel": () => ({ openFetchChannel }),
   "prelude:structured-clone": () => ({ addPlatformType }),
 };
 

@@ -111,7 +111,7 @@ describe("An engine feature", () => {
           });
           return {
             size: all.length,
-            webAssembly: tags.includes("WebAssembly") || all.some((item) => item.name === "Memory"),
+            webAssembly: tags.includes("WebAssembly") || all.some((item) => typeof item === "function" && item.name === "Memory"),
             atomics: tags.includes("Atomics"),
             sharedArrayBuffer: made((item) => Object.prototype.toString.call(new item(8)) === "[object SharedArrayBuffer]").length > 0,
             resizableBuffers: made((item) => new item(8, { maxByteLength: 16 }).resizable === true).length > 0

@@ -1,0 +1,158 @@
+// The body of a request or a response: bytes that are known, or come. It becomes a stream only when somebody asks for one.
+import { concat, isDisturbed, type Stream, streams } from "./fetch-platform.ts";
+import type { ReadableByteStreamController } from "./streams.ts";
+
+/** Where bytes come from that are not known yet. One `next` at a time. */
+export interface BodySource {
+  /** Undefined at the end. */
+  next(): Promise<Uint8Array | undefined>;
+  cancel(reason: unknown): Promise<void> | void;
+}
+
+/** Hands out copies: streams take the buffers that are put into them. */
+function sourceOfParts(parts: readonly Uint8Array[]): BodySource {
+  let index = 0;
+  return {
+    next: async () => {
+      const part = parts[index];
+      if (part === undefined) return undefined;
+      index += 1;
+      return part.slice();
+    },
+    cancel: () => {
+      index = parts.length;
+    },
+  };
+}
+
+function sourceOfStream(stream: Stream): BodySource {
+  const reader = stream.getReader();
+  return {
+    next: async () => {
+      const { done, value } = await reader.read();
+      if (done) return undefined;
+      // The chunk is its maker's; what is read here is the reader's.
+      if (value instanceof Uint8Array) return value.slice();
+      const problem = new TypeError(`Expected the chunks of a body to be Uint8Arrays, got ${typeof value}`);
+      reader.cancel(problem).catch(() => {});
+      throw problem;
+    },
+    cancel: (reason) => reader.cancel(reason),
+  };
+}
+
+export class Body {
+  /** All of it, where that is known; shared by clones, so never handed out itself. */
+  readonly parts: readonly Uint8Array[] | undefined;
+  #source: BodySource | undefined;
+  #stream: Stream | undefined;
+  #controller: ReadableByteStreamController | undefined;
+  #isUsed = false;
+
+  private constructor(parts: readonly Uint8Array[] | undefined, source?: BodySource, stream?: Stream) {
+    this.parts = parts;
+    this.#source = source;
+    this.#stream = stream;
+  }
+
+  static ofParts(parts: readonly Uint8Array[]): Body {
+    return new Body(parts, sourceOfParts(parts));
+  }
+
+  static ofSource(source: BodySource): Body {
+    return new Body(undefined, source);
+  }
+
+  static ofStream(stream: Stream): Body {
+    return new Body(undefined, undefined, stream);
+  }
+
+  /** Read from or cancelled: `bodyUsed`. */
+  get isUsed(): boolean {
+    return this.#isUsed || (this.#stream !== undefined && isDisturbed(this.#stream));
+  }
+
+  get isUnusable(): boolean {
+    return this.isUsed || this.#stream?.locked === true;
+  }
+
+  get stream(): Stream {
+    this.#stream ??= this.#makeStream();
+    return this.#stream;
+  }
+
+  #makeStream(): Stream {
+    const source = this.#source as BodySource;
+    if (this.#isUsed) {
+      // Taken already, and so is its stream: locked, and at its end.
+      const stream = new (streams().ReadableStream)(emptySource, NO_QUEUE);
+      stream
+        .getReader()
+        .cancel()
+        .catch(() => {});
+      return stream;
+    }
+    return new (streams().ReadableStream)(
+      {
+        type: "bytes",
+        start: (controller: ReadableByteStreamController) => {
+          this.#controller = controller;
+        },
+        pull: async (controller: ReadableByteStreamController) => {
+          let bytes = await source.next();
+          // A stream of bytes takes no empty chunks.
+          while (bytes?.byteLength === 0) bytes = await source.next();
+          if (bytes !== undefined) controller.enqueue(bytes);
+          else {
+            controller.close();
+            controller.byobRequest?.respond(0);
+          }
+        },
+        cancel: (reason) => source.cancel(reason),
+      },
+      NO_QUEUE,
+    );
+  }
+
+  /**
+   * Takes the bytes for good.
+   * @throws {TypeError} when somebody has them already
+   */
+  take(what: string): BodySource {
+    if (this.isUnusable) throw new TypeError(`${what}: the body has been used already, or is locked by a reader`);
+    this.#isUsed = true;
+    if (this.#stream !== undefined) return sourceOfStream(this.#stream);
+    return this.#source as BodySource;
+  }
+
+  /** What was behind this body goes on in the one that is returned. */
+  moved(what: string): Body {
+    const { parts } = this;
+    const source = this.take(what);
+    return parts === undefined ? Body.ofSource(source) : Body.ofParts(parts);
+  }
+
+  /** The caller has checked that the body is usable. */
+  clone(): Body {
+    if (this.parts !== undefined) return Body.ofParts(this.parts);
+    const [mine, theirs] = this.stream.tee();
+    this.#stream = mine;
+    return Body.ofStream(theirs);
+  }
+
+  /** Whoever reads the stream is told. Those who read without one are told by the source. */
+  fail(reason: unknown): void {
+    this.#controller?.error(reason);
+  }
+}
+
+const NO_QUEUE = { highWaterMark: 0 } as const;
+const emptySource = { type: "bytes" } as const;
+
+export async function readAll(source: BodySource): Promise<Uint8Array<ArrayBuffer>> {
+  const parts: Uint8Array[] = [];
+  for (let bytes = await source.next(); bytes !== undefined; bytes = await source.next()) parts.push(bytes);
+  const [only] = parts;
+  const ownsBuffer = parts.length === 1 && only?.byteLength === only?.buffer.byteLength;
+  return ownsBuffer ? (only as Uint8Array<ArrayBuffer>) : concat(parts);
+}

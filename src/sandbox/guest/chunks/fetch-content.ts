@@ -1,0 +1,97 @@
+// What a body is made of, by the type of the value given, and what it is read as: the two ends of the Body mixin.
+import { Body, type BodySource, readAll } from "./fetch-body.ts";
+import { FormData, formDataEntries, isBlob } from "./fetch-form-data.ts";
+import { extractMimeType, serializeMimeType } from "./fetch-mime.ts";
+import { encodeMultipart, parseMultipart } from "./fetch-multipart.ts";
+import { type Blob, blobs, decodeUtf8, encodeUtf8, type Stream, streams, urls } from "./fetch-platform.ts";
+import { tagOf, toUsvString } from "./fetch-webidl.ts";
+import { bytesOf } from "./webidl.ts";
+
+export interface Extracted {
+  readonly body: Body;
+  /** What Content-Type is to say, unless it is stated. */
+  readonly type: string | undefined;
+}
+
+const known = (parts: readonly Uint8Array[], type?: string): Extracted => ({ body: Body.ofParts(parts), type });
+
+function extractStream(stream: Stream): Extracted {
+  const body = Body.ofStream(stream);
+  if (body.isUnusable) throw new TypeError("The stream given as a body has been read from already, or is locked");
+  return { body, type: undefined };
+}
+
+/** Node's own addition: an async iterable of chunks. */
+function extractIterable(iterable: AsyncIterable<unknown>): Extracted {
+  const iterator = iterable[Symbol.asyncIterator]();
+  const source: BodySource = {
+    next: async () => {
+      const { done, value } = await iterator.next();
+      if (done) return undefined;
+      if (typeof value === "string") return encodeUtf8(value);
+      if (value instanceof Uint8Array) return value.slice();
+      throw new TypeError(`Expected the chunks of a body to be Uint8Arrays, got ${typeof value}`);
+    },
+    cancel: async (reason) => {
+      await iterator.return?.(reason);
+    },
+  };
+  return { body: Body.ofSource(source), type: undefined };
+}
+
+/** The standard's "extract", without the null that has no body. */
+export function extractBody(value: unknown): Extracted {
+  if (typeof value === "object" && value !== null) {
+    const bytes = bytesOf(value);
+    if (bytes !== undefined) return known([bytes.slice()]);
+    const entries = formDataEntries(value);
+    if (entries !== undefined) {
+      const { parts, boundary } = encodeMultipart(entries);
+      return known(parts, `multipart/form-data; boundary=${boundary}`);
+    }
+    if (isBlob(value)) return known([blobs().blobBytes(value)], value.type === "" ? undefined : value.type);
+    const tag = tagOf(value);
+    if (tag === "URLSearchParams" && value instanceof urls().URLSearchParams) {
+      return known([encodeUtf8(`${value as never}`)], "application/x-www-form-urlencoded;charset=UTF-8");
+    }
+    if (tag === "ReadableStream" && value instanceof streams().ReadableStream) return extractStream(value);
+    if (Symbol.asyncIterator in value) return extractIterable(value as AsyncIterable<unknown>);
+  }
+  return known([encodeUtf8(toUsvString(value))], "text/plain;charset=UTF-8");
+}
+
+const EMPTY = new Uint8Array(0);
+
+/** The first half of each reading method: throws, or has the body for itself. */
+async function take(body: Body | null, what: string): Promise<Uint8Array<ArrayBuffer>> {
+  return body === null ? EMPTY : await readAll(body.take(what));
+}
+
+export const readText = async (body: Body | null): Promise<string> => decodeUtf8(await take(body, "text"));
+export const readJson = async (body: Body | null): Promise<unknown> => JSON.parse(decodeUtf8(await take(body, "json")));
+
+export async function readBytes(body: Body | null): Promise<Uint8Array<ArrayBuffer>> {
+  const bytes = await take(body, "bytes");
+  return bytes === EMPTY ? new Uint8Array(0) : bytes;
+}
+
+export async function readBlob(body: Body | null, contentType: () => string | null): Promise<Blob> {
+  const bytes = await take(body, "blob");
+  const type = extractMimeType(contentType());
+  return new (blobs().Blob)([bytes], { type: type === undefined ? "" : serializeMimeType(type) });
+}
+
+function parseUrlEncoded(text: string): FormData {
+  const form = new FormData();
+  for (const [name, value] of new (urls().URLSearchParams)(text)) form.append(name, value);
+  return form;
+}
+
+export async function readFormData(body: Body | null, contentType: () => string | null): Promise<FormData> {
+  const bytes = await take(body, "formData");
+  const type = extractMimeType(contentType());
+  if (type?.essence === "multipart/form-data") return parseMultipart(bytes, type.parameters.get("boundary"));
+  if (type?.essence === "application/x-www-form-urlencoded") return parseUrlEncoded(decodeUtf8(bytes));
+  const got = type === undefined ? "no type" : type.essence;
+  throw new TypeError(`formData: expected multipart/form-data or application/x-www-form-urlencoded, got ${got}`);
+}

@@ -1,0 +1,196 @@
+// One request over the `fetch` capability and its response: both bodies as they come, and the end of it by whoever ends it first.
+import type { FetchChannel } from "../fetch-channel.ts";
+import { Body, type BodySource } from "./fetch-body.ts";
+import { headerListOf } from "./fetch-headers.ts";
+import { concat, fromBase64, toBase64 } from "./fetch-platform.ts";
+import type { RequestState, Signal } from "./fetch-request.ts";
+import { isNullBodyStatus, makeResponse, type Response, type ResponseHead } from "./fetch-response.ts";
+
+/** A longer body goes in pieces, even if it is known: one message holds only so much. */
+const WHOLE_BODY_BYTES = 4 * 1024 * 1024;
+/** In base64 still a message that the host reads at once. */
+const PIECE_BYTES = 64 * 1024;
+
+interface HostHead extends ResponseHead {
+  readonly hasBody: boolean;
+}
+type HostChunk = { readonly base64: string } | { readonly done: true };
+
+/** A failure of the network is what Node makes of one; a refusal stays what it is. */
+function toFetchError(error: unknown, message: string): unknown {
+  return (error as { readonly code?: unknown } | undefined)?.code === "TOOL_FAILED"
+    ? new TypeError(message, { cause: error })
+    : error;
+}
+
+type WireBody = null | { readonly base64: string } | { readonly stream: true };
+
+function toWireBody(body: Body | null): WireBody {
+  if (body === null) return null;
+  const length = body.parts?.reduce((sum, part) => sum + part.byteLength, 0);
+  if (body.parts === undefined || length === undefined || length > WHOLE_BODY_BYTES) return { stream: true };
+  return { base64: toBase64(body.parts.length === 1 ? (body.parts[0] as Uint8Array) : concat(body.parts)) };
+}
+
+/** What the standard has every request say. */
+const DEFAULT_HEADERS = [
+  ["accept", "*/*"],
+  ["accept-language", "*"],
+] as const;
+
+function toWireHeaders({ headers }: RequestState): (readonly [string, string])[] {
+  const list = headerListOf(headers);
+  return [...list.pairs(), ...DEFAULT_HEADERS.filter(([name]) => !list.has(name))];
+}
+
+export class Exchange {
+  readonly #channel: FetchChannel;
+  readonly #request: RequestState;
+  readonly #signal: Signal | undefined;
+  readonly #onAbort = (): void => this.#abort(this.#signal?.reason);
+  #isOver = false;
+  /** Rejects what the guest waits for just now: the head, then a chunk. */
+  #rejectWaiting: ((reason: unknown) => void) | undefined;
+  #upload: BodySource | undefined;
+  #download: Body | undefined;
+  /** Why there will be no more chunks. */
+  #failure: { readonly reason: unknown } | undefined;
+
+  constructor(channel: FetchChannel, request: RequestState) {
+    this.#channel = channel;
+    this.#request = request;
+    this.#signal = request.followed;
+  }
+
+  async run(): Promise<Response> {
+    const { method, url, redirect, body } = this.#request;
+    const wireBody = toWireBody(body);
+    const upload = body?.take("fetch");
+    if (wireBody !== null && "stream" in wireBody) this.#upload = upload;
+    this.#signal?.addEventListener("abort", this.#onAbort);
+    const hash = url.href.indexOf("#");
+    try {
+      const asked = this.#ask({
+        op: "request",
+        method,
+        url: hash < 0 ? url.href : url.href.slice(0, hash),
+        headers: toWireHeaders(this.#request),
+        body: wireBody,
+        redirect,
+      });
+      if (this.#upload !== undefined) void this.#sendBody(this.#upload);
+      return this.#respond((await this.#wait(asked)) as HostHead);
+    } catch (error) {
+      this.#finish();
+      throw toFetchError(error, "fetch failed");
+    }
+  }
+
+  #ask(message: { readonly op: string; readonly [field: string]: unknown }): Promise<unknown> {
+    return this.#channel.ask({ ...message, id: this.#channel.id });
+  }
+
+  /** What is asked, or the exchange's end if that comes first. */
+  #wait(asked: Promise<unknown>): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      this.#rejectWaiting = reject;
+      asked.then(resolve, reject);
+    });
+  }
+
+  #respond(head: HostHead): Response {
+    const isBodyless = this.#request.method === "HEAD" || isNullBodyStatus(head.status);
+    if (!head.hasBody || isBodyless) this.#finish();
+    if (isBodyless) return makeResponse(head, null);
+    this.#download = head.hasBody
+      ? Body.ofSource({ next: () => this.#read(), cancel: () => this.#cancel() })
+      : Body.ofParts([]);
+    return makeResponse(head, this.#download);
+  }
+
+  async #read(): Promise<Uint8Array | undefined> {
+    if (this.#failure !== undefined) throw this.#failure.reason;
+    if (this.#isOver) return undefined;
+    try {
+      const chunk = (await this.#wait(this.#ask({ op: "read" }))) as HostChunk;
+      if (!("done" in chunk)) return fromBase64(chunk.base64);
+      this.#finish();
+      return undefined;
+    } catch (error) {
+      this.#finish();
+      const reason = toFetchError(error, "terminated");
+      this.#failure ??= { reason };
+      throw reason;
+    }
+  }
+
+  async #sendBody(source: BodySource): Promise<void> {
+    for (;;) {
+      let bytes: Uint8Array | undefined;
+      try {
+        bytes = await source.next();
+      } catch (error) {
+        // The tool's own stream has failed: nobody else knows.
+        this.#stop(new TypeError("fetch failed", { cause: error }));
+        return;
+      }
+      if (this.#isOver || !(await this.#write(bytes))) return;
+      if (bytes === undefined) break;
+    }
+    this.#upload = undefined;
+  }
+
+  /** False where the host takes no more: as long as it has not answered, that is its answer. */
+  async #write(bytes: Uint8Array | undefined): Promise<boolean> {
+    try {
+      if (bytes === undefined) await this.#ask({ op: "end" });
+      else {
+        for (let at = 0; at < bytes.byteLength && !this.#isOver; at += PIECE_BYTES) {
+          await this.#ask({ op: "write", base64: toBase64(bytes.subarray(at, at + PIECE_BYTES)) });
+        }
+      }
+      return true;
+    } catch (error) {
+      if (this.#download === undefined) this.#rejectWaiting?.(error);
+      this.#cancelUpload(error);
+      return false;
+    }
+  }
+
+  #abort(reason: unknown): void {
+    this.#cancelUpload(reason);
+    this.#stop(reason);
+  }
+
+  /** Ends it from this side: whoever waits is told why, and the host lets go. */
+  #stop(reason: unknown): void {
+    if (this.#isOver) return;
+    this.#finish();
+    this.#failure = { reason };
+    this.#rejectWaiting?.(reason);
+    this.#download?.fail(reason);
+    this.#cancelAtHost();
+  }
+
+  #cancel(): void {
+    if (this.#isOver) return;
+    this.#finish();
+    this.#cancelAtHost();
+  }
+
+  #cancelAtHost(): void {
+    this.#ask({ op: "cancel" }).catch(() => {});
+  }
+
+  #cancelUpload(reason: unknown): void {
+    const upload = this.#upload;
+    this.#upload = undefined;
+    Promise.resolve(upload?.cancel(reason)).catch(() => {});
+  }
+
+  #finish(): void {
+    this.#isOver = true;
+    this.#cancelUpload(undefined);
+    this.#signal?.removeEventListener("abort", this.#onAbort);
+  }
+}

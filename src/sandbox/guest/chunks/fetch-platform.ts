@@ -1,0 +1,41 @@
+// What fetch takes from the rest of the platform: other chunks, loaded when they are first needed, and bytes to text and back.
+import { encodingClasses } from "../encoding.ts";
+import type { ReadableStream } from "./streams.ts";
+
+export type { Blob, File } from "./blob.ts";
+export type Stream = ReadableStream<Uint8Array>;
+
+// By its file, as an import would be; the build makes a look-up of it at run time.
+declare function require(file: "./streams.ts"): typeof import("./streams.ts");
+declare function require(file: "./blob.ts"): typeof import("./blob.ts");
+declare function require(file: "./url.ts"): typeof import("./url.ts");
+
+export const streams = (): typeof import("./streams.ts") => require("./streams.ts");
+export const blobs = (): typeof import("./blob.ts") => require("./blob.ts");
+export const urls = (): typeof import("./url.ts") => require("./url.ts");
+
+const { TextEncoder, TextDecoder } = encodingClasses();
+const encoder = new TextEncoder();
+
+export const encodeUtf8 = (text: string): Uint8Array => encoder.encode(text);
+/** Without a byte order mark; what is malformed is replaced. */
+export const decodeUtf8 = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
+
+/** Whether it has ever been read from or cancelled: [[disturbed]], which the standard shows to no script. */
+export const isDisturbed = (stream: Stream): boolean => (stream as unknown as { _disturbed: boolean })._disturbed;
+
+export const toBase64 = (bytes: Uint8Array): string => (bytes as Uint8Array & { toBase64(): string }).toBase64();
+export const fromBase64 = (text: string): Uint8Array =>
+  (Uint8Array as typeof Uint8Array & { fromBase64(text: string): Uint8Array }).fromBase64(text);
+
+export function concat(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  let length = 0;
+  for (const part of parts) length += part.byteLength;
+  const whole = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.byteLength;
+  }
+  return whole;
+}

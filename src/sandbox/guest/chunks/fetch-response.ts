@@ -1,0 +1,182 @@
+// Response (Fetch standard, 5.5).
+import { Body } from "./fetch-body.ts";
+import { type Extracted, extractBody, readBlob, readBytes, readFormData, readJson, readText } from "./fetch-content.ts";
+import type { FormData } from "./fetch-form-data.ts";
+import { copyHeaders, HeaderList, Headers, headerListOf, makeHeaders } from "./fetch-headers.ts";
+import { type Blob, encodeUtf8, type Stream } from "./fetch-platform.ts";
+import { parseUrl } from "./fetch-url.ts";
+import { toByteString } from "./fetch-webidl.ts";
+import { defineInterface, requireArguments, toDictionary } from "./webidl.ts";
+
+const NULL_BODY_STATUSES: readonly number[] = [101, 103, 204, 205, 304];
+const REDIRECT_STATUSES: readonly number[] = [301, 302, 303, 307, 308];
+export const isNullBodyStatus = (status: number): boolean => NULL_BODY_STATUSES.includes(status);
+
+/** Reason-phrase: tabs, spaces, visible characters and the upper half of Latin-1. */
+const REASON_PHRASE = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+/** Web IDL's unsigned short: what is no number is 0. */
+const toUnsignedShort = (value: unknown): number => Math.trunc(Number(value)) & 0xffff;
+
+type ResponseType = "default" | "basic" | "error";
+
+interface ResponseState {
+  readonly type: ResponseType;
+  readonly url: string;
+  readonly redirected: boolean;
+  readonly status: number;
+  readonly statusText: string;
+  readonly headers: Headers;
+  readonly body: Body | null;
+}
+
+/** What a host has answered. */
+export interface ResponseHead {
+  readonly status: number;
+  readonly statusText: string;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly url: string;
+  readonly redirected: boolean;
+}
+
+export let makeResponse: (head: ResponseHead, body: Body | null) => Response;
+
+function initialize(init: unknown, extracted: Extracted | null, type?: string): ResponseState {
+  const { headers, status, statusText } = toDictionary(init, "Response");
+  // In the order of their names, as Web IDL reads a dictionary.
+  const made = new Headers(headers);
+  const code = status === undefined ? 200 : toUnsignedShort(status);
+  const phrase = statusText === undefined ? "" : toByteString(statusText, "Response: statusText");
+  if (code < 200 || code > 599) throw new RangeError(`Response: expected a status of 200 to 599, got ${code}`);
+  if (!REASON_PHRASE.test(phrase)) throw new TypeError("Response: expected a statusText without control characters");
+  if (extracted !== null) {
+    if (isNullBodyStatus(code)) throw new TypeError(`Response: a response of status ${code} has no body`);
+    const contentType = type ?? extracted.type;
+    const list = headerListOf(made);
+    if (contentType !== undefined && !list.has("content-type")) list.append("Content-Type", contentType);
+  }
+  return {
+    type: "default",
+    url: "",
+    redirected: false,
+    status: code,
+    statusText: phrase,
+    headers: made,
+    body: extracted?.body ?? null,
+  };
+}
+
+function jsonText(data: unknown): string {
+  const text = JSON.stringify(data) as string | undefined;
+  if (text === undefined) throw new TypeError(`Response.json: expected a value that JSON can say, got ${typeof data}`);
+  return text;
+}
+
+export class Response {
+  #state: ResponseState;
+
+  static {
+    makeResponse = ({ status, statusText, headers, url, redirected }, body) => {
+      const response = new Response();
+      const list = makeHeaders(HeaderList.from(headers), "immutable");
+      response.#state = { type: "basic", url, redirected, status, statusText, headers: list, body };
+      return response;
+    };
+  }
+
+  constructor(body: unknown = null, init: unknown = undefined) {
+    const options = toDictionary(init, "Response");
+    this.#state = initialize(options, body === null || body === undefined ? null : extractBody(body));
+  }
+
+  static error(): Response {
+    const response = new Response();
+    const headers = makeHeaders(new HeaderList(), "immutable");
+    response.#state = { ...response.#state, type: "error", status: 0, headers };
+    return response;
+  }
+
+  static json(...args: readonly [data: unknown, init?: unknown]): Response {
+    requireArguments("Response.json", 1, args.length);
+    const body = Body.ofParts([encodeUtf8(jsonText(args[0]))]);
+    const response = new Response();
+    response.#state = initialize(args[1], { body, type: undefined }, "application/json");
+    return response;
+  }
+
+  static redirect(...args: readonly [url: unknown, status?: unknown]): Response {
+    requireArguments("Response.redirect", 1, args.length);
+    const { href } = parseUrl(args[0]);
+    const status = args[1] === undefined ? 302 : toUnsignedShort(args[1]);
+    if (!REDIRECT_STATUSES.includes(status)) {
+      throw new RangeError(`Response.redirect: expected a status of ${REDIRECT_STATUSES.join(", ")}, got ${status}`);
+    }
+    const response = new Response();
+    const headers = makeHeaders(HeaderList.from([["Location", href]]), "immutable");
+    response.#state = { ...response.#state, status, headers };
+    return response;
+  }
+
+  get type(): ResponseType {
+    return this.#state.type;
+  }
+  get url(): string {
+    const { url } = this.#state;
+    const hash = url.indexOf("#");
+    return hash < 0 ? url : url.slice(0, hash);
+  }
+  get redirected(): boolean {
+    return this.#state.redirected;
+  }
+  get status(): number {
+    return this.#state.status;
+  }
+  get ok(): boolean {
+    const { status } = this.#state;
+    return status >= 200 && status <= 299;
+  }
+  get statusText(): string {
+    return this.#state.statusText;
+  }
+  get headers(): Headers {
+    return this.#state.headers;
+  }
+  get body(): Stream | null {
+    return this.#state.body?.stream ?? null;
+  }
+  get bodyUsed(): boolean {
+    return this.#state.body?.isUsed ?? false;
+  }
+
+  clone(): Response {
+    const { body, headers } = this.#state;
+    if (body?.isUnusable)
+      throw new TypeError("Response.clone: the body has been used already, or is locked by a reader");
+    const cloned = new Response();
+    cloned.#state = { ...this.#state, headers: copyHeaders(headers), body: body?.clone() ?? null };
+    return cloned;
+  }
+
+  async arrayBuffer(): Promise<ArrayBuffer> {
+    return (await readBytes(this.#state.body)).buffer;
+  }
+  async blob(): Promise<Blob> {
+    const { body, headers } = this.#state;
+    return await readBlob(body, () => headerListOf(headers).get("content-type"));
+  }
+  async bytes(): Promise<Uint8Array> {
+    return await readBytes(this.#state.body);
+  }
+  async formData(): Promise<FormData> {
+    const { body, headers } = this.#state;
+    return await readFormData(body, () => headerListOf(headers).get("content-type"));
+  }
+  async json(): Promise<unknown> {
+    return await readJson(this.#state.body);
+  }
+  async text(): Promise<string> {
+    return await readText(this.#state.body);
+  }
+}
+
+defineInterface("Response", Response);

@@ -1,0 +1,894 @@
+// What fetch's classes are asked, in a guest and in Node: each case is run in both, and gives the same. A case may use nothing from
+// around it, since its source is what crosses.
+
+interface Given {
+  readonly run: (input: never) => unknown;
+  /** JSON. */
+  readonly input: unknown;
+}
+export type Case = (() => unknown) | Given;
+export type Cases = { readonly [title: string]: Case };
+
+/** One question of many inputs. */
+const given = <Input>(what: string, inputs: readonly Input[], run: (input: Input) => unknown): Cases =>
+  Object.fromEntries(inputs.map((input) => [`${what} ${JSON.stringify(input)}`, { run, input }]));
+
+export const HEADERS_CASES: Cases = {
+  "an empty one": () => [...new Headers()],
+  "undefined makes an empty one": () => [...new Headers(undefined)],
+  "null is refused": () => new Headers(null as never),
+  "a number is refused": () => new Headers(1 as never),
+  "a string is refused": () => new Headers("a" as never),
+  "a record": () => [...new Headers({ b: "2", A: "1" })],
+  "a record of other types": () => [...new Headers({ a: 1, b: null, c: undefined, d: true } as never)],
+  "a record with a symbol": () => new Headers({ [Symbol("x")]: "1" } as never),
+  "a record's inherited members are none": () => [...new Headers(Object.create({ a: "1" }) as never)],
+  "a record's keys are read in order": () => {
+    const seen: string[] = [];
+    const source = { z: "1", a: "2" };
+    new Headers(
+      new Proxy(source, {
+        get: (target, key) => {
+          seen.push(`get ${String(key)}`);
+          return Reflect.get(target, key) as unknown;
+        },
+        ownKeys: (target) => {
+          seen.push("ownKeys");
+          return Reflect.ownKeys(target);
+        },
+        getOwnPropertyDescriptor: (target, key) => {
+          seen.push(`descriptor ${String(key)}`);
+          return Reflect.getOwnPropertyDescriptor(target, key);
+        },
+      }),
+    );
+    return seen;
+  },
+  "a sequence": () => [...new Headers([["b", "2"] as [string, string], ["a", "1"], ["b", "3"]])],
+  "a sequence of a map": () => [...new Headers(new Map([["a", "1"]]) as never)],
+  "a generator": () => [
+    ...new Headers(
+      (function* () {
+        yield ["a", "1"];
+      })() as never,
+    ),
+  ],
+  "a pair of three is refused": () => new Headers([["a", "b", "c"]] as never),
+  "a pair of one is refused": () => new Headers([["a"]] as never),
+  "a pair that is a string of two": () => new Headers(["ab"] as never),
+  "a sequence of numbers is refused": () => new Headers([1] as never),
+  "another Headers": () => [
+    ...new Headers(
+      new Headers([
+        ["x", "1"],
+        ["x", "2"],
+        ["set-cookie", "a"],
+        ["set-cookie", "b"],
+      ]),
+    ),
+  ],
+  "an iterator that is no function": () => new Headers({ [Symbol.iterator]: 1 } as never),
+  "an iterator that is null makes a record": () => [...new Headers({ [Symbol.iterator]: null } as never)],
+  "values are trimmed": () => [...new Headers({ a: "  x y\t\r\n ", b: "\t" })],
+  "a value with a line break is refused": () => new Headers({ a: "x\ny" }),
+  "a value with a carriage return is refused": () => new Headers({ a: "x\ry" }),
+  "a value with NUL is refused": () => new Headers({ a: "x\0y" }),
+  "a value with other controls is taken": () => new Headers({ a: "x\u0001y\u007f" }).get("a"),
+  "a value of Latin-1 is taken": () => new Headers({ a: "caf\u00e9" }).get("a"),
+  "a value past Latin-1 is refused": () => new Headers({ a: "\u0100" }),
+  "an empty name is refused": () => new Headers({ "": "1" }),
+  "a name with a space is refused": () => new Headers({ "a b": "1" }),
+  "a name with a colon is refused": () => new Headers({ "a:": "1" }),
+  "a name past ASCII is refused": () => new Headers({ "\u00e9": "1" }),
+  "a name of every token character": () => [...new Headers({ "!#$%&'*+-.^_`|~09azAZ": "1" })],
+  "append joins": () => {
+    const headers = new Headers({ a: "1" });
+    headers.append("A", "2");
+    headers.append("a", "");
+    return headers.get("a");
+  },
+  "append without a value": () => (new Headers().append as (name: string) => void)("a"),
+  "append gives undefined": () => String(new Headers().append("a", "b")),
+  "append of a bad name": () => new Headers().append("a b", "c"),
+  "append of a bad value": () => new Headers().append("a", "b\nc"),
+  "set replaces": () => {
+    const headers = new Headers([
+      ["a", "1"],
+      ["b", "2"],
+      ["a", "3"],
+    ]);
+    headers.set("A", "4");
+    return [...headers];
+  },
+  "set of a bad value leaves what was": () => {
+    const headers = new Headers({ a: "1" });
+    try {
+      headers.set("a", "\0");
+    } catch {}
+    return headers.get("a");
+  },
+  delete: () => {
+    const headers = new Headers({ a: "1", b: "2" });
+    headers.delete("A");
+    headers.delete("c");
+    return [...headers];
+  },
+  "delete of a bad name": () => new Headers().delete("\n"),
+  "get of what is not there": () => new Headers().get("a"),
+  "get without a name": () => (new Headers().get as unknown as () => void)(),
+  "get of a bad name": () => new Headers().get(""),
+  has: () => [new Headers({ a: "" }).has("A"), new Headers().has("a")],
+  "has of a bad name": () => new Headers().has("a b"),
+  "get of a name that is a number": () => new Headers({ "1": "x" }).get(1 as never),
+  "get of a symbol": () => new Headers().get(Symbol("a") as never),
+  "cookies are never joined in iteration": () => {
+    const headers = new Headers([
+      ["set-cookie", "z=1"],
+      ["a", "x"],
+      ["Set-Cookie", "a=2"],
+      ["set-cookie2", "b"],
+    ]);
+    return [[...headers], headers.get("set-cookie"), headers.getSetCookie()];
+  },
+  "cookies of none": () => new Headers().getSetCookie(),
+  "cookies that are empty": () => new Headers([["set-cookie", ""]]).getSetCookie(),
+  "cookies are set at once": () => {
+    const headers = new Headers([
+      ["set-cookie", "a"],
+      ["set-cookie", "b"],
+    ]);
+    headers.set("Set-Cookie", "c");
+    return headers.getSetCookie();
+  },
+  "iteration sees what is added meanwhile": () => {
+    const headers = new Headers([
+      ["fizz", "buzz"],
+      ["X-Header", "test"],
+    ]);
+    const iterator = headers[Symbol.iterator]();
+    const seen = [iterator.next().value];
+    headers.append("Set-Cookie", "a=b");
+    seen.push(iterator.next().value);
+    headers.append("Accept", "text/html");
+    seen.push(iterator.next().value, iterator.next().value);
+    headers.append("set-cookie", "c=d");
+    return [seen, iterator.next(), iterator.next()];
+  },
+  "iteration goes on while names are deleted": () => {
+    const headers = new Headers({ a: "1", b: "2", c: "3" });
+    const seen: string[] = [];
+    for (const [name] of headers) {
+      seen.push(name);
+      headers.delete(name);
+    }
+    return seen;
+  },
+  "keys, values and entries": () => {
+    const headers = new Headers({ b: "2", a: "1" });
+    return [[...headers.keys()], [...headers.values()], [...headers.entries()]];
+  },
+  forEach: () => {
+    const seen: unknown[] = [];
+    const headers = new Headers({ b: "2", a: "1" });
+    headers.forEach(function (this: unknown, value, name, owner) {
+      seen.push([value, name, owner === headers, this]);
+    }, "self" as never);
+    return seen;
+  },
+  "forEach without a function": () => new Headers({ a: "1" }).forEach(undefined as never),
+  "forEach of an object": () => new Headers().forEach({} as never),
+  "iterators of strangers": () => Headers.prototype.entries.call({} as never),
+  "get of a stranger": () => Headers.prototype.get.call({} as never, "a"),
+  "next of a stranger": () => new Headers().entries().next.call({} as never),
+  "the iterator's tag and prototype": () => {
+    const iterator = new Headers().entries();
+    const prototype = Object.getPrototypeOf(iterator) as object;
+    const ArrayIteratorPrototype = Object.getPrototypeOf(Object.getPrototypeOf([][Symbol.iterator]())) as object;
+    return [
+      Object.prototype.toString.call(iterator),
+      Object.getPrototypeOf(prototype) === ArrayIteratorPrototype,
+      Object.getOwnPropertyDescriptor(prototype, "next")?.enumerable,
+      iterator[Symbol.iterator]() === iterator,
+    ];
+  },
+  "the iterator is entries": () => Headers.prototype[Symbol.iterator] === Headers.prototype.entries,
+  "members are enumerable": () => Object.keys(Headers.prototype).sort(),
+  "the tag": () => Object.prototype.toString.call(new Headers()),
+  "without new": () => (Headers as unknown as () => void)(),
+};
+
+export const FORM_DATA_CASES: Cases = {
+  "append, get and getAll": () => {
+    const form = new FormData();
+    form.append("a", "1");
+    form.append("b", "2");
+    form.append("a", "3");
+    return [form.get("a"), form.getAll("a"), form.get("x"), form.getAll("x"), form.has("b"), form.has("x")];
+  },
+  "other values are strings": () => {
+    const form = new FormData();
+    for (const value of [1, null, undefined, true, {}, [1, 2]]) form.append("a", value as never);
+    return form.getAll("a");
+  },
+  "surrogates are replaced": () => {
+    const form = new FormData();
+    form.append("\ud800", "\udc00x");
+    return [...form];
+  },
+  "a symbol is refused": () => new FormData().append("a", Symbol("x") as never),
+  "append of one argument": () => (new FormData().append as (name: string) => void)("a"),
+  "append gives undefined": () => String(new FormData().append("a", "b")),
+  "a form is refused": () => new (FormData as new (form: unknown) => FormData)({}),
+  "null is refused": () => new (FormData as new (form: unknown) => FormData)(null),
+  "undefined is taken": () => [...new (FormData as new (form: unknown) => FormData)(undefined)],
+  "set replaces the first and drops the others": () => {
+    const form = new FormData();
+    for (const [name, value] of [
+      ["a", "1"],
+      ["b", "2"],
+      ["a", "3"],
+      ["c", "4"],
+    ] as const)
+      form.append(name, value);
+    form.set("a", "5");
+    form.set("d", "6");
+    return [...form];
+  },
+  delete: () => {
+    const form = new FormData();
+    form.append("a", "1");
+    form.append("b", "2");
+    form.append("a", "3");
+    form.delete("a");
+    form.delete("x");
+    return [...form];
+  },
+  "a blob becomes a file": () => {
+    const form = new FormData();
+    form.append("a", new Blob(["x"], { type: "text/plain" }));
+    const file = form.get("a") as File;
+    return [file instanceof File, file.name, file.type, file.size];
+  },
+  "a blob with a name": () => {
+    const form = new FormData();
+    form.append("a", new Blob(["x"]), "n.txt");
+    return (form.get("a") as File).name;
+  },
+  "a file stays the same": () => {
+    const form = new FormData();
+    const file = new File(["x"], "a.txt", { lastModified: 5 });
+    form.set("a", file);
+    return form.get("a") === file;
+  },
+  "a file with another name": () => {
+    const form = new FormData();
+    const file = new File(["x"], "a.txt", { lastModified: 5, type: "x/y" });
+    form.set("a", file, "b.txt");
+    const made = form.get("a") as File;
+    return [made === file, made.name, made.lastModified, made.type];
+  },
+  "a name beside a string": () => new FormData().append("a", "b" as never, "c"),
+  iteration: () => {
+    const form = new FormData();
+    form.append("b", "1");
+    form.append("a", "2");
+    return [[...form.keys()], [...form.values()], [...form.entries()]];
+  },
+  "iteration sees what is added": () => {
+    const form = new FormData();
+    form.append("a", "1");
+    const seen: unknown[] = [];
+    for (const [name] of form) {
+      seen.push(name);
+      if (seen.length < 3) form.append(`x${seen.length}`, "y");
+    }
+    return seen;
+  },
+  forEach: () => {
+    const form = new FormData();
+    form.append("a", "1");
+    const seen: unknown[] = [];
+    form.forEach((value, name, owner) => {
+      seen.push([value, name, owner === form]);
+    });
+    return seen;
+  },
+  "members are enumerable": () => Object.keys(FormData.prototype).sort(),
+  "the tags": () => [
+    Object.prototype.toString.call(new FormData()),
+    Object.prototype.toString.call(new FormData().entries()),
+  ],
+  "get of a stranger": () => FormData.prototype.get.call({} as never, "a"),
+  "entries of a stranger": () => FormData.prototype.entries.call({} as never),
+};
+
+export const RESPONSE_CASES: Cases = {
+  "what an empty one says": () => {
+    const { type, url, redirected, status, ok, statusText, body, bodyUsed } = new Response();
+    return { type, url, redirected, status, ok, statusText, body, bodyUsed };
+  },
+  init: () => {
+    const { status, ok, statusText, headers } = new Response("x", {
+      status: 404,
+      statusText: "Not \u00e9",
+      headers: { a: "b" },
+    });
+    return [status, ok, statusText, [...headers]];
+  },
+  "init that is null": () => new Response("", null as never).status,
+  "init that is a number": () => new Response("", 1 as never),
+  ...given("status", [199, 600, 0, 1000, 100, 101, 204, 205, 304], (status) => new Response(null, { status }).status),
+  ...given("a body with status", [204, 205, 304], (status) => new Response("", { status })),
+  "a status that is text": () => new Response(null, { status: "201" as never }).status,
+  "a status that is a fraction": () => new Response(null, { status: 201.9 }).status,
+  "a status that wraps": () => new Response(null, { status: 65_736 }).status,
+  "a statusText with a line break": () => new Response("", { statusText: "a\nb" }),
+  "a statusText past Latin-1": () => new Response("", { statusText: "\u0100" }),
+  "types of bodies": () =>
+    [
+      "text",
+      new URLSearchParams("a=b"),
+      new Blob(["x"], { type: "x/y" }),
+      new Blob(["x"]),
+      new Uint8Array(1),
+      new ArrayBuffer(1),
+    ].map((body) => new Response(body).headers.get("content-type")),
+  "the type of a form": () =>
+    new Response(new FormData()).headers.get("content-type")?.startsWith("multipart/form-data; boundary="),
+  "a stated type stays": () => new Response("x", { headers: { "Content-Type": "x/y" } }).headers.get("content-type"),
+  "other values are text": () => Promise.all([1, true, {}, [1, 2]].map((body) => new Response(body as never).text())),
+  "undefined is no body": () => new Response(undefined).body,
+  "a symbol is refused": () => new Response(Symbol("x") as never),
+  text: () => new Response("h\u00e9llo \u{1f600}").text(),
+  "text without surrogates": () => new Response("\ud800").text(),
+  "text drops a byte order mark": async () => (await new Response("\ufeffa\ufeff").text()).length,
+  "text of malformed bytes": () => new Response(new Uint8Array([0x61, 0xff, 0xc3])).text(),
+  json: () => new Response('{"a":[1,"\u00e9"]}').json(),
+  "json with a byte order mark": () => new Response("\ufeff1").json(),
+  "json of what is none": () => new Response("{").json(),
+  "json of nothing": () => new Response().json(),
+  "json of empty text": () => new Response("").json(),
+  arrayBuffer: async () => {
+    const buffer = await new Response("ab").arrayBuffer();
+    return [buffer instanceof ArrayBuffer, [...new Uint8Array(buffer)]];
+  },
+  "arrayBuffer of a view's part": async () => {
+    const { buffer } = new Uint8Array([1, 2, 3, 4]);
+    return [...new Uint8Array(await new Response(new Uint8Array(buffer, 1, 2)).arrayBuffer())];
+  },
+  "arrayBuffer of a DataView": async () =>
+    (await new Response(new DataView(new ArrayBuffer(8), 2, 3)).arrayBuffer()).byteLength,
+  bytes: async () => {
+    const bytes = await new Response("ab").bytes();
+    return [bytes instanceof Uint8Array, [...bytes]];
+  },
+  "bytes are copied when the body is made": async () => {
+    const bytes = new Uint8Array([1, 2]);
+    const response = new Response(bytes);
+    bytes[0] = 9;
+    return [...(await response.bytes())];
+  },
+  blob: async () => {
+    const blob = await new Response("ab", { headers: { "content-type": "Text/HTML; Charset=X" } }).blob();
+    return [blob.size, blob.type, await blob.text()];
+  },
+  "blob without a type": async () => (await new Response(new Uint8Array(2)).blob()).type,
+  "blob of a type set later": async () => {
+    const response = new Response("", { headers: { "content-type": "text/plain" } });
+    response.headers.set("content-type", "test/test");
+    return (await response.blob()).type;
+  },
+  "reading nothing": async () => {
+    const read = [
+      new Response().text(),
+      new Response().arrayBuffer(),
+      new Response().blob(),
+      new Response().bytes(),
+    ] as const;
+    const [text, buffer, blob, bytes] = await Promise.all(read);
+    return [text, buffer.byteLength, blob.size, bytes.length];
+  },
+  "nothing is never used": async () => {
+    const response = new Response();
+    await response.text();
+    return [response.bodyUsed, await response.text()];
+  },
+  "a body is used once": async () => {
+    const response = new Response("x");
+    const before = response.bodyUsed;
+    const reading = response.text();
+    const during = response.bodyUsed;
+    await reading;
+    return [before, during, response.bodyUsed, await response.text().catch((error: Error) => error.name)];
+  },
+  "a used body's stream is locked and at its end": async () => {
+    const response = new Response("x");
+    await response.text();
+    return [response.body?.locked, response.bodyUsed];
+  },
+  "a locked body": async () => {
+    const response = new Response("x");
+    response.body?.getReader();
+    return [response.bodyUsed, await response.text().catch((error: Error) => error.name)];
+  },
+  "a cancelled body": async () => {
+    const response = new Response("x");
+    await response.body?.cancel();
+    return [response.bodyUsed, await response.text().catch((error: Error) => error.name)];
+  },
+  "methods of strangers reject": async () => {
+    const names = ["text", "json", "arrayBuffer", "blob", "bytes", "formData"] as const;
+    return Promise.all(
+      names.map((name) =>
+        (Response.prototype[name].call({} as never) as Promise<unknown>).catch((error: Error) => error.name),
+      ),
+    );
+  },
+  "status of a stranger": () => Reflect.get(Response.prototype, "status", {}) as unknown,
+  "the stream of text": async () => {
+    const chunks: number[][] = [];
+    for await (const chunk of new Response("abc").body as unknown as AsyncIterable<Uint8Array>) chunks.push([...chunk]);
+    return chunks;
+  },
+  "the stream of empty text": async () => {
+    const reader = (new Response("").body as ReadableStream).getReader();
+    return reader.read();
+  },
+  "a reader that brings its own buffer": async () => {
+    const reader = (new Response("abcdef").body as ReadableStream).getReader({ mode: "byob" });
+    const first = await reader.read(new Uint8Array(4));
+    const second = await reader.read(new Uint8Array(4));
+    const third = await reader.read(new Uint8Array(4));
+    return [[...(first.value as Uint8Array)], [...(second.value as Uint8Array)], third.done];
+  },
+  "the same stream each time": () => {
+    const response = new Response("x");
+    const first = response.body;
+    return [response.body === first, first instanceof ReadableStream];
+  },
+  "a given stream is kept": () => {
+    const stream = new ReadableStream();
+    return new Response(stream).body === stream;
+  },
+  "a given stream is read": async () => {
+    const stream = new ReadableStream({
+      start: (controller) => {
+        controller.enqueue(new Uint8Array([104, 105]));
+        controller.enqueue(new Uint8Array([33]));
+        controller.close();
+      },
+    });
+    return new Response(stream).text();
+  },
+  "a given stream has no type": () => new Response(new ReadableStream()).headers.get("content-type"),
+  "a stream of text is refused when it is read": () =>
+    new Response(
+      new ReadableStream({
+        start: (controller) => {
+          controller.enqueue("x" as never);
+          controller.close();
+        },
+      }),
+    ).text(),
+  "a stream that fails": () =>
+    new Response(new ReadableStream({ start: (controller) => controller.error(new RangeError("mine")) })).text(),
+  "a locked stream is refused": () => {
+    const stream = new ReadableStream();
+    stream.getReader();
+    return new Response(stream);
+  },
+  "a disturbed stream is refused": async () => {
+    const stream = new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(1)) });
+    const reader = stream.getReader();
+    await reader.read();
+    reader.releaseLock();
+    return new Response(stream);
+  },
+  "an async iterable": () =>
+    new Response(
+      (async function* () {
+        yield new Uint8Array([97]);
+        yield new Uint8Array([98]);
+      })() as never,
+    ).text(),
+  clone: async () => {
+    const response = new Response("x", { status: 201, statusText: "y", headers: { a: "b" } });
+    const cloned = response.clone();
+    cloned.headers.set("a", "c");
+    return [cloned.status, cloned.statusText, response.headers.get("a"), await response.text(), await cloned.text()];
+  },
+  "clone of a stream": async () => {
+    const stream = new ReadableStream({
+      start: (controller) => {
+        controller.enqueue(new Uint8Array([104, 105]));
+        controller.close();
+      },
+    });
+    const response = new Response(stream);
+    const cloned = response.clone();
+    return [await response.text(), await cloned.text()];
+  },
+  "clone of what is used": async () => {
+    const response = new Response("x");
+    await response.text();
+    return response.clone();
+  },
+  "clone of what is locked": () => {
+    const response = new Response("x");
+    response.body?.getReader();
+    return response.clone();
+  },
+  "a clone's cancel leaves the other": async () => {
+    const response = new Response("x");
+    const cloned = response.clone();
+    void cloned.body?.cancel();
+    return response.text();
+  },
+  error: () => {
+    const { type, status, statusText, ok, body, headers } = Response.error();
+    return { type, status, statusText, ok, body, headers: [...headers] };
+  },
+  "error's headers are fixed": () => Response.error().headers.append("a", "b"),
+  redirect: () => {
+    const response = Response.redirect("https://example.com/\u00e9", 301);
+    return [response.status, response.headers.get("location"), response.type, response.redirected, response.ok];
+  },
+  "redirect's own status": () => Response.redirect("https://example.com").status,
+  "redirect to what is no URL": () => Response.redirect("http://:-1"),
+  ...given(
+    "redirect with",
+    [200, 301, 302, 303, 304, 307, 308, 400],
+    (status) => Response.redirect("https://example.com", status as 301).status,
+  ),
+  "redirect's headers are fixed": () => Response.redirect("https://example.com").headers.set("a", "b"),
+  "json static": async () => {
+    const response = Response.json({ a: [1] }, { status: 201, headers: { b: "c" } });
+    return [response.status, [...response.headers], await response.text(), response.type];
+  },
+  "json static with a type": () => Response.json(1, { headers: { "content-type": "x/y" } }).headers.get("content-type"),
+  "json static of undefined": () => Response.json(undefined),
+  "json static of a function": () => Response.json(() => {}),
+  "json static of a cycle": () => {
+    const value: { self?: unknown } = {};
+    value.self = value;
+    return Response.json(value);
+  },
+  "json static of what throws": () =>
+    Response.json({
+      get a(): never {
+        throw new RangeError("mine");
+      },
+    }),
+  "json static with a null body status": () => Response.json(1, { status: 204 }),
+  "json static without data": () => (Response.json as () => Response)(),
+  "json static of a lone surrogate": async () => [...(await Response.json("\udead").bytes())],
+  "members are enumerable": () => [
+    Object.keys(Response.prototype)
+      .filter((key) => key !== "textStream")
+      .sort(),
+    Object.keys(Response).sort(),
+  ],
+  "the tag": () => Object.prototype.toString.call(new Response()),
+};
+
+export const REQUEST_CASES: Cases = {
+  "what a plain one says": () => {
+    const request = new Request("http://example.com/a?b#c");
+    const { method, url, destination, referrer, referrerPolicy, mode, credentials, cache, redirect, integrity } =
+      request;
+    const { keepalive, isReloadNavigation, isHistoryNavigation, duplex, body, bodyUsed } = request as Request & {
+      isReloadNavigation: boolean;
+      isHistoryNavigation: boolean;
+    };
+    const first = { method, url, destination, referrer, referrerPolicy, mode, credentials, cache, redirect, integrity };
+    return {
+      ...first,
+      keepalive,
+      isReloadNavigation,
+      isHistoryNavigation,
+      duplex,
+      body,
+      bodyUsed,
+      headers: [...request.headers],
+    };
+  },
+  "without arguments": () => new (Request as unknown as new () => Request)(),
+  "a URL object": () => new Request(new URL("http://example.com/\u00e9")).url,
+  "an object that says a URL": () => new Request({ toString: () => "http://example.com/x" } as never).url,
+  "a relative URL": () => new Request("/x"),
+  "an empty URL": () => new Request(""),
+  "a URL with a password": () => new Request("http://a:b@example.com"),
+  "a URL with a name": () => new Request("http://a@example.com"),
+  ...given(
+    "the URL",
+    [
+      "http://example.com",
+      "http://example.com/",
+      "https://a.b-c.example/x/y.z?q=1&r=%20",
+      "https://example.com:443/x",
+      "http://example.com:80/",
+      "http://example.com:8080/x",
+      "http://example.com:99999/x",
+      "http://example.com:09/x",
+      "HTTP://EXAMPLE.com/x",
+      "https://example.com/a/../b",
+      "https://example.com/a/./b",
+      "https://example.com/a/%2e%2E/b",
+      "https://example.com/a..b/c",
+      "https://example.com/.hidden",
+      "https://example.com/?a='b'",
+      "https://example.com/'b'",
+      "https://example.com/a b",
+      "https://example.com/a|b?c|d",
+      "https://example.com/[x]?[y]",
+      "https://example.com/x?",
+      "https://example.com/x#",
+      "https://example.com/\\x",
+      "https://1.2.3/x",
+      "https://0x7f.1/x",
+      "https://a.1/x",
+      "https://a.1e/x",
+      "https://a.0x/x",
+      "https://xn--a/x",
+      "https://a_b/x",
+      "https://-a-/x",
+      "https://a..b/x",
+      "https://.a/x",
+      "https://a./x",
+      "https://[::1]/x",
+      "https://ex%41mple.com/x",
+      "https:example.com/x",
+      " https://example.com/x ",
+      "https://example.com/%zz",
+      "https://example.com//x//",
+      "https://example.com/x;y=1,2@3:4~!$&()*+",
+      "ftp://example.com/x",
+      "about:blank",
+      "data:text/plain,x",
+    ],
+    (url) => new Request(url).url,
+  ),
+  ...given(
+    "the method",
+    [
+      "get",
+      "Post",
+      "pUT",
+      "delete",
+      "HEAD",
+      "options",
+      "patch",
+      "x-mine",
+      "CONNECT",
+      "trace",
+      "TRACK",
+      "",
+      "a b",
+      "\u00e9",
+    ],
+    (method) => new Request("http://a.b", { method }).method,
+  ),
+  ...given(
+    "the member",
+    [
+      ["mode", "navigate"],
+      ["mode", "no-cors"],
+      ["mode", "same-origin"],
+      ["mode", "x"],
+      ["credentials", "omit"],
+      ["credentials", "include"],
+      ["credentials", "x"],
+      ["cache", "no-store"],
+      ["cache", "only-if-cached"],
+      ["cache", "x"],
+      ["redirect", "manual"],
+      ["redirect", "error"],
+      ["redirect", "x"],
+      ["referrerPolicy", "origin"],
+      ["referrerPolicy", "x"],
+      ["referrer", ""],
+      ["referrer", "about:client"],
+      ["referrer", "http://["],
+      ["integrity", "sha256-x"],
+      ["keepalive", true],
+      ["keepalive", ""],
+      ["duplex", "half"],
+      ["duplex", "full"],
+      ["priority", "high"],
+      ["priority", "x"],
+      ["window", null],
+      ["window", {}],
+      ["signal", null],
+      ["signal", {}],
+      ["headers", { "X-A": "b" }],
+      ["headers", null],
+    ] as const,
+    ([member, value]) => {
+      const made: unknown = Reflect.get(new Request("http://a.b", { [member]: value }), member);
+      return made instanceof Headers ? [...made] : made;
+    },
+  ),
+  "no-cors with PUT": () => new Request("http://a.b", { mode: "no-cors", method: "PUT" }),
+  "only-if-cached with same-origin": () =>
+    new Request("http://a.b", { cache: "only-if-cached", mode: "same-origin" }).cache,
+  "a body with GET": () => new Request("http://a.b", { body: "x" }),
+  "a body with HEAD": () => new Request("http://a.b", { body: "x", method: "HEAD" }),
+  "an empty body with GET": () => new Request("http://a.b", { body: "" }),
+  "a null body with GET": () => new Request("http://a.b", { body: null }).body,
+  "a body's type": () => new Request("http://a.b", { method: "POST", body: "x" }).headers.get("content-type"),
+  "a body's stated type": () =>
+    new Request("http://a.b", { method: "POST", body: "x", headers: { "Content-Type": "x/y" } }).headers.get(
+      "content-type",
+    ),
+  "a body is read": () => new Request("http://a.b", { method: "POST", body: new URLSearchParams({ a: "b c" }) }).text(),
+  "a stream needs duplex": () => new Request("http://a.b", { method: "POST", body: new ReadableStream() }),
+  "a stream with duplex": () => {
+    const body = new ReadableStream();
+    return new Request("http://a.b", { method: "POST", body, duplex: "half" }).body === body;
+  },
+  "a stream kept alive": () =>
+    new Request("http://a.b", { method: "POST", body: new ReadableStream(), duplex: "half", keepalive: true }),
+  "a locked stream": () => {
+    const body = new ReadableStream();
+    body.getReader();
+    return new Request("http://a.b", { method: "POST", body, duplex: "half" });
+  },
+  "of a request": async () => {
+    const first = new Request("http://a.b/x", {
+      method: "POST",
+      body: "x",
+      headers: { "X-A": "1" },
+      redirect: "manual",
+    });
+    const second = new Request(first);
+    return [
+      second.url,
+      second.method,
+      [...second.headers],
+      second.redirect,
+      first.bodyUsed,
+      second.bodyUsed,
+      await second.text(),
+    ];
+  },
+  "of a request with init": async () => {
+    const first = new Request("http://a.b/x", { method: "POST", body: "x", headers: { "X-A": "1" } });
+    const second = new Request(first, { headers: { "X-B": "2" }, body: "y" });
+    return [[...second.headers], first.bodyUsed, await first.text(), await second.text()];
+  },
+  "of a request to GET": () =>
+    new Request(new Request("http://a.b/x", { method: "POST", body: "x" }), { method: "GET" }),
+  "of a used request": async () => {
+    const first = new Request("http://a.b/x", { method: "POST", body: "x" });
+    await first.text();
+    return new Request(first);
+  },
+  "of a used request with a body": async () => {
+    const first = new Request("http://a.b/x", { method: "POST", body: "x" });
+    await first.text();
+    return new Request(first, { body: "y" }).text();
+  },
+  "of a request whose body is locked": () => {
+    const first = new Request("http://a.b/x", { method: "POST", body: "x" });
+    first.body?.getReader();
+    return new Request(first);
+  },
+  "of a request with a stream": async () => {
+    const body = new ReadableStream({
+      start: (controller) => {
+        controller.enqueue(new Uint8Array([120]));
+        controller.close();
+      },
+    });
+    const first = new Request("http://a.b/x", { method: "POST", body, duplex: "half" });
+    const second = new Request(first);
+    return [first.bodyUsed, await second.text()];
+  },
+  "headers of the two are apart": () => {
+    const first = new Request("http://a.b/x", { headers: { a: "1" } });
+    const second = new Request(first);
+    second.headers.set("a", "2");
+    return first.headers.get("a");
+  },
+  clone: async () => {
+    const request = new Request("http://a.b/x", { method: "POST", body: "x", headers: { a: "1" } });
+    const cloned = request.clone();
+    return [cloned.url, cloned.method, [...cloned.headers], await request.text(), await cloned.text()];
+  },
+  "clone of what is used": async () => {
+    const request = new Request("http://a.b/x", { method: "POST", body: "x" });
+    await request.text();
+    return request.clone();
+  },
+  "a signal of its own": () => {
+    const request = new Request("http://a.b");
+    const { signal } = request;
+    return [signal instanceof AbortSignal, signal.aborted, request.signal === signal];
+  },
+  "a signal that it follows": () => {
+    const controller = new AbortController();
+    const request = new Request("http://a.b", { signal: controller.signal });
+    const seen: unknown[] = [request.signal === controller.signal];
+    request.signal.addEventListener("abort", () => seen.push("heard"));
+    controller.abort("why");
+    return [...seen, request.signal.aborted, request.signal.reason];
+  },
+  "a signal that has aborted": () => {
+    const { signal } = new Request("http://a.b", { signal: AbortSignal.abort("why") });
+    return [signal.aborted, signal.reason];
+  },
+  "a clone follows too": () => {
+    const controller = new AbortController();
+    const cloned = new Request("http://a.b", { signal: controller.signal }).clone();
+    controller.abort("why");
+    return cloned.signal.reason;
+  },
+  "a request of a request follows too, unless told": () => {
+    const controller = new AbortController();
+    const first = new Request("http://a.b", { signal: controller.signal });
+    const second = new Request(first);
+    const third = new Request(first, { signal: null });
+    controller.abort("why");
+    return [second.signal.aborted, third.signal.aborted];
+  },
+  "formData of a form": async () => {
+    const form = new FormData();
+    form.append("a", "b\nc");
+    form.append("f", new File(["x"], "n.txt", { type: "x/y" }));
+    const read = await new Request("http://a.b", { method: "POST", body: form }).formData();
+    const file = read.get("f") as File;
+    return [read.get("a"), file.name, file.type, await file.text()];
+  },
+  "members are enumerable": () =>
+    Object.keys(Request.prototype)
+      .filter((key) => key !== "textStream" && key !== "attribute")
+      .sort(),
+  "the tag": () => Object.prototype.toString.call(new Request("http://a.b")),
+};
+
+const form = (type: string, body: string): Case => ({
+  input: [type, body],
+  run: async ([contentType, text]: readonly [string, string]) => {
+    const read = await new Response(text, { headers: { "content-type": contentType } }).formData();
+    const shown = [...read].map(async ([name, value]) =>
+      typeof value === "string" ? [name, value] : [name, value.name, value.type, await value.text()],
+    );
+    return Promise.all(shown);
+  },
+});
+const BOUNDARY = "-----------------------------0123456789";
+const multipart = (...lines: readonly string[]): Case =>
+  form(`multipart/form-data; boundary=${BOUNDARY}`, lines.join("\r\n").replaceAll("%%", `--${BOUNDARY}`));
+const NAMED = 'Content-Disposition: form-data; name="a"';
+
+export const FORM_BODY_CASES: Cases = {
+  urlencoded: form("application/x-www-form-urlencoded", "a=1&b=%20+c&a=\u00e9&=x&d"),
+  "urlencoded with a charset": form("application/x-www-form-urlencoded;charset=UTF-8", "a=1"),
+  "urlencoded, empty": form("application/x-www-form-urlencoded", ""),
+  "another type": form("text/plain", "a=1"),
+  "no boundary": form("multipart/form-data", "--x--"),
+  fields: multipart("%%", NAMED, "", "1", "%%", 'Content-Disposition: form-data; name="b"', "", "2\r\n3", "%%--", ""),
+  "no field": multipart("%%--", ""),
+  "an empty value": multipart("%%", NAMED, "", "", "%%--", ""),
+  "a file": multipart("%%", `${NAMED}; filename="f.txt"`, "Content-Type: text/html", "", "<p>", "%%--", ""),
+  "a file without a type": multipart("%%", `${NAMED}; filename="f.txt"`, "", "x", "%%--", ""),
+  "a file without a name": multipart("%%", `${NAMED}; filename=""`, "", "x", "%%--", ""),
+  "headers in another case": multipart(
+    "%%",
+    'CONTENT-DISPOSITION: form-data; name="a"; filename="f"',
+    "content-type: x/y",
+    "",
+    "x",
+    "%%--",
+    "",
+  ),
+  "headers that nobody knows": multipart("%%", NAMED, "X-Mine: yes", "", "x", "%%--", ""),
+  "the end without a line break": multipart("%%", NAMED, "", "1", "%%--"),
+  "a name past ASCII": multipart("%%", 'Content-Disposition: form-data; name="\u00e9"', "", "\u{1f600}", "%%--", ""),
+  "an extended file name": multipart("%%", `${NAMED}; filename*=utf-8''%e2%82%ac.txt`, "", "x", "%%--", ""),
+  "no name": multipart("%%", "Content-Type: x/y", "", "1", "%%--", ""),
+  "no head": multipart("%%", "", "1", "%%--", ""),
+  "no end": multipart("%%", NAMED, "", "1"),
+  "a header without a colon": multipart("%%", "Content-Disposition form-data", "", "1", "%%--", ""),
+  "a header that does not end": multipart("%%", NAMED),
+};

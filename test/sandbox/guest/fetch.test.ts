@@ -1,0 +1,572 @@
+// fetch() in a guest, over a capability that speaks its contract here: requests, bodies both ways, abort, refusals, and the end of a call.
+import { describe, expect, test } from "vitest";
+import { FetchHost, type FetchMessage, type Route } from "../../support/fetch-host.ts";
+import { bundleCode, type GuestOutcomeOf, openCode, openGuest, runGuest } from "../../support/guest.ts";
+
+interface Run<Output> extends GuestOutcomeOf<Output> {
+  readonly host: FetchHost;
+}
+
+async function withHost<Output>(
+  route: Route,
+  execute: (input: never, ctx: never) => Promise<Output>,
+): Promise<Run<Output>> {
+  const host = new FetchHost(route);
+  const end = await runGuest(execute, { header: { granted: ["fetch"] }, capabilities: { fetch: host.answer } });
+  return { ...end, host } as Run<Output>;
+}
+
+const requestOf = (host: FetchHost): FetchMessage => host.messages[0] as FetchMessage;
+const REFUSAL = { code: "CAPABILITY_DENIED", message: "No rule allows this address" };
+const BROKEN = { code: "TOOL_FAILED", message: "The connection was reset" };
+
+describe("fetch() asks the host", () => {
+  test("with what the request says", async () => {
+    const { host, value } = await withHost(
+      () => ({
+        status: 201,
+        statusText: "Made",
+        headers: [
+          ["X-Mine", "yes"],
+          ["set-cookie", "a"],
+          ["set-cookie", "b"],
+        ],
+        body: ["hello ", "world"],
+      }),
+      async () => {
+        const response = await fetch("https://example.com/x?y=1#z", {
+          method: "post",
+          headers: { "X-Case": "Kept" },
+          body: "text",
+          redirect: "manual",
+        });
+        const { status, statusText, ok, type, url, redirected, headers } = response;
+        return {
+          status,
+          statusText,
+          ok,
+          type,
+          url,
+          redirected,
+          cookies: headers.getSetCookie(),
+          text: await response.text(),
+        };
+      },
+    );
+    expect(requestOf(host)).toEqual({
+      op: "request",
+      id: 1,
+      method: "POST",
+      url: "https://example.com/x?y=1",
+      headers: [
+        ["X-Case", "Kept"],
+        ["Content-Type", "text/plain;charset=UTF-8"],
+        ["accept", "*/*"],
+        ["accept-language", "*"],
+      ],
+      body: { base64: Buffer.from("text").toString("base64") },
+      redirect: "manual",
+    });
+    expect(value).toEqual({
+      status: 201,
+      statusText: "Made",
+      ok: true,
+      type: "basic",
+      url: "https://example.com/x?y=1",
+      redirected: false,
+      cookies: ["a", "b"],
+      text: "hello world",
+    });
+    expect(host.ops()).toEqual(["request", "read", "read", "read"]);
+  });
+
+  test("with an id for each exchange of a call, from 1 on in each", async () => {
+    const host = new FetchHost(() => ({ body: ["x"] }));
+    await using tool = await openGuest(
+      async () =>
+        Promise.all([fetch("http://a.test/1"), fetch("http://a.test/2")].map(async (sent) => (await sent).text())),
+      { header: { granted: ["fetch"] }, capabilities: { fetch: host.answer } },
+    );
+    await tool.call();
+    await tool.call();
+    const ids = host.messages.filter(({ op }) => op === "request").map(({ id }) => id);
+    expect(ids).toEqual([1, 2, 1, 2]);
+  });
+
+  test("by ctx.fetch too, which is the same function", async () => {
+    const { value } = await withHost(() => ({ body: ["x"] }), (async (_input: never, ctx: { fetch: typeof fetch }) => [
+      ctx.fetch === fetch,
+      await (await ctx.fetch("http://a.test/")).text(),
+    ]) as never);
+    expect(value).toEqual([true, "x"]);
+  });
+
+  test("with a Request, whose body is then used", async () => {
+    const { host, value } = await withHost(
+      async (_message, sent) => ({ body: [await sent()] }),
+      async () => {
+        const request = new Request("http://a.test/x", { method: "PUT", body: "mine", headers: { a: "b" } });
+        const text = await (await fetch(request)).text();
+        return [text, request.bodyUsed];
+      },
+    );
+    expect(value).toEqual(["mine", true]);
+    expect(requestOf(host).method).toBe("PUT");
+  });
+
+  test("and gives null for a body where there can be none, an empty one where there is none", async () => {
+    const { host, value } = await withHost(
+      ({ url, method }) => (url?.endsWith("204") ? { status: 204 } : method === "HEAD" ? { body: ["never read"] } : {}),
+      async () => {
+        const none = await fetch("http://a.test/204");
+        const head = await fetch("http://a.test/", { method: "HEAD" });
+        const empty = await fetch("http://a.test/");
+        return [none.body, head.body, await head.text(), empty.body === null, await empty.text()];
+      },
+    );
+    expect(value).toEqual([null, null, "", false, ""]);
+    expect(host.ops()).toEqual(["request", "request", "request"]);
+  });
+
+  test("and the final URL is the host's word", async () => {
+    const { value } = await withHost(
+      () => ({ url: "http://b.test/there", redirected: true }),
+      async () => {
+        const { url, redirected } = await fetch("http://a.test/");
+        return [url, redirected];
+      },
+    );
+    expect(value).toEqual(["http://b.test/there", true]);
+  });
+
+  test("whose headers cannot be changed", async () => {
+    const { value } = await withHost(
+      () => ({}),
+      async () => {
+        const response = await fetch("http://a.test/");
+        try {
+          response.headers.set("a", "b");
+          return "changed";
+        } catch (error) {
+          return (error as Error).name;
+        }
+      },
+    );
+    expect(value).toBe("TypeError");
+  });
+});
+
+describe("a response's body comes as it is read", () => {
+  test("chunk by chunk, and no further than somebody reads", async () => {
+    const { host, value } = await withHost(
+      () => ({ body: ["one", "two", "three", "four"] }),
+      async () => {
+        const reader = ((await fetch("http://a.test/")).body as ReadableStream<Uint8Array>).getReader();
+        const first = await reader.read();
+        const second = await reader.read();
+        // A turn of the worker's, in which it might read ahead.
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        return [first.value?.length, second.value?.length];
+      },
+    );
+    expect(value).toEqual([3, 3]);
+    expect(host.ops()).toEqual(["request", "read", "read"]);
+  });
+
+  test("as bytes, whatever they are", async () => {
+    const bytes = Uint8Array.from({ length: 256 }, (_, index) => index);
+    const { value } = await withHost(
+      () => ({ body: [bytes, bytes] }),
+      async () => [...new Uint8Array(await (await fetch("http://a.test/")).arrayBuffer())],
+    );
+    expect(value).toEqual([...bytes, ...bytes]);
+  });
+
+  test("for both of two clones", async () => {
+    const { value } = await withHost(
+      () => ({ body: ["one", "two"] }),
+      async () => {
+        const response = await fetch("http://a.test/");
+        const cloned = response.clone();
+        return [await response.text(), await cloned.text()];
+      },
+    );
+    expect(value).toEqual(["onetwo", "onetwo"]);
+  });
+
+  test("until it is cancelled, and the host is told", async () => {
+    const { host, value } = await withHost(
+      () => ({ body: ["one"], hangs: true }),
+      async () => {
+        const response = await fetch("http://a.test/");
+        for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+          if (chunk.length > 0) break;
+        }
+        return response.bodyUsed;
+      },
+    );
+    expect(value).toBe(true);
+    expect(host.ops()).toEqual(["request", "read", "cancel"]);
+  });
+
+  test("or breaks off: a TypeError, with the host's word as its cause", async () => {
+    const { value } = await withHost(
+      () => ({ body: ["one"], breaksWith: BROKEN }),
+      async () => {
+        const response = await fetch("http://a.test/");
+        try {
+          return await response.text();
+        } catch (error) {
+          const { name, message, cause } = error as Error;
+          return { name, message, cause: (cause as Error).message };
+        }
+      },
+    );
+    expect(value).toEqual({ name: "TypeError", message: "terminated", cause: BROKEN.message });
+  });
+
+  test("or is refused in the middle: the refusal itself", async () => {
+    const { value } = await withHost(
+      () => ({ body: ["one"], breaksWith: { code: "QUOTA_EXCEEDED", message: "Too many bytes" } }),
+      async () => {
+        const reader = ((await fetch("http://a.test/")).body as ReadableStream<Uint8Array>).getReader();
+        await reader.read();
+        return reader.read().catch((error: Error & { code: string }) => [error.code, error.message]);
+      },
+    );
+    expect(value).toEqual(["QUOTA_EXCEEDED", "Too many bytes"]);
+  });
+});
+
+describe("a request's body goes as it comes", () => {
+  test("from a stream, piece by piece, each when the last was taken", async () => {
+    const { host, value } = await withHost(
+      async (_message, sent) => ({ body: [await sent()] }),
+      async () => {
+        let pulled = 0;
+        const body = new ReadableStream({
+          pull: (controller) => {
+            pulled += 1;
+            controller.enqueue(new TextEncoder().encode(`piece ${pulled} `));
+            if (pulled === 3) controller.close();
+          },
+        });
+        const response = await fetch("http://a.test/", { method: "POST", body, duplex: "half" });
+        return await response.text();
+      },
+    );
+    expect(value).toBe("piece 1 piece 2 piece 3 ");
+    expect(requestOf(host).body).toEqual({ stream: true });
+    expect(host.ops().filter((op) => op !== "read")).toEqual(["request", "write", "write", "write", "end"]);
+  });
+
+  test("in pieces too, where it is known but long", async () => {
+    const { host, value } = await withHost(
+      async (_message, sent) => ({ body: [String((await sent()).length)] }),
+      async () => (await fetch("http://a.test/", { method: "POST", body: "x".repeat(5_000_000) })).text(),
+    );
+    expect(value).toBe("5000000");
+    expect(requestOf(host).body).toEqual({ stream: true });
+    expect(Math.max(...host.messages.map(({ base64 = "" }) => base64.length))).toBeLessThan(128 * 1024);
+  });
+
+  test("from a form, with its files", async () => {
+    const { host, value } = await withHost(
+      async (_message, sent) => ({ body: [await sent()] }),
+      async () => {
+        const form = new FormData();
+        form.append("a", "b");
+        form.append("f", new Blob(["contents"], { type: "x/y" }), "f.txt");
+        return (await fetch("http://a.test/", { method: "POST", body: form })).text();
+      },
+    );
+    const type = requestOf(host).headers?.find(([name]) => name === "Content-Type")?.[1] ?? "";
+    const boundary = /^multipart\/form-data; boundary=([\w-]{27,70})$/.exec(type)?.[1];
+    expect(value).toBe(
+      `--${boundary}\r\nContent-Disposition: form-data; name="a"\r\n\r\nb\r\n--${boundary}\r\nContent-Disposition: form-data; name="f"; filename="f.txt"\r\nContent-Type: x/y\r\n\r\ncontents\r\n--${boundary}--\r\n`,
+    );
+  });
+
+  test.for([
+    ["a stream of text", 'new ReadableStream({ start: (c) => { c.enqueue("x"); c.close(); } })'],
+    ["a stream that fails", 'new ReadableStream({ start: (c) => c.error(new Error("mine")) })'],
+  ])("but for %s: fetch fails, and the host is told", async ([, body]) => {
+    const host = new FetchHost(() => undefined);
+    const { value } = await runGuest(
+      `async () => { try { await fetch("http://a.test/", { method: "POST", body: ${body}, duplex: "half" }); } catch (error) { return [error.name, error.message]; } }`,
+      { header: { granted: ["fetch"] }, capabilities: { fetch: host.answer } },
+    );
+    expect(value).toEqual(["TypeError", "fetch failed"]);
+    expect(host.ops()).toEqual(["request", "cancel"]);
+  });
+
+  test("and the response is whole even if the host takes no more of it", async () => {
+    const host = new FetchHost(() => ({ status: 413, body: ["enough"] }));
+    const { value } = await runGuest(
+      async () => {
+        let cancelled = false;
+        const body = new ReadableStream({
+          pull: (controller) => controller.enqueue(new Uint8Array(10)),
+          cancel: () => {
+            cancelled = true;
+          },
+        });
+        const response = await fetch("http://a.test/", { method: "POST", body, duplex: "half" });
+        return [response.status, await response.text(), cancelled];
+      },
+      {
+        header: { granted: ["fetch"] },
+        capabilities: {
+          fetch: (input) => {
+            const { op } = input as FetchMessage;
+            return op === "write" ? { ok: false, code: "TOOL_FAILED", message: "Closed" } : host.answer(input);
+          },
+        },
+      },
+    );
+    expect(value).toEqual([413, "enough", true]);
+  });
+});
+
+describe("fetch() can be aborted", () => {
+  test("before it begins: nobody is asked", async () => {
+    const { host, value } = await withHost(
+      () => ({}),
+      async () => fetch("http://a.test/", { signal: AbortSignal.abort("why") }).catch((reason: unknown) => reason),
+    );
+    expect(value).toBe("why");
+    expect(host.ops()).toEqual([]);
+  });
+
+  test("while it waits for the head", async () => {
+    const { host, value } = await withHost(
+      () => undefined,
+      async () => {
+        const controller = new AbortController();
+        setTimeout(() => controller.abort(), 5);
+        return fetch("http://a.test/", { signal: controller.signal }).catch((error: Error) => error.name);
+      },
+    );
+    expect(value).toBe("AbortError");
+    expect(host.ops()).toEqual(["request", "cancel"]);
+  });
+
+  test("while its body is read, with a stream of it or without", async () => {
+    const { host, value } = await withHost(
+      () => ({ body: ["one"], hangs: true }),
+      async () => {
+        const controller = new AbortController();
+        const { signal } = controller;
+        const whole = (await fetch("http://a.test/", { signal })).text();
+        const reader = ((await fetch("http://a.test/", { signal })).body as ReadableStream).getReader();
+        await reader.read();
+        const next = reader.read();
+        setTimeout(() => controller.abort("why"), 5);
+        return Promise.allSettled([whole, next]);
+      },
+    );
+    expect(value).toEqual([
+      { status: "rejected", reason: "why" },
+      { status: "rejected", reason: "why" },
+    ]);
+    expect(host.ops().filter((op) => op === "cancel")).toEqual(["cancel", "cancel"]);
+  });
+
+  test("between two reads of its stream", async () => {
+    const { host, value } = await withHost(
+      () => ({ body: ["one", "two"] }),
+      async () => {
+        const controller = new AbortController();
+        const response = await fetch("http://a.test/", { signal: controller.signal });
+        const reader = (response.body as ReadableStream).getReader();
+        await reader.read();
+        controller.abort("why");
+        return reader.read().catch((reason: unknown) => reason);
+      },
+    );
+    expect(value).toBe("why");
+    expect(host.ops()).toEqual(["request", "read", "cancel"]);
+  });
+
+  test("by a request's signal, with what it sends", async () => {
+    const { host, value } = await withHost(
+      () => undefined,
+      async () => {
+        const controller = new AbortController();
+        let cancelled: unknown;
+        const body = new ReadableStream({
+          cancel: (reason) => {
+            cancelled = reason;
+          },
+        });
+        const request = new Request("http://a.test/", {
+          method: "POST",
+          body,
+          duplex: "half",
+          signal: controller.signal,
+        });
+        const sent = fetch(request).catch((reason: unknown) => reason);
+        setTimeout(() => controller.abort("why"), 5);
+        return [await sent, cancelled];
+      },
+    );
+    expect(value).toEqual(["why", "why"]);
+    expect(host.ops()).toEqual(["request", "cancel"]);
+  });
+
+  test("but not when it is over: the signal keeps nothing of it", async () => {
+    const { host, value } = await withHost(
+      () => ({ body: ["one"] }),
+      async () => {
+        const controller = new AbortController();
+        const response = await fetch("http://a.test/", { signal: controller.signal });
+        const text = await response.text();
+        controller.abort();
+        return text;
+      },
+    );
+    expect(value).toBe("one");
+    expect(host.ops()).toEqual(["request", "read", "read"]);
+  });
+});
+
+describe("a refusal is", () => {
+  test("the call's error code, uncaught", async () => {
+    const { outcome, value } = await withHost(
+      () => REFUSAL,
+      async () => {
+        await fetch("http://169.254.169.254/");
+      },
+    );
+    expect(outcome).toBe("thrown");
+    expect(value).toMatchObject({ ...REFUSAL, capabilityCode: "CAPABILITY_DENIED" });
+  });
+
+  test("an error with its code, caught; the network's is a TypeError", async () => {
+    const { value } = await withHost(
+      ({ url }) => (url === "http://a.test/" ? REFUSAL : BROKEN),
+      async () => {
+        const refused = await fetch("http://a.test/").catch((error: Error & { code: string }) => [
+          error.code,
+          error.message,
+        ]);
+        const broken = await fetch("http://b.test/").catch((error: Error) => [
+          error.name,
+          error.message,
+          (error.cause as Error).message,
+        ]);
+        return [refused, broken];
+      },
+    );
+    expect(value).toEqual([
+      [REFUSAL.code, REFUSAL.message],
+      ["TypeError", "fetch failed", BROKEN.message],
+    ]);
+  });
+
+  test("what fetch() gives where it was not granted, and nobody is asked", async () => {
+    const { outcome, value } = await runGuest(async () => fetch("http://a.test/"));
+    expect(outcome).toBe("thrown");
+    expect(value).toMatchObject({
+      message: 'The capability "fetch" was not granted to this tool',
+      capabilityCode: "CAPABILITY_DENIED",
+    });
+  });
+
+  test.for(["ftp://a.test/", "file:///etc/passwd", "blob:http://a.test/x", "about:blank", "javascript:1"])(
+    "a TypeError for the scheme of %s, and nobody is asked",
+    async (url) => {
+      const host = new FetchHost(() => ({}));
+      const { value } = await runGuest(
+        `() => fetch(${JSON.stringify(url)}).catch((error) => [error.name, error.message])`,
+        {
+          header: { granted: ["fetch"] },
+          capabilities: { fetch: host.answer },
+        },
+      );
+      expect(value).toEqual(["TypeError", "fetch failed"]);
+      expect(host.ops()).toEqual([]);
+    },
+  );
+
+  test("a TypeError for integrity metadata, which nobody here would check", async () => {
+    const { host, value } = await withHost(
+      () => ({}),
+      async () => fetch("http://a.test/", { integrity: "sha256-x" }).catch((error: Error) => error.message),
+    );
+    expect(value).toBe("fetch failed");
+    expect(host.ops()).toEqual([]);
+  });
+});
+
+describe("an exchange ends with its call", () => {
+  test("while the tool's top level runs there is none", async () => {
+    const source = "fetch('http://a.test/').then(() => 'sent', (error) => error.message)";
+    await using tool = await openCode(bundleCode("{ default: () => early }", `const early = ${source};`), {
+      header: { granted: ["fetch"] },
+    });
+    await tool.load();
+    expect((await tool.call()).value).toBe("fetch can be used only while its call runs");
+    expect(tool.requests).toEqual([]);
+  });
+
+  test("what an earlier call has begun, a later one cannot read on", async () => {
+    const host = new FetchHost(() => ({ body: ["one", "two"] }));
+    const state = "globalThis.kept";
+    await using tool = await openGuest<{ readonly first: boolean }, unknown>(
+      `async ({ first }) => {
+        if (first) { const response = await fetch("http://a.test/"); ${state} = response.body.getReader(); await ${state}.read(); return "kept"; }
+        return ${state}.read().catch((error) => [error.code, error.message]);
+      }`,
+      { header: { granted: ["fetch"] }, capabilities: { fetch: host.answer } },
+    );
+    expect((await tool.call({ first: true })).value).toBe("kept");
+    expect((await tool.call({ first: false })).value).toEqual([
+      "CAPABILITY_DENIED",
+      "fetch can be used only while its call runs",
+    ]);
+    expect(host.ops()).toEqual(["request", "read"]);
+  });
+
+  test("requests count as host calls, what follows on them does not where the host says so", async () => {
+    const host = new FetchHost(() => ({ body: ["a", "b", "c", "d"] }));
+    const { value } = await runGuest(
+      async () => {
+        const text = await (await fetch("http://a.test/")).text();
+        const code = await fetch("http://a.test/").catch((error: Error & { code: string }) => error.code);
+        return [text, code];
+      },
+      {
+        header: {
+          granted: ["fetch"],
+          hostCalls: 1,
+          shapes: { fetch: { uncounted: ["write", "end", "read", "cancel"] } },
+        },
+        capabilities: { fetch: host.answer },
+      },
+    );
+    expect(value).toEqual(["abcd", "QUOTA_EXCEEDED"]);
+  });
+});
+
+describe("fetch() of a data: URL", () => {
+  test.for([
+    ["data:,a%20b%zz", "text/plain;charset=US-ASCII", "a b%zz"],
+    ["data:text/html;charset=x,<p>#hash", "text/html;charset=x", "<p>"],
+    ["data:;base64,aGVsbG8", "text/plain;charset=US-ASCII", "hello"],
+    ["data:x/y;a=b ; base64,aGVs%0A bG8=", "x/y;a=b", "hello"],
+    ["data:nonsense,x", "text/plain;charset=US-ASCII", "x"],
+  ] as const)("%s needs no capability", async ([url, type, text]) => {
+    const { value } = await runGuest(
+      `async () => { const response = await fetch(${JSON.stringify(url)}); return [response.status, response.headers.get("content-type"), await response.text()]; }`,
+    );
+    expect(value).toEqual([200, type, text]);
+  });
+
+  test.for(["data:text/plain", "data:;base64,a", "data:;base64,a=b"])("%s fails", async (url) => {
+    const { value } = await runGuest(
+      `() => fetch(${JSON.stringify(url)}).catch((error) => [error.name, error.message])`,
+    );
+    expect(value).toEqual(["TypeError", "fetch failed"]);
+  });
+});
