@@ -6,7 +6,7 @@ import { mkdir, readdir, readFile, realpath, rename, rm, writeFile } from "node:
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Plugin } from "esbuild";
-import { CHUNK_NAMES, chunkFile, isChunkName, type ReadChunk } from "../sandbox/chunk-names.ts";
+import { CHUNK_NAMES, type ChunkName, chunkFile, isChunkName, type ReadChunk } from "../sandbox/chunk-names.ts";
 import { ToolError } from "../sandbox/errors.ts";
 import { PRELUDE_SCRIPT_NAME } from "../sandbox/guest-protocol.ts";
 
@@ -65,11 +65,14 @@ const STAND_INS: ReadonlyMap<string, string> = new Map([
   ["@exodus/bytes/whatwg.js", "url-percent.ts"],
 ]);
 
+/** From these the packages themselves are imported. */
+const KEEPS_PACKAGES = /idna\.ts$|legacy-encodings\.ts$|[\\/]@exodus[\\/]/;
+
 const standIns: Plugin = {
   name: "stand-ins",
   setup: ({ onResolve }) => {
     onResolve({ filter: /^(tr46|@exodus\/bytes\/.*)$/ }, ({ path, importer }) => {
-      const file = importer.endsWith("idna.ts") ? undefined : STAND_INS.get(path);
+      const file = KEEPS_PACKAGES.test(importer) ? undefined : STAND_INS.get(path);
       return file === undefined ? undefined : { path: join(CHUNKS, file) };
     });
   },
@@ -96,6 +99,12 @@ const chunkImports: Plugin = {
 const NO_SHARED_MEMORY =
   "const SharedArrayBuffer = class { get byteLength() { throw new TypeError(); } get growable() { throw new TypeError(); } };";
 
+/** What the legacy encodings' package finds of native decoders: it would ask the guest's own TextDecoder, which asks it. */
+const NO_NATIVE_DECODERS = "const globalThis = {};";
+
+const bannerOf = (name: ChunkName): string =>
+  name === "legacy-encodings" ? NO_SHARED_MEMORY + NO_NATIVE_DECODERS : NO_SHARED_MEMORY;
+
 /** Writes them all into `folder`. Ours only: no source of a tool comes near this build. */
 export async function writeSandboxArtifacts(folder: string): Promise<void> {
   const { build } = await import("esbuild");
@@ -115,7 +124,7 @@ export async function writeSandboxArtifacts(folder: string): Promise<void> {
         // Names are kept: a class's is seen.
         minifySyntax: true,
         minifyWhitespace: true,
-        banner: { js: NO_SHARED_MEMORY },
+        banner: { js: bannerOf(name) },
         plugins: [chunkImports, standIns],
       }),
     ),

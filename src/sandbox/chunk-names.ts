@@ -2,7 +2,18 @@
 // imports: this file is bundled into the prelude, into the worker and read by the build.
 
 /** A file each, src/sandbox/guest/chunks/NAME.ts, with all that is imported there. */
-export const CHUNK_NAMES = ["url", "idna", "streams", "blob", "fetch"] as const;
+export const CHUNK_NAMES = [
+  "url",
+  "idna",
+  "streams",
+  "blob",
+  "fetch",
+  "encoding-streams",
+  "compression",
+  "encoding-streams",
+  "compression",
+  "legacy-encodings",
+] as const;
 export type ChunkName = (typeof CHUNK_NAMES)[number];
 
 export const isChunkName = (name: unknown): name is ChunkName => (CHUNK_NAMES as readonly unknown[]).includes(name);

@@ -1,4 +1,4 @@
-// TextEncoder and TextDecoder (WHATWG Encoding): UTF-8, UTF-16 and Latin-1. Other labels are refused by name.
+// TextEncoder and TextDecoder (WHATWG Encoding): UTF-8, UTF-16 and windows-1252; the other encodings come in a chunk.
 import {
   ArrayBufferConstructor,
   ArrayBufferIsView,
@@ -14,8 +14,9 @@ import {
   StringConstructor,
   StringFromCharCode,
   StringPrototypeCharCodeAt,
+  StringPrototypeIndexOf,
+  StringPrototypeSlice,
   StringPrototypeToLowerCase,
-  StringPrototypeTrim,
   SymbolToStringTag,
   TypedArrayPrototypeGetBuffer,
   TypedArrayPrototypeGetByteLength,
@@ -63,6 +64,32 @@ const makeLabels = (): { readonly [label: string]: Encoding } => ({
   "windows-1252": "windows-1252",
   "x-cp1252": "windows-1252",
 });
+
+/** A decoder of one of the encodings that are not here. */
+export interface LegacyDecoder {
+  readonly encoding: string;
+  decode(bytes: Uint8Array, options: { readonly stream: boolean }): string;
+}
+/** Undefined for a label of none. */
+type CreateLegacyDecoder = (label: string, fatal: boolean) => LegacyDecoder | undefined;
+let createLegacyDecoder: CreateLegacyDecoder | undefined;
+
+export function connectLegacyEncodings(create: CreateLegacyDecoder): void {
+  createLegacyDecoder = create;
+}
+
+const ASCII_WHITESPACE = "\t\n\f\r ";
+const isWhitespace = (character: string | undefined): boolean =>
+  character !== undefined && StringPrototypeIndexOf(ASCII_WHITESPACE, character) >= 0;
+
+/** "Get an encoding": without the white space around it, which is ASCII's only. */
+function toLabel(text: string): string {
+  let from = 0;
+  let to = text.length;
+  while (from < to && isWhitespace(text[from])) from += 1;
+  while (to > from && isWhitespace(text[to - 1])) to -= 1;
+  return StringPrototypeToLowerCase(StringPrototypeSlice(text, from, to));
+}
 
 /** Bytes 0x80-0x9F of windows-1252, from the standard's index. */
 const makeWindows1252High = (): readonly number[] => [
@@ -320,26 +347,29 @@ function makeTextDecoder() {
   const windows1252High = makeWindows1252High();
 
   class TextDecoder {
-    readonly #encoding: Encoding;
+    readonly #encoding: Encoding | undefined;
+    readonly #legacy: LegacyDecoder | undefined;
     readonly #fatal: boolean;
     readonly #ignoreBom: boolean;
     #state: DecoderState = freshState();
     #streaming = false;
 
     constructor(label: unknown = "utf-8", options?: { readonly fatal?: unknown; readonly ignoreBOM?: unknown }) {
-      const known = labels[StringPrototypeToLowerCase(StringPrototypeTrim(StringConstructor(label)))];
-      if (known === undefined) {
-        throw new RangeErrorConstructor(
-          `TextDecoder expected one of utf-8, utf-16le, utf-16be, windows-1252, got "${StringConstructor(label)}"`,
-        );
-      }
-      this.#encoding = known;
+      const text = toLabel(StringConstructor(label));
+      this.#encoding = labels[text];
       this.#fatal = !!options?.fatal;
       this.#ignoreBom = !!options?.ignoreBOM;
+      if (this.#encoding !== undefined) return;
+      this.#legacy = createLegacyDecoder?.(text, this.#fatal);
+      if (this.#legacy === undefined) {
+        throw new RangeErrorConstructor(
+          `TextDecoder expected the label of an encoding, got "${StringPrototypeSlice(text, 0, 100)}"`,
+        );
+      }
     }
 
     get encoding(): string {
-      return this.#encoding;
+      return this.#encoding ?? (this.#legacy as LegacyDecoder).encoding;
     }
     get fatal(): boolean {
       return this.#fatal;
@@ -351,6 +381,9 @@ function makeTextDecoder() {
     decode(input?: unknown, options?: { readonly stream?: unknown }): string {
       const bytes = toBytes(input, "TextDecoder.decode");
       const encoding = this.#encoding;
+      if (encoding === undefined) {
+        return (this.#legacy as LegacyDecoder).decode(bytes, { stream: !!options?.stream });
+      }
       if (!this.#streaming) this.#state = freshState();
       const isStream = !!options?.stream;
       const state = this.#state;

@@ -1,7 +1,7 @@
 // The web platform's globals that come in chunks, and what a chunk may take from the prelude. A tool pays for what it touches.
 import type { ChunkName } from "../chunk-names.ts";
 import { now } from "./coarse-time.ts";
-import { encodingClasses } from "./encoding.ts";
+import { connectLegacyEncodings, encodingClasses, type LegacyDecoder } from "./encoding.ts";
 import { openFetchChannel } from "./fetch-channel.ts";
 import { ask } from "./host.ts";
 import { defineLazyGlobals, ErrorConstructor } from "./primordials.ts";
@@ -30,6 +30,8 @@ const GLOBALS: { readonly [Name in ChunkName]?: readonly string[] } = {
   ],
   blob: ["Blob", "File"],
   fetch: ["fetch", "Headers", "Request", "Response", "FormData"],
+  "encoding-streams": ["TextEncoderStream", "TextDecoderStream"],
+  compression: ["CompressionStream", "DecompressionStream"],
 };
 
 /**
@@ -86,4 +88,8 @@ export function takeChunks(isAhead: boolean, chunks: readonly unknown[]): void {
 /** Called before lockDown() takes the engine's own `eval` from the guest. */
 export function installPlatform(): void {
   for (const name in GLOBALS) defineLazyGlobals(GLOBALS[name as ChunkName] ?? [], () => useChunk(name as ChunkName));
+  connectLegacyEncodings((label, fatal) => {
+    const create = useChunk("legacy-encodings").createLegacyDecoder as (label: string, fatal: boolean) => LegacyDecoder;
+    return create(label, fatal);
+  });
 }

@@ -37,7 +37,6 @@ export const StringPrototypeSlice = uncurryThis(String.prototype.slice);
 export const StringPrototypeIndexOf = uncurryThis(String.prototype.indexOf);
 export const StringPrototypeToLowerCase = uncurryThis(String.prototype.toLowerCase);
 export const StringPrototypeToWellFormed = uncurryThis(String.prototype.toWellFormed);
-export const StringPrototypeTrim = uncurryThis(String.prototype.trim);
 
 export const MapConstructor = Map;
 export const MapPrototypeGet = uncurryThis(Map.prototype.get) as <K, V>(self: Map<K, V>, key: K) => V | undefined;
