@@ -10,6 +10,7 @@ import { type PartialLimits, PartialLimitsSchema } from "../sandbox/limits.ts";
 import { ISOLATIONS, type Isolation } from "../sandbox/protocol.ts";
 import { MAX_SPARES } from "../sandbox/spares.ts";
 import type { Capability } from "./capabilities/capability.ts";
+import type { KvStore } from "./capabilities/kv/kv-store.ts";
 import { type TenantOptions, TenantOptionsSchema, type Tenants } from "./tenants.ts";
 import { LAYER_NAMES, type Layer } from "./workers/hardening/layers.ts";
 
@@ -97,6 +98,11 @@ export interface GloveboxOptions {
     | false
     | { readonly signals?: readonly ShutdownSignal[] | undefined; readonly drainMs?: number | undefined }
     | undefined;
+  /**
+   * What `ctx.kv` keeps, for tools that are granted `kv`: a file (`~/.local/share/glovebox/kv.sqlite` unless stated, which every box of
+   * this user shares), `"memory"`, or a store of the host's own.
+   */
+  readonly store?: "memory" | { readonly path: string } | KvStore | undefined;
   /** Host functions that can be granted to tools. */
   readonly capabilities?: readonly Capability[] | undefined;
   /** The clock stands still while a tool's code runs, and moves when it gets an answer or a timer rings; false unless stated. */
@@ -107,8 +113,16 @@ export interface GloveboxOptions {
 
 const isCapability = (value: unknown): value is Capability =>
   typeof value === "object" && value !== null && typeof (value as Capability).checkInput === "function";
+/** Capabilities of ours: a host's have other names. */
+const OWN_NAMES = ["log", "kv", "tools"] as const;
 const haveOwnNames = (capabilities: readonly Capability[]): boolean =>
-  new Set(["log", ...capabilities.map(({ name }) => name)]).size === capabilities.length + 1;
+  new Set([...OWN_NAMES, ...capabilities.map(({ name }) => name)]).size === capabilities.length + OWN_NAMES.length;
+const isKvStore = (value: unknown): value is KvStore =>
+  typeof value === "object" &&
+  value !== null &&
+  ["get", "set", "delete", "list", "usage"].every(
+    (method) => typeof (value as { readonly [name: string]: unknown })[method] === "function",
+  );
 const isLookUp = (value: unknown): value is (tenantId: string) => TenantOptions | undefined =>
   typeof value === "function";
 const isFunction = (value: unknown): value is (error: unknown) => void => typeof value === "function";
@@ -134,6 +148,7 @@ const HardeningSchema = z
 /** As long as the longest call. */
 export const MAX_DRAIN_MS = 300_000;
 
+const defaultStorePath = (): string => join(homedir(), ".local", "share", "glovebox", "kv.sqlite");
 const defaultCacheDirectory = (): string => join(homedir(), ".cache", "glovebox");
 
 const OptionsSchema = z.strictObject({
@@ -184,9 +199,15 @@ const OptionsSchema = z.strictObject({
       }),
     ])
     .prefault({}),
+  store: z
+    .union(
+      [z.literal("memory"), z.strictObject({ path: z.string().min(1) }), z.custom<KvStore>(isKvStore)],
+      'Expected "memory", { path } or a KvStore',
+    )
+    .default(() => ({ path: defaultStorePath() })),
   capabilities: z
     .array(z.custom<Capability>(isCapability, "Expected what defineCapability() returns"))
-    .refine(haveOwnNames, "Expected capabilities of different names, none of them log, which every tool has")
+    .refine(haveOwnNames, `Expected capabilities of different names, none of them ours: ${OWN_NAMES.join(", ")}`)
     .default([]),
   coarseTime: z.boolean().default(false),
   onError: z.custom<(error: unknown) => void>(isFunction, "Expected a function").optional(),
@@ -196,8 +217,10 @@ export type Config = z.infer<typeof OptionsSchema>;
 
 /** One process takes this many calls at a time; an owner with more gets another process, up to one for each core. */
 export const CALLS_PER_WORKER = 16;
+/** And so many more, whose callers wait for them: were they to wait for a place, both might wait for ever. */
+export const NESTED_PER_WORKER = 16;
 /** Isolates that one process may hold: those that run, those kept warm (see IsolatePool), those made ahead, and a few being disposed. */
-export const ISOLATES_PER_WORKER: number = CALLS_PER_WORKER + 16 + MAX_SPARES + 2;
+export const ISOLATES_PER_WORKER: number = CALLS_PER_WORKER + NESTED_PER_WORKER + 16 + MAX_SPARES + 2;
 export const WORKER_IDLE_MS = 60_000;
 export const maxWorkersPerOwner = (): number => Math.max(1, availableParallelism());
 

@@ -27,6 +27,18 @@ export {
   type CapabilitySchema,
   defineCapability,
 } from "./capabilities/capability.ts";
+export type {
+  KvDeleteOutcome,
+  KvEntry,
+  KvListOptions,
+  KvPage,
+  KvQuota,
+  KvSetOutcome,
+  KvSpace,
+  KvStore,
+  KvValue,
+  KvWrite,
+} from "./capabilities/kv/kv-store.ts";
 export type { AddToolOptions, GloveboxOptions, Hardening, Placement, ShutdownSignal, ToolInput } from "./config.ts";
 export type { HostFunction, HostFunctionContext } from "./executors/host-function.ts";
 export type { LogEntry, LogListener } from "./logs.ts";
@@ -34,5 +46,5 @@ export { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "./re
 export { type HostToolDefinition, type RegisterOptions, ToolRouter, type ToolRouterOptions } from "./router.ts";
 export { type BatchContext, createGlovebox, type Glovebox, type ToolInspection } from "./runtime.ts";
 export type { TenantOptions, Tenants } from "./tenants.ts";
-export type { ToolCall, ToolContext, ToolResult, ToolUsage } from "./tool-call.ts";
+export type { NestedCall, ToolCall, ToolContext, ToolResult, ToolUsage } from "./tool-call.ts";
 export { type HardeningReport, LAYERS, type Layer, type LayerState } from "./workers/hardening/layers.ts";

@@ -2,6 +2,7 @@
 import { ANY_OBJECT_SCHEMA, type ToolDefinition } from "../sandbox/definition.ts";
 import { ToolError, toToolError } from "../sandbox/errors.ts";
 import { type PartialLimits, PartialLimitsSchema } from "../sandbox/limits.ts";
+import type { CallChain } from "./call-chain.ts";
 import type { Executor } from "./executors/executor.ts";
 import { createHostFunctionExecutor, type HostFunction } from "./executors/host-function.ts";
 import { compileSchema } from "./json-schema/compile-schema.ts";
@@ -126,7 +127,15 @@ export class ToolRouter implements AsyncDisposable {
    * @param timeoutMs wall time, 1 to 300,000; the lowest of host, tool, context and this wins
    */
   async execute(toolCall: ToolCall, context?: ToolContext, timeoutMs?: number): Promise<ToolResult> {
-    const running = this.#run(toolCall, context, timeoutMs);
+    return await this.#track(this.#run(toolCall, context, timeoutMs));
+  }
+
+  /** Runs a call that another one makes, as {@link execute} does; also while Glovebox is shutting down, since that one may finish. */
+  async executeNested(toolCall: ToolCall, context: ToolContext, parent: CallChain): Promise<ToolResult> {
+    return await this.#track(this.#run(toolCall, context, undefined, parent));
+  }
+
+  async #track(running: Promise<ToolResult>): Promise<ToolResult> {
     this.#inFlight.add(running);
     try {
       return await running;
@@ -135,18 +144,24 @@ export class ToolRouter implements AsyncDisposable {
     }
   }
 
-  async #run(toolCall: ToolCall, context: ToolContext | undefined, timeoutMs: number | undefined): Promise<ToolResult> {
+  async #run(
+    toolCall: ToolCall,
+    context: ToolContext | undefined,
+    timeoutMs: number | undefined,
+    parent?: CallChain,
+  ): Promise<ToolResult> {
     const started = performance.now();
     let facts: ResultFacts = { ...readNames(toolCall), started };
     try {
       if (this.#clocks.isClosed) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is closed");
-      if (this.#isDraining) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is shutting down");
+      if (this.#isDraining && parent === undefined)
+        throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is shutting down");
       const envelope = readEnvelope(toolCall);
       facts = { callId: envelope.callId, toolName: envelope.toolName, started };
       checkTimeout(timeoutMs, "timeoutMs");
       const read = readContext(context);
       const tenant = this.tenants.of(read.tenantId);
-      const prepare = { limits: this.#limits, tenant, clocks: this.#clocks, admittedAt: started };
+      const prepare = { limits: this.#limits, tenant, clocks: this.#clocks, admittedAt: started, parent };
       const validating = validateCall(envelope, read, this.registry, {
         bounds: tenant.inputBounds,
         thread: this.#thread,
@@ -159,7 +174,7 @@ export class ToolRouter implements AsyncDisposable {
       const log = new CallLog(call.limits, call.context.onLog);
       const execution = await executeCall(validated.tool.executor, call, log);
       const usage = { ...execution.usage, logsDropped: execution.usage.logsDropped + log.dropped };
-      const normalizing = normalize({ ...facts, usage, logs: log.entries }, execution, {
+      const normalizing = normalize({ ...facts, usage, logs: log.entries, calls: call.chain.calls }, execution, {
         ...{ tool: validated.tool, limits: call.limits, thread: this.#thread, signal: call.signal },
       });
       const result = normalizing instanceof Promise ? await normalizing : normalizing;

@@ -17,7 +17,12 @@ import { ToolError } from "../sandbox/errors.ts";
 import type { CapabilityShape, CapabilityShapes } from "../sandbox/guest-protocol.ts";
 import type { PartialLimits } from "../sandbox/limits.ts";
 import { type Capability, shapeOf } from "./capabilities/capability.ts";
+import { createKvCapability } from "./capabilities/kv/kv.ts";
+import { MemoryKvStore } from "./capabilities/kv/kv-memory.ts";
+import { SqliteKvStore } from "./capabilities/kv/kv-sqlite.ts";
+import type { KvStore } from "./capabilities/kv/kv-store.ts";
 import { logCapability } from "./capabilities/log.ts";
+import { createToolsCapability } from "./capabilities/tools.ts";
 import {
   type AddToolOptions,
   CALLS_PER_WORKER,
@@ -26,6 +31,7 @@ import {
   ISOLATES_PER_WORKER,
   MAX_DRAIN_MS,
   maxWorkersPerOwner,
+  NESTED_PER_WORKER,
   parseAddToolOptions,
   parseConfig,
   parseToolInput,
@@ -88,6 +94,7 @@ export class Glovebox implements AsyncDisposable {
   readonly #learner: Learner;
   readonly #launcher: Launcher;
   readonly #capabilities: ReadonlyMap<string, Capability>;
+  readonly #ownStore: KvStore | undefined;
   readonly #onSignals: Disposable | undefined;
   #closed = false;
 
@@ -108,7 +115,13 @@ export class Glovebox implements AsyncDisposable {
     this.#launcher = parts.launcher;
     const { signals, drainMs } = parts.config.shutdown;
     this.#onSignals = signals.length === 0 ? undefined : closeOnSignals(this, signals, drainMs);
-    this.#capabilities = new Map([logCapability, ...parts.config.capabilities].map((one) => [one.name, one]));
+    const { store } = parts.config;
+    // A store of the host's own is its to close.
+    this.#ownStore =
+      store === "memory" ? new MemoryKvStore() : "path" in store ? new SqliteKvStore(store.path) : undefined;
+    const kv = createKvCapability(this.#ownStore ?? (store as KvStore));
+    const all = [logCapability, kv, createToolsCapability(parts.router), ...parts.config.capabilities];
+    this.#capabilities = new Map(all.map((one) => [one.name, one]));
   }
 
   /** Process ids of the workers, for the operator. */
@@ -214,6 +227,7 @@ export class Glovebox implements AsyncDisposable {
     await this.router[Symbol.asyncDispose]();
     await this.#bundler[Symbol.asyncDispose]();
     await this.#pool[Symbol.asyncDispose]();
+    await this.#ownStore?.[Symbol.asyncDispose]?.();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -367,6 +381,7 @@ export async function createGlovebox(options?: GloveboxOptions): Promise<Glovebo
       ...workers,
       maxPerOwner: maxWorkersPerOwner(),
       callsPerWorker: CALLS_PER_WORKER,
+      nestedPerWorker: NESTED_PER_WORKER,
       idleMs: WORKER_IDLE_MS,
     },
   );

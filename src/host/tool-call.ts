@@ -1,9 +1,10 @@
 // The words of the public face: what a caller hands in, what it gets back, and what passes between the router's stages.
 
 import type { ToolDefinition } from "../sandbox/definition.ts";
-import type { JsonValue, ToolErrorData } from "../sandbox/errors.ts";
+import type { ErrorCode, JsonValue, ToolErrorData } from "../sandbox/errors.ts";
 import type { Limits } from "../sandbox/limits.ts";
 import type { Progress } from "../sandbox/protocol.ts";
+import type { CallChain } from "./call-chain.ts";
 import type { LogEntry, LogListener } from "./logs.ts";
 import type { TenantPolicy } from "./tenants.ts";
 
@@ -49,6 +50,17 @@ export interface ToolUsage {
   readonly logsDropped: number;
 }
 
+/** A call that a tool made, as far as its caller's result tells of it. What it cost is not in its caller's `usage`. */
+export interface NestedCall {
+  readonly callId: string;
+  readonly toolName: string;
+  readonly durationMs: number;
+  readonly cpuMs: number;
+  /** How it ended. */
+  readonly code: "ok" | ErrorCode;
+  readonly calls?: readonly NestedCall[];
+}
+
 interface ToolResultBase {
   readonly callId: string;
   readonly toolName: string;
@@ -56,6 +68,8 @@ interface ToolResultBase {
   readonly durationMs: number;
   readonly usage: ToolUsage;
   readonly logs: readonly LogEntry[];
+  /** Calls of other tools that this one made, in the order of their ends; absent where there were none. */
+  readonly calls?: readonly NestedCall[];
 }
 
 /** The one answer to a call: plain JSON. */
@@ -80,11 +94,17 @@ export interface PreparedCall {
   readonly tenantId: string;
   readonly tenant: TenantPolicy;
   readonly definition: ToolDefinition;
+  /** Whose tool it is; undefined for everybody's. */
+  readonly toolTenantId: string | undefined;
   /** The arguments as JSON: text of the router's own, in bytes where it is large. */
   readonly inputText: string | Buffer;
   /** The same, parsed; undefined where the executor wants text. */
   readonly input: JsonValue | undefined;
   readonly limits: Limits;
+  /** By performance.now(). */
+  readonly deadlineAt: number;
+  /** The calls that it is nested in, and those nested in it. */
+  readonly chain: CallChain;
   /** Aborts at the deadline or when the caller cancels; its reason is the ToolError to answer with. */
   readonly signal: AbortSignal;
   readonly context: ToolContext;

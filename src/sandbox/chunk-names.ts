@@ -1,6 +1,10 @@
 // The guest's platform beyond the prelude, as scripts of their own: each is evaluated when a tool first touches what is in it. No
 // imports: this file is bundled into the prelude, into the worker and read by the build.
 
+/** Those that make a member of ctx, by the name of its capability: each exports `createMember(ask)`. */
+export const MEMBER_CHUNKS = ["kv", "tools"] as const;
+export type MemberChunk = (typeof MEMBER_CHUNKS)[number];
+
 /** A file each, src/sandbox/guest/chunks/NAME.ts, with all that is imported there. */
 export const CHUNK_NAMES = [
   "url",
@@ -10,9 +14,8 @@ export const CHUNK_NAMES = [
   "fetch",
   "encoding-streams",
   "compression",
-  "encoding-streams",
-  "compression",
   "legacy-encodings",
+  ...MEMBER_CHUNKS,
 ] as const;
 export type ChunkName = (typeof CHUNK_NAMES)[number];
 

@@ -1,5 +1,6 @@
 // The words that cross the isolate wall: what the guest's prelude posts out, and what the worker asks of it. Numbers and text only.
-// No imports: this file is bundled into the prelude and into the worker.
+// No imports but types: this file is bundled into the prelude and into the worker.
+import type { MemberChunk } from "./chunk-names.ts";
 
 /**
  * Posted by the prelude.
@@ -96,6 +97,8 @@ export interface InvokeHeader {
 
 /** How a capability looks from the guest, as the host that defined it says. */
 export interface CapabilityShape {
+  /** This chunk makes what it is in ctx, when that is first touched. */
+  readonly chunk?: MemberChunk | undefined;
   /** It is an object in ctx: each of these sends `{ op: MEMBER, args: […] }`. */
   readonly members?: readonly string[] | undefined;
   /** Inputs with one of these as their `op` are not counted as host calls. */

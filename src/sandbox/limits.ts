@@ -36,6 +36,22 @@ export const LIMITS = {
   logLines: { min: 0, default: 1_000, max: 100_000, about: "log entries kept per call" },
   hostCalls: { min: 0, default: 1_000, max: 1_000_000, about: "capability calls in one tool call" },
   pendingHostCalls: { min: 0, default: 100, max: 10_000, about: "capability calls waiting at one time" },
+  nestedDepth: { min: 0, default: 8, max: 32, about: "tools that call tools: how deep from a call" },
+  nestedCalls: { min: 0, default: 100, max: 10_000, about: "calls of other tools that one call may cause in all" },
+  nestedRepeats: {
+    min: 0,
+    default: 0,
+    max: 32,
+    about: "times that a tool may come again in a chain of tools that call each other",
+  },
+  kvKeys: { min: 0, default: 10_000, max: 1_000_000_000, about: "keys that a tool may have in kv, of each tenant" },
+  kvBytes: {
+    min: 0,
+    default: 64 * MiB,
+    max: 1024 * 1024 * MiB,
+    about: "keys and values that a tool may have in kv, of each tenant",
+  },
+  kvValueBytes: { min: 0, default: 1 * MiB, max: 64 * MiB, about: "one value in kv" },
   timers: { min: 0, default: 1_000, max: 10_000, about: "timers waiting at one time" },
   concurrentCalls: {
     min: 1,

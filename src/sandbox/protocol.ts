@@ -1,6 +1,7 @@
 // Every message that crosses the process wall, checked on the side that receives it. Payloads travel beside a message as frame
 // parts of opaque text or bytes (see frames.ts); which parts, each schema's comment says.
 import * as z from "zod";
+import { MEMBER_CHUNKS } from "./chunk-names.ts";
 import { ENGINE_FEATURE_NAMES, EngineFeatureSchema } from "./engine-features.ts";
 import { GUEST_ERROR_CAPS, GUEST_OUTCOMES } from "./guest-protocol.ts";
 import { LimitsSchema } from "./limits.ts";
@@ -46,7 +47,12 @@ const ToolMessageSchema = z.strictObject({
   ...isolateFields,
   granted: z.array(capabilityName).max(256),
   denied: z.array(capabilityName).max(256),
-  shapes: z.record(capabilityName, z.strictObject({ members: memberNames, uncounted: memberNames })).optional(),
+  shapes: z
+    .record(
+      capabilityName,
+      z.strictObject({ chunk: z.enum(MEMBER_CHUNKS).optional(), members: memberNames, uncounted: memberNames }),
+    )
+    .optional(),
 });
 /** Evaluates the bundle and tells its definition; then makes the code cache. Ends in one `ended` with outcome `output`. */
 const LearnSchema = z.strictObject({ type: z.literal("learn"), seq, sha256, ...isolateFields });

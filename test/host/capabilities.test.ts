@@ -226,14 +226,14 @@ describe("a capability that was not granted", () => {
     expect(outputOf(await run("frugal", "lookUp", { sku: "ab" }))).toEqual({ value: { price: 2 } });
   });
 
-  test.for(["kv", "constructor", "__proto__", "ctx", ""])(
+  test.for(["queue", "constructor", "__proto__", "ctx", ""])(
     "named %j does not exist, and addTool says so",
     async (name) => {
       await expect(
         box.addTool({ name: "x", source: "export default () => 1" }, { grant: [name] }),
       ).rejects.toMatchObject({
         code: "PARAM_INVALID",
-        message: `There is no capability named "${name}" to grant; known are: log, lookUp, answer, wait, double, webAssembly, sharedArrayBuffer, atomics, resizableBuffers, stringToCode`,
+        message: `There is no capability named "${name}" to grant; known are: log, kv, tools, lookUp, answer, wait, double, webAssembly, sharedArrayBuffer, atomics, resizableBuffers, stringToCode`,
       });
     },
   );

@@ -1,7 +1,13 @@
 // What an author's editor knows: execute's input and output follow from the schemas. Checked by the compiler (npm run types).
 import { expectTypeOf, test } from "vitest";
 import { z } from "zod";
-import { defineTool, type FromJsonSchema, type ToolContext } from "../../src/sandbox/guest/tool.ts";
+import {
+  defineTool,
+  type FromJsonSchema,
+  type ToolCalls,
+  type ToolContext,
+  type ToolKv,
+} from "../../src/sandbox/guest/tool.ts";
 
 test("defineTool() types execute by zod schemas, defaults and transforms included", () => {
   const tool = defineTool({
@@ -66,4 +72,28 @@ test("FromJsonSchema says what it can and unknown for the rest", () => {
     string | boolean
   >();
   expectTypeOf<FromJsonSchema<{ not: { type: "string" } }>>().toEqualTypeOf<unknown>();
+});
+
+test("ctx has what a tool asks for, and may have what it does not", () => {
+  defineTool({
+    description: "Counts",
+    capabilities: { kv: true, tools: ["add"], lookUp: true },
+    execute: async (_input, ctx) => {
+      expectTypeOf(ctx.kv).toEqualTypeOf<ToolKv>();
+      expectTypeOf(ctx.tools).toEqualTypeOf<ToolCalls>();
+      expectTypeOf(await ctx.kv.get<number>("n")).toEqualTypeOf<number | undefined>();
+      expectTypeOf(await ctx.tools.add?.({ a: 1 })).toEqualTypeOf<unknown>();
+      expectTypeOf(await ctx.tools.call("add", { a: 1 })).toEqualTypeOf<unknown>();
+      const set = await ctx.kv.set("n", 1, { ifVersion: null, ttlMs: 1_000 });
+      if (set.ok) expectTypeOf(set.version).toEqualTypeOf<string>();
+      else expectTypeOf(set.version).toEqualTypeOf<string | null>();
+      expectTypeOf(ctx.lookUp).toEqualTypeOf<unknown>();
+    },
+  });
+  defineTool({
+    description: "Asks for nothing",
+    execute: (_input, ctx) => {
+      expectTypeOf(ctx.kv).toEqualTypeOf<ToolKv | undefined>();
+    },
+  });
 });

@@ -17,6 +17,11 @@ function toEnvelope(thrown: unknown, name: string): Extract<CapabilityEnvelope, 
   return { ok: false, code: "TOOL_FAILED", message: `The capability "${name}" failed` };
 }
 
+interface Refusal {
+  readonly message: string;
+  readonly trace: readonly JsonValue[] | undefined;
+}
+
 /** A handler may throw anything; a revoked proxy throws when it is asked what it is. */
 const isToolError = (thrown: unknown): thrown is ToolError => Error.isError(thrown) && thrown instanceof ToolError;
 
@@ -33,8 +38,8 @@ export interface BrokerOptions {
 /** One call's side of the bridge, on the host. Counts what the guest and the worker have counted before: neither is believed. */
 export class CapabilityBroker {
   readonly #options: BrokerOptions;
-  /** Codes that this call was really answered with: what a guest may claim as the cause of its failure. */
-  readonly #refusals = new Set<string>();
+  /** By code, the last failure that this call was really answered with: what a guest may claim as the cause of its own. */
+  readonly #refusals = new Map<string, Refusal>();
   #calls = 0;
   #pending = 0;
 
@@ -46,6 +51,12 @@ export class CapabilityBroker {
     return this.#refusals.has(code);
   }
 
+  /** The calls that led to a failure, outermost first, if it was one of another tool. */
+  traceOf(code: string, message: string): readonly JsonValue[] | undefined {
+    const refusal = this.#refusals.get(code);
+    return refusal?.message === message ? refusal.trace : undefined;
+  }
+
   /** The envelope for one request, as JSON text. Never rejects. */
   async answer(name: string, inputText: string): Promise<string> {
     // Lines of the log have an allowance of their own, which CallLog keeps.
@@ -55,7 +66,8 @@ export class CapabilityBroker {
       return await this.#run(name, inputText);
     } catch (thrown) {
       const envelope = toEnvelope(thrown, name);
-      this.#refusals.add(envelope.code);
+      const trace = isToolError(thrown) ? thrown.details?.trace : undefined;
+      this.#refusals.set(envelope.code, { message: envelope.message, trace: Array.isArray(trace) ? trace : undefined });
       if (!isToolError(thrown)) tell((error) => this.#options.onHandlerError?.(error, name), thrown);
       return JSON.stringify(envelope);
     } finally {

@@ -1,6 +1,7 @@
 // What the capabilities of one call share: who calls, a signal for its end, and what they keep until then.
 import type { CapabilityRequests } from "../../sandbox/definition.ts";
 import { ToolError } from "../../sandbox/errors.ts";
+import type { PreparedCall } from "../tool-call.ts";
 import type { CapabilityContext } from "./capability.ts";
 
 /** For capabilities that still run then. One for all calls: to make one takes as long as a small capability. */
@@ -14,12 +15,23 @@ async function dispose(kept: unknown): Promise<void> {
   else if (Symbol.dispose in held) (held as Disposable)[Symbol.dispose]();
 }
 
+/** The calls behind contexts: for capabilities of our own, which may know more than a host's need to. */
+const calls = new WeakMap<CapabilityContext, PreparedCall>();
+
+/** @throws {ToolError} INTERNAL for a context that the sandbox has not made */
+export function callOf(context: CapabilityContext): PreparedCall {
+  const call = calls.get(context);
+  if (call === undefined) throw new ToolError("INTERNAL", "This capability can be used by a tool's call only");
+  return call;
+}
+
 export interface CallScopeOptions {
   readonly callId: string;
   readonly tenantId: string;
   readonly toolName: string;
   readonly asked: CapabilityRequests;
   readonly log: CapabilityContext["log"];
+  readonly call?: PreparedCall | undefined;
   /** Hears of what could not be disposed of. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
@@ -31,9 +43,10 @@ export class CallScope implements Disposable {
   readonly #kept = new Map<(context: CapabilityContext) => unknown, unknown>();
   readonly #onError: ((error: unknown) => void) | undefined;
 
-  constructor({ onError, asked, ...facts }: CallScopeOptions) {
+  constructor({ onError, asked, call, ...facts }: CallScopeOptions) {
     this.#onError = onError;
     this.context = { ...facts, asked, signal: this.#over.signal, perCall: (open) => this.#perCall(open) };
+    if (call !== undefined) calls.set(this.context, call);
   }
 
   #perCall<Kept>(open: (context: CapabilityContext) => Kept): Kept {

@@ -1,5 +1,6 @@
 // defineCapability: a host function that a host grants to a tool by name. JSON in, JSON out, checked on both sides; it runs on the host.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { MemberChunk } from "../../sandbox/chunk-names.ts";
 import type { CapabilityRequests, JsonSchema } from "../../sandbox/definition.ts";
 import { ENGINE_FEATURE_NAMES } from "../../sandbox/engine-features.ts";
 import type { JsonValue } from "../../sandbox/errors.ts";
@@ -64,6 +65,8 @@ export interface Capability {
   readonly description: string;
   readonly members: CapabilityOptions<JsonSchema, JsonSchema>["members"];
   readonly uncounted: readonly string[];
+  /** Of our own only: the chunk that makes what the tool sees of it. */
+  readonly chunk?: MemberChunk | undefined;
   readonly checkInput: Check;
   readonly checkOutput: Check;
   readonly handler: (input: never, context: CapabilityContext) => unknown;
@@ -121,13 +124,14 @@ function checkMembers(name: string, members: unknown): asserts members is readon
  * @throws {ToolError} PARAM_INVALID when its `members` function answers with something that are no names
  */
 export function shapeOf(
-  { name, members, uncounted }: Capability,
+  { name, members, uncounted, chunk }: Capability,
   asked: JsonValue | undefined,
 ): CapabilityShape | undefined {
   const names = typeof members === "function" ? members(asked) : members;
   if (names !== undefined) checkMembers(name, names);
-  if (names === undefined && uncounted.length === 0) return undefined;
+  if (names === undefined && uncounted.length === 0 && chunk === undefined) return undefined;
   return {
+    ...(chunk === undefined ? {} : { chunk }),
     ...(names === undefined ? {} : { members: [...names] }),
     ...(uncounted.length === 0 ? {} : { uncounted: [...uncounted] }),
   };

@@ -164,6 +164,7 @@ class SandboxRun {
       tenantId,
       toolName: definition.name,
       asked: definition.capabilities ?? {},
+      call: this.#call,
       log: (message, data, level = "info") => this.#log.add(level, Date.now(), message, { data }),
       onError: (error) => tell((thrown) => onHandlerError?.(thrown, "perCall"), error),
     });
@@ -182,6 +183,8 @@ class SandboxRun {
         abort = () => {
           const stopped = (): void => resolve({ usage: this.#usage(), error: signal.reason as ToolError });
           this.#ticket?.cancel();
+          // What it has asked for ends with it, not when its process has said what it cost.
+          this.#scope?.[Symbol.dispose]();
           if (this.#placedAt === undefined) stopped();
           else graceTimer = setTimeout(stopped, CANCEL_GRACE_MS);
         };
@@ -195,7 +198,7 @@ class SandboxRun {
   }
 
   #enqueue(resolve: (execution: Execution) => void): Ticket {
-    const { callId, tenantId, tenant, inputText, definition, limits } = this.#call;
+    const { callId, tenantId, tenant, inputText, definition, limits, chain } = this.#call;
     return this.#pool.run({
       ...placeOf(this.#tool.ownerOf(tenantId), this.#sent.sha256, this.#tool.features, limits),
       claim: {
@@ -204,16 +207,28 @@ class SandboxRun {
         lane: this.#sent.sha256,
         accountLimits: tenant.limits,
         laneLimits: limits,
+        ...(chain.parent === undefined ? {} : { seat: chain.parent.seat }),
       },
       memoryMiB: limits.memoryMiB,
-      // The call's own clock ends it anyway.
-      ...(limits.queueMs < limits.timeoutMs ? { queueMs: limits.queueMs } : {}),
+      ...this.#patience(),
       order: { type: "call", tool: this.#profile, callId, tenantId },
       bundle: this.#sent,
       input: inputText,
       listener: this.#listener(resolve),
       idempotent: definition.annotations?.idempotentHint === true,
     });
+  }
+
+  /** The call's own clock ends it anyway. A nested one, whose caller may hold what it waits for, leaves that time to do without it. */
+  #patience(): { readonly queueMs?: number } {
+    const { limits, chain, deadlineAt } = this.#call;
+    const leftMs =
+      chain.parent === undefined ? limits.timeoutMs : Math.max(1, Math.round((deadlineAt - performance.now()) / 2));
+    return limits.queueMs < leftMs
+      ? { queueMs: limits.queueMs }
+      : chain.parent === undefined
+        ? {}
+        : { queueMs: leftMs };
   }
 
   #listener(resolve: (execution: Execution) => void): CallListener {
@@ -282,7 +297,14 @@ class SandboxRun {
       stackMapper: this.#tool.stackMapper,
     };
     const error = toGuestFailure(message, facts, this.#call.definition.name);
-    return { usage, error: this.#believe(error) };
+    return { usage, error: this.#believe(this.#traced(error)) };
+  }
+
+  /** A failure that came from a tool that this one has called tells the way that it came. */
+  #traced(error: ToolError): ToolError {
+    const claimed = error.details?.capabilityCode;
+    const trace = typeof claimed === "string" ? this.#broker?.traceOf(claimed, error.message) : undefined;
+    return trace === undefined ? error : withCode(error, error.code, { trace });
   }
 
   /**
@@ -295,12 +317,15 @@ class SandboxRun {
     const denied = claimed === "CAPABILITY_DENIED" && this.#tool.denied.length > 0;
     if (!denied && claimed !== "QUOTA_EXCEEDED" && !this.#broker?.wasRefusedWith(claimed)) return error;
     if (claimed !== "CAPABILITY_DENIED" && claimed !== "QUOTA_EXCEEDED") return error;
-    const { message, details, guestStack } = error;
-    return new ToolError(claimed, message, {
-      ...(details === undefined ? {} : { details }),
-      ...(guestStack === undefined ? {} : { guestStack }),
-    });
+    return withCode(error, claimed);
   }
+}
+
+function withCode({ message, details, guestStack }: ToolError, code: ErrorCode, more: ErrorDetails = {}): ToolError {
+  return new ToolError(code, message, {
+    ...(details === undefined ? {} : { details: { ...details, ...more } }),
+    ...(guestStack === undefined ? {} : { guestStack }),
+  });
 }
 
 const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERROR_CODES, code);

@@ -6,7 +6,7 @@ import { checkJsonBytes, isSmallJson } from "../json-text.ts";
 import type { LogEntry } from "../logs.ts";
 import type { RegisteredTool } from "../registry.ts";
 import type { SchemaThread } from "../schema-thread.ts";
-import { NO_USAGE, type ToolResult, type ToolUsage } from "../tool-call.ts";
+import { type NestedCall, NO_USAGE, type ToolResult, type ToolUsage } from "../tool-call.ts";
 import { readLargeValue, readSmallValue } from "./read-value.ts";
 
 const OUTPUT_CODES = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE" } as const;
@@ -18,11 +18,13 @@ export interface ResultFacts {
   readonly started: number;
   readonly usage?: ToolUsage;
   readonly logs?: readonly LogEntry[];
+  readonly calls?: readonly NestedCall[] | undefined;
 }
 
 function base(facts: ResultFacts): Omit<ToolResult, "success" | "output" | "error"> {
-  const { callId, toolName, started, usage = NO_USAGE, logs = [] } = facts;
-  return { callId, toolName, durationMs: performance.now() - started, usage, logs };
+  const { callId, toolName, started, usage = NO_USAGE, logs = [], calls } = facts;
+  const durationMs = performance.now() - started;
+  return { callId, toolName, durationMs, usage, logs, ...(calls === undefined ? {} : { calls }) };
 }
 
 /** A host function may put anything into its error's details: what has no JSON stays out. */

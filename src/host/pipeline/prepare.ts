@@ -1,5 +1,6 @@
 // Stage 2: what the call may spend, and its clock. Of all limits stated, the lowest wins.
 import type { Limits, PartialLimits } from "../../sandbox/limits.ts";
+import { CallChain } from "../call-chain.ts";
 import type { RegisteredTool } from "../registry.ts";
 import { resolveLimits } from "../resolve-limits.ts";
 import type { TenantPolicy } from "../tenants.ts";
@@ -21,6 +22,8 @@ export interface PrepareOptions {
   readonly clocks: Clocks;
   /** When the call was admitted, by performance.now(); now unless stated. */
   readonly admittedAt?: number;
+  /** The call that it is nested in. */
+  readonly parent?: CallChain | undefined;
 }
 
 /** What one call may spend, and its clock, which runs from here on. */
@@ -29,14 +32,14 @@ export function startCall(
   context: ToolContext,
   { limits: stated, tenant, clocks, admittedAt = performance.now() }: PrepareOptions,
   timeoutMs: number | undefined,
-): { readonly limits: Limits; readonly clock: Clock } {
+): { readonly limits: Limits; readonly clock: Clock; readonly deadlineAt: number } {
   const limits = resolveLimits(
     [stated, tenant.stated, tool.hostLimits, { timeoutMs: context.timeoutMs }, { timeoutMs }],
     tool.authorLimits,
   );
   const { timeoutMs: ownMs } = limits;
   const clock = clocks.start({ timeoutMs: ownMs, toolName: tool.definition.name, caller: context.signal, admittedAt });
-  return { limits, clock };
+  return { limits, clock, deadlineAt: admittedAt + ownMs };
 }
 
 export function prepareCall(
@@ -45,7 +48,7 @@ export function prepareCall(
   timeoutMs: number | undefined,
 ): Preparation {
   const { tool, context } = validated;
-  const { limits, clock } = startCall(tool, context, options, timeoutMs);
+  const { limits, clock, deadlineAt } = startCall(tool, context, options, timeoutMs);
   const { callId, tenantId, inputText, input } = validated;
   return {
     call: {
@@ -53,9 +56,12 @@ export function prepareCall(
       tenantId,
       tenant: options.tenant,
       definition: tool.definition,
+      toolTenantId: tool.tenantId,
       inputText,
       input,
       limits,
+      deadlineAt,
+      chain: new CallChain(callId, tool.definition.name, limits, options.parent),
       signal: clock.signal,
       context,
     },

@@ -1,6 +1,7 @@
 // Who is next: calls wait by account (a tenant) and lane (a tool), and the account that has used the least CPU time for its
 // weight goes first. Start-time fair queuing (Goyal, Vin, Cheng 1996) with the CPU time used in the place of packet lengths.
 import { ToolError } from "../../sandbox/errors.ts";
+import type { Seat } from "../call-chain.ts";
 import type { Standing } from "./priority.ts";
 
 /** How much an account may have in the queue and out of it. */
@@ -21,6 +22,11 @@ export interface Claim {
   readonly lane: string;
   readonly accountLimits: QueueLimits;
   readonly laneLimits: QueueLimits;
+  /**
+   * Of the running call that this one is nested in, which waits for it: one call at a time may run there, past the limits on running
+   * ones. Else callers that hold all places, and wait for calls that wait for a place, would wait for ever.
+   */
+  readonly seat?: Seat | undefined;
 }
 
 /** A place in the queue. */
@@ -30,7 +36,12 @@ export interface Entry<Item> {
   readonly order: number;
   /** Left in its lane, to be passed over: taking one out of the middle of many would cost as many steps. */
   isOver: boolean;
+  /** It runs in its caller's place. */
+  isSeated: boolean;
 }
+
+/** Whether it could run in its caller's place now. */
+export const mayBeSeated = ({ claim }: Entry<unknown>): boolean => claim.seat?.isTaken === false;
 
 interface Lane<Item> {
   readonly waiting: Entry<Item>[];
@@ -40,6 +51,8 @@ interface Lane<Item> {
 
 interface Account<Item> {
   readonly lanes: Map<string, Lane<Item>>;
+  /** Those that wait, in their lanes too, and are nested in a running call. */
+  readonly nested: Set<Entry<Item>>;
   weight: number;
   /** CPU time used, divided by the weight; never behind those that were busy while this one was idle. */
   virtualMs: number;
@@ -111,9 +124,10 @@ export class FairQueue<Item> {
   #push(item: Item, claim: Claim, account: Account<Item>): Entry<Item> {
     const lane = laneOf(account, claim.lane);
     this.#order += 1;
-    const entry: Entry<Item> = { item, claim, order: this.#order, isOver: false };
+    const entry: Entry<Item> = { item, claim, order: this.#order, isOver: false, isSeated: false };
     if (account.queued + account.running === 0) account.virtualMs = Math.max(account.virtualMs, this.#virtualMs);
     lane.waiting.push(entry);
+    if (claim.seat !== undefined) account.nested.add(entry);
     if (!account.isListed) this.#waiting.push(account);
     account.isListed = true;
     lane.queued += 1;
@@ -133,6 +147,7 @@ export class FairQueue<Item> {
     entry.isOver = true;
     const account = this.#accountOf(entry.claim);
     const lane = laneOf(account, entry.claim.lane);
+    account.nested.delete(entry);
     lane.queued -= 1;
     account.queued -= 1;
     this.#queued -= 1;
@@ -142,8 +157,13 @@ export class FairQueue<Item> {
   /** An entry that was removed now runs. */
   begin(entry: Entry<Item>): void {
     const account = this.#accountOf(entry.claim);
-    account.running += 1;
-    laneOf(account, entry.claim.lane).running += 1;
+    const { seat, lane } = entry.claim;
+    entry.isSeated = mayBeSeated(entry);
+    if (entry.isSeated && seat !== undefined) seat.isTaken = true;
+    else {
+      account.running += 1;
+      laneOf(account, lane).running += 1;
+    }
     account.virtualMs += PROVISIONAL_MS / account.weight;
     this.#virtualMs = Math.max(this.#virtualMs, account.virtualMs - PROVISIONAL_MS / account.weight);
   }
@@ -151,9 +171,13 @@ export class FairQueue<Item> {
   /** An entry that ran has ended, after so many ms. */
   end(entry: Entry<Item>, serviceMs: number): void {
     const account = this.#accountOf(entry.claim);
+    const { seat } = entry.claim;
     const lane = laneOf(account, entry.claim.lane);
-    account.running -= 1;
-    lane.running -= 1;
+    if (entry.isSeated && seat !== undefined) seat.isTaken = false;
+    else {
+      account.running -= 1;
+      lane.running -= 1;
+    }
     account.serviceMs = (account.serviceMs ?? serviceMs) * (1 - SMOOTHING) + serviceMs * SMOOTHING;
     if (lane.running + lane.queued === 0) account.lanes.delete(entry.claim.lane);
     this.#forgetIdle();
@@ -170,7 +194,10 @@ export class FairQueue<Item> {
     return { weight: account?.weight ?? 1, isBacklogged: (account?.queued ?? 0) > 0 };
   }
 
-  /** What may run next, best first: the head of each lane that has room, in accounts that have room, least served first. */
+  /**
+   * What may run next, best first: of the least served account what its caller has a place for, then the head of each lane that has room,
+   * if the account has; and so on.
+   */
   *candidates(): Generator<Entry<Item>> {
     if (this.#queued === 0) return;
     for (const account of this.#waiting) account.isListed = account.queued > 0;
@@ -190,7 +217,17 @@ export class FairQueue<Item> {
     let account = this.#accounts.get(name);
     if (account === undefined) {
       const virtualMs = this.#virtualMs;
-      account = { lanes: new Map(), weight, virtualMs, queued: 0, isListed: false, running: 0, serviceMs: undefined };
+      const [queued, running] = [0, 0];
+      account = {
+        lanes: new Map(),
+        nested: new Set(),
+        weight,
+        virtualMs,
+        queued,
+        isListed: false,
+        running,
+        serviceMs: undefined,
+      };
       this.#accounts.set(name, account);
     }
     account.weight = weight;
@@ -220,7 +257,7 @@ function laneOf<Item>(account: Account<Item>, name: string): Lane<Item> {
 }
 
 /** Of one account: the tool that runs least comes first, so that many calls of one do not keep another waiting. */
-function candidatesOf<Item>({ lanes, running }: Account<Item>): readonly Entry<Item>[] {
+function candidatesOf<Item>({ lanes, nested, running }: Account<Item>): readonly Entry<Item>[] {
   const heads: { readonly entry: Entry<Item>; readonly running: number }[] = [];
   for (const lane of lanes.values()) {
     const entry = lane.waiting[0];
@@ -228,7 +265,8 @@ function candidatesOf<Item>({ lanes, running }: Account<Item>): readonly Entry<I
     if (lane.running < entry.claim.laneLimits.concurrentCalls) heads.push({ entry, running: lane.running });
   }
   if (heads.length > 1) heads.sort((a, b) => a.running - b.running || a.entry.order - b.entry.order);
-  return heads.map(({ entry }) => entry);
+  const ready = heads.map(({ entry }) => entry);
+  return nested.size === 0 ? ready : [...[...nested].filter(mayBeSeated), ...ready];
 }
 
 /** The time in which what waits will have run, by the mean of the calls before. */

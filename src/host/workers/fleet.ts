@@ -240,12 +240,14 @@ export class Fleet implements Disposable {
   /**
    * Whether an owner may have a further process at once. One more than it may use, if another is on its way out: its place is not
    * free yet. The last quarter of the places is for owners that have none.
+   * @param isWaitedFor by a call in a process that it has, which computes nothing meanwhile
    */
-  mayGrow(owner: string): boolean {
+  mayGrow(owner: string, isWaitedFor = false): boolean {
     const owned = this.#countOf(owner);
     if (owned === 0) return true;
     // Threads past its share would only keep others from theirs; and in a crowd one that is new shows first what it is.
-    if (this.#priorities.isPastShare(owner) || (this.#isCrowded && !this.#priorities.isKnown(owner))) return false;
+    const isHeldBack = this.#priorities.isPastShare(owner) || (this.#isCrowded && !this.#priorities.isKnown(owner));
+    if (isHeldBack && !isWaitedFor) return false;
     const { maxPerOwner } = this.#options;
     if (owned > maxPerOwner || this.usableBy(owner).length >= maxPerOwner) return false;
     const { max } = this.#options;

@@ -1,7 +1,7 @@
 // Which call goes to which process, when, and what is done when one dies. Every job that entered is ended exactly once.
 import { availableParallelism } from "node:os";
 import { ToolError, toToolError } from "../../sandbox/errors.ts";
-import { type Claim, type Entry, FairQueue } from "./fair-queue.ts";
+import { type Claim, type Entry, FairQueue, mayBeSeated } from "./fair-queue.ts";
 import { Fleet, type FleetOptions } from "./fleet.ts";
 import type { CallListener, Loss } from "./open-call.ts";
 import type { Standing } from "./priority.ts";
@@ -11,6 +11,8 @@ import type { WorkerJob, WorkerProcess, WorkerSources } from "./worker-process.t
 export interface WorkerPoolOptions extends FleetOptions {
   /** Calls that run in one process at one time. */
   readonly callsPerWorker: number;
+  /** And so many more, whose callers wait for them; none unless stated. */
+  readonly nestedPerWorker?: number;
   /** Calls of all tenants that may wait. */
   readonly maxQueued: number;
 }
@@ -180,15 +182,18 @@ export class WorkerPool implements AsyncDisposable {
   #placeNext(): boolean {
     const hopeless = new Set<string>();
     let hopeful = this.#queue.queued;
-    for (const { item } of this.#queue.candidates()) {
+    for (const entry of this.#queue.candidates()) {
+      const { item } = entry;
       if (hopeless.has(item.kind)) continue;
-      const worker = this.#workerFor(item.job);
+      const isSeated = mayBeSeated(entry);
+      const worker = this.#workerFor(item.job, isSeated);
       if (worker !== undefined) {
         this.#place(item, worker);
         return true;
       }
-      // A suspect may have been too much where another of its kind is not.
-      if (this.#suspects.has(item.job.claim.lane)) continue;
+      // A suspect may have been too much where another of its kind is not, and a nested call where one with its caller's place is not.
+      const { lane, seat } = item.job.claim;
+      if (this.#suspects.has(lane) || (seat !== undefined && !isSeated)) continue;
       hopeless.add(item.kind);
       hopeful -= this.#queuedOfKind.get(item.kind) ?? 0;
       // A thousand tenants that wait for the same processes are asked once, not each.
@@ -197,17 +202,23 @@ export class WorkerPool implements AsyncDisposable {
     return false;
   }
 
-  #workerFor(job: Job): WorkerProcess | undefined {
-    if (!this.#fleet.mayRunLast(job.owner) || !this.#fleet.makeRoomFor(job.memoryMiB, job.owner)) return undefined;
+  /** @param isSeated its caller waits for it in one of the places that there are: their number is no reason to let it wait */
+  #workerFor(job: Job, isSeated: boolean): WorkerProcess | undefined {
+    if (!isSeated && !this.#fleet.mayRunLast(job.owner)) return undefined;
+    if (!this.#fleet.makeRoomFor(job.memoryMiB, job.owner)) return undefined;
+    const { callsPerWorker, nestedPerWorker = 0 } = this.#options;
     const own = this.#fleet.usableBy(job.owner);
     if (job.fresh) return this.#freshFor(job, own.length);
     const isAlone = job.exclusive === true || this.#suspects.has(job.claim.lane);
     let best: WorkerProcess | undefined;
     for (const worker of own) {
-      const hasRoom = worker.load === 0 || (!isAlone && !worker.isExclusive && worker.load < worker.window);
+      const window = isSeated ? callsPerWorker + nestedPerWorker : worker.window;
+      const hasRoom = worker.load === 0 || (!isAlone && !worker.isExclusive && worker.load < window);
       if (hasRoom && worker.load < (best?.load ?? Number.POSITIVE_INFINITY)) best = worker;
     }
-    if (best?.load !== 0 && this.#fleet.mayGrow(job.owner)) best = this.#takeNew(job) ?? best;
+    // A process whose call waits for this one is as good as idle.
+    const isCrowded = best === undefined || (best.load > 0 && !isSeated);
+    if (isCrowded && this.#fleet.mayGrow(job.owner, isSeated)) best = this.#takeNew(job) ?? best;
     if (best?.load === 0) best.isExclusive = isAlone;
     return best;
   }
@@ -354,8 +365,9 @@ export class WorkerPool implements AsyncDisposable {
 }
 
 /** What of a job decides which process it may have. */
-function kindOf({ owner, memoryMiB, fresh = false, singleUse = false, exclusive = false, dataBytes = 0 }: Job): string {
-  return `${fresh} ${singleUse} ${exclusive} ${memoryMiB} ${dataBytes} ${owner}`;
+function kindOf({ owner, claim, memoryMiB, dataBytes = 0, ...job }: Job): string {
+  const { fresh = false, singleUse = false, exclusive = false } = job;
+  return `${claim.seat !== undefined} ${fresh} ${singleUse} ${exclusive} ${memoryMiB} ${dataBytes} ${owner}`;
 }
 
 function addTo<Key, Value>(map: Map<Key, Set<Value>>, key: Key, value: Value): void {

@@ -1,5 +1,6 @@
 // The ctx that `execute` receives: who called, a signal, log, progress, and one member per capability.
-import type { InvokeHeader } from "../guest-protocol.ts";
+import type { MemberChunk } from "../chunk-names.ts";
+import type { CapabilityShape, InvokeHeader } from "../guest-protocol.ts";
 import { callCapability, shapeOf } from "./bridge.ts";
 import { allowance, callState } from "./call-state.ts";
 import { capText, describeValue, makeCapabilityError } from "./error-text.ts";
@@ -74,8 +75,7 @@ const denied = (name: string) => (): Promise<never> =>
 type Ask = (input: unknown) => Promise<unknown>;
 
 /** What a capability is in ctx: a function, or an object with a function for each of its members. */
-function face(name: string, header: InvokeHeader, ask: Ask): unknown {
-  const shape = shapeOf(header, name);
+function face(shape: CapabilityShape | undefined, ask: Ask): unknown {
   if (shape === undefined || !ObjectHasOwn(shape, "members")) return ask;
   const members = shape.members as readonly string[];
   const object = { __proto__: null };
@@ -90,15 +90,25 @@ function face(name: string, header: InvokeHeader, ask: Ask): unknown {
   return ObjectFreeze(object);
 }
 
-/** The global's own function, loaded when a tool takes it. */
-function defineFetch(ctx: object): void {
-  const get = (): unknown => useChunk("fetch").fetch;
-  ReflectDefineProperty(ctx, "fetch", {
-    __proto__: null,
-    enumerable: true,
-    configurable: true,
-    get,
-  } as PropertyDescriptor);
+/** Loaded when a tool takes it. */
+function defineLazy(ctx: object, name: string, get: () => unknown): void {
+  const descriptor = { __proto__: null, enumerable: true, configurable: true, get };
+  ReflectDefineProperty(ctx, name, descriptor as PropertyDescriptor);
+}
+
+/** One of our own comes with a chunk. */
+function defineMember(ctx: object, name: string, header: InvokeHeader, ask: Ask): void {
+  const shape = shapeOf(header, name);
+  if (shape === undefined || !ObjectHasOwn(shape, "chunk")) {
+    defineValue(ctx, name, face(shape, ask));
+    return;
+  }
+  const chunk = shape.chunk as MemberChunk;
+  defineLazy(ctx, name, () => {
+    const member = (useChunk(chunk).createMember as (ask: Ask) => unknown)(ask);
+    defineValue(ctx, name, member);
+    return member;
+  });
 }
 
 export interface CallContext {
@@ -137,16 +147,13 @@ export function createCallContext(header: InvokeHeader, callId: string, tenantId
   for (let index = 0; index < granted.length; index += 1) {
     const name = granted[index] as string;
     if (ObjectHasOwn(ctx, name)) continue;
-    if (name === "fetch") {
-      defineFetch(ctx);
-      continue;
-    }
-    const ask = (input: unknown): Promise<unknown> => callCapability(name, input, serial);
-    defineValue(ctx, name, face(name, header, ask));
+    // The global's own function.
+    if (name === "fetch") defineLazy(ctx, name, () => useChunk("fetch").fetch);
+    else defineMember(ctx, name, header, (input) => callCapability(name, input, serial));
   }
   for (let index = 0; index < refused.length; index += 1) {
     const name = refused[index] as string;
-    if (!ObjectHasOwn(ctx, name)) defineValue(ctx, name, face(name, header, denied(name)));
+    if (!ObjectHasOwn(ctx, name)) defineMember(ctx, name, header, denied(name));
   }
   const end = (): void => {
     isOver = true;

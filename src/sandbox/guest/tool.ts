@@ -91,8 +91,81 @@ export interface ToolAbortSignal {
   removeEventListener(type: "abort", listener: () => void): void;
 }
 
+/** What is kept under a key: a value that JSON has, or bytes. */
+export interface KvEntry<Value = unknown> {
+  readonly key: string;
+  readonly value: Value;
+  /** Of this value; each write gives a new one. For `ifVersion`. */
+  readonly version: string;
+  /** Milliseconds since 1970. */
+  readonly expiresAt?: number;
+}
+
+export interface KvSetOptions {
+  /** The entry is gone after so long, 1 ms to ten years; it stays unless stated. */
+  readonly ttlMs?: number | undefined;
+  /** Only if the entry has this version; null: only if there is no entry. */
+  readonly ifVersion?: string | null | undefined;
+}
+
+/** `ok` is false only where `ifVersion` did not hold; `version` is then the one that there is, or null. */
+export type KvSetResult =
+  | { readonly ok: true; readonly version: string }
+  | { readonly ok: false; readonly version: string | null };
+
+export interface KvDeleteOptions {
+  /** Only if the entry has this version. */
+  readonly ifVersion?: string | undefined;
+}
+
+export interface KvListOptions {
+  /** Keys that begin with it; all unless stated. */
+  readonly prefix?: string | undefined;
+  /** Where the last page ended: its `cursor`. */
+  readonly cursor?: string | undefined;
+  /** Entries of a page at most, 1 to 1,000; 100 unless stated. */
+  readonly limit?: number | undefined;
+}
+
+/** Ordered by the code points of the keys. */
+export interface KvPage<Value = unknown> {
+  readonly entries: readonly KvEntry<Value>[];
+  /** Absent on the last page. */
+  readonly cursor?: string;
+}
+
+/**
+ * What the tool keeps between calls, for the tenant that calls and for this tool alone. Keys are text of 1 to 1,024 bytes in UTF-8;
+ * values are JSON, or a `Uint8Array`, which comes back as one. Rejects with `QUOTA_EXCEEDED` when there is no room.
+ */
+export interface ToolKv {
+  /** Undefined where there is no entry. */
+  get<Value = unknown>(key: string): Promise<Value | undefined>;
+  /** The value with its version. */
+  getEntry<Value = unknown>(key: string): Promise<KvEntry<Value> | undefined>;
+  set(key: string, value: unknown, options?: KvSetOptions): Promise<KvSetResult>;
+  /** Whether there was one, and with `ifVersion` the right one. */
+  delete(key: string, options?: KvDeleteOptions): Promise<boolean>;
+  list<Value = unknown>(options?: KvListOptions): Promise<KvPage<Value>>;
+}
+
+/**
+ * Other tools of the same tenant, by name: `ctx.tools.add({ a: 1, b: 2 })`. They run with their own grants and limits, within what is
+ * left of this call's time, and end with it. A failure rejects with its `code` and message.
+ */
+export type ToolCalls = { readonly [toolName: string]: (input?: unknown) => Promise<unknown> } & {
+  /** For any name, `call` included. */
+  call(toolName: string, input?: unknown): Promise<unknown>;
+};
+
+/** Members of ctx that come with Glovebox's own capabilities. */
+export interface OwnCapabilities {
+  readonly kv: ToolKv;
+  readonly tools: ToolCalls;
+}
+
 /** What `execute` is given besides its input. Each granted capability is one more member, by its name. */
-export interface ToolContext {
+export interface ToolContext extends Partial<OwnCapabilities> {
   readonly callId: string;
   readonly tenantId: string;
   /** Aborts when the call is over, so that leftover work can stop itself. */
@@ -124,23 +197,34 @@ export interface ToolAnnotations {
   readonly openWorldHint?: boolean;
 }
 
+/** Capabilities, and engine features such as `webAssembly`, asked for by name; the host decides. */
+export type CapabilityRequests = { readonly [name: string]: unknown };
+
+/** What a tool asks for it has in ctx: where the host does not grant it, each use rejects with `CAPABILITY_DENIED`. */
+export type ContextOf<Asked> = Asked extends CapabilityRequests
+  ? ToolContext & Pick<OwnCapabilities, keyof Asked & keyof OwnCapabilities>
+  : ToolContext;
+
 /** A tool as its author writes it. */
-export interface Tool<Input extends ToolSchema | undefined, Output extends ToolSchema | undefined> {
+export interface Tool<
+  Input extends ToolSchema | undefined,
+  Output extends ToolSchema | undefined,
+  Asked extends CapabilityRequests | undefined = undefined,
+> {
   /** 1 to 128 of `A-Z a-z 0-9 _ - .`; without one, the file or folder gives the name. */
   readonly name?: string;
   readonly description: string;
   readonly inputSchema?: Input;
   readonly outputSchema?: Output;
   readonly annotations?: ToolAnnotations;
-  /** Capabilities, and engine features such as `webAssembly`, asked for by name; the host decides. */
-  readonly capabilities?: { readonly [name: string]: unknown };
+  readonly capabilities?: Asked;
   readonly limits?: ToolLimits;
   /**
    * Whether the top level may be run before anybody has called, so that a call finds the tool loaded; true unless stated. One that
    * logs, leaves a timer or takes more than 250 ms is run when it is called anyway.
    */
   readonly prewarm?: boolean;
-  execute(input: InputOf<Input>, ctx: ToolContext): OutputOf<Output> | Promise<OutputOf<Output>>;
+  execute(input: InputOf<Input>, ctx: ContextOf<Asked>): OutputOf<Output> | Promise<OutputOf<Output>>;
 }
 
 /**
@@ -163,6 +247,7 @@ export interface Tool<Input extends ToolSchema | undefined, Output extends ToolS
 export function defineTool<
   const Input extends ToolSchema | undefined = undefined,
   const Output extends ToolSchema | undefined = undefined,
->(tool: Tool<Input, Output>): Tool<Input, Output> {
+  const Asked extends CapabilityRequests | undefined = undefined,
+>(tool: Tool<Input, Output, Asked>): Tool<Input, Output, Asked> {
   return tool;
 }

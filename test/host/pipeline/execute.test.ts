@@ -1,5 +1,6 @@
 // Stage 3 alone: an answer comes, whatever the executor does.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { CallChain } from "../../../src/host/call-chain.ts";
 import type { Execution, Executor } from "../../../src/host/executors/executor.ts";
 import { CallLog } from "../../../src/host/logs.ts";
 import { executeCall } from "../../../src/host/pipeline/execute.ts";
@@ -12,8 +13,10 @@ const tenant = new TenantPolicies({}, {}).default;
 const DEFINITION = { name: "probe", description: "", inputSchema: {} };
 
 function prepared(signal: AbortSignal): PreparedCall {
-  const rest = { inputText: "{}", input: {}, limits: DEFAULT_LIMITS, tenant, context: {} };
-  return { callId: "c1", tenantId: "acme", definition: DEFINITION, signal, ...rest };
+  const chain = new CallChain("c1", "probe", DEFAULT_LIMITS, undefined);
+  const rest = { inputText: "{}", input: {}, limits: DEFAULT_LIMITS, tenant, context: {}, toolTenantId: undefined };
+  const deadlineAt = performance.now() + DEFAULT_LIMITS.timeoutMs;
+  return { callId: "c1", tenantId: "acme", definition: DEFINITION, signal, chain, deadlineAt, ...rest };
 }
 
 const executor = (execute: () => unknown): Executor => ({

@@ -1,6 +1,7 @@
 // The queue alone: who is next, and who may not wait.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import type { Seat } from "../../../src/host/call-chain.ts";
 import { type Claim, type Entry, FairQueue } from "../../../src/host/workers/fair-queue.ts";
 import { ToolError } from "../../../src/sandbox/errors.ts";
 
@@ -196,5 +197,73 @@ describe("FairQueue", () => {
         expect([...queue.entries()].map(({ item }) => item).sort()).toEqual(waiting.map(({ item }) => item).sort());
       }),
     );
+  });
+});
+
+describe("a call that is nested in a running one", () => {
+  const ONE = { concurrentCalls: 1, queuedCalls: 10 };
+  const nested = (seat: Seat, parts: Partial<Claim> = {}): Claim =>
+    claim("acme", { accountLimits: ONE, laneLimits: ONE, lane: "inner", seat, ...parts });
+  const outer = (): { readonly queue: FairQueue<string>; readonly entry: Entry<string>; readonly seat: Seat } => {
+    const queue = new FairQueue<string>(100);
+    queue.add("outer", claim("acme", { accountLimits: ONE, laneLimits: ONE }));
+    return { queue, entry: begin(queue), seat: { isTaken: false } };
+  };
+
+  test("runs in its caller's place, past every limit on running calls, one at a time", () => {
+    const { queue, seat } = outer();
+    queue.add("first", nested(seat));
+    queue.add("second", nested(seat));
+    const first = begin(queue);
+    expect([first.item, first.isSeated, next(queue)]).toEqual(["first", true, undefined]);
+    queue.end(first, 1);
+    expect(begin(queue).item).toBe("second");
+    expect(next(queue)).toBeUndefined();
+  });
+
+  test("goes before calls of its account that have come before it, and behind them in its lane", () => {
+    const { queue, entry, seat } = outer();
+    queue.add("earlier", claim("acme", { accountLimits: ONE, laneLimits: ONE, lane: "inner" }));
+    queue.add("nested", nested(seat));
+    const seated = begin(queue);
+    expect([seated.item, next(queue)]).toEqual(["nested", undefined]);
+    queue.end(seated, 1);
+    queue.end(entry, 1);
+    expect(begin(queue).item).toBe("earlier");
+  });
+
+  test("takes a place of its own where there is one and its caller's is taken, and counts there", () => {
+    const queue = new FairQueue<string>(100);
+    const two = { concurrentCalls: 2, queuedCalls: 10 };
+    queue.add("outer", claim("acme", { accountLimits: two }));
+    begin(queue);
+    const seat = { isTaken: false };
+    for (const item of ["a", "b", "c"]) queue.add(item, nested(seat, { accountLimits: two, laneLimits: two }));
+    expect([begin(queue), begin(queue)].map(({ item, isSeated }) => [item, isSeated])).toEqual([
+      ["a", true],
+      ["b", false],
+    ]);
+    expect(next(queue)).toBeUndefined();
+  });
+
+  test("that leaves the queue leaves nothing behind", () => {
+    const { queue, entry, seat } = outer();
+    queue.remove(queue.add("gone", nested(seat)));
+    expect([next(queue), queue.queued, seat.isTaken]).toEqual([undefined, 0, false]);
+    queue.end(entry, 1);
+    queue.add("later", claim("acme", { accountLimits: ONE }));
+    expect(begin(queue).item).toBe("later");
+  });
+
+  test("each in the place of the one before it: however deep, one runs", () => {
+    const { queue, seat } = outer();
+    const seats = [seat, { isTaken: false }, { isTaken: false }];
+    const running = seats.map((place, depth) => {
+      queue.add(`depth ${depth}`, nested(place));
+      return begin(queue);
+    });
+    expect(running.map(({ isSeated }) => isSeated)).toEqual([true, true, true]);
+    for (const one of running.toReversed()) queue.end(one, 1);
+    expect(seats.map(({ isTaken }) => isTaken)).toEqual([false, false, false]);
   });
 });

@@ -1,0 +1,94 @@
+// How a call came about: the calls that it is nested in, and those nested in it. A call that would make the chain too long, the family
+// too large, or a circle, is refused here before it begins.
+import { ToolError } from "../sandbox/errors.ts";
+import type { Limits } from "../sandbox/limits.ts";
+import type { NestedCall } from "./tool-call.ts";
+
+/** The place in the queue that a running call holds. While it waits for a call that is nested in it, that one may have it. */
+export interface Seat {
+  isTaken: boolean;
+}
+
+type ChainLimits = Pick<Limits, "nestedDepth" | "nestedCalls" | "nestedRepeats">;
+
+/** A nested call's id is its caller's and a number; what is cut off only makes it shorter than any id may be. */
+const MAX_CALLER_ID_UNITS = 900;
+
+const refused = (code: "CAPABILITY_DENIED" | "QUOTA_EXCEEDED", message: string, chain: readonly string[]): ToolError =>
+  new ToolError(code, `${message}: ${chain.join(" → ")}`, { details: { trace: chain } });
+
+/** One call in its chain. Every call has one, so it is made of what is there. */
+export class CallChain {
+  readonly callId: string;
+  readonly toolName: string;
+  readonly parent: CallChain | undefined;
+  readonly #limits: ChainLimits;
+  #seat: Seat | undefined;
+  #calls: NestedCall[] | undefined;
+  #begun = 0;
+  /** Of all that are nested in an outermost call, however deep; counted there. */
+  #family = 0;
+
+  constructor(callId: string, toolName: string, limits: ChainLimits, parent: CallChain | undefined) {
+    this.callId = callId;
+    this.toolName = toolName;
+    this.#limits = limits;
+    this.parent = parent;
+  }
+
+  get seat(): Seat {
+    this.#seat ??= { isTaken: false };
+    return this.#seat;
+  }
+
+  /** Those nested directly in it that have ended; undefined where there are none. */
+  get calls(): readonly NestedCall[] | undefined {
+    return this.#calls;
+  }
+
+  get root(): CallChain {
+    return this.parent?.root ?? this;
+  }
+
+  /** Names of the tools, outermost first. */
+  get trace(): readonly string[] {
+    return this.parent === undefined ? [this.toolName] : [...this.parent.trace, this.toolName];
+  }
+
+  /**
+   * Counts a call that is to be nested in this one, and names it.
+   * @throws {ToolError} CAPABILITY_DENIED for a circle; QUOTA_EXCEEDED when the chain is too long or its calls are too many
+   */
+  begin(toolName: string): string {
+    const trace = this.trace;
+    const chain = [...trace, toolName];
+    const repeats = trace.filter((name) => name === toolName).length;
+    if (repeats > this.#lowest("nestedRepeats")) {
+      throw refused("CAPABILITY_DENIED", "Tools that call each other in a circle", chain);
+    }
+    // Each call states how deep it may go from where it is.
+    let depth = 1;
+    for (let link: CallChain | undefined = this; link !== undefined; link = link.parent, depth += 1) {
+      if (depth <= link.#limits.nestedDepth) continue;
+      throw refused("QUOTA_EXCEEDED", `Tools may call each other ${link.#limits.nestedDepth} deep`, chain);
+    }
+    const { root } = this;
+    const allowed = Math.min(root.#limits.nestedCalls, this.#lowest("nestedCalls"));
+    if (root.#family >= allowed) {
+      throw refused("QUOTA_EXCEEDED", `One call may cause ${allowed} calls of other tools`, chain);
+    }
+    root.#family += 1;
+    this.#begun += 1;
+    return `${this.callId.slice(0, MAX_CALLER_ID_UNITS)}.${this.#begun}`;
+  }
+
+  ended(call: NestedCall): void {
+    this.#calls ??= [];
+    this.#calls.push(call);
+  }
+
+  #lowest(name: "nestedCalls" | "nestedRepeats"): number {
+    const own = this.#limits[name];
+    return this.parent === undefined ? own : Math.min(own, this.parent.#lowest(name));
+  }
+}

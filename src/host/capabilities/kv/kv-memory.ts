@@ -1,0 +1,148 @@
+// A KvStore in memory: for tests, and for hosts whose tools need nothing to outlive the process.
+import {
+  entryBytes,
+  exceededQuota,
+  type KvDeleteOutcome,
+  type KvEntry,
+  type KvListOptions,
+  type KvPage,
+  type KvQuota,
+  type KvSetOutcome,
+  type KvSpace,
+  type KvStore,
+  type KvWrite,
+} from "./kv-store.ts";
+
+const isOver = ({ expiresAt }: KvEntry): boolean => expiresAt !== undefined && expiresAt <= Date.now();
+
+/** One tenant's entries of one tool. */
+class Space {
+  readonly #entries = new Map<string, KvEntry>();
+  /** Keys as UTF-8, in order. */
+  readonly #order: Buffer[] = [];
+  #bytes = 0;
+  #lastVersion = 0;
+
+  get usage(): KvQuota {
+    return { keys: this.#entries.size, bytes: this.#bytes };
+  }
+
+  get(key: string): KvEntry | undefined {
+    const entry = this.#entries.get(key);
+    if (entry === undefined || !isOver(entry)) return entry;
+    this.#remove(entry);
+    return undefined;
+  }
+
+  set(key: string, { kind, data, expiresAt, ifVersion, quota }: KvWrite): KvSetOutcome {
+    const known = this.get(key);
+    const current = known?.version ?? null;
+    if (ifVersion !== undefined && ifVersion !== current) return { status: "conflict", version: current };
+    const full = this.#refusal(key, data, known, quota);
+    if (full !== undefined) return { status: "full", ...full };
+    if (known !== undefined) this.#bytes -= entryBytes(key, known.data);
+    else this.#order.splice(this.#indexOf(Buffer.from(key)), 0, Buffer.from(key));
+    this.#bytes += entryBytes(key, data);
+    this.#lastVersion += 1;
+    const version = String(this.#lastVersion);
+    // A Buffer's own slice would be a view.
+    const entry = {
+      key,
+      kind,
+      data: Uint8Array.from(data),
+      version,
+      ...(expiresAt === undefined ? {} : { expiresAt }),
+    };
+    this.#entries.set(key, entry);
+    return { status: "stored", version };
+  }
+
+  delete(key: string, ifVersion: string | undefined): KvDeleteOutcome {
+    const known = this.get(key);
+    if (known === undefined) return { status: "missing" };
+    if (ifVersion !== undefined && ifVersion !== known.version) return { status: "conflict" };
+    this.#remove(known);
+    return { status: "deleted" };
+  }
+
+  list({ prefix, after, limit, bytes }: KvListOptions): KvPage {
+    const entries: KvEntry[] = [];
+    let left = bytes;
+    const begin = this.#indexOf(Buffer.from(prefix));
+    const next = after === undefined ? 0 : this.#indexAfter(Buffer.from(after));
+    for (let index = Math.max(begin, next); index < this.#order.length; index += 1) {
+      const key = (this.#order[index] as Buffer).toString();
+      if (!key.startsWith(prefix)) break;
+      const entry = this.#entries.get(key);
+      if (entry === undefined || isOver(entry)) continue;
+      left -= entryBytes(key, entry.data);
+      if (entries.length === limit || (left < 0 && entries.length > 0)) return { entries, more: true };
+      entries.push(entry);
+    }
+    return { entries, more: false };
+  }
+
+  /** What has expired makes room, if room is what is missing. */
+  #refusal(key: string, data: Uint8Array, known: KvEntry | undefined, quota: KvQuota) {
+    const needed = (): KvQuota => ({
+      keys: this.#entries.size + (known === undefined ? 1 : 0),
+      bytes: this.#bytes + entryBytes(key, data) - (known === undefined ? 0 : entryBytes(key, known.data)),
+    });
+    if (exceededQuota(this.usage, needed(), quota) === undefined) return undefined;
+    for (const entry of [...this.#entries.values()]) if (isOver(entry)) this.#remove(entry);
+    return exceededQuota(this.usage, needed(), quota);
+  }
+
+  #remove({ key, data }: KvEntry): void {
+    this.#entries.delete(key);
+    this.#order.splice(this.#indexOf(Buffer.from(key)), 1);
+    this.#bytes -= entryBytes(key, data);
+  }
+
+  /** Of the first key that is not below. */
+  #indexOf(key: Buffer): number {
+    let low = 0;
+    for (let high = this.#order.length; low < high; ) {
+      const middle = (low + high) >>> 1;
+      if (Buffer.compare(this.#order[middle] as Buffer, key) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  #indexAfter(key: Buffer): number {
+    const index = this.#indexOf(key);
+    return this.#order[index]?.equals(key) ? index + 1 : index;
+  }
+}
+
+export class MemoryKvStore implements KvStore {
+  readonly #spaces = new Map<string, Space>();
+
+  #of({ tenantId, tool }: KvSpace): Space {
+    const name = JSON.stringify([tenantId, tool]);
+    const space = this.#spaces.get(name) ?? new Space();
+    this.#spaces.set(name, space);
+    return space;
+  }
+
+  async get(space: KvSpace, key: string): Promise<KvEntry | undefined> {
+    return this.#of(space).get(key);
+  }
+
+  async set(space: KvSpace, key: string, write: KvWrite): Promise<KvSetOutcome> {
+    return this.#of(space).set(key, write);
+  }
+
+  async delete(space: KvSpace, key: string, ifVersion?: string): Promise<KvDeleteOutcome> {
+    return this.#of(space).delete(key, ifVersion);
+  }
+
+  async list(space: KvSpace, options: KvListOptions): Promise<KvPage> {
+    return this.#of(space).list(options);
+  }
+
+  async usage(space: KvSpace): Promise<KvQuota> {
+    return this.#of(space).usage;
+  }
+}

@@ -1,0 +1,135 @@
+// The default KvStore: SQLite as Node brings it along, in a file, behind a thread. To wait for a disk, or for another process's
+// transaction, is nothing that the host's event loop does.
+import { Worker } from "node:worker_threads";
+import type { KvAnswer, KvRequest } from "./kv-database.ts";
+import type {
+  KvDeleteOutcome,
+  KvEntry,
+  KvListOptions,
+  KvPage,
+  KvQuota,
+  KvSetOutcome,
+  KvSpace,
+  KvStore,
+  KvWrite,
+} from "./kv-store.ts";
+import type { KvReply } from "./kv-thread-entry.ts";
+
+/** Of one transaction: those that come while one is under way share the next. */
+const MAX_BATCH = 256;
+
+const ENTRY = new URL(`./kv-thread-entry${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url);
+
+interface Waiting {
+  readonly request: KvRequest;
+  readonly resolve: (answer: never) => void;
+  readonly reject: (reason: Error) => void;
+}
+
+/** No two spaces have one name, whatever characters a tenant's has, lone surrogates included. */
+const nameOf = ({ tenantId, tool }: KvSpace): string => JSON.stringify([tenantId, tool]);
+
+export class SqliteKvStore implements KvStore {
+  readonly #path: string;
+  #thread: Worker | undefined;
+  #waiting: Waiting[] = [];
+  #underWay: Waiting[] = [];
+  #closed = false;
+
+  /** The file is opened, and made if there is none, when something is first asked for. */
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  get(space: KvSpace, key: string): Promise<KvEntry | undefined> {
+    return this.#ask({ op: "get", space: nameOf(space), key });
+  }
+
+  set(space: KvSpace, key: string, write: KvWrite): Promise<KvSetOutcome> {
+    return this.#ask({ op: "set", space: nameOf(space), key, write });
+  }
+
+  delete(space: KvSpace, key: string, ifVersion?: string): Promise<KvDeleteOutcome> {
+    return this.#ask({ op: "delete", space: nameOf(space), key, ifVersion });
+  }
+
+  list(space: KvSpace, options: KvListOptions): Promise<KvPage> {
+    return this.#ask({ op: "list", space: nameOf(space), options });
+  }
+
+  usage(space: KvSpace): Promise<KvQuota> {
+    return this.#ask({ op: "usage", space: nameOf(space) });
+  }
+
+  /** What was asked for before is done first. Twice is a no-op. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true;
+    const thread = this.#thread;
+    if (thread === undefined) return;
+    const over = new Promise((resolve) => thread.once("exit", resolve));
+    thread.ref();
+    while (this.#waiting.length + this.#underWay.length > 0 && this.#thread === thread) {
+      await new Promise<void>((resolve) => {
+        thread.once("message", () => resolve());
+        thread.once("exit", () => resolve());
+      });
+    }
+    if (this.#thread !== thread) return;
+    thread.postMessage("close");
+    await over;
+  }
+
+  #ask<Answer extends KvAnswer>(request: KvRequest): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      if (this.#closed) {
+        reject(new Error("The kv store is closed"));
+        return;
+      }
+      this.#waiting.push({ request, resolve, reject });
+      // Those that come in the same turn go together.
+      if (this.#waiting.length === 1 && this.#underWay.length === 0) queueMicrotask(() => this.#send());
+    });
+  }
+
+  #send(): void {
+    if (this.#underWay.length > 0 || this.#waiting.length === 0) return;
+    this.#underWay = this.#waiting.splice(0, MAX_BATCH);
+    this.#thread ??= this.#start();
+    this.#thread.ref();
+    this.#thread.postMessage(this.#underWay.map(({ request }) => request));
+  }
+
+  #start(): Worker {
+    const thread = new Worker(ENTRY, {
+      name: "glovebox-kv",
+      workerData: { path: this.#path },
+      env: {},
+      // Node 24 calls its SQLite experimental, on stderr.
+      execArgv: ["--no-warnings"],
+    });
+    let cause: unknown;
+    thread.on("message", (reply: KvReply) => this.#receive(reply));
+    thread.on("error", (error) => {
+      cause = error;
+    });
+    thread.on("exit", () => {
+      if (this.#thread !== thread) return;
+      this.#thread = undefined;
+      this.#settle((one) => one.reject(new Error("The thread of the kv store ended", { cause })));
+    });
+    return thread;
+  }
+
+  #receive(reply: KvReply): void {
+    if ("answers" in reply) this.#settle((one, index) => one.resolve(reply.answers[index] as never));
+    else this.#settle((one) => one.reject(new Error(reply.problem)));
+  }
+
+  #settle(end: (one: Waiting, index: number) => void): void {
+    const ended = this.#underWay;
+    this.#underWay = [];
+    ended.forEach(end);
+    if (this.#waiting.length > 0) this.#send();
+    else this.#thread?.unref();
+  }
+}

@@ -1,0 +1,126 @@
+// kv: what a tool keeps between its calls, for each tenant apart. Keys, sizes and quotas are checked here; a KvStore keeps the rest.
+import * as z from "zod";
+import { ToolError } from "../../../sandbox/errors.ts";
+import type { PreparedCall } from "../../tool-call.ts";
+import { callOf } from "../call-scope.ts";
+import { type Capability, defineCapability } from "../capability.ts";
+import type { KvEntry, KvSpace, KvStore, KvWrite } from "./kv-store.ts";
+
+/** As many as in a list of Cloudflare's or Deno's. */
+const MAX_PAGE = 1_000;
+const DEFAULT_PAGE = 100;
+const MAX_KEY_BYTES = 1_024;
+const MAX_TTL_MS = 10 * 365 * 24 * 3_600_000;
+/** In an answer a value may take twice its size (quotes in text are escaped), and each entry something for its fields. */
+const PAGE_SHARE = 0.4;
+
+const isKey = (key: string): boolean => key.isWellFormed() && Buffer.byteLength(key) <= MAX_KEY_BYTES;
+const KEY_RULE = `Expected well-formed text of at most ${MAX_KEY_BYTES} bytes in UTF-8`;
+const PrefixSchema = z.string().refine(isKey, KEY_RULE);
+const KeySchema = PrefixSchema.min(1);
+const VersionSchema = z.string().max(256);
+
+/** What the guest's side sends (src/sandbox/guest/chunks/kv.ts): a value is the text of its JSON, or bytes in base64. */
+const RequestSchema = z.discriminatedUnion("op", [
+  z.strictObject({ op: z.literal("get"), key: KeySchema }),
+  z.strictObject({
+    op: z.literal("set"),
+    key: KeySchema,
+    value: z.union([z.strictObject({ json: z.string() }), z.strictObject({ bytes: z.base64() })]),
+    ttlMs: z.int().min(1).max(MAX_TTL_MS).optional(),
+    ifVersion: VersionSchema.nullable().optional(),
+  }),
+  z.strictObject({ op: z.literal("delete"), key: KeySchema, ifVersion: VersionSchema.optional() }),
+  z.strictObject({
+    op: z.literal("list"),
+    prefix: PrefixSchema.default(""),
+    cursor: KeySchema.optional(),
+    limit: z.int().min(1).max(MAX_PAGE).default(DEFAULT_PAGE),
+  }),
+]);
+type Request = z.infer<typeof RequestSchema>;
+type SetRequest = Extract<Request, { readonly op: "set" }>;
+
+/** A tenant's own tool shares nothing with one that is everybody's, though they may have one name. */
+const spaceOf = ({ tenantId, toolTenantId, definition }: PreparedCall): KvSpace => ({
+  tenantId,
+  tool: `${toolTenantId === undefined ? "global" : "tenant"}/${definition.name}`,
+});
+
+function toWire({ key, kind, data, version, expiresAt }: KvEntry): object {
+  const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+  return {
+    key,
+    ...(kind === "json" ? { json: bytes.toString() } : { bytes: bytes.toString("base64") }),
+    version,
+    ...(expiresAt === undefined ? {} : { expiresAt }),
+  };
+}
+
+function toWrite({ value, ttlMs, ifVersion }: SetRequest, { limits }: PreparedCall): KvWrite {
+  const data = "json" in value ? Buffer.from(value.json) : Buffer.from(value.bytes, "base64");
+  if (data.byteLength > limits.kvValueBytes) {
+    throw new ToolError(
+      "QUOTA_EXCEEDED",
+      `A value in kv may have ${limits.kvValueBytes} bytes, got ${data.byteLength}`,
+      { details: { limit: "kvValueBytes", allowed: limits.kvValueBytes, needed: data.byteLength } },
+    );
+  }
+  return {
+    kind: "json" in value ? "json" : "bytes",
+    data,
+    quota: { keys: limits.kvKeys, bytes: limits.kvBytes },
+    ...(ttlMs === undefined ? {} : { expiresAt: Date.now() + ttlMs }),
+    ...(ifVersion === undefined ? {} : { ifVersion }),
+  };
+}
+
+const QUOTA_LIMITS = { keys: "kvKeys", bytes: "kvBytes" } as const;
+
+async function set(store: KvStore, request: SetRequest, call: PreparedCall): Promise<object> {
+  const outcome = await store.set(spaceOf(call), request.key, toWrite(request, call));
+  if (outcome.status === "stored") return { ok: true, version: outcome.version };
+  if (outcome.status === "conflict") return { ok: false, version: outcome.version };
+  const { exceeded, needed } = outcome;
+  const limit = QUOTA_LIMITS[exceeded];
+  const allowed = call.limits[limit];
+  throw new ToolError(
+    "QUOTA_EXCEEDED",
+    `kv may hold ${allowed} ${exceeded} for a tenant of ${call.definition.name}; with this entry there would be ${needed}`,
+    { details: { limit, allowed, needed } },
+  );
+}
+
+async function answer(store: KvStore, request: Request, call: PreparedCall): Promise<unknown> {
+  const space = spaceOf(call);
+  switch (request.op) {
+    case "get": {
+      const entry = await store.get(space, request.key);
+      return entry === undefined ? null : toWire(entry);
+    }
+    case "set":
+      return await set(store, request, call);
+    case "delete": {
+      const { status } = await store.delete(space, request.key, request.ifVersion);
+      return status === "deleted";
+    }
+    case "list": {
+      const { prefix, cursor, limit } = request;
+      const bytes = Math.floor(call.limits.outputBytes * PAGE_SHARE);
+      const { entries, more } = await store.list(space, { prefix, after: cursor, limit, bytes });
+      const last = entries.at(-1);
+      return { entries: entries.map(toWire), ...(more && last !== undefined ? { cursor: last.key } : {}) };
+    }
+  }
+}
+
+export function createKvCapability(store: KvStore): Capability {
+  const capability = defineCapability({
+    name: "kv",
+    description: "Keeps values between calls, for each tenant and tool apart",
+    inputSchema: RequestSchema,
+    outputSchema: z.unknown(),
+    handler: (request, context) => answer(store, request, callOf(context)),
+  });
+  return { ...capability, chunk: "kv" };
+}

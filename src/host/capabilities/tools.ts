@@ -1,0 +1,77 @@
+// tools: a tool calls other tools, as its own tenant, through the same router, within what is left of its time.
+import * as z from "zod";
+import type { CapabilityRequests } from "../../sandbox/definition.ts";
+import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
+import type { CallChain } from "../call-chain.ts";
+import type { PreparedCall, ToolCall, ToolContext, ToolResult } from "../tool-call.ts";
+import { callOf } from "./call-scope.ts";
+import { type Capability, type CapabilityContext, defineCapability } from "./capability.ts";
+
+/** The router, as far as it is needed here. */
+export interface NestedRouter {
+  executeNested(toolCall: ToolCall, context: ToolContext, parent: CallChain): Promise<ToolResult>;
+}
+
+/** Names of tools, or their beginnings with a `*` behind; true or absent: all that the tenant has. */
+function mayCall(asked: JsonValue | undefined, name: string): boolean {
+  if (asked === undefined || asked === true) return true;
+  if (!Array.isArray(asked)) return false;
+  return asked.some((pattern) => {
+    if (typeof pattern !== "string") return false;
+    return pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : pattern === name;
+  });
+}
+
+function checkName(name: string, { asked, toolName }: CapabilityContext): void {
+  const own: CapabilityRequests = asked;
+  if (mayCall(Object.hasOwn(own, "tools") ? own.tools : undefined, name)) return;
+  const message = `${toolName} may not call ${JSON.stringify(name)}; it may call ${JSON.stringify(own.tools)}`;
+  throw new ToolError("CAPABILITY_DENIED", message.slice(0, 1_000));
+}
+
+/** Who calls stays who it was; the caller's listeners are its own. */
+function contextOf({ tenantId, context, deadlineAt, chain }: PreparedCall, signal: AbortSignal): ToolContext {
+  const leftMs = Math.floor(deadlineAt - performance.now());
+  if (leftMs < 1) throw new ToolError("TOOL_TIMEOUT", "There is no time left to call a tool");
+  return {
+    tenantId,
+    executionId: context.executionId ?? chain.root.callId,
+    signal,
+    timeoutMs: leftMs,
+    ...(context.stepId === undefined ? {} : { stepId: context.stepId }),
+  };
+}
+
+function toNestedCall({
+  callId,
+  toolName,
+  durationMs,
+  usage,
+  ...result
+}: ToolResult): Parameters<CallChain["ended"]>[0] {
+  const code = result.success ? "ok" : result.error.code;
+  const { calls } = result;
+  return { callId, toolName, durationMs, cpuMs: usage.cpuMs, code, ...(calls === undefined ? {} : { calls }) };
+}
+
+export function createToolsCapability(router: NestedRouter): Capability {
+  const capability = defineCapability({
+    name: "tools",
+    description: "Calls other tools of the same tenant",
+    inputSchema: z.strictObject({ name: z.string().min(1).max(128), input: z.unknown() }),
+    outputSchema: z.unknown(),
+    handler: async ({ name, input }, context) => {
+      const call = callOf(context);
+      checkName(name, context);
+      const nested = contextOf(call, context.signal);
+      const toolCall = { id: call.chain.begin(name), toolName: name, arguments: input };
+      const result = await router.executeNested(toolCall, nested, call.chain);
+      call.chain.ended(toNestedCall(result));
+      if (result.success) return result.output;
+      const { code, message, recoverable, details } = result.error;
+      const trace = details?.trace ?? [...call.chain.trace, name];
+      throw new ToolError(code, `${name}: ${message}`, { recoverable, details: { trace } });
+    },
+  });
+  return { ...capability, chunk: "tools" };
+}

@@ -1,0 +1,158 @@
+// The embedded store: what holds for every store, and what it promises beyond: durable, safe for several processes, off the event loop.
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+// biome-ignore lint/correctness/noUnresolvedImports: Biome does not know this one of Node's modules
+import { DatabaseSync } from "node:sqlite";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { SqliteKvStore } from "../../../src/host/capabilities/kv/kv-sqlite.ts";
+import { json, newSpace, testKvStore } from "./kv-store-conformance.ts";
+
+let folder = "";
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "glovebox-kv-"));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+let files = 0;
+const newPath = (): string => {
+  files += 1;
+  return join(folder, `made/for/it/${files}.sqlite`);
+};
+function open(path: string): SqliteKvStore {
+  const store = new SqliteKvStore(path);
+  onTestFinished(() => store[Symbol.asyncDispose]());
+  return store;
+}
+const textOf = async (store: SqliteKvStore, space: ReturnType<typeof newSpace>, key: string): Promise<string> =>
+  Buffer.from((await store.get(space, key))?.data ?? []).toString();
+
+testKvStore("SqliteKvStore", async () => new SqliteKvStore(newPath()));
+
+describe("SqliteKvStore", () => {
+  test("opens its file when something is first asked for, for nobody else to read", async () => {
+    const path = newPath();
+    const store = open(path);
+    await expect(stat(path)).rejects.toThrow("ENOENT");
+    await store.set(newSpace(), "k", json(1));
+    expect([(await stat(path)).mode & 0o777, (await stat(join(path, ".."))).mode & 0o777]).toEqual([0o600, 0o700]);
+  });
+
+  test("keeps what it has stored when it is opened again", async () => {
+    const path = newPath();
+    const space = newSpace();
+    const first = open(path);
+    await first.set(space, "k", json("kept"));
+    await first[Symbol.asyncDispose]();
+    expect(await textOf(open(path), space, "k")).toBe('"kept"');
+  });
+
+  test("does what was asked for before it was closed, and nothing afterwards", async () => {
+    const path = newPath();
+    const space = newSpace();
+    const store = open(path);
+    const writes = Array.from({ length: 600 }, (_, index) => store.set(space, `k${index}`, json(index)));
+    await store[Symbol.asyncDispose]();
+    await store[Symbol.asyncDispose]();
+    expect((await Promise.all(writes)).every(({ status }) => status === "stored")).toBe(true);
+    await expect(store.get(space, "k1")).rejects.toThrow("The kv store is closed");
+    expect(await open(path).usage(space)).toMatchObject({ keys: 600 });
+  });
+
+  test("is safe for two stores on one file that count up the same number", async () => {
+    const path = newPath();
+    const space = newSpace();
+    const stores = [open(path), open(path)];
+    const countUp = async (store: SqliteKvStore): Promise<void> => {
+      const entry = await store.get(space, "n");
+      const n = entry === undefined ? 0 : Number(Buffer.from(entry.data).toString());
+      const { status } = await store.set(space, "n", json(n + 1, { ifVersion: entry?.version ?? null }));
+      if (status !== "stored") await countUp(store);
+    };
+    const each = async (store: SqliteKvStore): Promise<void> => {
+      for (let times = 0; times < 50; times += 1) await countUp(store);
+    };
+    await Promise.all(stores.map(each));
+    expect(await textOf(stores[0] as SqliteKvStore, space, "n")).toBe("100");
+  });
+
+  test("has what it has said is stored, though its process is killed in the middle of its work", async () => {
+    const path = newPath();
+    const child = fork(new URL("./kv-writer-script.ts", import.meta.url), [path], { execArgv: [] });
+    let last = -1;
+    child.on("message", (stored) => {
+      last = Number(stored);
+      if (last >= 200) child.kill("SIGKILL");
+    });
+    await once(child, "exit");
+    const space = { tenantId: "acme", tool: "tenant/writer" };
+    const store = open(path);
+    expect(last).toBeGreaterThanOrEqual(200);
+    expect((await store.usage(space)).keys).toBeGreaterThan(last);
+    expect(await textOf(store, space, `k${last}`)).toBe(String(last));
+  });
+
+  test("does not hold up the event loop while another process holds the file", async () => {
+    const path = newPath();
+    const space = newSpace();
+    const store = open(path);
+    await store.set(space, "k", json(1));
+    const other = new DatabaseSync(path);
+    other.exec("BEGIN IMMEDIATE");
+    const waiting = store.set(space, "k", json(2));
+    let turns = 0;
+    const until = performance.now() + 150;
+    let longestMs = 0;
+    for (let before = performance.now(); before < until; turns += 1) {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      longestMs = Math.max(longestMs, performance.now() - before);
+      before = performance.now();
+    }
+    expect(turns).toBeGreaterThan(20);
+    expect(longestMs).toBeLessThan(100);
+    other.exec("COMMIT");
+    other.close();
+    expect((await waiting).status).toBe("stored");
+  });
+
+  test("rejects when its file cannot be used, and works when it can again", async () => {
+    const path = newPath();
+    const store = open(path);
+    await rm(join(folder, "made"), { recursive: true, force: true });
+    await writeFile(join(folder, "made"), "a file where the folder should be");
+    await expect(store.set(newSpace(), "k", json(1))).rejects.toThrow("The thread of the kv store ended");
+    await rm(join(folder, "made"));
+    expect((await store.set(newSpace(), "k", json(1))).status).toBe("stored");
+  });
+
+  test("refuses a file that a later Glovebox has written", async () => {
+    const path = join(folder, "later.sqlite");
+    const other = new DatabaseSync(path);
+    other.exec("PRAGMA user_version = 7");
+    other.close();
+    const thrown = await open(path)
+      .get(newSpace(), "k")
+      .catch((reason: Error) => reason);
+    expect(String((thrown as Error).cause)).toContain("The kv file has format 7; this Glovebox knows 1");
+  });
+
+  test("lists 100,000 keys in pages, and holds nothing up", async () => {
+    const space = newSpace();
+    const store = open(newPath());
+    const total = 100_000;
+    for (let done = 0; done < total; done += 5_000) {
+      const keys = Array.from({ length: 5_000 }, (_, index) => `k${String(done + index).padStart(6, "0")}`);
+      await Promise.all(keys.map((key) => store.set(space, key, json(1))));
+    }
+    let seen = 0;
+    for (let after: string | undefined, more = true; more; ) {
+      const page = await store.list(space, { prefix: "k", limit: 1_000, bytes: 1e6, after });
+      seen += page.entries.length;
+      more = page.more;
+      after = page.entries.at(-1)?.key;
+    }
+    expect([seen, await store.usage(space)]).toEqual([total, { keys: total, bytes: 8 * total }]);
+  });
+});

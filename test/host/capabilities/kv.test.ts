@@ -1,0 +1,338 @@
+// ctx.kv in real tools: values come back as they were, tenants and tools stay apart, quotas hold, and a store may be the host's own.
+import { setTimeout as pause } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { MemoryKvStore } from "../../../src/host/capabilities/kv/kv-memory.ts";
+import type { KvStore } from "../../../src/host/capabilities/kv/kv-store.ts";
+import type { GloveboxOptions } from "../../../src/host/config.ts";
+import type { Glovebox } from "../../../src/host/runtime.ts";
+import type { ToolResult } from "../../../src/host/tool-call.ts";
+import type { JsonValue } from "../../../src/sandbox/errors.ts";
+import { codeOf, errorOf, expectPublishable, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
+
+/** Does what it is told, one step after the other, and gives back what came of each. */
+const SOURCE = `
+  const show = (value) => value instanceof Uint8Array ? { bytes: [...value] } : value === undefined ? "undefined" : value;
+  export default async ({ steps }, { kv }) => {
+    const seen = [];
+    for (const [method, ...args] of steps) {
+      try {
+        const value = await kv[method](...args.map((arg) => (arg?.asBytes ? Uint8Array.from(arg.asBytes) : arg)));
+        seen.push(show(value));
+      } catch (error) {
+        seen.push({ name: error.name, code: error.code, message: error.message });
+      }
+    }
+    return seen;
+  };`;
+
+let box: Glovebox;
+beforeAll(async () => {
+  box = await makeBox({ store: "memory", limits: { kvKeys: 5, kvBytes: 3_000_000, kvValueBytes: 1_500_000 } });
+  await box.addTool({ name: "keeper", source: SOURCE }, { grant: ["kv"] });
+  await box.addTool({ name: "other", source: SOURCE }, { grant: ["kv"] });
+  await box.addTool({ name: "bare", source: `export const capabilities = { kv: true }; ${SOURCE}` });
+});
+afterAll(() => box.close());
+
+type Step = readonly [method: string, ...args: unknown[]];
+let calls = 0;
+const call = (toolName: string, steps: readonly Step[], tenantId: string, from = box): Promise<ToolResult> => {
+  calls += 1;
+  return from.execute({ id: `c${calls}`, toolName, arguments: { steps } }, { tenantId });
+};
+async function run(
+  steps: readonly Step[],
+  { toolName = "keeper", tenantId = "acme", from = box } = {},
+): Promise<JsonValue[]> {
+  const result = await call(toolName, steps, tenantId, from);
+  expectPublishable(result);
+  return [...(outputOf(result) as JsonValue[])];
+}
+async function otherBox(options: GloveboxOptions): Promise<Glovebox> {
+  const made = await makeBox(options);
+  onTestFinished(() => made.close());
+  await made.addTool({ name: "keeper", source: SOURCE }, { grant: ["kv"] });
+  return made;
+}
+
+describe("ctx.kv", () => {
+  test("gives back JSON and bytes as they were, in later calls too", async () => {
+    const values = [null, true, 1.5, "text \0 \ud83d\ude00", [1, { a: [] }], { nested: { n: 1 } }];
+    for (const value of values) {
+      const [stored] = await run([["set", "v", value]]);
+      expect(stored).toMatchObject({ ok: true });
+      expect(await run([["get", "v"]])).toEqual([value]);
+    }
+    await run([["set", "v", { asBytes: [0, 127, 255] }]]);
+    expect(
+      await run([
+        ["get", "v"],
+        ["delete", "v"],
+        ["delete", "v"],
+        ["get", "v"],
+      ]),
+    ).toEqual([{ bytes: [0, 127, 255] }, true, false, "undefined"]);
+  });
+
+  test("compares and sets", async () => {
+    const tenantId = "cas";
+    const [first, second] = (await run(
+      [
+        ["set", "n", 1, { ifVersion: null }],
+        ["set", "n", 2, { ifVersion: null }],
+      ],
+      { tenantId },
+    )) as [{ version: string }, JsonValue];
+    expect(second).toEqual({ ok: false, version: first.version });
+    const { version } = first;
+    expect(
+      await run(
+        [
+          ["set", "n", 2, { ifVersion: version }],
+          ["set", "n", 3, { ifVersion: version }],
+          ["delete", "n", { ifVersion: version }],
+          ["getEntry", "n"],
+          ["getEntry", "nothing"],
+        ],
+        { tenantId },
+      ),
+    ).toEqual([
+      { ok: true, version: expect.any(String) },
+      { ok: false, version: expect.any(String) },
+      false,
+      { key: "n", value: 2, version: expect.any(String) },
+      "undefined",
+    ]);
+  });
+
+  test("lets go of an entry when its time is over", async () => {
+    const tenantId = "ttl";
+    await run([["set", "k", 1, { ttlMs: 150 }]], { tenantId });
+    expect(await run([["getEntry", "k"]], { tenantId })).toEqual([
+      expect.objectContaining({ expiresAt: expect.any(Number) }),
+    ]);
+    await pause(160);
+    expect(await run([["get", "k"], ["list"]], { tenantId })).toEqual(["undefined", { entries: [] }]);
+  });
+
+  test("lists in pages, by prefix", async () => {
+    const tenantId = "list";
+    await run(
+      ["a/1", "a/2", "a/3", "b"].map((key) => ["set", key, key]),
+      { tenantId },
+    );
+    const [page] = (await run([["list", { prefix: "a/", limit: 2 }]], { tenantId })) as [{ cursor: string }];
+    expect(page).toMatchObject({ entries: [{ key: "a/1", value: "a/1" }, { key: "a/2" }] });
+    const [last] = await run([["list", { prefix: "a/", cursor: page.cursor }]], { tenantId });
+    expect(last).toEqual({ entries: [expect.objectContaining({ key: "a/3", value: "a/3" })] });
+  });
+
+  test("ends a page before it is larger than an answer may be", async () => {
+    const tenantId = "pages";
+    const small = await otherBox({ store: "memory", limits: { outputBytes: 1_000_000 } });
+    const steps: Step[] = ["a", "b", "c"].map((key) => ["set", key, '"'.repeat(140_000)]);
+    await run(steps, { tenantId, from: small });
+    const count = (page: JsonValue | undefined): number => (page as { entries: unknown[] }).entries.length;
+    const [page] = await run([["list"]], { tenantId, from: small }).catch(() => []);
+    // What each is, counted with its quotes, so that a page is within what one answer may be.
+    expect(count(page)).toBe(1);
+  });
+
+  test.for<[string, Step, RegExp]>([
+    ["an empty key", ["get", ""], /^The input of capability kv: /],
+    ["a key that is no text", ["get", 5], /^The input of capability kv: /],
+    ["a lone surrogate as key", ["get", "\ud800"], /well-formed text of at most 1024 bytes/],
+    ["a key of 1,026 bytes", ["set", "é".repeat(513), 1], /well-formed text of at most 1024 bytes/],
+    ["no time to live", ["set", "k", 1, { ttlMs: 0 }], /ttlMs/],
+    ["a page of none", ["list", { limit: 0 }], /limit/],
+    ["a page of too many", ["list", { limit: 1_001 }], /limit/],
+    ["a version that is a number", ["set", "k", 1, { ifVersion: 1 }], /ifVersion/],
+  ])("refuses %s", async ([, step, message]) => {
+    const [refused] = (await run([step])) as [{ code: string; message: string }];
+    expect(refused.code).toBe("PARAM_INVALID");
+    expect(refused.message).toMatch(message);
+  });
+
+  test("refuses what is neither JSON nor bytes", async () => {
+    expect(await run([["set", "k"]])).toEqual([
+      { name: "TypeError", message: "kv.set expected a JSON value or a Uint8Array, got undefined" },
+    ]);
+  });
+
+  test.for(["__proto__", "constructor", "toString", "a\0b", "\0", "😀", "e\u0301", "%", "../../etc/passwd"])(
+    "takes %j for a key like any other",
+    async (key) => {
+      expect(
+        await run(
+          [
+            ["get", key],
+            ["set", key, { key }],
+            ["get", key],
+            ["delete", key],
+          ],
+          { tenantId: "keys" },
+        ),
+      ).toEqual(["undefined", expect.objectContaining({ ok: true }), { key }, true]);
+    },
+  );
+
+  test("that was not granted refuses each use, though the tool asked for it", async () => {
+    const refused = { code: "CAPABILITY_DENIED", message: 'The capability "kv" was not granted to this tool' };
+    const steps: Step[] = [["get", "k"], ["set", "k", 1], ["list"]];
+    const seen = await run(steps, { toolName: "bare" });
+    for (const one of seen) expect(one).toMatchObject(refused);
+  });
+});
+
+describe("what one tool keeps for one tenant", () => {
+  test("is seen by no other tenant, and by no other tool", async () => {
+    await run([["set", "secret", "acme's"]], { tenantId: "acme" });
+    for (const [tenantId, toolName] of [
+      ["zeta", "keeper"],
+      ["acme", "other"],
+      ["ACME", "keeper"],
+      ["acme ", "keeper"],
+    ] as const) {
+      expect(await run([["get", "secret"], ["list"], ["delete", "secret"]], { tenantId, toolName })).toEqual([
+        "undefined",
+        { entries: [] },
+        false,
+      ]);
+    }
+    expect(await run([["get", "secret"]], { tenantId: "acme" })).toEqual(["acme's"]);
+  });
+
+  test("of everybody's tool is not seen by a tool of the tenant's own with the same name", async () => {
+    const [tenantId, toolName] = ["shadow", "vault"];
+    const vault = { name: toolName, source: SOURCE };
+    await box.addTool(vault, { grant: ["kv"] });
+    await run([["set", "token", "the host's"]], { tenantId, toolName });
+    box.removeTool(toolName);
+    await box.addTool(vault, { tenantId, grant: ["kv"] });
+    expect(await run([["get", "token"]], { tenantId, toolName })).toEqual(["undefined"]);
+    box.removeTool(toolName, { tenantId });
+    await box.addTool(vault, { grant: ["kv"] });
+    expect(await run([["get", "token"]], { tenantId, toolName })).toEqual(["the host's"]);
+  });
+});
+
+describe("quotas of kv", () => {
+  test("say which it is, what is allowed and what there would be; deleting makes room", async () => {
+    const tenantId = "full";
+    await run(
+      ["a", "b", "c", "d", "e"].map((key) => ["set", key, 1]),
+      { tenantId },
+    );
+    const over = {
+      code: "QUOTA_EXCEEDED",
+      message: "kv may hold 5 keys for a tenant of keeper; with this entry there would be 6",
+    };
+    expect(await run([["set", "f", 1]], { tenantId })).toEqual([expect.objectContaining(over)]);
+    const seen = await run(
+      [
+        ["set", "a", 2],
+        ["delete", "b"],
+        ["set", "f", 1],
+      ],
+      { tenantId },
+    );
+    expect(seen).toMatchObject([{ ok: true }, true, { ok: true }]);
+  });
+
+  test("bound all bytes, and those of one value", async () => {
+    const tenantId = "bytes";
+    const value = "x".repeat(1_400_000);
+    const seen = (await run(
+      [
+        ["set", "a", value],
+        ["set", "b", value],
+        ["set", "c", value],
+      ],
+      { tenantId },
+    )) as unknown[];
+    expect(seen).toMatchObject([{ ok: true }, { ok: true }, { code: "QUOTA_EXCEEDED" }]);
+    expect(JSON.stringify(seen[2])).toContain(
+      "kv may hold 3000000 bytes for a tenant of keeper; with this entry there would be 4200009",
+    );
+    const [large] = await run([["set", "d", "x".repeat(1_500_000)]], { tenantId });
+    expect(large).toMatchObject({
+      code: "QUOTA_EXCEEDED",
+      message: "A value in kv may have 1500000 bytes, got 1500002",
+    });
+  });
+
+  test("are the call's code where the tool does not catch it", async () => {
+    const source = `export default async (input, { kv }) => { for (let i = 0; i < 9; i += 1) await kv.set("k" + i, i); }`;
+    await box.addTool({ name: "greedy", source }, { grant: ["kv"] });
+    expect(errorOf(await box.execute({ id: "c", toolName: "greedy" })).code).toBe("QUOTA_EXCEEDED");
+  });
+
+  test("hold for calls that race", async () => {
+    const results = await Promise.all(
+      Array.from({ length: 8 }, (_, index) => run([["set", `${index}`, 1]], { tenantId: "race" })),
+    );
+    const stored = results.flat().filter((one) => (one as { ok?: boolean }).ok === true);
+    expect(stored).toHaveLength(5);
+  });
+});
+
+describe("options.store", () => {
+  test("may be a file: what one box keeps another finds", async () => {
+    const { mkdtemp, rm } = await import("node:fs/promises");
+    const { tmpdir } = await import("node:os");
+    const folder = await mkdtemp(`${tmpdir()}/glovebox-kv-`);
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const store = { path: `${folder}/kv.sqlite` };
+    const first = await otherBox({ store });
+    await run([["set", "k", { kept: true }]], { from: first });
+    await first.close();
+    expect(await run([["get", "k"]], { from: await otherBox({ store }) })).toEqual([{ kept: true }]);
+  });
+
+  test("may be the host's own, which is asked with tenant and tool, and is the host's to close", async () => {
+    const own = new MemoryKvStore();
+    const close = vi.fn();
+    const set = vi.spyOn(own, "set");
+    const store: KvStore = Object.assign(own, { [Symbol.asyncDispose]: close });
+    const made = await otherBox({ store });
+    await run([["set", "k", 1]], { from: made, tenantId: "zeta" });
+    expect(set).toHaveBeenCalledExactlyOnceWith({ tenantId: "zeta", tool: "global/keeper" }, "k", expect.anything());
+    await made.close();
+    expect(close).not.toHaveBeenCalled();
+  });
+
+  test("that fails shows the tool nothing of how, and the operator all", async () => {
+    const store = new MemoryKvStore();
+    vi.spyOn(store, "get").mockRejectedValue(new Error("connect ECONNREFUSED 10.0.0.7"));
+    const onError = vi.fn();
+    const made = await otherBox({ store, onError });
+    expect(await run([["get", "k"]], { from: made })).toMatchObject([
+      { code: "TOOL_FAILED", message: 'The capability "kv" failed' },
+    ]);
+    expect(String(onError.mock.calls[0]?.[0])).toContain("ECONNREFUSED");
+  });
+
+  test.for([
+    ["a number", 5],
+    ["half a store", { get: () => {} }],
+    ["an unknown word", "disk"],
+    ["no path", { path: "" }],
+  ])("refuses %s", async ([, store]) => {
+    const failure = await failureOf(makeBox({ store } as unknown as GloveboxOptions));
+    expect([failure.code, failure.message]).toEqual(["PARAM_INVALID", expect.stringContaining("options.store")]);
+  });
+
+  test("is no reason to take a name of ours for a capability of one's own", async () => {
+    const { defineCapability } = await import("../../../src/host/capabilities/capability.ts");
+    const kv = defineCapability({ name: "kv", inputSchema: {}, outputSchema: {}, handler: () => null });
+    expect((await failureOf(makeBox({ capabilities: [kv] }))).message).toContain("none of them ours: log, kv, tools");
+  });
+});
+
+test("a tool that was granted kv and does not use it opens no store", async () => {
+  const store = new MemoryKvStore();
+  const spies = (["get", "set", "list", "usage"] as const).map((name) => vi.spyOn(store, name));
+  const made = await otherBox({ store });
+  expect(codeOf(await call("keeper", [], "acme", made))).toBe("ok");
+  for (const spy of spies) expect(spy).not.toHaveBeenCalled();
+});

@@ -1,0 +1,324 @@
+// ctx.tools in real tools: who may call whom, how deep, how often, for how long, and what comes of a call that fails.
+import { setTimeout as pause } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import type { GloveboxOptions } from "../../../src/host/config.ts";
+import type { Glovebox } from "../../../src/host/runtime.ts";
+import type { ToolContext, ToolResult } from "../../../src/host/tool-call.ts";
+import type { JsonValue } from "../../../src/sandbox/errors.ts";
+import type { PartialLimits } from "../../../src/sandbox/limits.ts";
+import { codeOf, errorOf, expectPublishable, makeBox, outputOf } from "../../support/host-zone.ts";
+
+/** Calls what it is told, and says what came of it. */
+const CALLER = `export default async ({ name, input, times = 1, catches = true }, { tools }) => {
+  const once = async () => {
+    try { return await tools.call(name, input); }
+    catch (error) { if (!catches) throw error; return { name: error.name, code: error.code, message: error.message }; }
+  };
+  return times === 1 ? await once() : await Promise.all(Array.from({ length: times }, once));
+};`;
+const ADD = "export default ({ a, b }) => ({ sum: a + b })";
+
+async function open(options: GloveboxOptions = {}): Promise<Glovebox> {
+  const box = await makeBox({ ...options, limits: { timeoutMs: 20_000, ...options.limits } });
+  onTestFinished(() => box.close());
+  return box;
+}
+const add = (box: Glovebox, name: string, source = CALLER, tools: JsonValue = true, limits: PartialLimits = {}) =>
+  box.addTool({ name, source, definition: { capabilities: { tools }, limits } }, { tenantId: "acme" });
+const run = (box: Glovebox, toolName: string, args: unknown, context: ToolContext = {}): Promise<ToolResult> =>
+  box.execute({ id: "c1", toolName, arguments: args }, { tenantId: "acme", ...context });
+
+let box: Glovebox;
+beforeAll(async () => {
+  box = await makeBox({ limits: { timeoutMs: 20_000 } });
+  await add(box, "caller");
+  await add(box, "add", ADD);
+  await add(box, "some", CALLER, ["add", "sub_*"]);
+  await add(box, "none", CALLER, []);
+  await add(box, "sub_one", "export default ({ n }) => n - 1");
+  await add(
+    box,
+    "who",
+    "export default (input, ctx) => ({ callId: ctx.callId, tenantId: ctx.tenantId, asks: Object.keys(ctx) })",
+  );
+  await add(box, "fails", 'export default () => { throw new Error("no such file /etc/shadow") }');
+  await box.addTool({ name: "zeta_only", source: "export default () => 1" }, { tenantId: "zeta" });
+  await box.addTool({ name: "everybody", source: "export default () => 2" });
+  box.router.register("host-function", {}, (input, { tenantId, executionId }) => ({
+    input,
+    tenantId,
+    executionId: executionId ?? null,
+  }));
+});
+afterAll(() => box.close());
+
+describe("ctx.tools", () => {
+  test("calls another tool by name, as a member or by call(), host functions too", async () => {
+    const source = `export default async (input, { tools }) => [
+      await tools.add({ a: 1, b: 2 }), await tools["sub_one"]({ n: 3 }), await tools.call("add", { a: 2, b: 2 }), await tools.everybody()
+    ]`;
+    await add(box, "several", source);
+    expect(outputOf(await run(box, "several", {}))).toEqual([{ sum: 3 }, 2, { sum: 4 }, 2]);
+    const context = { executionId: "e7" };
+    const seen = outputOf(await run(box, "caller", { name: "host-function", input: { x: 1 } }, context));
+    expect(seen).toEqual({ input: { x: 1 }, tenantId: "acme", executionId: "e7" });
+  });
+
+  test("is an object that await, JSON and String take for one", async () => {
+    const source = `export default async (input, { tools }) =>
+      [(await tools) === tools, JSON.stringify(tools), typeof tools.anything, typeof tools.then, Object.keys(tools)]`;
+    await add(box, "plain", source);
+    expect(outputOf(await run(box, "plain", {}))).toEqual([true, "{}", "function", "undefined", ["call"]]);
+  });
+
+  test("runs the other tool as the same tenant, with its own grants and a name that tells whose it is", async () => {
+    expect(outputOf(await run(box, "caller", { name: "who" }))).toMatchObject({ callId: "c1.1", tenantId: "acme" });
+    await box.addTool(
+      { name: "ungranted", source: `export default (i, ctx) => typeof ctx.tools` },
+      { tenantId: "acme" },
+    );
+    expect(outputOf(await run(box, "caller", { name: "ungranted" }))).toBe("undefined");
+  });
+
+  test.for<[string, string, string, RegExp]>([
+    ["some", "who", "CAPABILITY_DENIED", /^some may not call "who"; it may call \["add","sub_\*"\]$/],
+    ["none", "add", "CAPABILITY_DENIED", /^none may not call "add"; it may call \[\]$/],
+    ["caller", "nobody", "TOOL_UNAVAILABLE", /^nobody: There is no tool named "nobody"/],
+    ["caller", "zeta_only", "TOOL_UNAVAILABLE", /^zeta_only: There is no tool named "zeta_only"/],
+    ["caller", "__proto__", "TOOL_UNAVAILABLE", /There is no tool named "__proto__"/],
+    ["caller", "", "PARAM_INVALID", /^The input of capability tools: /],
+    ["caller", "fails", "TOOL_FAILED", /^fails: no such file/],
+  ])("%s cannot call %j: %s", async ([toolName, name, code, message]) => {
+    const result = await run(box, toolName, { name, input: { a: 1, b: 2 } });
+    const caught = outputOf(result) as { readonly message: string };
+    expect(caught).toMatchObject({ name: "CapabilityError", code });
+    expect(caught.message).toMatch(message);
+  });
+
+  test.for(["add", "sub_one", "sub_"])("some may call %s", async (name) => {
+    const seen = outputOf(await run(box, "some", { name, input: { a: 1, b: 2, n: 1 } }));
+    expect((seen as { readonly code?: string } | number | null) ?? {}).not.toMatchObject({ code: "CAPABILITY_DENIED" });
+  });
+
+  test("hands on what its schema refuses", async () => {
+    const source = `export const inputSchema = { type: "object", required: ["n"] }; export default ({ n }) => n`;
+    await add(box, "strict", source);
+    expect(outputOf(await run(box, "caller", { name: "strict", input: {} }))).toMatchObject({ code: "PARAM_INVALID" });
+  });
+
+  test("that was not granted refuses", async () => {
+    const source = `export const capabilities = { tools: true }; ${CALLER}`;
+    await box.addTool({ name: "asks", source }, { tenantId: "acme" });
+    expect(outputOf(await run(box, "asks", { name: "add" }))).toMatchObject({ code: "CAPABILITY_DENIED" });
+    await box.addTool(
+      { name: "narrowed", source: source.replace("tools: true", 'tools: ["sub_*"]') },
+      { tenantId: "acme", grant: ["tools"] },
+    );
+    expect(outputOf(await run(box, "narrowed", { name: "add" }))).toMatchObject({ code: "CAPABILITY_DENIED" });
+    expect(outputOf(await run(box, "narrowed", { name: "sub_one", input: { n: 2 } }))).toBe(1);
+  });
+});
+
+describe("a result", () => {
+  test("tells which calls its tool has made, and which those have", async () => {
+    await add(
+      box,
+      "outer",
+      `export default async (i, { tools }) => { await tools.caller({ name: "add", input: { a: 1, b: 1 } }); await tools.fails().catch(() => {}); }`,
+    );
+    const result = await run(box, "outer", {});
+    expectPublishable(result);
+    const facts = { durationMs: expect.any(Number), cpuMs: expect.any(Number) };
+    expect(result.calls).toEqual([
+      {
+        callId: "c1.1",
+        toolName: "caller",
+        code: "ok",
+        ...facts,
+        calls: [{ callId: "c1.1.1", toolName: "add", code: "ok", ...facts }],
+      },
+      { callId: "c1.2", toolName: "fails", code: "TOOL_FAILED", ...facts },
+    ]);
+    expect(await run(box, "add", { a: 1, b: 1 })).not.toHaveProperty("calls");
+  });
+
+  test("of a call that failed since one in it did names the chain", async () => {
+    await add(box, "middle", `export default (i, { tools }) => tools.fails()`);
+    const error = errorOf(await run(box, "caller", { name: "middle", catches: false }));
+    expect(error).toMatchObject({ code: "TOOL_FAILED", message: "middle: fails: no such file /etc/shadow" });
+    expect(error.details).toMatchObject({ capabilityCode: "TOOL_FAILED", trace: ["caller", "middle", "fails"] });
+  });
+});
+
+describe("a circle", () => {
+  test("is refused, with the chain that it is, itself and by others", async () => {
+    const circle = await open();
+    await add(circle, "a", `export default (i, { tools }) => tools.b()`);
+    await add(circle, "b", `export default (i, { tools }) => tools.a()`);
+    await add(circle, "self", `export default (i, { tools }) => tools.self()`);
+    const error = errorOf(await run(circle, "a", {}));
+    expect([error.code, error.details?.trace]).toEqual(["CAPABILITY_DENIED", ["a", "b", "a"]]);
+    expect(error.message).toBe("b: Tools that call each other in a circle: a → b → a");
+    expect(errorOf(await run(circle, "self", {})).message).toBe("Tools that call each other in a circle: self → self");
+  });
+
+  test("is allowed as often as the host says", async () => {
+    const circle = await open({ limits: { nestedRepeats: 2 } });
+    const source = `export default async ({ n }, { tools }) => (n === 0 ? 0 : 1 + (await tools.down({ n: n - 1 })))`;
+    await add(circle, "down", source);
+    expect(outputOf(await run(circle, "down", { n: 2 }))).toBe(2);
+    expect(errorOf(await run(circle, "down", { n: 3 })).details?.trace).toEqual(["down", "down", "down", "down"]);
+    await add(circle, "once", source.replaceAll("down", "once"), true, { nestedRepeats: 1 });
+    expect(codeOf(await run(circle, "once", { n: 2 }))).toBe("CAPABILITY_DENIED");
+  });
+});
+
+describe("limits of nested calls", () => {
+  test("nestedDepth: how deep they go", async () => {
+    const deep = await open({ limits: { nestedDepth: 2 } });
+    for (const [name, next] of [
+      ["t0", "t1"],
+      ["t1", "t2"],
+      ["t2", "t3"],
+      ["t3", "t4"],
+    ] as const) {
+      await add(
+        deep,
+        name,
+        `export default async (i, { tools }) => ["${name}", await tools.${next}().catch((e) => e.code + " " + e.message)]`,
+      );
+    }
+    expect(outputOf(await run(deep, "t0", {}))).toEqual([
+      "t0",
+      ["t1", ["t2", "QUOTA_EXCEEDED Tools may call each other 2 deep: t0 → t1 → t2 → t3"]],
+    ]);
+  });
+
+  test("nestedCalls: how many one call may cause, however it does", async () => {
+    const wide = await open({ limits: { nestedCalls: 20 } });
+    await add(wide, "leaf", "export default () => 1");
+    await add(wide, "fan", CALLER);
+    const bomb = `export default async (i, { tools }) =>
+      (await Promise.allSettled(Array.from({ length: 15 }, () => tools.fan({ name: "leaf", times: 15 })))).length`;
+    await add(wide, "bomb", bomb);
+    const result = await run(wide, "bomb", {});
+    expect(codeOf(result)).toBe("ok");
+    const count = (calls: ToolResult["calls"] = []): number =>
+      calls.reduce((sum, one) => sum + 1 + count(one.calls), 0);
+    expect(count(result.calls)).toBeLessThanOrEqual(20);
+    const direct = outputOf(await run(wide, "fan", { name: "leaf", times: 21 })) as readonly JsonValue[];
+    expect(direct.filter((one) => one === 1)).toHaveLength(20);
+    expect(JSON.stringify(direct)).toContain("One call may cause 20 calls of other tools: fan → leaf");
+  });
+
+  test("are no tool's to raise: of all in a chain the lowest counts", async () => {
+    await add(box, "modest", CALLER, true, { nestedCalls: 0 });
+    expect(outputOf(await run(box, "modest", { name: "add" }))).toMatchObject({ code: "QUOTA_EXCEEDED" });
+    expect(outputOf(await run(box, "caller", { name: "modest", input: { name: "add" } }))).toMatchObject({
+      code: "QUOTA_EXCEEDED",
+    });
+  });
+});
+
+describe("the caller's time", () => {
+  const SLEEPS = "export default ({ ms }) => new Promise((resolve) => setTimeout(() => resolve('awake'), ms))";
+
+  test("is all that the other has", async () => {
+    await add(box, "sleeps", SLEEPS);
+    const started = performance.now();
+    const result = await run(box, "caller", { name: "sleeps", input: { ms: 20_000 } }, { timeoutMs: 700 });
+    expect([codeOf(result), performance.now() - started < 1_500]).toEqual(["TOOL_TIMEOUT", true]);
+  });
+
+  test("is not all that the other may take: its own limit ends it, and the caller goes on", async () => {
+    await add(box, "short", SLEEPS, true, { timeoutMs: 100 });
+    expect(outputOf(await run(box, "caller", { name: "short", input: { ms: 20_000 } }))).toMatchObject({
+      code: "TOOL_TIMEOUT",
+    });
+  });
+
+  test("ends the other when it is cancelled", async () => {
+    const own = await open();
+    await add(own, "caller");
+    let ended = "";
+    own.router.register("waits", {}, async (_input, { signal }) => {
+      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      ended = String((signal.reason as { readonly code?: string }).code);
+    });
+    const controller = new AbortController();
+    const running = run(own, "caller", { name: "waits" }, { signal: controller.signal });
+    await pause(400);
+    controller.abort();
+    expect(codeOf(await running)).toBe("CANCELLED");
+    await expect.poll(() => ended).toBe("CANCELLED");
+  });
+});
+
+describe("places in the queue", () => {
+  const NEXT = (name: string): string => `export default async (i, { tools }) => (await tools.${name}()) + 1`;
+
+  test("a tenant that may run one call at a time can call from it, three deep", async () => {
+    const one = await open({ limits: { concurrentCalls: 1, queuedCalls: 0 }, workers: { max: 1 } });
+    await add(one, "t0", NEXT("t1"));
+    await add(one, "t1", NEXT("t2"));
+    await add(one, "t2", NEXT("t3"));
+    await add(one, "t3", "export default () => 0");
+    expect(outputOf(await run(one, "t0", {}))).toBe(3);
+    expect(outputOf(await run(one, "t0", {}))).toBe(3);
+  });
+
+  test("calls side by side in it take turns", async () => {
+    const one = await open({ limits: { concurrentCalls: 1 }, workers: { max: 1 } });
+    await add(one, "fan");
+    await add(one, "leaf", "export default () => new Promise((resolve) => setTimeout(() => resolve(1), 20))");
+    const started = performance.now();
+    expect(outputOf(await run(one, "fan", { name: "leaf", times: 8 }, { timeoutMs: 30_000 }))).toEqual(
+      Array(8).fill(1),
+    );
+    expect(performance.now() - started).toBeGreaterThan(8 * 20);
+  });
+
+  test("no two callers that hold all places wait for each other", async () => {
+    const two = await open({ limits: { concurrentCalls: 2 }, workers: { max: 1 } });
+    const source = (next: string): string =>
+      `export default async ({ n }, { tools }) => n === 0 ? 0 : (await tools.${next}({ n: n - 1 })) + 1`;
+    // Each tool's own limit is one: the first waits for the second's place, and the second for the first's.
+    await add(two, "ping", source("pong"), true, { concurrentCalls: 1 });
+    await add(two, "pong", source("ping"), true, { concurrentCalls: 1 });
+    const results = await Promise.all([run(two, "ping", { n: 1 }), run(two, "pong", { n: 1 })]);
+    expect(results.map(outputOf)).toEqual([1, 1]);
+  });
+
+  test("as many callers as a process takes can all call", async () => {
+    const full = await open({ workers: { max: 1 } });
+    await add(full, "caller");
+    await add(full, "leaf", "export default () => 1");
+    const many = Array.from({ length: 40 }, () => run(full, "caller", { name: "leaf" }, { timeoutMs: 20_000 }));
+    expect((await Promise.all(many)).map(codeOf)).toEqual(Array(40).fill("ok"));
+  });
+});
+
+test("a tool that ends its process costs its caller that call, and the next one learns of it as an error", async () => {
+  const own = await open();
+  await add(own, "caller");
+  await add(own, "dies", "export default () => 'a'.repeat(32768).replace(/a/g, '$&'.repeat(16384)).length");
+  const first = await run(own, "caller", { name: "dies" }, { timeoutMs: 20_000 });
+  expect(["SANDBOX_CRASHED", "ok"]).toContain(codeOf(first));
+  const second = await run(own, "caller", { name: "dies" }, { timeoutMs: 20_000 });
+  expect(outputOf(second)).toMatchObject({ code: expect.stringMatching(/SANDBOX_CRASHED|MEMORY_LIMIT/) });
+});
+
+test("a host that is draining lets those that run call others", async () => {
+  const own = await open();
+  await add(
+    own,
+    "late",
+    `export default async (i, { tools }) => { await new Promise((r) => setTimeout(r, 300)); return await tools.add({ a: 1, b: 1 }); }`,
+  );
+  await add(own, "add", ADD);
+  await run(own, "add", { a: 1, b: 1 });
+  const running = run(own, "late", {});
+  await pause(150);
+  await own.close({ drainMs: 5_000 });
+  expect(outputOf(await running)).toEqual({ sum: 2 });
+});
