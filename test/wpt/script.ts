@@ -48,9 +48,12 @@ export function toScript({ name, path, variant, scripts, timeoutMs }: TestFile, 
     BEFORE,
     read(join(folder, "resources", "testharness.js")),
     HOOKS,
+    // As in a shell: what is thrown there ends the file, and what had been tested by then stands.
+    "let thrown; try {",
     ...scripts.map(read),
     read(path),
-    "const end = await Promise.race([completed, late]);",
+    "} catch (error) { thrown = { error: String(error).slice(0, 300) }; }",
+    "const end = thrown ?? await Promise.race([completed, late]);",
     "return { subtests, ...end };",
     "}",
   ].join("\n");

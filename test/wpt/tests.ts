@@ -65,12 +65,15 @@ function toTestFiles(folder: string, path: string): TestFile[] {
   }));
 }
 
-/** All `*.any.js` files of a suite, in the order of their names; none where the suite was not got. */
+/** Debian leaves minified files out of its sources: what needs one cannot be run. */
+const isWhole = ({ scripts }: TestFile): boolean => scripts.every((script) => existsSync(script));
+
+/** All `*.any.js` files of a suite that can be run, in the order of their names; none where the suite was not got. */
 export function testFilesOf(suite: string, folder: string = TESTS_FOLDER): TestFile[] {
   return (SUITES[suite] ?? []).flatMap((part) => {
     const root = join(folder, part);
     if (!existsSync(root)) return [];
     const names = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".any.js"));
-    return names.sort().flatMap((name) => toTestFiles(folder, join(root, name)));
+    return names.sort().flatMap((name) => toTestFiles(folder, join(root, name)).filter(isWhole));
   });
 }
