@@ -3,8 +3,9 @@ import { Body, type BodySource, readAll } from "./fetch-body.ts";
 import { FormData, formDataEntries, isBlob } from "./fetch-form-data.ts";
 import { extractMimeType, serializeMimeType } from "./fetch-mime.ts";
 import { encodeMultipart, parseMultipart } from "./fetch-multipart.ts";
-import { type Blob, blobs, decodeUtf8, encodeUtf8, type Stream, streams, urls } from "./fetch-platform.ts";
+import { type Blob, blobs, decodeUtf8, encodeUtf8, makeDecoder, type Stream, streams, urls } from "./fetch-platform.ts";
 import { tagOf, toUsvString } from "./fetch-webidl.ts";
+import type { ReadableStream, ReadableStreamDefaultController } from "./streams.ts";
 import { bytesOf } from "./webidl.ts";
 
 export interface Extracted {
@@ -69,6 +70,23 @@ async function take(body: Body | null, what: string): Promise<Uint8Array<ArrayBu
 
 export const readText = async (body: Body | null): Promise<string> => decodeUtf8(await take(body, "text"));
 export const readJson = async (body: Body | null): Promise<unknown> => JSON.parse(decodeUtf8(await take(body, "json")));
+
+/** The text as it comes; a character is never in two pieces. */
+export function toTextStream(body: Body | null): ReadableStream<string> {
+  const source = body?.take("textStream");
+  const decoder = makeDecoder();
+  const pull = async (controller: ReadableStreamDefaultController<string>): Promise<void> => {
+    for (let text = ""; text === ""; ) {
+      const bytes = await source?.next();
+      text = bytes === undefined ? decoder.decode() : decoder.decode(bytes, { stream: true });
+      if (text !== "") controller.enqueue(text);
+      if (bytes !== undefined) continue;
+      controller.close();
+      return;
+    }
+  };
+  return new (streams().ReadableStream)({ pull, cancel: (reason) => source?.cancel(reason) }, { highWaterMark: 0 });
+}
 
 export async function readBytes(body: Body | null): Promise<Uint8Array<ArrayBuffer>> {
   const bytes = await take(body, "bytes");

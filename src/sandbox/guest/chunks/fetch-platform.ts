@@ -24,6 +24,9 @@ export const decodeUtf8 = (bytes: Uint8Array): string => new TextDecoder().decod
 /** Whether it has ever been read from or cancelled: [[disturbed]], which the standard shows to no script. */
 export const isDisturbed = (stream: Stream): boolean => (stream as unknown as { _disturbed: boolean })._disturbed;
 
+/** For text that comes in pieces. */
+export const makeDecoder = (): InstanceType<typeof TextDecoder> => new TextDecoder();
+
 export const toBase64 = (bytes: Uint8Array): string => (bytes as Uint8Array & { toBase64(): string }).toBase64();
 export const fromBase64 = (text: string): Uint8Array =>
   (Uint8Array as typeof Uint8Array & { fromBase64(text: string): Uint8Array }).fromBase64(text);

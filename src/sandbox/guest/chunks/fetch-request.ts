@@ -1,11 +1,12 @@
 // Request (Fetch standard, 5.4). What only a browser acts on (mode, credentials, cache …) is kept, checked and told, and no more.
 import type { Body } from "./fetch-body.ts";
-import { extractBody, readBlob, readBytes, readFormData, readJson, readText } from "./fetch-content.ts";
+import { extractBody, readBlob, readBytes, readFormData, readJson, readText, toTextStream } from "./fetch-content.ts";
 import type { FormData } from "./fetch-form-data.ts";
 import { copyHeaders, Headers, headerListOf, isToken } from "./fetch-headers.ts";
 import type { Blob, Stream } from "./fetch-platform.ts";
 import { type ParsedUrl, parseUrl } from "./fetch-url.ts";
 import { tagOf, toByteString, toEnum, toUsvString } from "./fetch-webidl.ts";
+import type { ReadableStream } from "./streams.ts";
 import { defineInterface, requireArguments, toDictionary } from "./webidl.ts";
 
 export interface Signal {
@@ -307,6 +308,9 @@ export class Request {
   }
   async text(): Promise<string> {
     return await readText(this.#state.body);
+  }
+  textStream(): ReadableStream<string> {
+    return toTextStream(this.#state.body);
   }
 }
 

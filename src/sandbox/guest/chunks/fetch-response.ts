@@ -1,11 +1,21 @@
 // Response (Fetch standard, 5.5).
 import { Body } from "./fetch-body.ts";
-import { type Extracted, extractBody, readBlob, readBytes, readFormData, readJson, readText } from "./fetch-content.ts";
+import {
+  type Extracted,
+  extractBody,
+  readBlob,
+  readBytes,
+  readFormData,
+  readJson,
+  readText,
+  toTextStream,
+} from "./fetch-content.ts";
 import type { FormData } from "./fetch-form-data.ts";
 import { copyHeaders, HeaderList, Headers, headerListOf, makeHeaders } from "./fetch-headers.ts";
 import { type Blob, encodeUtf8, type Stream } from "./fetch-platform.ts";
 import { parseUrl } from "./fetch-url.ts";
 import { toByteString } from "./fetch-webidl.ts";
+import type { ReadableStream } from "./streams.ts";
 import { defineInterface, requireArguments, toDictionary } from "./webidl.ts";
 
 const NULL_BODY_STATUSES: readonly number[] = [101, 103, 204, 205, 304];
@@ -176,6 +186,9 @@ export class Response {
   }
   async text(): Promise<string> {
     return await readText(this.#state.body);
+  }
+  textStream(): ReadableStream<string> {
+    return toTextStream(this.#state.body);
   }
 }
 

@@ -1,0 +1,230 @@
+// The parsers behind fetch's classes, on texts that nobody would write: URLs, MIME types, forms. Against Node's, where it has the same.
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type GuestTool, openGuest } from "../../support/guest.ts";
+
+const RUNS = 400;
+/** The same in each run, so that what fails once fails again. */
+const SEED = 7_654_321;
+const sample = <Value>(values: fc.Arbitrary<Value>): Value[] => fc.sample(values, { numRuns: RUNS, seed: SEED });
+const textOf = (words: readonly string[], maxLength = 8): fc.Arbitrary<string> =>
+  fc.array(fc.constantFrom(...words), { maxLength }).map((parts) => parts.join(""));
+
+async function nameOf(run: () => unknown): Promise<unknown> {
+  try {
+    return await run();
+  } catch (error) {
+    return (error as Error).name;
+  }
+}
+
+interface Ask {
+  readonly what: "url" | "mime" | "write" | "read";
+  readonly texts: readonly string[];
+}
+
+/** In the guest: each text as a URL, as a type, as a form to be written (JSON), or as the body of one. */
+async function answer({ what, texts }: Ask): Promise<unknown[]> {
+  const toHex = (bytes: Uint8Array) => (bytes as Uint8Array & { toHex(): string }).toHex();
+  const fromHex = (text: string) => (Uint8Array as unknown as { fromHex(text: string): Uint8Array }).fromHex(text);
+  const run = async (text: string): Promise<unknown> => {
+    if (what === "url") return new Request(text).url;
+    if (what === "mime") return (await new Response("", { headers: { "content-type": text } }).blob()).type;
+    if (what === "write") {
+      const form = new FormData();
+      for (const [name, value, filename] of JSON.parse(text) as [string, string, string?][]) {
+        if (filename === undefined) form.append(name, value);
+        else form.append(name, new File([value], filename, { type: "x/y" }));
+      }
+      const response = new Response(form);
+      return [response.headers.get("content-type"), toHex(await response.bytes())];
+    }
+    const [type, hex] = JSON.parse(text) as [string, string];
+    const form = await new Response(fromHex(hex), { headers: { "content-type": type } }).formData();
+    const shown = [...form].map(async ([name, value]) =>
+      typeof value === "string" ? [name, value] : [name, await value.text(), value.name, value.type],
+    );
+    return Promise.all(shown);
+  };
+  const answers: unknown[] = [];
+  for (const text of texts) {
+    try {
+      answers.push(await run(text));
+    } catch (error) {
+      answers.push((error as Error).name);
+    }
+  }
+  return answers;
+}
+
+let tool: GuestTool;
+beforeAll(async () => {
+  tool = await openGuest(answer);
+});
+afterAll(() => tool[Symbol.asyncDispose]());
+
+async function ask(what: Ask["what"], texts: readonly string[]): Promise<unknown[]> {
+  const { value } = await tool.call<unknown[]>({ what, texts });
+  return value;
+}
+
+describe("Request", () => {
+  test("reads URLs as URL does, also those that it need not parse", async () => {
+    const scheme = fc.constantFrom("http://", "https://", "https:/", "HTTPS://", "http:", "ws://", "data:", "");
+    const host = textOf(["a", "b-", ".", "1", "0x1", "xn--", "%61", "\u00e9", "_", "A", "localhost", "[::1]", "@"], 4);
+    const port = fc.constantFrom("", "", "", ":80", ":443", ":8080", ":0", ":65535", ":65536", ":08", ":x");
+    const path = textOf([
+      "/",
+      "a",
+      ".",
+      "..",
+      "%2e",
+      "%2E",
+      "\\",
+      "'",
+      "~",
+      ";",
+      " ",
+      "|",
+      "%",
+      "\u00e9",
+      ":",
+      "@",
+      "[",
+      "^",
+    ]);
+    const query = fc.oneof(
+      fc.constant(""),
+      textOf(["a=1", "&", "?", "'", '"', "/", "%20", " ", "\u00e9", "{", "`"]).map((text) => `?${text}`),
+    );
+    const hash = fc.constantFrom("", "", "#", "#x y", "#\u00e9");
+    const urls = sample(fc.tuple(scheme, host, port, fc.oneof(fc.constant("/"), path), query, hash)).map((parts) =>
+      parts.join(""),
+    );
+    const inNode = await Promise.all(urls.map((url) => nameOf(() => new Request(url).url)));
+    expect(await ask("url", urls)).toEqual(inNode);
+    expect(inNode.filter((url) => url !== "TypeError").length).toBeGreaterThan(RUNS / 4);
+  });
+});
+
+describe("a body's type", () => {
+  test("is read as Node reads it", async () => {
+    const words = [
+      "text",
+      "/",
+      "plain",
+      ";",
+      ",",
+      "charset",
+      "=",
+      '"',
+      "\\",
+      " ",
+      "\t",
+      "UTF-8",
+      "*",
+      "x",
+      "\u00ff",
+      "A",
+      '"a,b"',
+      "text/html",
+    ];
+    const texts = sample(textOf(words, 12));
+    const inNode = await Promise.all(
+      texts.map((text) =>
+        nameOf(async () => (await new Response("", { headers: { "content-type": text } }).blob()).type),
+      ),
+    );
+    expect(await ask("mime", texts)).toEqual(inNode);
+  });
+});
+
+type Entry = readonly [name: string, value: string, filename?: string];
+const word = textOf(["a", '"', "%22", "\r", "\n", "\r\n", "\u00e9", "\u{1f600}", "-", "--", ";", "\\", " ", "="], 5);
+/** Node writes no file name that is empty. */
+const filename = word.map((text) => text || "f");
+const entry: fc.Arbitrary<Entry> = fc.oneof(fc.tuple(word, word), fc.tuple(word, word, filename));
+const forms = (): Entry[][] => sample(fc.array(entry, { maxLength: 4 })).slice(0, 100);
+const crlf = (text: string): string => text.replace(/\r\n|\r|\n/g, "\r\n");
+/** Names are read back as they were written: what was escaped stays so. */
+const escaped = (text: string): string => text.replaceAll("\n", "%0A").replaceAll("\r", "%0D").replaceAll('"', "%22");
+
+describe("a form", () => {
+  test("that the guest writes, Node reads", async () => {
+    const made = forms();
+    const written = (await ask(
+      "write",
+      made.map((form) => JSON.stringify(form)),
+    )) as [string, string][];
+    for (const [index, [type, hex]] of written.entries()) {
+      const form = await new Response(Buffer.from(hex, "hex"), { headers: { "content-type": type } }).formData();
+      const unescaped = (text: string): string =>
+        text.replaceAll("%22", '"').replaceAll("%0D", "\r").replaceAll("%0A", "\n");
+      const read = await Promise.all(
+        [...form].map(async ([name, value]) =>
+          typeof value === "string" ? [name, value] : [name, await value.text(), value.name],
+        ),
+      );
+      const expected = made[index]?.map(([name, value, filename]) =>
+        filename === undefined
+          ? [unescaped(crlf(name)), crlf(value)]
+          : [unescaped(crlf(name)), value, unescaped(filename)],
+      );
+      expect(read).toEqual(expected);
+    }
+  });
+
+  test("that Node writes, the guest reads", async () => {
+    const made = forms();
+    const written = await Promise.all(
+      made.map(async (entries) => {
+        const form = new FormData();
+        for (const [name, value, filename] of entries) {
+          if (filename === undefined) form.append(name, value);
+          else form.append(name, new File([value], filename, { type: "x/y" }));
+        }
+        const response = new Response(form);
+        return JSON.stringify([
+          response.headers.get("content-type"),
+          Buffer.from(await response.bytes()).toString("hex"),
+        ]);
+      }),
+    );
+    const expected = made.map((entries) =>
+      entries.map(([name, value, filename]) =>
+        filename === undefined
+          ? [escaped(crlf(name)), crlf(value)]
+          : [escaped(crlf(name)), value, escaped(filename), "x/y"],
+      ),
+    );
+    expect(await ask("read", written)).toEqual(expected);
+  });
+
+  test("that is broken anywhere is read, or is a TypeError", async () => {
+    const whole =
+      '--b\r\nContent-Disposition: form-data; name="a"; filename="f"\r\nContent-Type: x/y\r\n\r\nvalue\r\n--b--\r\n';
+    const broken = sample(
+      fc.tuple(
+        fc.nat(whole.length),
+        fc.nat(6),
+        fc.constantFrom("", "\r\n", "\r", "\n", "--b", "--b--", '"', "\0", ":", "\u00ff"),
+      ),
+    ).map(([at, length, text]) => whole.slice(0, at) + text + whole.slice(at + length));
+    const texts = broken.map((body) =>
+      JSON.stringify(["multipart/form-data; boundary=b", Buffer.from(body, "latin1").toString("hex")]),
+    );
+    for (const [index, read] of (await ask("read", texts)).entries()) {
+      expect([broken[index], Array.isArray(read) || read === "TypeError"]).toEqual([broken[index], true]);
+    }
+  });
+
+  /** Where the standard and Node's are not of one mind: what the standard's newest words say. */
+  test.for([
+    ["a%0Ab%22", "a%0Ab%22", "escapes are not undone"],
+    ["_charset_", "_charset_", "no name is special"],
+  ] as const)("has the name %s as it is: %s, since %s", async ([name, expected]) => {
+    const body = `--b\r\nContent-Disposition: form-data; name="${name}"\r\n\r\nx--b\r\n--b-- \t\r\nwhat follows`;
+    const text = JSON.stringify(["multipart/form-data; boundary=b", Buffer.from(body).toString("hex")]);
+    expect(await ask("read", [text])).toEqual([[[expected, "x--b"]]]);
+  });
+});
