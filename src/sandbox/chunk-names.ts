@@ -15,7 +15,8 @@ export const CHUNK_NAMES = [
   "encoding-streams",
   "compression",
   "legacy-encodings",
-  ...MEMBER_CHUNKS,
+  "crypto",
+  "crypto-native",
 ] as const;
 export type ChunkName = (typeof CHUNK_NAMES)[number];
 

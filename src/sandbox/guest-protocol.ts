@@ -21,8 +21,15 @@ export type GuestMessageKind = "done" | "log" | "progress" | "capability" | "tim
  * | kind | a | answer |
  * |---|---|---|
  * | `chunk` | name | the chunk's script, whose completion value is a function of what it requires |
+ * | `random` | how many bytes | an ArrayBuffer |
+ * | `crypto` | a method and its arguments as JSON text, then ArrayBuffers (crypto/wire.ts) | JSON text or an ArrayBuffer |
+ * | `job` | request id, then as for `crypto` | JSON text: a failure, or that the job has begun |
  */
-export type GuestQuestionKind = "chunk";
+export type GuestQuestionKind = "chunk" | "random" | "crypto" | "job";
+
+/** Of a part of a question: a text, or an ArrayBuffer. It is copied in the worker's main thread, a MiB in some 100 µs. */
+export const MAX_QUESTION_UNITS: number = 128 * 1024;
+export const MAX_QUESTION_BYTES: number = 16 * 1024 * 1024;
 
 /**
  * How an entry into the guest ended; the text beside it:
@@ -70,8 +77,9 @@ export interface GuestIssue {
  * | `invoke` | JSON text of the input | call id; then the JSON text of an {@link InvokeHeader} and the tenant id, if they are not the last call's |
  * | `deliver` | request id | JSON text of a {@link CapabilityEnvelope}; then further pairs of the two |
  * | `timer` | timer id | |
+ * | `answer` | request id of a job | JSON text of a JobAnswer (crypto/wire.ts); then its ArrayBuffers |
  */
-export type EnterKind = "load" | "describe" | "invoke" | "deliver" | "timer";
+export type EnterKind = "load" | "describe" | "invoke" | "deliver" | "timer" | "answer";
 
 /** A capability's answer. Host functions never throw into the guest: they answer with one of these. */
 export type CapabilityEnvelope =

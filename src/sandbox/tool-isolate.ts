@@ -2,6 +2,8 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import ivm from "isolated-vm";
 import { CHUNK_NAMES, type ChunkName, isChunkName, type ReadChunk } from "./chunk-names.ts";
+import { type CryptoAnswer, GuestCrypto } from "./crypto/guest-crypto.ts";
+import { NativeLanes } from "./crypto/native-lanes.ts";
 import {
   type BootOptions,
   type EnterKind,
@@ -27,6 +29,7 @@ export interface Engine {
   /** Undefined where there is none. */
   readonly preludeCache: CodeCache | undefined;
   readonly chunks: Chunks;
+  readonly lanes: NativeLanes;
 }
 
 /** The scripts of the guest's platform, read once each. */
@@ -67,7 +70,12 @@ export interface EngineSources {
 }
 
 export function createEngine({ preludeSource, preludeCache, readChunk, chunkCaches }: EngineSources): Engine {
-  return { preludeSource, preludeCache: toCodeCache(preludeCache), chunks: new Chunks(readChunk, chunkCaches) };
+  return {
+    preludeSource,
+    preludeCache: toCodeCache(preludeCache),
+    chunks: new Chunks(readChunk, chunkCaches),
+    lanes: new NativeLanes(),
+  };
 }
 
 /** In memory of its own, which V8 reads from any thread. */
@@ -164,6 +172,8 @@ export class ToolIsolate {
   #tenantId = "";
   #running = 0;
   #enteredAt = 0;
+  /** Made when the guest first asks for it. */
+  #crypto: GuestCrypto | undefined;
   #heapBytes = 0;
   /** Time in the guest since the last reading. */
   #unreadMs = Number.POSITIVE_INFINITY;
@@ -198,7 +208,7 @@ export class ToolIsolate {
       (kind: unknown, a: unknown, b: unknown, c: unknown) => this.#receive(kind as GuestMessageKind, a, b, c),
       { ignored: true },
     );
-    const ask = new ivm.Callback((kind: unknown, a: unknown) => this.#answer(kind as GuestQuestionKind, a), {
+    const ask = new ivm.Callback((kind: unknown, ...args: unknown[]) => this.#answer(kind as GuestQuestionKind, args), {
       sync: true,
     });
     this.#enter = boot.applySync(undefined, [post, ask, JSON.stringify(options)], {
@@ -241,14 +251,17 @@ export class ToolIsolate {
     return this.#timers.size > 0;
   }
 
-  /** True while the isolate's thread is, or may be, in the guest. */
+  /** True while the isolate's thread is, or may be, in the guest, or another is at work for it. */
   get isRunning(): boolean {
-    return this.#running > 0;
+    return this.#running > 0 || this.#crypto?.isBusy === true;
   }
 
-  /** Time that threads have spent in this isolate, in ms of the wall's clock: CPU time only where there is a core for each. */
+  /**
+   * Time that threads have spent in this isolate, or outside of it for what it has asked for, in ms of the wall's clock: CPU time only
+   * where there is a core for each. V8's own count stands still while the guest waits for an answer.
+   */
   get busyMs(): number {
-    return this.isDisposed ? 0 : Number(this.#isolate.cpuTime) / 1e6;
+    return this.isDisposed ? 0 : Number(this.#isolate.cpuTime) / 1e6 + (this.#crypto?.busyMs ?? 0);
   }
 
   /**
@@ -256,7 +269,7 @@ export class ToolIsolate {
    * good part of a warm call, so an answer holds until the guest has run for HEAP_READING_MS.
    */
   get heapBytes(): number {
-    if (this.isDisposed || this.isRunning) return 0;
+    if (this.isDisposed || this.#running > 0) return 0;
     if (this.#unreadMs > HEAP_READING_MS) {
       try {
         const statistics = this.#isolate.getHeapStatisticsSync();
@@ -380,6 +393,7 @@ export class ToolIsolate {
       this.#disposed = true;
       this.#clearTimers();
       this.#listener = SILENT;
+      this.#crypto?.dispose();
       if (!this.#isolate.isDisposed) this.#isolate.dispose();
       this.#finish?.(this.#stopped(reason));
     }
@@ -393,8 +407,15 @@ export class ToolIsolate {
   }
 
   #idle(): Promise<void> {
-    if (this.#running === 0) return Promise.resolve();
+    if (!this.isRunning) return Promise.resolve();
     return new Promise((resolve) => this.#onIdle.push(resolve));
+  }
+
+  #becomeIdle(): void {
+    if (this.isRunning) return;
+    const waiting = this.#onIdle;
+    this.#onIdle = [];
+    for (const resolve of waiting) resolve();
   }
 
   #exchange(kind: EnterKind, ...args: unknown[]): Promise<GuestEnd> {
@@ -418,9 +439,7 @@ export class ToolIsolate {
       if (this.#isolate.isDisposed) this.#finish?.(this.#stopped("isolate-failed"));
       if (this.#running > 0) return;
       this.#unreadMs += performance.now() - this.#enteredAt;
-      const waiting = this.#onIdle;
-      this.#onIdle = [];
-      for (const resolve of waiting) resolve();
+      this.#becomeIdle();
     };
     this.#enter.apply(undefined, [kind, ...(args as string[])]).then(left, left);
   }
@@ -441,16 +460,33 @@ export class ToolIsolate {
    * The guest waits in its thread meanwhile. What is thrown here would show it our stack; and were anything run in the isolate, V8 would
    * run the guest's microtasks after it, in the middle of what is to run to its end [m].
    */
-  #answer(kind: GuestQuestionKind, a: unknown): unknown {
+  #answer(kind: GuestQuestionKind, parts: readonly unknown[]): unknown {
+    if (this.#disposed) return undefined;
+    const [a, b, ...rest] = parts.filter((part) => part !== undefined);
     try {
       if (kind === "chunk" && isChunkName(a)) {
         this.#touched?.add(a);
         return this.#engine.chunks.source(a);
       }
+      if (kind === "random") return toTransferable(this.#guestCrypto.random(a));
+      if (kind === "crypto" && typeof a === "string") {
+        return toTransferable(this.#guestCrypto.ask(a, b === undefined ? rest : [b, ...rest]));
+      }
+      if (kind === "job" && typeof a === "number" && typeof b === "string") return this.#guestCrypto.begin(a, b, rest);
     } catch {
-      // Our own files cannot be read.
+      // Our own files cannot be read, or there is no memory.
     }
     return undefined;
+  }
+
+  get #guestCrypto(): GuestCrypto {
+    this.#crypto ??= new GuestCrypto({
+      lanes: this.#engine.lanes,
+      memoryMiB: this.#options.memoryMiB,
+      answer: (id, text, buffers) => this.#run("answer", id, text, ...buffers.map(toTransferable)),
+      onIdle: () => this.#becomeIdle(),
+    });
+    return this.#crypto;
   }
 
   #setTimer(id: number, delayMs: number): void {
@@ -468,6 +504,12 @@ export class ToolIsolate {
     for (const timer of this.#timers.values()) clearTimeout(timer);
     this.#timers.clear();
   }
+}
+
+/** Bytes move into the isolate: nothing of them stays here. */
+function toTransferable(answer: CryptoAnswer): unknown {
+  if (typeof answer === "string") return answer;
+  return new ivm.ExternalCopy(answer, { transferOut: true }).copyInto({ release: true, transferIn: true });
 }
 
 /** Only in a process in which no tool has run: V8 believes a code cache (CVE-2022-39266). */

@@ -76,4 +76,33 @@ describe("usage.cpuMs", () => {
     expect(outputOf(result)).toBe(1);
     expect(result.usage.cpuMs).toBeLessThan(50);
   });
+
+  test("has in it what threads outside the isolate have done for it", async () => {
+    await using box = await makeBox({ limits: { timeoutMs: 10_000 } });
+    const derive = (iterations: number): string => `export default async () => {
+      const key = await crypto.subtle.importKey("raw", new Uint8Array(8), "PBKDF2", false, ["deriveBits"]);
+      const pbkdf2 = { name: "PBKDF2", hash: "SHA-512", salt: new Uint8Array(8), iterations: ${iterations} };
+      await crypto.subtle.deriveBits(pbkdf2, key, 512);
+    }`;
+    await box.addTool({ name: "short", source: derive(1_000) });
+    await box.addTool({ name: "long", source: derive(1_000_000) });
+    const [short, long] = [
+      await box.execute({ id: "c", toolName: "short" }),
+      await box.execute({ id: "c", toolName: "long" }),
+    ];
+    expect(short.success && long.success).toBe(true);
+    expect(long.usage.cpuMs).toBeGreaterThan(short.usage.cpuMs + 150);
+  });
+
+  test("ends a call that has others compute for it", async () => {
+    await using box = await makeBox({ limits: { timeoutMs: 10_000, cpuMs: 200 } });
+    const source = `export default async () => {
+      const key = await crypto.subtle.importKey("raw", new Uint8Array(8), "PBKDF2", false, ["deriveBits"]);
+      const pbkdf2 = { name: "PBKDF2", hash: "SHA-512", salt: new Uint8Array(8), iterations: 100_000 };
+      for (;;) await crypto.subtle.deriveBits(pbkdf2, key, 512);
+    }`;
+    await box.addTool({ name: "derive", source });
+    const result = await box.execute({ id: "c", toolName: "derive" });
+    expect(result.success ? "ok" : result.error.code).toBe("CPU_LIMIT");
+  });
 });

@@ -67,6 +67,8 @@ export function nodeArguments({ script, packages, jitless, permission }: NodeArg
     ...UNWANTED_MODULES.filter((name) => process.allowedNodeEnvironmentFlags.has(`--${name}`)).map(
       (name) => `--no-${name}`,
     ),
+    // Newer algorithms are a guest's to ask for, and nobody reads what Node would say of them.
+    "--disable-warning=ExperimentalWarning",
     ...v8FlagsOf({ jitless }),
     script,
   ];

@@ -8,7 +8,7 @@ import { installPerformance } from "./context.ts";
 import { installDomException } from "./dom-exception.ts";
 import { installEncoding } from "./encoding.ts";
 import { installEvents } from "./events.ts";
-import { type Ask, connectHost, type Post } from "./host.ts";
+import { type Ask, connectHost, hearAnswer, type Post } from "./host.ts";
 import { lockDown } from "./lockdown.ts";
 import { installPlatform, takeChunks } from "./platform.ts";
 import { defineGlobal, flushGlobals, JSONParse } from "./primordials.ts";
@@ -60,6 +60,9 @@ function enter(kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?: unkno
       break;
     case "timer":
       fireTimer(a as number);
+      break;
+    case "answer":
+      hearAnswer(a as number, b as string, [c, d, ...rest] as ArrayBuffer[]);
       break;
   }
 }

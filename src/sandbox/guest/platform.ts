@@ -1,9 +1,10 @@
 // The web platform's globals that come in chunks, and what a chunk may take from the prelude. A tool pays for what it touches.
 import type { ChunkName } from "../chunk-names.ts";
 import { now } from "./coarse-time.ts";
+import { makeDomException } from "./dom-exception.ts";
 import { connectLegacyEncodings, encodingClasses, type LegacyDecoder } from "./encoding.ts";
 import { openFetchChannel } from "./fetch-channel.ts";
-import { ask } from "./host.ts";
+import { ask, listenForAnswers } from "./host.ts";
 import { defineLazyGlobals, ErrorConstructor } from "./primordials.ts";
 import { addPlatformType } from "./structured-clone.ts";
 
@@ -32,6 +33,7 @@ const GLOBALS: { readonly [Name in ChunkName]?: readonly string[] } = {
   fetch: ["fetch", "Headers", "Request", "Response", "FormData"],
   "encoding-streams": ["TextEncoderStream", "TextDecoderStream"],
   compression: ["CompressionStream", "DecompressionStream"],
+  crypto: ["crypto", "Crypto", "CryptoKey", "SubtleCrypto"],
 };
 
 /**
@@ -41,8 +43,10 @@ const GLOBALS: { readonly [Name in ChunkName]?: readonly string[] } = {
 const PRELUDE_MODULES: { readonly [name: string]: () => Exports } = {
   __proto__: null as never,
   "prelude:coarse-time": () => ({ now }),
+  "prelude:dom-exception": () => ({ makeDomException }),
   "prelude:encoding": () => ({ encodingClasses }),
   "prelude:fetch-channel": () => ({ openFetchChannel }),
+  "prelude:host": () => ({ ask, listenForAnswers }),
   "prelude:structured-clone": () => ({ addPlatformType }),
 };
 

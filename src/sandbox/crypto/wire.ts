@@ -1,0 +1,222 @@
+// The words in which a guest's cryptography is asked for, on both sides of the isolate wall: methods, their arguments, the members of
+// algorithm dictionaries. Data only and no imports: bundled into the guest's chunk and into the worker.
+
+/** How an argument crosses: text, numbers and booleans in JSON; bytes as an index into the buffers beside it; a key as its handle. */
+export type ArgumentKind =
+  | "algorithm"
+  | "bytes"
+  | "key"
+  | "boolean"
+  | "usages"
+  | "format"
+  | "length"
+  | "keyData"
+  | "text"
+  | "lengthOrAlgorithm";
+
+/** What an algorithm is named for (Web Cryptography API, "Algorithm Normalization"). */
+export type Operation =
+  | "decrypt"
+  | "deriveBits"
+  | "digest"
+  | "encrypt"
+  | "generateKey"
+  | "getKeyLength"
+  | "importKey"
+  | "sign"
+  | "verify";
+
+export interface Argument {
+  readonly kind: ArgumentKind;
+  /** Of an algorithm: those whose parameters are read. */
+  readonly operations: readonly Operation[];
+}
+
+const argument = (kind: ArgumentKind, ...operations: readonly Operation[]): Argument => ({ kind, operations });
+const algorithm = (...operations: readonly Operation[]): Argument => argument("algorithm", ...operations);
+const BYTES = argument("bytes");
+const KEY = argument("key");
+const EXTRACTABLE = argument("boolean");
+const USAGES = argument("usages");
+const FORMAT = argument("format");
+
+/** The methods of SubtleCrypto. What is wrapped is encrypted, or has no parameters. */
+export const SUBTLE_METHODS = {
+  encrypt: [algorithm("encrypt"), KEY, BYTES],
+  decrypt: [algorithm("decrypt"), KEY, BYTES],
+  sign: [algorithm("sign"), KEY, BYTES],
+  verify: [algorithm("verify"), KEY, BYTES, BYTES],
+  digest: [algorithm("digest"), BYTES],
+  generateKey: [algorithm("generateKey"), EXTRACTABLE, USAGES],
+  deriveKey: [algorithm("deriveBits"), KEY, algorithm("importKey", "getKeyLength"), EXTRACTABLE, USAGES],
+  deriveBits: [algorithm("deriveBits"), KEY, argument("length")],
+  importKey: [FORMAT, argument("keyData"), algorithm("importKey"), EXTRACTABLE, USAGES],
+  exportKey: [FORMAT, KEY],
+  wrapKey: [FORMAT, KEY, KEY, algorithm("encrypt")],
+  unwrapKey: [FORMAT, BYTES, KEY, algorithm("decrypt"), algorithm("importKey"), EXTRACTABLE, USAGES],
+  getPublicKey: [KEY, USAGES],
+  encapsulateBits: [algorithm(), KEY],
+  encapsulateKey: [algorithm(), KEY, algorithm("importKey"), EXTRACTABLE, USAGES],
+  decapsulateBits: [algorithm(), KEY, BYTES],
+  decapsulateKey: [algorithm(), KEY, BYTES, algorithm("importKey"), EXTRACTABLE, USAGES],
+} as const satisfies { readonly [method: string]: readonly Argument[] };
+export type SubtleMethod = keyof typeof SUBTLE_METHODS;
+
+/** Those of `SubtleCrypto.supports(operation, algorithm, …)` that take an algorithm in the third place; the others take a length. */
+export const SUPPORTS_WITH_ALGORITHM: readonly string[] = [
+  "deriveKey",
+  "wrapKey",
+  "unwrapKey",
+  "encapsulateKey",
+  "decapsulateKey",
+];
+
+/** Of an algorithm dictionary. */
+export type MemberKind = "text" | "number" | "bytes" | "integer" | "hash" | "key";
+
+export const MEMBERS: { readonly [member: string]: MemberKind } = {
+  __proto__: null as never,
+  additionalData: "bytes",
+  associatedData: "bytes",
+  context: "bytes",
+  counter: "bytes",
+  customization: "bytes",
+  domainSeparation: "number",
+  functionName: "bytes",
+  hash: "hash",
+  info: "bytes",
+  iterations: "number",
+  iv: "bytes",
+  label: "bytes",
+  length: "number",
+  memory: "number",
+  modulusLength: "number",
+  name: "text",
+  namedCurve: "text",
+  nonce: "bytes",
+  outputLength: "number",
+  parallelism: "number",
+  passes: "number",
+  public: "key",
+  publicExponent: "integer",
+  salt: "bytes",
+  saltLength: "number",
+  secretValue: "bytes",
+  tagLength: "number",
+  version: "number",
+};
+
+const AES = "AES-(?:CBC|CTR|GCM|KW|OCB)";
+const RSA = "RSA-(?:OAEP|PSS)|RSASSA-PKCS1-V1_5";
+const EDWARDS_OR_LATTICE = "ED448|ML-DSA-(?:44|65|87)";
+const AEAD = "AES-(?:GCM|OCB)|CHACHA20-POLY1305";
+/** A dictionary: the names it is for, upper case, and its members in the order in which they are read. */
+type Row = readonly [names: string, ...members: readonly string[]];
+
+const IMPORT: readonly Row[] = [
+  [`${RSA}|HMAC`, "hash"],
+  ["ECDSA|ECDH", "namedCurve"],
+  ["HMAC|KMAC(?:128|256)", "length"],
+];
+const SIGN: readonly Row[] = [
+  ["ECDSA", "hash"],
+  ["RSA-PSS", "saltLength"],
+  [EDWARDS_OR_LATTICE, "context"],
+  ["KMAC(?:128|256)", "customization", "outputLength"],
+];
+const ENCRYPT: readonly Row[] = [
+  ["AES-CBC", "iv"],
+  ["AES-CTR", "counter", "length"],
+  [AEAD, "additionalData", "iv", "tagLength"],
+  ["RSA-OAEP", "label"],
+];
+
+export const PARAMETERS: { readonly [Name in Operation]: readonly Row[] } = {
+  encrypt: ENCRYPT,
+  decrypt: ENCRYPT,
+  sign: SIGN,
+  verify: SIGN,
+  importKey: IMPORT,
+  digest: [
+    ["CSHAKE(?:128|256)", "customization", "functionName", "outputLength"],
+    ["KT(?:128|256)", "customization", "outputLength"],
+    ["TURBOSHAKE(?:128|256)", "domainSeparation", "outputLength"],
+  ],
+  generateKey: [
+    [RSA, "modulusLength", "publicExponent", "hash"],
+    ["ECDSA|ECDH", "namedCurve"],
+    ["HMAC", "hash", "length"],
+    [`${AES}|KMAC(?:128|256)`, "length"],
+  ],
+  getKeyLength: [
+    ["HMAC", "hash"],
+    [`${AES}|HMAC|KMAC(?:128|256)`, "length"],
+  ],
+  deriveBits: [
+    ["ECDH|X25519|X448", "public"],
+    ["HKDF", "hash", "info", "salt"],
+    ["PBKDF2", "hash", "iterations", "salt"],
+    ["ARGON2(?:D|I|ID)", "associatedData", "memory", "nonce", "parallelism", "passes", "secretValue", "version"],
+  ],
+};
+
+/** JsonWebKey (RFC 7517) as the standard's dictionary has it. */
+export const JWK_TEXTS: readonly string[] = [
+  "kty",
+  "use",
+  "alg",
+  "crv",
+  "x",
+  "y",
+  "d",
+  "n",
+  "e",
+  "p",
+  "q",
+  "dp",
+  "dq",
+  "qi",
+  "k",
+  "pub",
+  "priv",
+];
+export const JWK_PRIME_TEXTS: readonly string[] = ["r", "d", "t"];
+
+/** A key as its guest knows it; the key itself stays in the worker. */
+export interface KeyFacts {
+  readonly handle: number;
+  readonly type: string;
+  readonly extractable: boolean;
+  /** `publicExponent` as a list of bytes. */
+  readonly algorithm: { readonly [member: string]: unknown };
+  readonly usages: readonly string[];
+}
+
+/** What a job has come to, beside its buffers. Nothing is thrown into a guest. */
+export type JobAnswer =
+  | { readonly ok: true; readonly type: "bytes" }
+  | { readonly ok: true; readonly type: "value"; readonly value: unknown }
+  | { readonly ok: true; readonly type: "key"; readonly key: KeyFacts }
+  | { readonly ok: true; readonly type: "pair"; readonly publicKey: KeyFacts; readonly privateKey: KeyFacts }
+  /** The ciphertext is the first buffer; the shared key the second, or a key. */
+  | { readonly ok: true; readonly type: "encapsulated"; readonly sharedKey: KeyFacts | undefined }
+  | Failure;
+
+/** `name` is a DOMException's, `TypeError` or `Error`; `code` is Node's, of its own functions. */
+export interface Failure {
+  readonly ok: false;
+  readonly name: string;
+  readonly message: string;
+  readonly code?: string;
+}
+
+/** What is worth doing in a worker's main thread at one time: a MiB is hashed in one to three milliseconds. */
+export const MAX_PIECE_BYTES: number = 1024 * 1024;
+/** Of one job together: as much as one buffer of a question may have. */
+export const MAX_JOB_BYTES: number = 16 * 1024 * 1024;
+/** With the worker at one time, of one isolate; what else a guest asks for waits in the guest, in memory that is its own. */
+export const MAX_JOBS = 8;
+export const MAX_WAITING_BYTES: number = 2 * MAX_JOB_BYTES;
+export const MAX_REQUEST_UNITS: number = 128 * 1024;
+/** At one question. */
+export const MAX_RANDOM_BYTES = 65_536;
