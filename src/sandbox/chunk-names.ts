@@ -17,6 +17,7 @@ export const CHUNK_NAMES = [
   "legacy-encodings",
   "crypto",
   "crypto-native",
+  ...MEMBER_CHUNKS,
 ] as const;
 export type ChunkName = (typeof CHUNK_NAMES)[number];
 
