@@ -491,6 +491,77 @@ export const RESPONSE_CASES: Cases = {
         yield new Uint8Array([98]);
       })() as never,
     ).text(),
+  "a body that is piped is used": async () => {
+    const response = new Response("x");
+    await response.body?.pipeTo(new WritableStream());
+    return [response.bodyUsed, await response.text().catch((error: Error) => error.name)];
+  },
+  "a body that is teed is used": async () => {
+    const response = new Response("x");
+    const [one] = response.body?.tee() ?? [];
+    return [
+      await new Response(one).text(),
+      response.bodyUsed,
+      await response.text().catch((error: Error) => error.name),
+    ];
+  },
+  "a body whose reader was let go unread is whole": async () => {
+    const response = new Response("x");
+    response.body?.getReader().releaseLock();
+    return [response.bodyUsed, await response.text()];
+  },
+  "a body whose reader was let go half read": async () => {
+    const response = new Response("x");
+    const reader = (response.body as ReadableStream).getReader();
+    await reader.read();
+    reader.releaseLock();
+    return [response.bodyUsed, await response.text().catch((error: Error) => error.name)];
+  },
+  "another response's body": async () => {
+    const first = new Response("x");
+    const second = new Response(first.body);
+    return [first.bodyUsed, await second.text(), first.bodyUsed];
+  },
+  "chunks that are no bytes": async () => {
+    const chunks = ["x", 1, null, {}, [1], new ArrayBuffer(1)];
+    const read = ["text", "json", "arrayBuffer", "blob", "bytes", "formData"] as const;
+    const names: string[] = [];
+    for (const chunk of chunks) {
+      for (const method of read) {
+        const stream = new ReadableStream({
+          start: (controller) => {
+            controller.enqueue(chunk as never);
+            controller.close();
+          },
+        });
+        await new Response(stream)[method]().catch((error: Error) => names.push(error.name));
+      }
+    }
+    return names;
+  },
+  "chunks of a stream stay their maker's": async () => {
+    const chunk = new Uint8Array([1, 2]);
+    const stream = new ReadableStream({
+      start: (controller) => {
+        controller.enqueue(chunk);
+        controller.close();
+      },
+    });
+    const bytes = await new Response(stream).bytes();
+    bytes[0] = 9;
+    return [...chunk];
+  },
+  "the chunks of a form": async () => {
+    const form = new FormData();
+    form.append("a", "b");
+    form.append("f", new Blob(["contents"]), "f");
+    const response = new Response(form);
+    const [, boundary = ""] = response.headers.get("content-type")?.split("boundary=") ?? [];
+    let text = "";
+    for await (const piece of response.body as unknown as AsyncIterable<Uint8Array>)
+      text += new TextDecoder().decode(piece);
+    return text.replaceAll(boundary, "BOUNDARY");
+  },
   textStream: async () => {
     const seen: string[] = [];
     type Texts = { textStream(): ReadableStream<string> };

@@ -1,4 +1,5 @@
 // fetch() in a guest, over a capability that speaks its contract here: requests, bodies both ways, abort, refusals, and the end of a call.
+import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { FetchHost, type FetchMessage, type Route } from "../../support/fetch-host.ts";
 import { bundleCode, type GuestOutcomeOf, openCode, openGuest, runGuest } from "../../support/guest.ts";
@@ -488,14 +489,34 @@ describe("a refusal is", () => {
       expect(host.ops()).toEqual([]);
     },
   );
+});
 
-  test("a TypeError for integrity metadata, which nobody here would check", async () => {
-    const { host, value } = await withHost(
-      () => ({}),
-      async () => fetch("http://a.test/", { integrity: "sha256-x" }).catch((error: Error) => error.message),
+describe("integrity metadata", () => {
+  const hash = (algorithm: string, text: string): string =>
+    `${algorithm}-${createHash(algorithm).update(text).digest("base64")}`;
+
+  test.for([
+    ["the right hash", hash("sha256", "hello"), "hello"],
+    ["a wrong one", hash("sha256", "other"), "TypeError"],
+    ["one of several", `${hash("sha384", "other")} ${hash("sha384", "hello")}`, "hello"],
+    ["the strongest wrong", `${hash("sha256", "hello")} ${hash("sha512", "other")}`, "TypeError"],
+    ["the strongest right", `${hash("sha256", "other")} ${hash("sha512", "hello")}`, "hello"],
+    ["base64 for URLs", hash("sha256", "hello").replaceAll("+", "-").replaceAll("/", "_"), "hello"],
+    ["with options", `${hash("sha256", "hello")}?ct=x`, "hello"],
+    ["no hash at all", "md5-x nonsense", "hello"],
+  ] as const)("of %s: %s", async ([, integrity, expected]) => {
+    const read = async (url: string, options: RequestInit) =>
+      fetch(url, options).then(
+        (response) => response.text(),
+        (error: Error) => error.name,
+      );
+    expect(await read("data:,hello", { integrity })).toBe(expected);
+    const host = new FetchHost(() => ({ body: ["hel", "lo"] }));
+    const { value } = await runGuest(
+      `async (integrity) => Promise.all(["data:,hello", "http://a.test/"].map((url) => (${read})(url, { integrity })))`,
+      { header: { granted: ["fetch"] }, capabilities: { fetch: host.answer }, input: integrity },
     );
-    expect(value).toBe("fetch failed");
-    expect(host.ops()).toEqual([]);
+    expect(value).toEqual([expected, expected]);
   });
 });
 

@@ -9,10 +9,16 @@ export type Stream = ReadableStream<Uint8Array>;
 declare function require(file: "./streams.ts"): typeof import("./streams.ts");
 declare function require(file: "./blob.ts"): typeof import("./blob.ts");
 declare function require(file: "./url.ts"): typeof import("./url.ts");
+declare function require(file: "./crypto.ts"): typeof import("./crypto.ts");
 
 export const streams = (): typeof import("./streams.ts") => require("./streams.ts");
 export const blobs = (): typeof import("./blob.ts") => require("./blob.ts");
 export const urls = (): typeof import("./url.ts") => require("./url.ts");
+/** Its methods are made from a table, which no type shows. */
+interface Digests {
+  digest(algorithm: string, bytes: Uint8Array): Promise<ArrayBuffer>;
+}
+export const digests = (): Digests => require("./crypto.ts").crypto.subtle as unknown as Digests;
 
 const { TextEncoder, TextDecoder } = encodingClasses();
 const encoder = new TextEncoder();

@@ -1,5 +1,5 @@
 // Response (Fetch standard, 5.5).
-import { Body } from "./fetch-body.ts";
+import { Body, readAll } from "./fetch-body.ts";
 import {
   type Extracted,
   extractBody,
@@ -50,6 +50,8 @@ export interface ResponseHead {
 }
 
 export let makeResponse: (head: ResponseHead, body: Body | null) => Response;
+/** Reads the body to its end, for a look at it before it is the tool's. */
+export let settleBody: (response: Response, look: (bytes: Uint8Array) => Promise<void>) => Promise<void>;
 
 function initialize(init: unknown, extracted: Extracted | null, type?: string): ResponseState {
   const { headers, status, statusText } = toDictionary(init, "Response");
@@ -86,6 +88,12 @@ export class Response {
   #state: ResponseState;
 
   static {
+    settleBody = async (response, look) => {
+      const { body } = response.#state;
+      const bytes = body === null ? new Uint8Array(0) : await readAll(body.take("fetch"));
+      await look(bytes);
+      if (body !== null) response.#state = { ...response.#state, body: Body.ofParts([bytes]) };
+    };
     makeResponse = ({ status, statusText, headers, url, redirected }, body) => {
       const response = new Response();
       const list = makeHeaders(HeaderList.from(headers), "immutable");

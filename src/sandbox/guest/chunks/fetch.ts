@@ -3,8 +3,9 @@ import { openFetchChannel } from "../fetch-channel.ts";
 import { Body } from "./fetch-body.ts";
 import { readDataUrl } from "./fetch-data-url.ts";
 import { Exchange } from "./fetch-exchange.ts";
+import { matchesIntegrity } from "./fetch-integrity.ts";
 import { Request, type RequestState, requestState } from "./fetch-request.ts";
-import { makeResponse, Response } from "./fetch-response.ts";
+import { makeResponse, Response, settleBody } from "./fetch-response.ts";
 
 export { FormData } from "./fetch-form-data.ts";
 export { Headers } from "./fetch-headers.ts";
@@ -20,13 +21,11 @@ function answerDataUrl({ method, url }: RequestState): Response {
 }
 
 async function fetchRequest(state: RequestState): Promise<Response> {
-  const { followed, url, integrity } = state;
+  const { followed, url } = state;
   if (followed?.aborted) {
     Promise.resolve(state.body?.take("fetch").cancel(followed.reason)).catch(() => {});
     throw followed.reason;
   }
-  // Ignoring it would be worse than not having it.
-  if (integrity !== "") throw failed("Integrity metadata is not supported");
   if (url.scheme === "data") {
     try {
       return answerDataUrl(state);
@@ -38,7 +37,17 @@ async function fetchRequest(state: RequestState): Promise<Response> {
   return await new Exchange(openFetchChannel(), state).run();
 }
 
+/** A response whose bytes must be known before anybody has them. */
+async function check(response: Response, integrity: string): Promise<Response> {
+  await settleBody(response, async (bytes) => {
+    if (!(await matchesIntegrity(bytes, integrity))) throw failed("The response does not match the integrity metadata");
+  });
+  return response;
+}
+
 /** An exchange belongs to the call in which it begins, and ends with it. */
 export async function fetch(...args: readonly [input: unknown, init?: unknown]): Promise<Response> {
-  return await fetchRequest(requestState(new Request(...args)));
+  const state = requestState(new Request(...args));
+  const response = await fetchRequest(state);
+  return state.integrity === "" ? response : await check(response, state.integrity);
 }
