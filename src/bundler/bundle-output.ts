@@ -34,9 +34,9 @@ function renameModules(code: string, names: ReadonlyMap<string, string>): string
  * An async arrow around the module's code, so that top-level await works, and so that `arguments` is as unbound as in a
  * module. The line breaks keep a comment at the end of the code from swallowing the end of the wrapper.
  */
-export function wrapCode(code: string, register: string, names: OutputNames, isStrict: boolean): string {
+export function wrapCode(code: string, parameters: readonly string[], names: OutputNames, isStrict: boolean): string {
   const directive = isStrict ? '"use strict";' : "";
-  return `(async (${register}) => {${directive}\n${renameModules(code, names.ofPrinted)}\n})`;
+  return `(async (${parameters.join(", ")}) => {${directive}\n${renameModules(code, names.ofPrinted)}\n})`;
 }
 
 interface EsbuildSourceMap {

@@ -45,19 +45,23 @@ const FIXED_OPTIONS = {
   logLimit: 100,
 } as const satisfies BuildOptions;
 
+/** Where a tool's files say that they are, every one of them: the same on every machine. */
+const TOOL_FOLDER = "/tool";
+
 interface Build {
   readonly request: BuildRequest;
   readonly ledger: BuildLedger;
   readonly files: ToolFiles;
   readonly store: PackageStore;
   readonly context: ProblemContext;
-  readonly policy: Omit<ImportPolicyOptions, "phase" | "entryStub">;
+  readonly policy: Omit<ImportPolicyOptions, "phase" | "entryStub" | "useBuiltin">;
 }
 
-/** A name that the tool's own text cannot have, being made from it; the same for the same text, wherever it lies. */
-function registerName({ files, policy }: Build): string {
+/** The bundle's parameters: names that the tool's own text cannot have, being made from it; the same for the same text, wherever it lies. */
+function parameterNames({ files, policy }: Build): readonly [register: string, useBuiltin: string] {
   const texts = [...policy.scanned].sort().map((path) => [path, files.texts.get(path)]);
-  return `__glovebox_register_${createHash("sha256").update(JSON.stringify(texts)).digest("hex").slice(0, 16)}`;
+  const suffix = createHash("sha256").update(JSON.stringify(texts)).digest("hex").slice(0, 16);
+  return [`__glovebox_register_${suffix}`, `__glovebox_builtin_${suffix}`];
 }
 
 /** Our own file; a dependency like any other, so that an upgrade of Glovebox makes bundles anew. */
@@ -86,7 +90,8 @@ function prepare(request: BuildRequest): Build {
 }
 
 function optionsOf(build: Build, phase: "scan" | "link"): BuildOptions {
-  const entryStub = `import * as tool from "tool";\n${registerName(build)}(tool);\n`;
+  const [register, useBuiltin] = parameterNames(build);
+  const entryStub = `import * as tool from "tool";\n${register}(tool);\n`;
   const level = phase === "scan" ? "warning" : "silent";
   return {
     ...FIXED_OPTIONS,
@@ -94,11 +99,13 @@ function optionsOf(build: Build, phase: "scan" | "link"): BuildOptions {
     absWorkingDir: build.context.workingDirectory,
     define: {
       "process.env.NODE_ENV": '"production"',
-      "import.meta.url": JSON.stringify(`file:///tool/${encodeURI(build.request.entry)}`),
+      "import.meta.url": JSON.stringify(`file://${TOOL_FOLDER}/${encodeURI(build.request.entry)}`),
       global: "globalThis",
+      __dirname: JSON.stringify(TOOL_FOLDER),
+      __filename: JSON.stringify(`${TOOL_FOLDER}/${build.request.entry}`),
     },
     logOverride: Object.fromEntries([...FATAL_WARNINGS].map((id) => [id, level])),
-    plugins: [createImportPolicy({ ...build.policy, phase, entryStub })],
+    plugins: [createImportPolicy({ ...build.policy, phase, entryStub, useBuiltin })],
   };
 }
 
@@ -145,9 +152,10 @@ function findLeftover(metafile: Metafile | undefined): string | undefined {
   return imports.find((item) => item.external === true && item.kind === "import-statement")?.path;
 }
 
-/** Sources without an author: our stub, and modules that are switched off. */
+/** Sources without an author: our stubs, and modules that are switched off. */
 const OWN_SOURCES = [
   [`${NAMESPACES.entry}:`, "glovebox/entry"],
+  [`${NAMESPACES.builtin}:`, "glovebox/builtin"],
   [`${NAMESPACES.empty}:`, "glovebox/empty"],
   ["(disabled):", "glovebox/empty"],
 ] as const;
@@ -196,8 +204,9 @@ function finish(build: Build, exports: readonly string[], result: BuildResult): 
     return failure({ message: `Cannot import ${JSON.stringify(leftover)}: it is not bundled` });
   const names = namesFor(build);
   // Old CommonJS packages assign undeclared variables and use a global `this`.
-  const isStrict = !Object.values(result.metafile?.inputs ?? {}).some((input) => input.format === "cjs");
-  const code = wrapCode(textOf(result.outputFiles, ".js"), registerName(build), names, isStrict);
+  const inputs = Object.entries(result.metafile?.inputs ?? {});
+  const isStrict = !inputs.some(([path, { format }]) => format === "cjs" && !path.startsWith(`${NAMESPACES.builtin}:`));
+  const code = wrapCode(textOf(result.outputFiles, ".js"), parameterNames(build), names, isStrict);
   const { outputBytes } = build.request.limits;
   const size = Buffer.byteLength(code);
   if (size > outputBytes) {

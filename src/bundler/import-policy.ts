@@ -1,6 +1,6 @@
 // What a tool may import, as a table of data, and the esbuild plugin that reads it: deny by default, and a second guard on each load.
-import { builtinModules } from "node:module";
 import type { OnLoadArgs, OnLoadResult, OnResolveArgs, OnResolveResult, PartialMessage, Plugin } from "esbuild";
+import { findBuiltin, NODE_BUILTINS } from "../sandbox/node-builtins.ts";
 import { type BuildProblem, BuildProblemError, type BuildRequest } from "./build-messages.ts";
 import { type PackageStore, packageNameOf } from "./package-store.ts";
 import type { ToolFiles } from "./tool-files.ts";
@@ -17,7 +17,7 @@ interface SpecifierRule {
 
 const BOTH: readonly Importer[] = ["tool", "package"];
 const TOOL_ONLY: readonly Importer[] = ["tool"];
-const BUILTIN_REASON = "Node built-ins do not exist in the sandbox";
+const UNKNOWN_BUILTIN = "Node has no built-in module of this name";
 
 /** What no import may look like, first match wins. */
 const SPECIFIER_RULES: readonly SpecifierRule[] = [
@@ -25,7 +25,7 @@ const SPECIFIER_RULES: readonly SpecifierRule[] = [
   { matches: /^.{1025}/s, importers: BOTH, reason: "the path is longer than 1024 characters" },
   { matches: /[\p{Cc}\u2028\u2029]/u, importers: BOTH, reason: "a path has no control characters" },
   { matches: /\\/, importers: BOTH, reason: "paths are written with forward slashes" },
-  { matches: /^node:/i, importers: TOOL_ONLY, reason: BUILTIN_REASON },
+  { matches: /^node:/i, importers: TOOL_ONLY, reason: UNKNOWN_BUILTIN },
   { matches: /^file:/i, importers: BOTH, reason: "the sandbox has no file system" },
   { matches: /^(?!node:)[a-z][a-z0-9+.-]*:/i, importers: BOTH, reason: "modules cannot be loaded from a URL" },
   { matches: /^\/\//, importers: BOTH, reason: "modules cannot be loaded from a URL" },
@@ -36,15 +36,21 @@ const SPECIFIER_RULES: readonly SpecifierRule[] = [
   { matches: /^glovebox(?:$|\/)/, importers: TOOL_ONLY, reason: 'a tool\'s side of glovebox is "glovebox/tool"' },
 ];
 
-const ALLOWED_HINT = "a tool may import relative files, JSON files, and npm packages from its store";
+const ALLOWED_HINT = "a tool may import relative files, JSON files, Node's built-ins, and npm packages from its store";
 const IMPORT_KINDS: ReadonlySet<string> = new Set(["import-statement", "require-call", "dynamic-import"]);
-const BUILTINS: ReadonlySet<string> = new Set(builtinModules.map((name) => name.replace(/^node:/, "")));
 const GUEST_MODULE = "glovebox/tool";
 
 /** esbuild reads a file or `file:` URL named by the last such comment, virtual file or not; this one names nothing. */
 const NO_SOURCE_MAP = "\n//# sourceMappingURL=none:";
 
-export const NAMESPACES = { entry: "entry", tool: "tool", guest: "glovebox", empty: "empty", package: "file" } as const;
+export const NAMESPACES = {
+  entry: "entry",
+  tool: "tool",
+  guest: "glovebox",
+  builtin: "node",
+  empty: "empty",
+  package: "file",
+} as const;
 
 export interface ImportPolicyOptions {
   readonly request: BuildRequest;
@@ -56,14 +62,12 @@ export interface ImportPolicyOptions {
   /** `scan` reads the tool's own files only; `link` packages too, and starts at `entryStub` instead of the tool's entry. */
   readonly phase: "scan" | "link";
   readonly entryStub: string;
+  /** The name by which the bundle asks for a built-in. */
+  readonly useBuiltin: string;
 }
 
 function quotePath(specifier: string): string {
   return JSON.stringify(specifier.length > 120 ? `${specifier.slice(0, 120)}…` : specifier);
-}
-
-function isNodeBuiltin(specifier: string): boolean {
-  return BUILTINS.has(specifier.replace(/^node:/, "").replace(/\/$/, ""));
 }
 
 function denyImport(specifier: string, reason: string, hint: string = ALLOWED_HINT): BuildProblemError {
@@ -76,7 +80,7 @@ export function explainUnresolved(specifier: string, store: PackageStore): Build
   if (name !== undefined && store.has(name)) {
     return denyImport(specifier, `the package ${name} has no such entry`, "see exports in its package.json").problem;
   }
-  if (isNodeBuiltin(specifier)) return denyImport(specifier, BUILTIN_REASON).problem;
+  if (specifier.startsWith("node:")) return denyImport(specifier, UNKNOWN_BUILTIN).problem;
   if (name === undefined) return denyImport(specifier, "the file does not exist in the package").problem;
   const reason = store.nearest === undefined ? "there is no package store" : `the store has no package ${name}`;
   return denyImport(specifier, reason, `install ${name} into the node_modules that this tool's store is`).problem;
@@ -130,6 +134,8 @@ class ImportPolicy {
         return { contents: entryStub, loader: "js" };
       case NAMESPACES.tool:
         return this.#loadToolFile(args);
+      case NAMESPACES.builtin:
+        return { contents: this.#builtinText(args.path), loader: "js" };
       case NAMESPACES.guest:
         return { contents: guestModule.contents, loader: loaderOf(guestModule.path) ?? "js" };
       // The namespace "" is esbuild's for a built-in that a package's browser field switches off.
@@ -150,6 +156,8 @@ class ImportPolicy {
       );
     }
     if (args.path === GUEST_MODULE) return { path: "tool", namespace: NAMESPACES.guest };
+    const builtin = this.#resolveBuiltin(args);
+    if (builtin !== undefined) return builtin;
     checkForm(args, "tool");
     if (isRelative(args.path)) return { path: this.#findToolFile(args), namespace: NAMESPACES.tool };
     this.#checkPackage(args.path);
@@ -181,11 +189,33 @@ class ImportPolicy {
     if (!store.has(name)) throw new BuildProblemError(explainUnresolved(specifier, store));
   }
 
+  /** "events/" is the npm package where the store has it, as Node's rule says; "events" is always the built-in. */
+  #resolveBuiltin(args: OnResolveArgs): OnResolveResult | undefined {
+    const { phase, store } = this.#options;
+    const builtin = findBuiltin(args.path);
+    if (builtin === undefined || !IMPORT_KINDS.has(args.kind)) return undefined;
+    if (args.path.endsWith("/") && store.has(builtin)) return undefined;
+    if (Object.keys(args.with).length > 0) throw denyImport(args.path, "a built-in takes no import attributes");
+    if (phase === "scan") return { path: args.path, external: true };
+    return { path: builtin, namespace: NAMESPACES.builtin, sideEffects: false };
+  }
+
+  /** Both names come from the table, not from the source. */
+  #builtinText(name: string): string {
+    const chunk = NODE_BUILTINS.get(name);
+    if (chunk === undefined) throw denyImport(`node:${name}`, UNKNOWN_BUILTIN);
+    return `module.exports = ${this.#options.useBuiltin}(${JSON.stringify(chunk)}, ${JSON.stringify(name)});\n`;
+  }
+
   #resolveFromPackage(args: OnResolveArgs): OnResolveResult | undefined {
     if (args.path === GUEST_MODULE) return { path: "tool", namespace: NAMESPACES.guest };
     checkForm(args, "package");
     const { store } = this.#options;
-    if (store.isDisabled(args.importer, args.path)) return { path: args.path, namespace: NAMESPACES.empty };
+    const mapping = store.browserMapping(args.importer, args.path);
+    if (mapping === "empty") return { path: args.path, namespace: NAMESPACES.empty };
+    // What the package's own browser field puts in a built-in's place, esbuild finds.
+    const builtin = mapping === "replaced" ? undefined : this.#resolveBuiltin(args);
+    if (builtin !== undefined) return builtin;
     const name = packageNameOf(args.path);
     if (name !== undefined && !isRelative(args.path)) store.has(name);
     return undefined;

@@ -13,8 +13,8 @@ interface Manifest {
   readonly folder: string;
   readonly name: string | undefined;
   readonly version: string | undefined;
-  /** Imports that the package's `browser` field replaces by nothing. */
-  readonly disabled: ReadonlySet<string>;
+  /** What the package's `browser` field puts in the place of imports; `false` is nothing. */
+  readonly browser: ReadonlyMap<string, unknown>;
 }
 
 /** `@scope/name/sub/path` → `@scope/name`; `undefined` when it names no package. */
@@ -41,13 +41,22 @@ function parseManifest(file: ContainedFile): Manifest {
     return typeof value === "string" && value !== "" && value.length <= MAX_LABEL_LENGTH ? value : undefined;
   };
   const browser = typeof fields.browser === "object" && fields.browser !== null ? fields.browser : {};
-  const disabled = Object.entries(browser).filter(([, replacement]) => replacement === false);
   return {
     folder: dirname(file.realPath),
     name: text("name"),
     version: text("version"),
-    disabled: new Set(disabled.map(([specifier]) => specifier)),
+    browser: new Map(Object.entries(browser)),
   };
+}
+
+/** The keys of a `browser` field that an import may go by. */
+function browserKeys(importer: string, specifier: string, folder: string): readonly string[] {
+  if (!specifier.startsWith(".")) return [specifier, specifier.replace(/^node:/, "")];
+  const path = relative(folder, join(dirname(importer), specifier))
+    .split(sep)
+    .join("/");
+  const names = [path, `${path}.js`, `${path}.json`, posix.join(path, "index.js")];
+  return names.flatMap((name) => [`./${name}`, name]);
 }
 
 export class PackageStore {
@@ -119,16 +128,14 @@ export class PackageStore {
     return manifest.version === undefined ? manifest.name : `${manifest.name}@${manifest.version}`;
   }
 
-  /** Whether the importer's package says that this import is to be empty in a browser (`"browser": { "./node.js": false }`). */
-  isDisabled(importer: string, specifier: string): boolean {
+  /** What the importer's package says of this import in a browser (`"browser": { "./node.js": false, "util": "./util.js" }`). */
+  browserMapping(importer: string, specifier: string): "empty" | "replaced" | undefined {
     const manifest = this.#manifestFor(importer);
-    if (manifest === undefined || manifest.disabled.size === 0) return false;
-    if (!specifier.startsWith(".")) return manifest.disabled.has(specifier);
-    const path = relative(manifest.folder, join(dirname(importer), specifier))
-      .split(sep)
-      .join("/");
-    const names = [path, `${path}.js`, `${path}.json`, posix.join(path, "index.js")];
-    return names.some((name) => manifest.disabled.has(`./${name}`) || manifest.disabled.has(name));
+    if (manifest === undefined || manifest.browser.size === 0) return undefined;
+    const { browser } = manifest;
+    const key = browserKeys(importer, specifier, manifest.folder).find((name) => browser.has(name));
+    if (key === undefined) return undefined;
+    return browser.get(key) === false ? "empty" : "replaced";
   }
 
   /** The innermost store: with a nested `node_modules`, the store it is nested in. */

@@ -58,8 +58,14 @@ const asChunk = (code: string): string => `${asFunction(code)}\n//# sourceURL=${
 
 const CHUNKS = join(HERE, "..", "sandbox", "guest", "chunks");
 
-/** What the URL chunk takes in the place of packages: see the files' own headers. */
+/** What chunks take in the place of packages: see the files' own headers. */
 const STAND_INS: ReadonlyMap<string, string> = new Map([
+  ["abort-controller", "abort-globals.ts"],
+  ["buffer", "node-buffer.ts"],
+  ["events", "node-events.ts"],
+  ["process/", "stream-process.ts"],
+  ["qs", "url-qs.ts"],
+  ["string_decoder/", "node-buffer.ts"],
   ["tr46", "url-idna.ts"],
   ["@exodus/bytes/encoding.js", "url-percent.ts"],
   ["@exodus/bytes/whatwg.js", "url-percent.ts"],
@@ -71,9 +77,11 @@ const KEEPS_PACKAGES = /idna\.ts$|legacy-encodings\.ts$|[\\/]@exodus[\\/]/;
 const standIns: Plugin = {
   name: "stand-ins",
   setup: ({ onResolve }) => {
-    onResolve({ filter: /^(tr46|@exodus\/bytes\/.*)$/ }, ({ path, importer }) => {
+    onResolve({ filter: /^[^.]/ }, ({ path, importer }) => {
       const file = KEEPS_PACKAGES.test(importer) ? undefined : STAND_INS.get(path);
-      return file === undefined ? undefined : { path: join(CHUNKS, file) };
+      if (file === undefined) return undefined;
+      const name = basename(file, ".ts");
+      return isChunkName(name) ? { path: name, external: true } : { path: join(CHUNKS, file) };
     });
   },
 };

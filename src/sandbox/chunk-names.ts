@@ -18,6 +18,22 @@ export const CHUNK_NAMES = [
   "crypto",
   "crypto-native",
   ...MEMBER_CHUNKS,
+  "inspect",
+  "node-assert",
+  "node-async-hooks",
+  "node-buffer",
+  "node-events",
+  "node-fs",
+  "node-http",
+  "node-os",
+  "node-path",
+  "node-process",
+  "node-refused",
+  "node-stream",
+  "node-timers",
+  "node-url",
+  "node-util",
+  "node-zlib",
 ] as const;
 export type ChunkName = (typeof CHUNK_NAMES)[number];
 

@@ -96,7 +96,7 @@ export async function evaluate(bundle: ToolBundle): Promise<Evaluated> {
     await context.global.set("load", load.derefInto());
     const run = `(async () => {
       let registered;
-      await load((namespace) => { registered = namespace; });
+      await load((namespace) => { registered = namespace; }, (chunk, name) => ({ builtin: name, chunk }));
       const main = registered.default;
       const value = typeof main === "function" ? await main({}) : typeof main?.execute === "function" ? await main.execute({}) : main;
       return JSON.stringify({ names: Object.keys(registered).sort(), value });

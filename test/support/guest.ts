@@ -63,9 +63,9 @@ export interface GuestOutcomeOf<Output> extends GuestEnd {
 export const toBundle = (code: string, codeCache: Uint8Array = new Uint8Array(0)): LoadableBundle =>
   createLoadableBundle("0".repeat(64), code, codeCache);
 
-/** A bundle by hand: `module` evaluates at the top level and ends in an expression for the namespace. */
+/** A bundle by hand: `topLevel` is evaluated, then `namespace`, an expression; `useBuiltin(chunk, name)` is there for both. */
 export const bundleCode = (namespace: string, topLevel = ""): string =>
-  `(async (register) => {\n${topLevel}\nregister(${namespace});\n})`;
+  `(async (register, useBuiltin) => {\n${topLevel}\nregister(${namespace});\n})`;
 
 function parse(text: string): unknown {
   try {

@@ -36,6 +36,9 @@ export function beginCall(header: InvokeHeader): void {
   callState.progressReports = 0;
 }
 
+/** Which call this is; 0 while the tool is loaded. */
+export const callSerial = (): number => callState.serial;
+
 export function allowance(name: "logBytes" | "logLines" | "timers"): number {
   return callState.header?.[name] ?? LOAD_ALLOWANCE[name];
 }

@@ -1,5 +1,6 @@
 // The web platform's globals that come in chunks, and what a chunk may take from the prelude. A tool pays for what it touches.
 import type { ChunkName } from "../chunk-names.ts";
+import { callSerial } from "./call-state.ts";
 import { now } from "./coarse-time.ts";
 import { makeDomException } from "./dom-exception.ts";
 import { connectLegacyEncodings, encodingClasses, type LegacyDecoder } from "./encoding.ts";
@@ -34,6 +35,8 @@ const GLOBALS: { readonly [Name in ChunkName]?: readonly string[] } = {
   "encoding-streams": ["TextEncoderStream", "TextDecoderStream"],
   compression: ["CompressionStream", "DecompressionStream"],
   crypto: ["crypto", "Crypto", "CryptoKey", "SubtleCrypto"],
+  "node-buffer": ["Buffer"],
+  "node-process": ["process"],
 };
 
 /**
@@ -42,11 +45,13 @@ const GLOBALS: { readonly [Name in ChunkName]?: readonly string[] } = {
  */
 const PRELUDE_MODULES: { readonly [name: string]: () => Exports } = {
   __proto__: null as never,
+  "prelude:call-state": () => ({ callSerial }),
   "prelude:coarse-time": () => ({ now }),
   "prelude:dom-exception": () => ({ makeDomException }),
   "prelude:encoding": () => ({ encodingClasses }),
   "prelude:fetch-channel": () => ({ openFetchChannel }),
   "prelude:host": () => ({ ask, listenForAnswers }),
+  "prelude:platform": () => ({ useBuiltin }),
   "prelude:structured-clone": () => ({ addPlatformType }),
 };
 
@@ -87,6 +92,11 @@ export function takeChunks(isAhead: boolean, chunks: readonly unknown[]): void {
     compiled[name] = chunks[index + 1] as ChunkFunction;
   }
   if (isAhead) for (const name in compiled) useChunk(name as ChunkName);
+}
+
+/** What a built-in of Node exports. The bundler takes both names from NODE_BUILTINS. */
+export function useBuiltin(chunk: string, name: string): unknown {
+  return (useChunk(chunk as ChunkName).builtins as Exports | undefined)?.[name];
 }
 
 /** Called before lockDown() takes the engine's own `eval` from the guest. */

@@ -7,12 +7,16 @@ import { type CallContext, createCallContext } from "./context.ts";
 import { capText, describeValue, toGuestError } from "./error-text.ts";
 import { post } from "./host.ts";
 import { serialize } from "./json-output.ts";
+import { useBuiltin } from "./platform.ts";
 import { JSONParse, JSONStringify, ReflectApply, StringConstructor, secure } from "./primordials.ts";
 import { isStandardSchema, readIssues, type StandardResult, startCheck, toJsonSchema } from "./schema.ts";
 import { clearAllTimers } from "./timers.ts";
 
-/** A bundle's script: evaluates the tool's top level, then hands over the entry's namespace. */
-export type BundleFunction = (register: (namespace: object) => void) => Promise<void>;
+/** A bundle's script: evaluates the tool's top level, asking for Node's built-ins on its way, then hands over the entry's namespace. */
+export type BundleFunction = (
+  register: (namespace: object) => void,
+  useBuiltin: (chunk: string, name: string) => unknown,
+) => Promise<void>;
 
 interface LoadedTool {
   readonly receiver: unknown;
@@ -54,7 +58,7 @@ export async function load(bundle: BundleFunction, newHeader: string): Promise<v
     let namespace: object | undefined;
     await bundle((entry) => {
       namespace = entry;
-    });
+    }, useBuiltin);
     tool = toLoadedTool((namespace ?? {}) as { readonly [name: string]: unknown });
   } catch (thrown) {
     done("thrown", JSONStringify(toGuestError(thrown)));

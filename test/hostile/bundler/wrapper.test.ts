@@ -29,7 +29,9 @@ describe.concurrent("a tool cannot break out of the bundle's wrapper", () => {
   ])("with %s: harmless", async ([, source, value]) => {
     const bundle = await build({ source });
     expect((await evaluate(bundle)).value).toEqual(value);
-    expect(bundle.code).toMatch(/^\(async \(__glovebox_register_[0-9a-f]{16}\) => \{"use strict";\n[\s\S]*\n\}\)$/);
+    expect(bundle.code).toMatch(
+      /^\(async \(__glovebox_register_([0-9a-f]{16}), __glovebox_builtin_\1\) => \{"use strict";\n[\s\S]*\n\}\)$/,
+    );
   });
 
   test("with sloppy CommonJS, which is neither strict nor in our function's scope", async () => {

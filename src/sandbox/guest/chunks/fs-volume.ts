@@ -1,0 +1,176 @@
+// The files of one call, in memory: a tree that begins empty but for /tmp, with a cap on its bytes and its entries. Errors are Node's.
+import { errno } from "./os-constants.ts";
+
+/** A tool's isolate has a limit of its own; this one answers before it does. */
+const MAX_BYTES = 64 * 1024 * 1024;
+const MAX_NODES = 100_000;
+const MAX_LINKS = 40;
+
+export type NodeKind = "file" | "folder" | "link";
+
+export interface FsNode {
+  readonly kind: NodeKind;
+  readonly inode: number;
+  mode: number;
+  readonly birthtimeMs: number;
+  mtimeMs: number;
+  atimeMs: number;
+  ctimeMs: number;
+  links: number;
+  /** A file's bytes: never written to in place, so that a copy of the tree may share them. */
+  bytes: Uint8Array;
+  /** A folder's entries. */
+  readonly entries: Map<string, FsNode>;
+  /** What a link points to. */
+  readonly target: string;
+}
+
+const WORDS: { readonly [code: string]: string } = {
+  EACCES: "permission denied",
+  EBADF: "bad file descriptor",
+  EEXIST: "file already exists",
+  EINVAL: "invalid argument",
+  EISDIR: "illegal operation on a directory",
+  ELOOP: "too many symbolic links encountered",
+  ENOENT: "no such file or directory",
+  ENOSPC: "no space left on device",
+  ENOTDIR: "not a directory",
+  ENOTEMPTY: "directory not empty",
+  EPERM: "operation not permitted",
+};
+
+export function fsError(code: string, syscall: string, path?: string, dest?: string): Error {
+  const places = `${path === undefined ? "" : ` '${path}'`}${dest === undefined ? "" : ` -> '${dest}'`}`;
+  const error = new Error(`${code}: ${WORDS[code] ?? "unknown error"}, ${syscall}${places}`);
+  const details: { [name: string]: unknown } = { errno: -(errno[code] ?? 0), code, syscall };
+  if (path !== undefined) details.path = path;
+  if (dest !== undefined) details.dest = dest;
+  return Object.assign(error, details);
+}
+
+interface Found {
+  readonly parent: FsNode;
+  readonly name: string;
+  readonly node: FsNode | undefined;
+}
+
+export class Volume {
+  readonly root: FsNode;
+  #bytes = 0;
+  #nodes = 0;
+  #lastInode = 0;
+
+  constructor(from?: Volume) {
+    if (from === undefined) {
+      this.root = this.#make("folder", 0o755);
+      this.root.entries.set("tmp", this.#make("folder", 0o777));
+      return;
+    }
+    this.#bytes = from.#bytes;
+    this.#nodes = from.#nodes;
+    this.#lastInode = from.#lastInode;
+    this.root = copyTree(from.root, new Map());
+  }
+
+  #make(kind: NodeKind, mode: number, target = ""): FsNode {
+    this.#lastInode += 1;
+    this.#nodes += 1;
+    const now = Date.now();
+    const times = { birthtimeMs: now, mtimeMs: now, atimeMs: now, ctimeMs: now };
+    const bytes = new Uint8Array(0);
+    return { kind, mode, inode: this.#lastInode, links: 1, ...times, bytes, entries: new Map(), target };
+  }
+
+  /** Makes an entry where there is none yet. */
+  add(found: Found, kind: NodeKind, mode: number, syscall: string, path: string, target = ""): FsNode {
+    if (this.#nodes >= MAX_NODES) throw fsError("ENOSPC", syscall, path);
+    const node = this.#make(kind, mode, target);
+    found.parent.entries.set(found.name, node);
+    touch(found.parent);
+    return node;
+  }
+
+  unlink({ parent, name, node }: Found): void {
+    parent.entries.delete(name);
+    touch(parent);
+    if (node === undefined) return;
+    node.links -= 1;
+    if (node.links > 0) return;
+    this.#nodes -= 1;
+    this.#bytes -= node.bytes.length;
+  }
+
+  link({ parent, name }: Found, node: FsNode): void {
+    parent.entries.set(name, node);
+    node.links += 1;
+    touch(parent);
+  }
+
+  setBytes(node: FsNode, bytes: Uint8Array, syscall: string): void {
+    this.grow(bytes.length - node.bytes.length, syscall);
+    node.bytes = bytes;
+    touch(node);
+  }
+
+  /** Counts bytes that are about to be there, before they are made. */
+  grow(by: number, syscall: string): void {
+    if (this.#bytes + by > MAX_BYTES) throw fsError("ENOSPC", syscall);
+    this.#bytes += by;
+  }
+
+  canGrow(by: number, syscall: string): void {
+    if (this.#bytes + by > MAX_BYTES) throw fsError("ENOSPC", syscall);
+  }
+
+  /** @param path absolute */
+  find(path: string, syscall: string, follow = true): Found {
+    let parent = this.root;
+    const rest = path.split("/").filter((segment) => segment !== "" && segment !== ".");
+    const above: FsNode[] = [];
+    let name = "";
+    let node: FsNode | undefined = this.root;
+    let links = 0;
+    for (let segment = rest.shift(); segment !== undefined; segment = rest.shift()) {
+      if (node === undefined) throw fsError("ENOENT", syscall, path);
+      if (node.kind !== "folder") throw fsError("ENOTDIR", syscall, path);
+      if (segment === "..") {
+        node = above.pop() ?? this.root;
+        parent = above.at(-1) ?? this.root;
+        name = "";
+        continue;
+      }
+      above.push(node);
+      parent = node;
+      name = segment;
+      node = parent.entries.get(segment);
+      if (node?.kind !== "link" || (rest.length === 0 && !follow)) continue;
+      links += 1;
+      if (links > MAX_LINKS) throw fsError("ELOOP", syscall, path);
+      rest.unshift(...node.target.split("/").filter((part) => part !== "" && part !== "."));
+      if (node.target.startsWith("/")) above.length = 0;
+      node = node.target.startsWith("/") ? this.root : above.pop();
+    }
+    return { parent, name, node };
+  }
+
+  /** @throws ENOENT where there is nothing */
+  get(path: string, syscall: string, follow = true): FsNode {
+    const { node } = this.find(path, syscall, follow);
+    if (node === undefined) throw fsError("ENOENT", syscall, path);
+    return node;
+  }
+}
+
+export function touch(node: FsNode): void {
+  node.mtimeMs = Date.now();
+  node.ctimeMs = node.mtimeMs;
+}
+
+function copyTree(node: FsNode, copies: Map<FsNode, FsNode>): FsNode {
+  const known = copies.get(node);
+  if (known !== undefined) return known;
+  const copy = { ...node, entries: new Map<string, FsNode>() };
+  copies.set(node, copy);
+  for (const [name, entry] of node.entries) copy.entries.set(name, copyTree(entry, copies));
+  return copy;
+}

@@ -1,0 +1,60 @@
+// Errors as Node makes them: of a usual class, with a `code`.
+
+type ErrorClass = new (message: string) => Error;
+
+/** An error whose text begins with `TypeError [ERR_X]`, as Node's do. */
+export function nodeError(Base: ErrorClass, code: string, message: string): Error & { readonly code: string } {
+  const error = new Base(message);
+  const { stack } = error;
+  const hidden = { writable: true, enumerable: false, configurable: true };
+  Object.defineProperty(error, "toString", { ...hidden, value: () => `${error.name} [${code}]: ${error.message}` });
+  if (typeof stack === "string") {
+    const from = stack.startsWith(`${error.name}: `)
+      ? `${error.name} [${code}]${stack.slice(error.name.length)}`
+      : stack;
+    Object.defineProperty(error, "stack", { ...hidden, value: from });
+  }
+  return Object.assign(error, { code });
+}
+
+function describe(value: unknown): string {
+  if (value === null || value === undefined) return ` Received ${value}`;
+  if (typeof value === "function") return ` Received function ${value.name}`;
+  if (typeof value === "object") {
+    const { constructor: maker } = value;
+    return typeof maker === "function" && maker.name !== ""
+      ? ` Received an instance of ${maker.name}`
+      : " Received an object without a constructor";
+  }
+  const shown =
+    typeof value === "string" ? `'${value.length > 28 ? `${value.slice(0, 25)}...` : value}'` : String(value);
+  return ` Received type ${typeof value} (${typeof value === "bigint" ? `${shown}n` : shown})`;
+}
+
+/** ERR_INVALID_ARG_TYPE. `expected` is what stands after "must be": "of type string". */
+export function invalidArgument(name: string, expected: string, got: unknown): Error {
+  const subject = name.includes(".") ? `The "${name}" property` : `The "${name}" argument`;
+  return nodeError(TypeError, "ERR_INVALID_ARG_TYPE", `${subject} must be ${expected}.${describe(got)}`);
+}
+
+export function checkString(value: unknown, name: string): asserts value is string {
+  if (typeof value !== "string") throw invalidArgument(name, "of type string", value);
+}
+
+export function checkFunction(value: unknown, name: string): asserts value is (...args: unknown[]) => unknown {
+  if (typeof value !== "function") throw invalidArgument(name, "of type function", value);
+}
+
+/** ERR_OUT_OF_RANGE. */
+export function outOfRange(name: string, range: string, got: unknown): Error {
+  return nodeError(
+    RangeError,
+    "ERR_OUT_OF_RANGE",
+    `The value of "${name}" is out of range. It must be ${range}. Received ${String(got)}`,
+  );
+}
+
+/** What a sandbox does not have; it says what to use in its place. */
+export function unsupported(what: string, instead: string): Error {
+  return nodeError(Error, "ERR_SANDBOX_UNSUPPORTED", `${what} does not exist in the sandbox: ${instead}`);
+}

@@ -1,0 +1,436 @@
+// node:events: EventEmitter with Node's order, errors and capture of rejections, and the functions beside it.
+import { checkFunction, invalidArgument, nodeError, outOfRange } from "./node-error.ts";
+
+type EventName = string | symbol;
+type Listener = ((...args: unknown[]) => unknown) & { listener?: Listener };
+interface AbortSignalLike {
+  readonly aborted: boolean;
+  readonly reason: unknown;
+  addEventListener(type: string, listener: () => void, options?: { readonly once?: boolean }): void;
+  removeEventListener(type: string, listener: () => void): void;
+}
+interface EventTargetLike {
+  addEventListener(type: string, listener: Listener, options?: object): void;
+  removeEventListener(type: string, listener: Listener, options?: object): void;
+}
+
+export interface EventEmitter {
+  _events: { [name: EventName]: Listener[] | undefined } | undefined;
+  _eventsCount: number;
+  _maxListeners: number | undefined;
+  [captures]?: boolean;
+  [method: string | symbol]: unknown;
+  on(name: EventName, listener: Listener): EventEmitter;
+  once(name: EventName, listener: Listener): EventEmitter;
+  emit(name: EventName, ...args: unknown[]): boolean;
+  removeListener(name: EventName, listener: Listener): EventEmitter;
+  listenerCount(name: EventName, listener?: Listener): number;
+  listeners(name: EventName): Listener[];
+  getMaxListeners(): number;
+}
+
+const captures = Symbol("kCapture");
+export const errorMonitor = Symbol("events.errorMonitor");
+export const captureRejectionSymbol = Symbol.for("nodejs.rejection");
+let defaultMaxListeners = 10;
+let captureRejections = false;
+
+interface EmitterConstructor {
+  (this: unknown, options?: { readonly captureRejections?: boolean }): void;
+  new (options?: { readonly captureRejections?: boolean }): EventEmitter;
+  prototype: EventEmitter;
+  [name: string]: unknown;
+}
+
+/** A function and not a class: packages call it on objects of their own. */
+export const EventEmitter = function EventEmitter(
+  this: EventEmitter,
+  options?: { readonly captureRejections?: boolean },
+): void {
+  initialize(this, options);
+} as unknown as EmitterConstructor;
+
+function initialize(emitter: EventEmitter, options?: { readonly captureRejections?: boolean }): void {
+  if (emitter._events === undefined || emitter._events === Object.getPrototypeOf(emitter)._events) {
+    emitter._events = Object.create(null) as Record<EventName, Listener[]>;
+    emitter._eventsCount = 0;
+  }
+  emitter._maxListeners = emitter._maxListeners || undefined;
+  if (options?.captureRejections) emitter[captures] = true;
+}
+
+function eventsOf(emitter: EventEmitter): { [name: EventName]: Listener[] | undefined } {
+  emitter._events ??= Object.create(null) as Record<EventName, Listener[]>;
+  return emitter._events;
+}
+
+function checkListener(listener: unknown): asserts listener is Listener {
+  checkFunction(listener, "listener");
+}
+
+/** A warning of a leak, once per event. */
+function warnOfMany(emitter: EventEmitter, name: EventName, list: Listener[] & { warned?: boolean }): void {
+  const most = emitter.getMaxListeners();
+  if (most <= 0 || list.length <= most || list.warned) return;
+  list.warned = true;
+  const console = (globalThis as { console?: { warn(text: string): void } }).console;
+  console?.warn(
+    `MaxListenersExceededWarning: ${list.length} ${String(name)} listeners added to one emitter; use emitter.setMaxListeners() to raise the limit`,
+  );
+}
+
+function add(emitter: EventEmitter, name: EventName, listener: unknown, first: boolean): EventEmitter {
+  checkListener(listener);
+  const events = eventsOf(emitter);
+  if (events.newListener !== undefined) emitter.emit("newListener", name, listener.listener ?? listener);
+  const known = eventsOf(emitter)[name];
+  if (known === undefined) {
+    eventsOf(emitter)[name] = [listener];
+    emitter._eventsCount += 1;
+  } else {
+    if (first) known.unshift(listener);
+    else known.push(listener);
+    warnOfMany(emitter, name, known);
+  }
+  return emitter;
+}
+
+function onceWrapper(emitter: EventEmitter, name: EventName, listener: unknown): Listener {
+  checkListener(listener);
+  let fired = false;
+  const wrapper: Listener = (...args) => {
+    if (fired) return undefined;
+    emitter.removeListener(name, wrapper);
+    fired = true;
+    return Reflect.apply(listener, emitter, args);
+  };
+  wrapper.listener = listener;
+  return wrapper;
+}
+
+function throwUnhandled(args: readonly unknown[]): never {
+  const [error] = args;
+  if (error instanceof Error) throw error;
+  const shown = typeof error === "string" ? `'${error}'` : String(error);
+  const unhandled = nodeError(Error, "ERR_UNHANDLED_ERROR", `Unhandled error. (${shown})`);
+  throw Object.assign(unhandled, { context: error });
+}
+
+/** What a listener's promise rejects with becomes an `error` event, where that was asked for. */
+function capture(emitter: EventEmitter, result: unknown, name: EventName, args: readonly unknown[]): void {
+  if (typeof (result as { then?: unknown } | undefined)?.then !== "function") return;
+  (result as PromiseLike<unknown>).then(undefined, (error: unknown) => {
+    queueMicrotask(() => {
+      const handler = emitter[captureRejectionSymbol];
+      if (typeof handler === "function") Reflect.apply(handler, emitter, [error, name, ...args]);
+      else {
+        const previous = emitter[captures];
+        try {
+          emitter[captures] = false;
+          emitter.emit("error", error);
+        } finally {
+          emitter[captures] = previous ?? false;
+        }
+      }
+    });
+  });
+}
+declare function queueMicrotask(run: () => void): void;
+
+const methods = {
+  emit(this: EventEmitter, name: EventName, ...args: unknown[]): boolean {
+    const events = this._events;
+    if (name === "error") {
+      if (events?.[errorMonitor] !== undefined) this.emit(errorMonitor, ...args);
+      if (events?.error === undefined) throwUnhandled(args);
+    }
+    const list = events?.[name];
+    if (list === undefined) return false;
+    const captured = this[captures] ?? captureRejections;
+    for (const listener of [...list]) {
+      const result: unknown = Reflect.apply(listener, this, args);
+      if (captured && result !== undefined && result !== null) capture(this, result, name, args);
+    }
+    return true;
+  },
+  on(this: EventEmitter, name: EventName, listener: Listener): EventEmitter {
+    return add(this, name, listener, false);
+  },
+  prependListener(this: EventEmitter, name: EventName, listener: Listener): EventEmitter {
+    return add(this, name, listener, true);
+  },
+  once(this: EventEmitter, name: EventName, listener: Listener): EventEmitter {
+    return this.on(name, onceWrapper(this, name, listener));
+  },
+  prependOnceListener(this: EventEmitter, name: EventName, listener: Listener): EventEmitter {
+    return add(this, name, onceWrapper(this, name, listener), true);
+  },
+  removeListener(this: EventEmitter, name: EventName, listener: Listener): EventEmitter {
+    checkListener(listener);
+    const list = this._events?.[name];
+    const index = list?.findLastIndex((one) => one === listener || one.listener === listener) ?? -1;
+    if (list === undefined || index < 0) return this;
+    const [removed] = list.splice(index, 1);
+    if (list.length === 0) drop(this, name);
+    if (this._events?.removeListener !== undefined) {
+      this.emit("removeListener", name, removed?.listener ?? listener);
+    }
+    return this;
+  },
+  removeAllListeners(this: EventEmitter, ...names: EventName[]): EventEmitter {
+    const events = eventsOf(this);
+    const [name] = names;
+    if (names.length === 0 || name === undefined) {
+      if (events.removeListener !== undefined) {
+        for (const key of Reflect.ownKeys(events)) {
+          if (key !== "removeListener") removeEach(this, key);
+        }
+      }
+      this._events = Object.create(null) as Record<EventName, Listener[]>;
+      this._eventsCount = 0;
+    } else if (events.removeListener === undefined) {
+      if (events[name] !== undefined) drop(this, name);
+    } else removeEach(this, name);
+    return this;
+  },
+  setMaxListeners(this: EventEmitter, count: unknown): EventEmitter {
+    this._maxListeners = checkCount(count, "setMaxListeners");
+    return this;
+  },
+  getMaxListeners(this: EventEmitter): number {
+    return this._maxListeners ?? defaultMaxListeners;
+  },
+  listeners(this: EventEmitter, name: EventName): Listener[] {
+    return (this._events?.[name] ?? []).map((one) => one.listener ?? one);
+  },
+  rawListeners(this: EventEmitter, name: EventName): Listener[] {
+    return [...(this._events?.[name] ?? [])];
+  },
+  listenerCount(this: EventEmitter, name: EventName, listener?: Listener): number {
+    const list = this._events?.[name] ?? [];
+    if (listener === undefined || listener === null) return list.length;
+    return list.filter((one) => one === listener || one.listener === listener).length;
+  },
+  eventNames(this: EventEmitter): EventName[] {
+    return this._events === undefined ? [] : (Reflect.ownKeys(this._events) as EventName[]);
+  },
+};
+
+function drop(emitter: EventEmitter, name: EventName): void {
+  delete eventsOf(emitter)[name];
+  emitter._eventsCount -= 1;
+}
+
+function removeEach(emitter: EventEmitter, name: EventName): void {
+  for (const listener of [...(emitter._events?.[name] ?? [])].reverse()) emitter.removeListener(name, listener);
+}
+
+function checkCount(count: unknown, name: string): number {
+  if (typeof count !== "number" || !(count >= 0)) throw outOfRange(name, "a non-negative number", count);
+  return count;
+}
+
+for (const [name, value] of Object.entries({ ...methods, addListener: methods.on, off: methods.removeListener })) {
+  Object.defineProperty(EventEmitter.prototype, name, { value, writable: true, enumerable: true, configurable: true });
+}
+EventEmitter.prototype._events = undefined;
+EventEmitter.prototype._eventsCount = 0;
+EventEmitter.prototype._maxListeners = undefined;
+
+const isEmitter = (value: unknown): value is EventEmitter =>
+  typeof (value as EventEmitter | undefined | null)?.on === "function";
+const isTarget = (value: unknown): value is EventTargetLike =>
+  typeof (value as EventTargetLike | undefined | null)?.addEventListener === "function";
+
+function abortError(signal: AbortSignalLike): Error {
+  const error = nodeError(Error, "ABORT_ERR", "The operation was aborted");
+  return Object.assign(error, { name: "AbortError", cause: signal.reason });
+}
+
+function listen(emitter: unknown, name: EventName, listener: Listener, isOnce: boolean): () => void {
+  if (isEmitter(emitter)) {
+    if (isOnce) emitter.once(name, listener);
+    else emitter.on(name, listener);
+    return () => emitter.removeListener(name, listener);
+  }
+  if (!isTarget(emitter)) throw invalidArgument("emitter", "an instance of EventEmitter", emitter);
+  emitter.addEventListener(String(name), listener, { once: isOnce });
+  return () => emitter.removeEventListener(String(name), listener);
+}
+
+interface WaitOptions {
+  readonly signal?: AbortSignalLike;
+  readonly close?: readonly EventName[];
+}
+
+/** The arguments of the event's next occurrence. */
+export function once(emitter: unknown, name: EventName, options: WaitOptions = {}): Promise<unknown[]> {
+  const { signal } = options;
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) throw abortError(signal);
+    const ends: (() => void)[] = [];
+    const end = (): void => {
+      for (const run of ends.splice(0)) run();
+    };
+    const settle =
+      <Args extends unknown[]>(how: (...args: Args) => void) =>
+      (...args: Args): void => {
+        end();
+        how(...args);
+      };
+    ends.push(
+      listen(
+        emitter,
+        name,
+        settle((...args: unknown[]) => resolve(args)),
+        true,
+      ),
+    );
+    if (name !== "error" && isEmitter(emitter)) ends.push(listen(emitter, "error", settle(reject) as Listener, true));
+    if (signal !== undefined) {
+      const onAbort = settle(() => reject(abortError(signal)));
+      signal.addEventListener("abort", onAbort, { once: true });
+      ends.push(() => signal.removeEventListener("abort", onAbort));
+    }
+  });
+}
+
+/** The event's occurrences, one after the other, kept until they are asked for. */
+export function on(emitter: unknown, name: EventName, options: WaitOptions = {}): AsyncIterableIterator<unknown[]> {
+  const { signal } = options;
+  if (signal?.aborted) throw abortError(signal);
+  type Waiting = {
+    readonly resolve: (result: IteratorResult<unknown[]>) => void;
+    readonly reject: (e: unknown) => void;
+  };
+  const seen: unknown[][] = [];
+  const waiting: Waiting[] = [];
+  const ends: (() => void)[] = [];
+  let failure: { readonly error: unknown } | undefined;
+  let finished = false;
+  const finish = (): void => {
+    finished = true;
+    for (const run of ends.splice(0)) run();
+    for (const { resolve } of waiting.splice(0)) resolve({ value: undefined, done: true });
+  };
+  const fail = (error: unknown): void => {
+    const first = waiting.shift();
+    if (first === undefined) failure = { error };
+    else first.reject(error);
+    finish();
+  };
+  ends.push(
+    listen(
+      emitter,
+      name,
+      (...args) => {
+        const first = waiting.shift();
+        if (first === undefined) seen.push(args);
+        else first.resolve({ value: args, done: false });
+      },
+      false,
+    ),
+  );
+  if (name !== "error" && isEmitter(emitter)) ends.push(listen(emitter, "error", fail as Listener, false));
+  for (const close of options.close ?? []) ends.push(listen(emitter, close, finish as Listener, false));
+  if (signal !== undefined) {
+    const onAbort = (): void => fail(abortError(signal));
+    signal.addEventListener("abort", onAbort, { once: true });
+    ends.push(() => signal.removeEventListener("abort", onAbort));
+  }
+  return {
+    next() {
+      const value = seen.shift();
+      if (value !== undefined) return Promise.resolve({ value, done: false });
+      if (failure !== undefined) {
+        const { error } = failure;
+        failure = undefined;
+        return Promise.reject(error);
+      }
+      if (finished) return Promise.resolve({ value: undefined, done: true });
+      return new Promise((resolve, reject) => waiting.push({ resolve, reject }));
+    },
+    return() {
+      finish();
+      return Promise.resolve({ value: undefined, done: true });
+    },
+    throw(error: unknown) {
+      fail(error);
+      return Promise.resolve({ value: undefined, done: true });
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
+}
+
+export function getEventListeners(emitter: unknown, name: EventName): Listener[] {
+  if (isEmitter(emitter)) return emitter.listeners(name);
+  throw invalidArgument("emitter", "an instance of EventEmitter", emitter);
+}
+
+export function getMaxListeners(emitter: unknown): number {
+  return isEmitter(emitter) ? emitter.getMaxListeners() : defaultMaxListeners;
+}
+
+export function setMaxListeners(count: unknown = defaultMaxListeners, ...emitters: unknown[]): void {
+  const checked = checkCount(count, "setMaxListeners");
+  if (emitters.length === 0) defaultMaxListeners = checked;
+  for (const emitter of emitters) if (isEmitter(emitter)) emitter._maxListeners = checked;
+}
+
+export function listenerCount(emitter: unknown, name: EventName): number {
+  return isEmitter(emitter) ? emitter.listenerCount(name) : 0;
+}
+
+/** Its own result takes the listener away again, with `using` or by hand. */
+export function addAbortListener(signal: AbortSignalLike, listener: () => void): Disposable {
+  if (typeof signal?.addEventListener !== "function")
+    throw invalidArgument("signal", "an instance of AbortSignal", signal);
+  checkFunction(listener, "listener");
+  if (signal.aborted) queueMicrotask(() => listener());
+  else signal.addEventListener("abort", listener, { once: true });
+  return { [Symbol.dispose]: () => signal.removeEventListener("abort", listener) };
+}
+
+class EventEmitterAsyncResource extends EventEmitter {
+  readonly asyncId = 0;
+  readonly triggerAsyncId = 0;
+  emitDestroy(): void {}
+}
+
+Object.assign(EventEmitter, {
+  EventEmitter,
+  EventEmitterAsyncResource,
+  addAbortListener,
+  captureRejectionSymbol,
+  errorMonitor,
+  getEventListeners,
+  getMaxListeners,
+  init(this: EventEmitter, options?: { readonly captureRejections?: boolean }) {
+    initialize(this, options);
+  },
+  listenerCount,
+  on,
+  once,
+  setMaxListeners,
+  usingDomains: false,
+});
+Object.defineProperties(EventEmitter, {
+  defaultMaxListeners: {
+    enumerable: true,
+    get: () => defaultMaxListeners,
+    set: (count: unknown) => {
+      defaultMaxListeners = checkCount(count, "defaultMaxListeners");
+    },
+  },
+  captureRejections: {
+    enumerable: true,
+    get: () => captureRejections,
+    set: (value: unknown) => {
+      captureRejections = !!value;
+    },
+  },
+});
+
+export const builtins = { events: EventEmitter };

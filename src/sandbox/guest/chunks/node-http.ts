@@ -1,0 +1,191 @@
+// node:http and node:https: what packages read of them while they load. Requests and servers refuse: fetch is what a tool has.
+
+import { METHODS, STATUS_CODES } from "./http-constants.ts";
+import { checkString, nodeError, unsupported } from "./node-error.ts";
+import { EventEmitter } from "./node-events.ts";
+import { Readable, Stream, Writable } from "./node-stream.ts";
+
+const USE_FETCH = "a tool has no sockets; use fetch, which the host can grant";
+const NO_SERVER = "a tool cannot listen";
+
+const refuse = (what: string, instead: string) => (): never => {
+  throw unsupported(what, instead);
+};
+
+/** Made for its options alone: nothing ever connects. */
+class Agent extends EventEmitter {
+  readonly options: object;
+  readonly requests = {};
+  readonly sockets = {};
+  readonly freeSockets = {};
+  readonly maxSockets = Number.POSITIVE_INFINITY;
+  readonly maxFreeSockets = 256;
+  readonly keepAlive: boolean;
+  readonly defaultPort: number = 80;
+  readonly protocol: string = "http:";
+  constructor(options: { readonly keepAlive?: boolean } = {}) {
+    super();
+    this.options = { ...options };
+    this.keepAlive = options.keepAlive ?? false;
+  }
+  createConnection = refuse("http.Agent", USE_FETCH);
+  addRequest = refuse("http.Agent", USE_FETCH);
+  getName(): string {
+    return "";
+  }
+  destroy(): void {}
+}
+
+class SecureAgent extends Agent {
+  override readonly defaultPort = 443;
+  override readonly protocol = "https:";
+}
+
+type Headers = { [name: string]: unknown };
+
+class IncomingMessage extends Readable {
+  headers: Headers = {};
+  rawHeaders: string[] = [];
+  trailers: Headers = {};
+  httpVersion = "1.1";
+  method: string | null = null;
+  url = "";
+  statusCode: number | null = null;
+  statusMessage: string | null = null;
+  complete = false;
+  aborted = false;
+  socket: unknown;
+  constructor(socket?: unknown) {
+    super();
+    this.socket = socket;
+  }
+  override _read(): void {}
+  get connection(): unknown {
+    return this.socket;
+  }
+  setTimeout(): this {
+    return this;
+  }
+}
+
+class OutgoingMessage extends Writable {
+  readonly #headers = new Map<string, readonly [string, unknown]>();
+  headersSent = false;
+  sendDate = true;
+  setHeader(name: string, value: unknown): this {
+    validateHeaderName(name);
+    validateHeaderValue(name, value);
+    this.#headers.set(name.toLowerCase(), [name, value]);
+    return this;
+  }
+  getHeader(name: string): unknown {
+    return this.#headers.get(name.toLowerCase())?.[1];
+  }
+  hasHeader(name: string): boolean {
+    return this.#headers.has(name.toLowerCase());
+  }
+  removeHeader(name: string): void {
+    this.#headers.delete(name.toLowerCase());
+  }
+  getHeaderNames(): string[] {
+    return [...this.#headers.keys()];
+  }
+  getHeaders(): Headers {
+    return Object.fromEntries([...this.#headers].map(([key, [, value]]) => [key, value]));
+  }
+  flushHeaders(): void {}
+}
+
+/** Without a connection: what is written goes nowhere. */
+class ServerResponse extends OutgoingMessage {
+  statusCode = 200;
+  statusMessage = "";
+  readonly req: unknown;
+  constructor(request?: unknown) {
+    super();
+    this.req = request;
+  }
+  override _write(_chunk: unknown, _encoding: string, done: () => void): void {
+    this.headersSent = true;
+    done();
+  }
+  writeHead(status: number, ...rest: unknown[]): this {
+    this.statusCode = status;
+    const headers = rest.at(-1);
+    if (typeof headers === "object" && headers !== null) {
+      for (const [name, value] of Object.entries(headers)) this.setHeader(name, value);
+    }
+    this.headersSent = true;
+    return this;
+  }
+}
+
+class ClientRequest extends OutgoingMessage {
+  constructor() {
+    super();
+    throw unsupported("http.ClientRequest", USE_FETCH);
+  }
+}
+
+class Server extends EventEmitter {
+  constructor() {
+    super();
+    throw unsupported("http.Server", NO_SERVER);
+  }
+}
+
+const TOKEN = /^[\^_`a-zA-Z\-0-9!#$%&'*+.|~]+$/;
+
+function validateHeaderName(name: unknown): void {
+  if (typeof name === "string" && TOKEN.test(name)) return;
+  throw nodeError(TypeError, "ERR_INVALID_HTTP_TOKEN", `Header name must be a valid HTTP token ["${String(name)}"]`);
+}
+
+function validateHeaderValue(name: string, value: unknown): void {
+  checkString(name, "name");
+  if (value === undefined) {
+    throw nodeError(TypeError, "ERR_HTTP_INVALID_HEADER_VALUE", `Invalid value "undefined" for header "${name}"`);
+  }
+  if (/[^\t\x20-\x7e\x80-\xff]/.test(String(value))) {
+    throw nodeError(TypeError, "ERR_INVALID_CHAR", `Invalid character in header content ["${name}"]`);
+  }
+}
+
+const common = { METHODS, STATUS_CODES, maxHeaderSize: 16_384 };
+
+const http = {
+  ...common,
+  Agent,
+  ClientRequest,
+  IncomingMessage,
+  OutgoingMessage,
+  Server,
+  ServerResponse,
+  globalAgent: new Agent({ keepAlive: true }),
+  createServer: refuse("http.createServer()", NO_SERVER),
+  get: refuse("http.get()", USE_FETCH),
+  request: refuse("http.request()", USE_FETCH),
+  setMaxIdleHTTPParsers: (): void => {},
+  validateHeaderName,
+  validateHeaderValue,
+};
+
+const https = {
+  Agent: SecureAgent,
+  Server,
+  globalAgent: new SecureAgent({ keepAlive: true }),
+  createServer: refuse("https.createServer()", NO_SERVER),
+  get: refuse("https.get()", USE_FETCH),
+  request: refuse("https.request()", USE_FETCH),
+};
+
+export const builtins = {
+  http,
+  https,
+  _http_agent: { Agent, globalAgent: http.globalAgent },
+  _http_client: { ClientRequest },
+  _http_common: { methods: METHODS, CRLF: "\r\n", HTTPParser: refuse("HTTPParser", USE_FETCH), Stream },
+  _http_incoming: { IncomingMessage },
+  _http_outgoing: { OutgoingMessage, validateHeaderName, validateHeaderValue },
+  _http_server: { STATUS_CODES, Server, ServerResponse },
+};

@@ -1,0 +1,57 @@
+// node:stream: readable-stream, which is Node's own streams as a package, with the bridges to web streams that it lacks; node:readline
+// over any stream.
+import * as streams from "readable-stream";
+import { readline, readlinePromises } from "./readline.ts";
+import { consumers } from "./stream-consumers.ts";
+import { installWebBridges } from "./stream-web.ts";
+
+export const { Readable, Writable, Duplex, Transform, PassThrough, Stream, pipeline, finished } = streams;
+
+installWebBridges();
+
+const stream = Stream as unknown as { readonly promises: object };
+
+const WEB_CLASSES = [
+  "ReadableStream",
+  "ReadableStreamDefaultReader",
+  "ReadableStreamBYOBReader",
+  "ReadableStreamBYOBRequest",
+  "ReadableByteStreamController",
+  "ReadableStreamDefaultController",
+  "TransformStream",
+  "TransformStreamDefaultController",
+  "WritableStream",
+  "WritableStreamDefaultController",
+  "WritableStreamDefaultWriter",
+  "ByteLengthQueuingStrategy",
+  "CountQueuingStrategy",
+  "TextEncoderStream",
+  "TextDecoderStream",
+  "CompressionStream",
+  "DecompressionStream",
+];
+
+/** The globals, looked up when they are asked for. */
+const web = Object.defineProperties(
+  {},
+  Object.fromEntries(
+    WEB_CLASSES.map((name) => [
+      name,
+      { enumerable: true, get: () => (globalThis as unknown as { readonly [name: string]: unknown })[name] },
+    ]),
+  ),
+);
+
+export const builtins = {
+  stream,
+  "stream/promises": stream.promises,
+  "stream/consumers": consumers,
+  "stream/web": web,
+  _stream_duplex: Duplex,
+  _stream_passthrough: PassThrough,
+  _stream_readable: Readable,
+  _stream_transform: Transform,
+  _stream_writable: Writable,
+  readline,
+  "readline/promises": readlinePromises,
+};

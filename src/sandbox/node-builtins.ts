@@ -1,0 +1,84 @@
+// Node's built-in modules, and the chunk of the platform in which a guest finds each. The bundler lets no other name through. No
+// imports but types: this file is bundled into a chunk and into the bundler's child.
+import type { ChunkName } from "./chunk-names.ts";
+
+/** What is told from npm packages of the same name by its `node:` alone. */
+const PREFIX_ONLY: ReadonlySet<string> = new Set(["ffi", "sea", "sqlite", "test", "test/reporters"]);
+
+const CHUNKS: { readonly [Name in ChunkName]?: readonly string[] } = {
+  "node-async-hooks": ["async_hooks", "diagnostics_channel"],
+  "node-assert": ["assert", "assert/strict"],
+  "node-buffer": ["buffer", "string_decoder"],
+  "node-events": ["events"],
+  "node-fs": ["fs", "fs/promises"],
+  "node-http": [
+    "http",
+    "https",
+    "_http_agent",
+    "_http_client",
+    "_http_common",
+    "_http_incoming",
+    "_http_outgoing",
+    "_http_server",
+  ],
+  "node-os": ["os", "constants", "tty", "perf_hooks", "module", "console"],
+  "node-path": ["path", "path/posix", "path/win32"],
+  "node-process": ["process"],
+  "node-refused": [
+    "child_process",
+    "cluster",
+    "crypto",
+    "dgram",
+    "dns",
+    "dns/promises",
+    "domain",
+    "ffi",
+    "http2",
+    "inspector",
+    "inspector/promises",
+    "net",
+    "repl",
+    "sea",
+    "sqlite",
+    "test",
+    "test/reporters",
+    "tls",
+    "_tls_common",
+    "_tls_wrap",
+    "trace_events",
+    "v8",
+    "vm",
+    "wasi",
+    "worker_threads",
+  ],
+  "node-stream": [
+    "stream",
+    "stream/consumers",
+    "stream/promises",
+    "stream/web",
+    "_stream_duplex",
+    "_stream_passthrough",
+    "_stream_readable",
+    "_stream_transform",
+    "_stream_writable",
+    "readline",
+    "readline/promises",
+  ],
+  "node-timers": ["timers", "timers/promises"],
+  "node-url": ["url", "querystring", "punycode"],
+  "node-util": ["util", "util/types", "sys"],
+  "node-zlib": ["zlib"],
+};
+
+/** Module to chunk. */
+export const NODE_BUILTINS: ReadonlyMap<string, ChunkName> = new Map(
+  Object.entries(CHUNKS).flatMap(([chunk, names]) => names.map((name) => [name, chunk as ChunkName] as const)),
+);
+
+/** `fs` for "fs", "node:fs" and "fs/"; undefined for what is no built-in. */
+export function findBuiltin(specifier: string): string | undefined {
+  const isPrefixed = specifier.startsWith("node:");
+  const name = (isPrefixed ? specifier.slice("node:".length) : specifier).replace(/\/$/, "");
+  if (!NODE_BUILTINS.has(name)) return undefined;
+  return isPrefixed || !PREFIX_ONLY.has(name) ? name : undefined;
+}

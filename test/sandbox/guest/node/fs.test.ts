@@ -1,0 +1,225 @@
+// node:fs in a guest: what Node does in a folder of the disk, in memory, gone with the call.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { inGuest, openGuest, runGuest } from "../../../support/guest.ts";
+
+const folders: string[] = [];
+afterAll(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
+type Case = [why: string, run: (base: string) => unknown];
+
+describe("node:fs", () => {
+  test.for<Case>([
+    [
+      "writes, reads, lists and removes",
+      (base) => {
+        const fs = process.getBuiltinModule("node:fs");
+        fs.mkdirSync(`${base}/a/b`, { recursive: true });
+        fs.writeFileSync(`${base}/a/x.txt`, "ä");
+        fs.appendFileSync(`${base}/a/x.txt`, "b");
+        fs.writeFileSync(`${base}/a/b/y`, Buffer.from([1, 2]));
+        fs.copyFileSync(`${base}/a/x.txt`, `${base}/z`);
+        fs.renameSync(`${base}/z`, `${base}/w`);
+        const stat = fs.statSync(`${base}/a/x.txt`);
+        const listed = [
+          fs.readdirSync(base).sort(),
+          fs.readdirSync(base, { recursive: true }).sort(),
+          fs
+            .readdirSync(`${base}/a`, { withFileTypes: true })
+            .map((entry) => [entry.name, entry.isFile(), entry.isDirectory()])
+            .sort(),
+        ];
+        fs.cpSync(`${base}/a`, `${base}/c`, { recursive: true });
+        fs.rmSync(`${base}/a`, { recursive: true });
+        return [
+          fs.readFileSync(`${base}/w`, "utf8"),
+          [...fs.readFileSync(`${base}/c/b/y`)],
+          [stat.size, stat.isFile(), stat.isDirectory(), stat.mtime instanceof Date],
+          listed,
+          fs.existsSync(`${base}/a`),
+          fs.readdirSync(base).sort(),
+        ];
+      },
+    ],
+    [
+      "fails as Node does",
+      (base) => {
+        const fs = process.getBuiltinModule("node:fs");
+        fs.mkdirSync(`${base}/d`);
+        fs.writeFileSync(`${base}/f`, "x");
+        fs.mkdirSync(`${base}/full/in`, { recursive: true });
+        return [
+          () => fs.readFileSync(`${base}/none`),
+          () => fs.readFileSync(`${base}/d`),
+          () => fs.writeFileSync(`${base}/none/x`, ""),
+          () => fs.writeFileSync(`${base}/d`, ""),
+          () => fs.mkdirSync(`${base}/d`),
+          () => fs.mkdirSync(`${base}/no/no`),
+          () => fs.mkdirSync(`${base}/f/x`, { recursive: true }),
+          () => fs.readdirSync(`${base}/f`),
+          () => fs.rmdirSync(`${base}/full`),
+          () => fs.unlinkSync(`${base}/none`),
+          () => fs.rmSync(`${base}/none`),
+          () => fs.rmSync(`${base}/none`, { force: true }),
+          () => fs.writeFileSync(`${base}/f`, "", { flag: "wx" }),
+          () => fs.statSync(`${base}/none`),
+          () => fs.statSync(`${base}/none`, { throwIfNoEntry: false }),
+          () => fs.renameSync(`${base}/none`, `${base}/x`),
+          () => fs.accessSync(`${base}/none`),
+          () => fs.closeSync(99),
+          () => fs.openSync(`${base}/none`, "r"),
+          () => fs.readFileSync(null as never),
+        ].map((run) => {
+          try {
+            return [run() === undefined];
+          } catch (error) {
+            const { code, syscall, errno, message } = error as { [name: string]: unknown };
+            return [code, syscall, errno, code === "ERR_FS_EISDIR" ? "" : String(message).replaceAll(base, "")];
+          }
+        });
+      },
+    ],
+    [
+      "follows links",
+      (base) => {
+        const fs = process.getBuiltinModule("node:fs");
+        fs.mkdirSync(`${base}/real`);
+        fs.writeFileSync(`${base}/real/f`, "linked");
+        fs.symlinkSync("real", `${base}/link`);
+        fs.symlinkSync("loop", `${base}/loop`);
+        fs.linkSync(`${base}/real/f`, `${base}/hard`);
+        fs.writeFileSync(`${base}/link/f`, "changed");
+        const loop = (): unknown => {
+          try {
+            return fs.readFileSync(`${base}/loop`);
+          } catch (error) {
+            return (error as { code?: string }).code;
+          }
+        };
+        return [
+          fs.readFileSync(`${base}/link/../real/f`, "utf8"),
+          fs.readFileSync(`${base}/hard`, "utf8"),
+          fs.lstatSync(`${base}/link`).isSymbolicLink(),
+          fs.statSync(`${base}/link`).isDirectory(),
+          fs.readlinkSync(`${base}/link`),
+          fs.realpathSync(`${base}/link/f`).replace(base, ""),
+          fs.statSync(`${base}/hard`).nlink,
+          loop(),
+        ];
+      },
+    ],
+    [
+      "opens, seeks and truncates",
+      (base) => {
+        const fs = process.getBuiltinModule("node:fs");
+        const fd = fs.openSync(`${base}/f`, "w+");
+        const written = [fs.writeSync(fd, "hello world"), fs.writeSync(fd, Buffer.from("HE"), 0, 2, 0)];
+        const buffer = Buffer.alloc(5);
+        const read = fs.readSync(fd, buffer, 0, 5, 0);
+        fs.ftruncateSync(fd, 7);
+        const { size } = fs.fstatSync(fd);
+        fs.closeSync(fd);
+        fs.truncateSync(`${base}/f`, 3);
+        return [written, read, buffer.toString(), size, fs.readFileSync(`${base}/f`, "utf8")];
+      },
+    ],
+    [
+      "does the same by callback and by promise",
+      async (base) => {
+        const fs = process.getBuiltinModule("node:fs");
+        const { promises } = fs;
+        await promises.writeFile(`${base}/p`, "promised");
+        const handle = await promises.open(`${base}/h`, "w+");
+        await handle.write("handled");
+        await handle.close();
+        const text = await new Promise((resolve) =>
+          fs.readFile(`${base}/p`, "utf8", (error, data) => resolve([error, data])),
+        );
+        const missing = await new Promise((resolve) => fs.readFile(`${base}/no`, (error) => resolve(error?.code)));
+        const failed = await promises.readFile(`${base}/no`).catch((error: { code?: string }) => error.code);
+        await promises.mkdir(`${base}/m/n`, { recursive: true });
+        const made = await promises.mkdtemp(`${base}/t-`);
+        await promises.rm(`${base}/m`, { recursive: true });
+        const list = await promises.readdir(base);
+        return [
+          text,
+          missing,
+          failed,
+          await promises.readFile(`${base}/h`, "utf8"),
+          made.length - base.length,
+          list.length,
+        ];
+      },
+    ],
+    [
+      "streams",
+      async (base) => {
+        const fs = process.getBuiltinModule("node:fs");
+        const { pipeline } = process.getBuiltinModule("node:stream/promises");
+        fs.writeFileSync(`${base}/in`, "0123456789".repeat(20_000));
+        const out = fs.createWriteStream(`${base}/out`);
+        await pipeline(fs.createReadStream(`${base}/in`, { start: 5, end: 150_004 }), out);
+        const missing = await new Promise((resolve) => {
+          fs.createReadStream(`${base}/none`).on("error", (error) => resolve((error as { code?: string }).code));
+        });
+        let text = "";
+        for await (const chunk of fs.createReadStream(`${base}/out`, { encoding: "utf8", end: 9 })) text += chunk;
+        return [fs.statSync(`${base}/out`).size, out.bytesWritten, missing, text];
+      },
+    ],
+  ])("%s", async ([, run]) => {
+    const folder = mkdtempSync(join(tmpdir(), "glovebox-fs-"));
+    folders.push(folder);
+    const here = JSON.parse(JSON.stringify(await run(folder))) as unknown;
+    const guest = await inGuest(`async () => {
+      const base = "/tmp/" + "x".repeat(${folder.length - "/tmp/".length});
+      process.getBuiltinModule("node:fs").mkdirSync(base);
+      return await (${run})(base);
+    }`);
+    expect(guest).toEqual(here);
+  });
+
+  test("begins empty with every call, but for what the top level wrote", async () => {
+    await using tool = await openGuest(`(() => {
+      const fs = process.getBuiltinModule("fs");
+      fs.writeFileSync("/tmp/loaded", "top level");
+      return ({ name }) => {
+        const seen = [fs.readdirSync("/"), fs.readdirSync("/tmp"), fs.readFileSync("/tmp/loaded", "utf8")];
+        fs.writeFileSync("/" + name, "x");
+        fs.writeFileSync("/tmp/loaded", "changed");
+        fs.openSync("/" + name);
+        return seen;
+      };
+    })()`);
+    const fresh = [["tmp"], ["loaded"], "top level"];
+    expect((await tool.call({ name: "a" })).value).toEqual(fresh);
+    expect((await tool.call({ name: "b" })).value).toEqual(fresh);
+  });
+
+  test("has a cap on bytes, and shows nothing of the machine", async () => {
+    const end = await runGuest(
+      () => {
+        const fs = process.getBuiltinModule("node:fs");
+        const codes: unknown[] = ["/etc/passwd", "/proc/self/environ", "/dev/zero", "../../etc/passwd"].map((path) => {
+          try {
+            return fs.readFileSync(path, "utf8");
+          } catch (error) {
+            return (error as { code?: string }).code;
+          }
+        });
+        try {
+          for (let index = 0; ; index += 1) fs.writeFileSync(`/${index}`, Buffer.alloc(1_000_000));
+        } catch (error) {
+          codes.push((error as { code?: string }).code, fs.readdirSync("/").length);
+        }
+        return codes;
+      },
+      { memoryMiB: 256 },
+    );
+    expect(end.value).toEqual(["ENOENT", "ENOENT", "ENOENT", "ENOENT", "ENOSPC", 69]);
+  });
+});

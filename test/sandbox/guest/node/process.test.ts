@@ -1,0 +1,196 @@
+// node:process, node:os, node:async_hooks and the built-ins that refuse, in a guest.
+import { builtinModules } from "node:module";
+import { describe, expect, test } from "vitest";
+import { NODE_BUILTINS } from "../../../../src/sandbox/node-builtins.ts";
+import { expectLikeNode, inGuest, runGuest } from "../../../support/guest.ts";
+
+describe("process", () => {
+  test("is harmless, and no Node", async () => {
+    expect(
+      await inGuest(() => [
+        process.env,
+        process.versions ?? "absent",
+        process.cwd(),
+        process.platform,
+        (process as { browser?: unknown }).browser,
+        process.argv.length,
+        Object.prototype.toString.call(process),
+        process.exitCode ?? "unset",
+        typeof process.hrtime.bigint(),
+        process.memoryUsage().rss,
+      ]),
+    ).toEqual([{}, "absent", "/", "linux", true, 2, "[object Object]", "unset", "bigint", 0]);
+  });
+
+  test.for(["exit", "abort", "kill", "chdir", "dlopen", "binding"])("%s refuses and says why", async (name) => {
+    const end = await runGuest(`() => process.${name}(1, 2)`);
+    expect(end).toMatchObject({ outcome: "thrown", value: { code: "ERR_SANDBOX_UNSUPPORTED" } });
+    expect(end.value).toMatchObject({ message: expect.stringMatching(new RegExp(`process\\.${name}`)) });
+  });
+
+  test("ticks before timers, in order, with arguments", async () => {
+    await expectLikeNode(async () => {
+      const seen: unknown[] = [];
+      setTimeout(() => seen.push("timer"), 0);
+      process.nextTick((a: unknown, b: unknown) => seen.push([a, b]), 1, 2);
+      process.nextTick(() => seen.push("second"));
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      return seen;
+    }, undefined);
+  });
+
+  test("listens, and what it writes is logged", async () => {
+    const end = await runGuest(() => {
+      const seen: unknown[] = [];
+      const chained = process.on("custom" as never, ((x: unknown) => seen.push(x)) as never) === process;
+      process.emit("custom" as never, 1 as never);
+      process.stdout.write("to stdout\n");
+      process.stderr.write("to stderr");
+      process.emitWarning("careful");
+      return [chained, seen, process.listenerCount("custom"), process.stdout.isTTY];
+    });
+    expect(end.value).toEqual([true, [1], 1, false]);
+    expect(end.logs).toEqual(["info: to stdout", "error: to stderr", "warn: Warning: careful"]);
+  });
+});
+
+describe("the table of built-ins", () => {
+  test("has every built-in of Node", () => {
+    const names = builtinModules.map((name) => name.replace(/^node:/, "")).sort();
+    expect(names.filter((name) => !NODE_BUILTINS.has(name))).toEqual([]);
+  });
+
+  test.for([...NODE_BUILTINS.keys()])("%s can be loaded", async (name) => {
+    const end = await runGuest(`() => typeof process.getBuiltinModule("node:${name}")`);
+    expect(end.logs).toEqual([]);
+    expect(["function", "object"]).toContain(end.value);
+  });
+
+  test.for([
+    ["net", "connect", /sockets; use fetch/],
+    ["tls", "connect", /use fetch/],
+    ["http", "request", /use fetch/],
+    ["https", "get", /use fetch/],
+    ["http", "createServer", /cannot listen/],
+    ["http2", "connect", /use fetch/],
+    ["dgram", "createSocket", /use fetch/],
+    ["dns", "lookup", /use fetch/],
+    ["child_process", "execSync", /cannot start processes/],
+    ["worker_threads", "Worker", /cannot start processes or threads/],
+    ["cluster", "fork", /cannot start processes/],
+    ["vm", "runInNewContext", /bundled ahead/],
+    ["v8", "setFlagsFromString", /not a tool's to steer/],
+    ["inspector", "open", /not a tool's to steer/],
+    ["sqlite", "DatabaseSync", /no files/],
+    ["wasi", "WASI", /no files/],
+    ["zlib", "brotliCompressSync", /gzip and deflate/],
+    ["module", "register", /bundled ahead/],
+  ] as const)("%s.%s refuses and says what to do", async ([module, name, words]) => {
+    const call = /^[A-Z]/.test(name) ? `new module.${name}("x")` : `module.${name}("x")`;
+    const end = await runGuest(`() => { const module = process.getBuiltinModule("node:${module}"); return ${call}; }`);
+    expect(end).toMatchObject({ outcome: "thrown", value: { code: "ERR_SANDBOX_UNSUPPORTED" } });
+    expect(end.value).toMatchObject({ message: expect.stringMatching(words) });
+  });
+
+  test("gives what packages read while they load", async () => {
+    expect(
+      await inGuest(() => {
+        const get = (name: string): { readonly [key: string]: never } => process.getBuiltinModule(name) as never;
+        const { STATUS_CODES, METHODS, Agent } = get("http") as unknown as {
+          STATUS_CODES: object;
+          METHODS: string[];
+          Agent: new () => object;
+        };
+        class Mine extends Agent {}
+        const { isIP, isIPv6, Socket } = get("net") as unknown as {
+          isIP(x: string): number;
+          isIPv6(x: string): boolean;
+          Socket: new () => object;
+        };
+        class Sub extends Socket {}
+        const { createRequire } = get("module") as unknown as { createRequire(x: string): (id: string) => unknown };
+        let missing: unknown;
+        try {
+          createRequire("file:///x")("lodash");
+        } catch (error) {
+          missing = (error as { code?: string }).code;
+        }
+        return [
+          Object.keys(STATUS_CODES).length > 50,
+          METHODS.includes("GET"),
+          new Mine() instanceof Agent,
+          [isIP("1.2.3.4"), isIP("::1"), isIP("x"), isIP("1.2.3.256"), isIPv6("fe80::1%eth0"), isIP("01.2.3.4")],
+          Sub.prototype instanceof Socket,
+          get("worker_threads").isMainThread,
+          (get("tty") as unknown as { isatty(): boolean }).isatty(),
+          (get("os") as unknown as { EOL: string }).EOL,
+          createRequire("file:///x")("path") === get("path"),
+          missing,
+        ];
+      }),
+    ).toEqual([true, true, true, [4, 6, 0, 0, true, 0], true, true, false, "\n", true, "MODULE_NOT_FOUND"]);
+  });
+});
+
+describe("node:async_hooks", () => {
+  test.for<[why: string, run: () => unknown]>([
+    [
+      "keeps a store through callbacks",
+      async () => {
+        const { AsyncLocalStorage, AsyncResource } = process.getBuiltinModule("node:async_hooks");
+        const storage = new AsyncLocalStorage<string>();
+        const seen: unknown[] = [];
+        const note = (name: string) => (): void => {
+          seen.push([name, storage.getStore() ?? null]);
+        };
+        let bound: () => void = () => {};
+        let snapshot: (run: () => void) => void = () => {};
+        let resource: { runInAsyncScope(run: () => void): void } | undefined;
+        storage.run("a", () => {
+          setTimeout(note("timeout"), 1);
+          setImmediate(note("immediate"));
+          queueMicrotask(note("microtask"));
+          process.nextTick(note("tick"));
+          void Promise.resolve().then(note("then")).finally(note("finally"));
+          Promise.reject(new Error("x")).catch(note("catch"));
+          bound = AsyncLocalStorage.bind(note("bound"));
+          snapshot = AsyncLocalStorage.snapshot() as typeof snapshot;
+          resource = new AsyncResource("X");
+          storage.run("b", note("nested"));
+          storage.exit(note("exit"));
+          note("after")();
+        });
+        note("outside")();
+        bound();
+        snapshot(note("snapshot"));
+        resource?.runInAsyncScope(note("resource"));
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        return seen.map((one) => JSON.stringify(one)).sort();
+      },
+    ],
+    [
+      "has channels that tell who listens",
+      () => {
+        const { channel, tracingChannel, hasSubscribers } = process.getBuiltinModule("node:diagnostics_channel");
+        const seen: unknown[] = [];
+        const listener = (message: unknown, name: unknown): void => {
+          seen.push([message, name]);
+        };
+        channel("x").subscribe(listener);
+        channel("x").publish({ a: 1 });
+        const before = hasSubscribers("x");
+        channel("x").unsubscribe(listener);
+        const tracing = tracingChannel("t");
+        tracing.subscribe({
+          start: () => seen.push("start"),
+          end: () => seen.push("end"),
+          error: () => seen.push("error"),
+        } as never);
+        const result = tracing.traceSync(() => 42, {});
+        return [seen, before, hasSubscribers("x"), result];
+      },
+    ],
+  ])("%s", async ([, run]) => {
+    await expectLikeNode(run, undefined);
+  });
+});

@@ -1,0 +1,258 @@
+// node:stream, node:readline and node:zlib in a guest, against Node's own.
+import { randomBytes } from "node:crypto";
+import zlib from "node:zlib";
+import { describe, expect, test } from "vitest";
+import { expectLikeNode, inGuest } from "../../../support/guest.ts";
+
+type Case = [why: string, run: () => unknown];
+
+describe("node:stream", () => {
+  test.for<Case>([
+    [
+      "pipes through transforms, to the end",
+      async () => {
+        const { Readable, Transform, Writable, pipeline } = process.getBuiltinModule("node:stream");
+        const seen: string[] = [];
+        const upper = new Transform({
+          transform(chunk, _encoding, done) {
+            done(null, String(chunk).toUpperCase());
+          },
+          flush(done) {
+            done(null, "!");
+          },
+        });
+        const sink = new Writable({
+          write(chunk, _encoding, done) {
+            seen.push(String(chunk));
+            done();
+          },
+        });
+        const error = await new Promise((resolve) => pipeline(Readable.from(["a", "b"]), upper, sink, resolve));
+        return [seen.join(""), error ?? null];
+      },
+    ],
+    [
+      "iterates, maps and collects",
+      async () => {
+        const { Readable, PassThrough } = process.getBuiltinModule("node:stream");
+        const { text, json, buffer } = process.getBuiltinModule("node:stream/consumers");
+        const chunks: unknown[] = [];
+        for await (const chunk of Readable.from([1, 2, 3]).map((x: number) => x * 2)) chunks.push(chunk);
+        const pass = new PassThrough({ encoding: "utf8" });
+        pass.write("ä");
+        pass.end("b");
+        return [
+          chunks,
+          await text(pass),
+          await json(Readable.from(['{"a":', "1}"])),
+          [...(await buffer(Readable.from([Buffer.from("x"), Buffer.from("y")])))],
+          await Readable.from([1, 2, 3, 4])
+            .filter((x: number) => x % 2 === 0)
+            .toArray(),
+        ];
+      },
+    ],
+    [
+      "fails as a whole",
+      async () => {
+        const { Readable, PassThrough } = process.getBuiltinModule("node:stream");
+        const { pipeline, finished } = process.getBuiltinModule("node:stream/promises");
+        const broken = Readable.from(
+          (async function* () {
+            yield "a";
+            throw new TypeError("broken");
+          })(),
+        );
+        const sink = new PassThrough();
+        sink.resume();
+        const message = await pipeline(broken, sink).catch((error: Error) => [error.name, error.message]);
+        const early = new PassThrough();
+        const closed = finished(early).catch((error: Error) => (error as { code?: string }).code);
+        early.destroy();
+        return [message, sink.destroyed, await closed];
+      },
+    ],
+    [
+      "holds back who writes too fast",
+      async () => {
+        const { Writable } = process.getBuiltinModule("node:stream");
+        const sink = new Writable({
+          highWaterMark: 3,
+          write(_chunk, _encoding, done) {
+            setTimeout(done, 1);
+          },
+        });
+        const first = sink.write("ab");
+        const second = sink.write("cd");
+        await new Promise((resolve) => sink.once("drain", resolve));
+        sink.end();
+        await new Promise((resolve) => sink.once("finish", resolve));
+        return [first, second, sink.writableFinished, sink.writableEnded];
+      },
+    ],
+    [
+      "meets the web's streams",
+      async () => {
+        const { Readable, Writable } = process.getBuiltinModule("node:stream");
+        const web = new ReadableStream({
+          start(controller) {
+            controller.enqueue("a");
+            controller.enqueue("b");
+            controller.close();
+          },
+        });
+        const there: unknown[] = await Readable.fromWeb(web as never, { objectMode: true }).toArray();
+        const back: unknown[] = [];
+        for await (const chunk of Readable.toWeb(Readable.from(["c", "d"])) as never as AsyncIterable<unknown>)
+          back.push(chunk);
+        const written: unknown[] = [];
+        const sink = new WritableStream({
+          write(chunk) {
+            written.push(chunk);
+          },
+        });
+        await new Promise((resolve) =>
+          Writable.fromWeb(sink as never, { objectMode: true }).end("e", () => resolve(null)),
+        );
+        return [there, back, written];
+      },
+    ],
+    [
+      "is inherited from as old packages do",
+      async () => {
+        const stream = process.getBuiltinModule("node:stream");
+        const { inherits } = process.getBuiltinModule("node:util");
+        function Counter(this: { _left: number }): void {
+          (stream.Readable as never as { call(self: unknown): void }).call(this);
+          this._left = 3;
+        }
+        inherits(Counter as never, stream.Readable as never);
+        Counter.prototype._read = function () {
+          this._left -= 1;
+          this.push(this._left < 0 ? null : String(this._left));
+        };
+        const { Counter: Made } = { Counter: Counter as unknown as new () => AsyncIterable<unknown> };
+        let text = "";
+        for await (const chunk of new Made()) text += chunk;
+        return [text, new Made() instanceof stream, (stream as { Stream?: unknown }).Stream === stream];
+      },
+    ],
+  ])("%s", async ([, run]) => {
+    await expectLikeNode(run, undefined);
+  });
+
+  test("readline reads the lines of a stream", async () => {
+    await expectLikeNode(async () => {
+      const { Readable } = process.getBuiltinModule("node:stream");
+      const { createInterface } = process.getBuiltinModule("node:readline");
+      const lines: string[] = [];
+      for await (const line of createInterface({ input: Readable.from(["a\nb", "c\r\n", "d"]) })) lines.push(line);
+      const events: string[] = [];
+      const reader = createInterface({ input: Readable.from([Buffer.from("ä\n€")]) });
+      reader.on("line", (line) => events.push(line));
+      await new Promise((resolve) => reader.on("close", () => resolve(null)));
+      return [lines, events];
+    }, undefined);
+  });
+});
+
+describe("node:zlib", () => {
+  const text = "a text that repeats itself, a text that repeats itself, ".repeat(40);
+
+  test("reads what Node has packed, and Node reads what it packs", async () => {
+    const noise = randomBytes(20_000).toString("base64");
+    const run = ({
+      plain,
+      packed,
+    }: {
+      readonly plain: string;
+      readonly packed: readonly [string, string][];
+    }): unknown => {
+      const here = process.getBuiltinModule("node:zlib") as unknown as {
+        readonly [name: string]: (x: unknown, o?: object) => Buffer;
+      };
+      return [
+        packed.map(([name, data]) => here[`${name}Sync`]?.(Buffer.from(data, "base64")).toString() === plain),
+        ["gzip", "deflate", "deflateRaw"].map((name) => here[`${name}Sync`]?.(plain, { level: 9 }).toString("base64")),
+      ];
+    };
+    for (const plain of [text, noise, ""]) {
+      const packed = [
+        ["gunzip", zlib.gzipSync(plain).toString("base64")],
+        ["inflate", zlib.deflateSync(plain, { level: 1 }).toString("base64")],
+        ["inflateRaw", zlib.deflateRawSync(plain).toString("base64")],
+        ["unzip", zlib.gzipSync(plain).toString("base64")],
+        ["unzip", zlib.deflateSync(plain).toString("base64")],
+      ] as [string, string][];
+      const [read, made] = (await inGuest(run, { plain, packed })) as [boolean[], [string, string, string]];
+      expect(read).toEqual([true, true, true, true, true]);
+      const [gzip, deflate, raw] = made.map((data) => Buffer.from(data, "base64")) as [Buffer, Buffer, Buffer];
+      expect(zlib.gunzipSync(gzip).toString()).toBe(plain);
+      expect(zlib.inflateSync(deflate).toString()).toBe(plain);
+      expect(zlib.inflateRawSync(raw).toString()).toBe(plain);
+    }
+  });
+
+  test.for<Case>([
+    [
+      "works as a stream, by callback and by promise",
+      async () => {
+        const { createGzip, createGunzip, gzip, gunzip, deflate } = process.getBuiltinModule("node:zlib");
+        const { Readable } = process.getBuiltinModule("node:stream");
+        const { promisify } = process.getBuiltinModule("node:util");
+        const chunks: string[] = [];
+        const parts = Array.from({ length: 50 }, (_, index) => `part ${index} `);
+        for await (const chunk of Readable.from(parts).pipe(createGzip()).pipe(createGunzip()))
+          chunks.push(String(chunk));
+        const packed = (await promisify(gzip)("hello")) as Buffer;
+        const callback = await new Promise((resolve) =>
+          deflate("x", (error, result) => resolve([error, result.length > 0])),
+        );
+        return [chunks.join(""), String(await promisify(gunzip)(packed)), callback];
+      },
+    ],
+    [
+      "flushes what it has",
+      async () => {
+        const { createDeflate, createInflate } = process.getBuiltinModule("node:zlib");
+        const deflate = createDeflate();
+        const inflate = createInflate();
+        deflate.pipe(inflate);
+        deflate.write("early");
+        deflate.flush();
+        const first = await new Promise((resolve) => inflate.once("data", (chunk) => resolve(String(chunk))));
+        return first;
+      },
+    ],
+    [
+      "says what is broken",
+      () => {
+        const { gunzipSync, inflateSync, gzipSync, deflateSync, crc32 } = process.getBuiltinModule("node:zlib");
+        const outcome = (run: () => unknown): unknown => {
+          try {
+            return String(run());
+          } catch (error) {
+            const { message, code, errno } = error as { [name: string]: unknown };
+            return [message, code, errno];
+          }
+        };
+        const whole = gzipSync("hello hello hello");
+        return [
+          outcome(() => gunzipSync(Buffer.from("not packed"))),
+          outcome(() => inflateSync(Buffer.from("not packed"))),
+          outcome(() => gunzipSync(whole.subarray(0, -5))),
+          outcome(() => inflateSync(deflateSync("x"), { maxOutputLength: 10 })),
+          outcome(() => gunzipSync(gzipSync("x".repeat(100)), { maxOutputLength: 10 }))?.constructor === Array,
+          outcome(() => gunzipSync(Buffer.concat([gzipSync("a"), gzipSync("b")]))),
+          outcome(() =>
+            inflateSync(deflateSync("x", { dictionary: Buffer.from("abc") }), { dictionary: Buffer.from("abc") }),
+          ),
+          crc32("hello"),
+          crc32(Buffer.from("world"), crc32("hello ")),
+        ];
+      },
+    ],
+  ])("%s", async ([, run]) => {
+    await expectLikeNode(run, undefined);
+  });
+});
