@@ -12,7 +12,6 @@ import {
   type WorkerMessage,
   type WorkerUsage,
 } from "./protocol.ts";
-import type { Deterministic } from "./seeded-bytes.ts";
 import type { GuestEnd, GuestListener, LoadableBundle, ToolIsolate } from "./tool-isolate.ts";
 
 /** Sends a message to the host. */
@@ -34,14 +33,7 @@ export interface Assignment {
   readonly features: readonly EngineFeature[];
   readonly coarseTime: boolean;
   /** Undefined when the definition is to be learned. */
-  readonly call:
-    | {
-        readonly tool: ToolProfile;
-        readonly callId: string;
-        readonly tenantId: string;
-        readonly deterministic?: Deterministic | undefined;
-      }
-    | undefined;
+  readonly call: { readonly tool: ToolProfile; readonly callId: string; readonly tenantId: string } | undefined;
 }
 
 /** A tool as the host has described it once, with what every call of it is told. */
@@ -179,8 +171,6 @@ export class ActiveCall implements GuestListener, Payer {
 
   /** An isolate in which the tool is loaded: one that its last call has left, or one that no call has touched. */
   #takeReady(call: NonNullable<Assignment["call"]>): ToolIsolate | undefined {
-    // What earlier calls have left, or a top level that was run ahead, would be no part of what repeats.
-    if (call.deterministic !== undefined) return undefined;
     return call.tool.isolation === "tool" ? this.#pool.takeIdle(warmKey(call)) : this.#pool.spares.take(call.tool);
   }
 
@@ -193,9 +183,8 @@ export class ActiveCall implements GuestListener, Payer {
 
   /** A new isolate with the bundle in it; undefined when it worked. */
   async #prepare(): Promise<GuestEnd | undefined> {
-    const { features, coarseTime, call } = this.#assignment;
-    const { memoryMiB } = this.#limits;
-    this.#isolate = this.#pool.create({ memoryMiB, features, coarseTime, deterministic: call?.deterministic });
+    const { features, coarseTime } = this.#assignment;
+    this.#isolate = this.#pool.create({ memoryMiB: this.#limits.memoryMiB, features, coarseTime });
     this.#isolate.boot();
     const end = await this.#isolate.load(this.#assignment.bundle, this);
     return end.outcome === "ready" ? undefined : end;
@@ -300,8 +289,7 @@ export class ActiveCall implements GuestListener, Payer {
 
   #giveBack(isolate: ToolIsolate, hasEndedWell: boolean): void {
     const { call, bundle } = this.#assignment;
-    const mayStay = call?.tool.isolation === "tool" && call.deterministic === undefined;
-    if (mayStay && this.#phase === "execute") this.#pool.keep(warmKey(call), isolate);
+    if (call?.tool.isolation === "tool" && this.#phase === "execute") this.#pool.keep(warmKey(call), isolate);
     // What was sent leaves at the end of this turn: whoever waits for it need not wait for this.
     else if (call !== undefined && hasEndedWell) setImmediate(() => this.#pool.retire(isolate, bundle));
     else setImmediate(() => void isolate.dispose());

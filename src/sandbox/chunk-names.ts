@@ -34,6 +34,10 @@ export const CHUNK_NAMES = [
   "node-url",
   "node-util",
   "node-zlib",
+  "messaging",
+  "performance",
+  "navigator",
+  "urlpattern",
 ] as const;
 export type ChunkName = (typeof CHUNK_NAMES)[number];
 

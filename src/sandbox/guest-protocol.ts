@@ -11,7 +11,7 @@ import type { MemberChunk } from "./chunk-names.ts";
  * | `log` | level | text, capped | `line:column` in the tool's script, when asked for |
  * | `progress` | JSON text of {progress,total,message} | | |
  * | `capability` | request id | capability name | JSON text of the input |
- * | `timer` | timer id | delay in ms, below 0 clears | |
+ * | `timer` | timer id | delay in ms; 0 is the worker's next turn, below 0 clears | |
  */
 export type GuestMessageKind = "done" | "log" | "progress" | "capability" | "timer";
 
@@ -122,8 +122,6 @@ export interface BootOptions {
   readonly features: readonly EngineFeature[];
   /** The guest's clock stands still while the guest runs. */
   readonly coarseTime: boolean;
-  /** The guest's clock begins at `now` and moves by its own timers only; Math.random begins with these four words. */
-  readonly fixed?: { readonly now: number; readonly words: readonly number[] } | undefined;
 }
 
 /** The filename of a tool's script in the isolate: the only one whose frames are mapped to the author's files. */

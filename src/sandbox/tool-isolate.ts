@@ -16,7 +16,6 @@ import {
   TOOL_SCRIPT_NAME,
 } from "./guest-protocol.ts";
 import type { StopReason } from "./protocol.ts";
-import { type Deterministic, SeededBytes, seedWords } from "./seeded-bytes.ts";
 
 /** V8's code cache of a script, outside every isolate. */
 export interface CodeCache {
@@ -124,10 +123,8 @@ export interface GuestCall {
   readonly tenantId: string;
 }
 
-export interface IsolateOptions extends Omit<BootOptions, "fixed"> {
+export interface IsolateOptions extends BootOptions {
   readonly memoryMiB: number;
-  /** Clock and random numbers are to begin here. */
-  readonly deterministic?: Deterministic | undefined;
 }
 
 /** Compiled in less than a millisecond. */
@@ -164,7 +161,7 @@ export class ToolIsolate {
   readonly #options: IsolateOptions;
   readonly #isolate: ivm.Isolate;
   readonly #context: ivm.Context;
-  readonly #timers = new Map<number, NodeJS.Timeout>();
+  readonly #timers = new Map<number, NodeJS.Timeout | NodeJS.Immediate>();
   #enter: ivm.Reference<(kind: EnterKind, ...args: unknown[]) => void> | undefined;
   #listener: GuestListener = SILENT;
   /** Of its bundle. */
@@ -199,9 +196,8 @@ export class ToolIsolate {
   /** Runs the prelude: only our own code, so waiting for it in line is safe. */
   boot(): void {
     const engine = this.#engine;
-    const { features, coarseTime, deterministic } = this.#options;
-    const fixed = deterministic && { now: deterministic.now, words: seedWords(deterministic.seed) };
-    const options: BootOptions = { features, coarseTime, fixed };
+    const { features, coarseTime } = this.#options;
+    const options: BootOptions = { features, coarseTime };
     const cachedData = engine.preludeCache?.external;
     const script = this.#isolate.compileScriptSync(engine.preludeSource, {
       filename: PRELUDE_SCRIPT_NAME,
@@ -484,11 +480,9 @@ export class ToolIsolate {
   }
 
   get #guestCrypto(): GuestCrypto {
-    const { deterministic } = this.#options;
     this.#crypto ??= new GuestCrypto({
       lanes: this.#engine.lanes,
       memoryMiB: this.#options.memoryMiB,
-      seeded: deterministic && new SeededBytes(deterministic.seed),
       answer: (id, text, buffers) => this.#run("answer", id, text, ...buffers.map(toTransferable)),
       onIdle: () => this.#becomeIdle(),
     });
@@ -496,18 +490,18 @@ export class ToolIsolate {
   }
 
   #setTimer(id: number, delayMs: number): void {
-    clearTimeout(this.#timers.get(id));
+    this.#timers.get(id)?.[Symbol.dispose]();
     this.#timers.delete(id);
     if (delayMs < 0) return;
-    const timer = setTimeout(() => {
+    const ring = (): void => {
       this.#timers.delete(id);
       this.#run("timer", id);
-    }, delayMs);
-    this.#timers.set(id, timer);
+    };
+    this.#timers.set(id, delayMs === 0 ? setImmediate(ring) : setTimeout(ring, delayMs));
   }
 
   #clearTimers(): void {
-    for (const timer of this.#timers.values()) clearTimeout(timer);
+    for (const timer of this.#timers.values()) timer[Symbol.dispose]();
     this.#timers.clear();
   }
 }

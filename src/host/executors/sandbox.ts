@@ -12,13 +12,12 @@ import {
   type Isolation,
   ProgressSchema,
 } from "../../sandbox/protocol.ts";
-import type { Deterministic } from "../../sandbox/seeded-bytes.ts";
 import { CapabilityBroker } from "../capabilities/broker.ts";
 import { CallScope } from "../capabilities/call-scope.ts";
 import type { Capability } from "../capabilities/capability.ts";
 import { type CallLog, tell } from "../logs.ts";
 import { problemLine } from "../problem-line.ts";
-import { NO_USAGE, type PreparedCall, type ToolContext, type ToolUsage } from "../tool-call.ts";
+import { NO_USAGE, type PreparedCall, type ToolUsage } from "../tool-call.ts";
 import type { Payer } from "../turns.ts";
 import { dataLimitBytes } from "../workers/hardening/launcher.ts";
 import type { CallListener, Loss } from "../workers/open-call.ts";
@@ -199,7 +198,7 @@ class SandboxRun {
   }
 
   #enqueue(resolve: (execution: Execution) => void): Ticket {
-    const { callId, tenantId, tenant, inputText, definition, limits, chain, context } = this.#call;
+    const { callId, tenantId, tenant, inputText, definition, limits, chain } = this.#call;
     return this.#pool.run({
       ...placeOf(this.#tool.ownerOf(tenantId), this.#sent.sha256, this.#tool.features, limits),
       claim: {
@@ -212,7 +211,7 @@ class SandboxRun {
       },
       memoryMiB: limits.memoryMiB,
       ...this.#patience(),
-      order: { type: "call", tool: this.#profile, callId, tenantId, deterministic: toDeterministic(context) },
+      order: { type: "call", tool: this.#profile, callId, tenantId },
       bundle: this.#sent,
       input: inputText,
       listener: this.#listener(resolve),
@@ -328,12 +327,6 @@ function withCode({ message, details, guestStack }: ToolError, code: ErrorCode, 
     ...(guestStack === undefined ? {} : { guestStack }),
   });
 }
-
-/** A clock that begins at 1970 shows what tests show: code that takes 0 for no time at all. */
-const FIRST_NOW = Date.UTC(2025, 0, 1);
-
-const toDeterministic = ({ deterministic }: ToolContext): Deterministic | undefined =>
-  deterministic && { seed: deterministic.seed, now: deterministic.now ?? FIRST_NOW };
 
 const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERROR_CODES, code);
 

@@ -5,7 +5,6 @@ import { ToolError } from "../../sandbox/errors.ts";
 import { type Frame, MAX_FRAME_BYTES } from "../../sandbox/frames.ts";
 import type { Limits } from "../../sandbox/limits.ts";
 import { MAX_MESSAGE_BYTES, PROTOCOL_VERSION, type ToolMessage, WorkerMessageSchema } from "../../sandbox/protocol.ts";
-import type { Deterministic } from "../../sandbox/seeded-bytes.ts";
 import { remember } from "../remember.ts";
 import type { EngineCache } from "./engine-cache.ts";
 import type { Launcher, StartOptions } from "./hardening/launcher.ts";
@@ -21,13 +20,7 @@ export type ToolProfile = Omit<ToolMessage, "type" | "toolId">;
 
 /** What the pool asks of a worker. */
 export type CallOrder =
-  | {
-      readonly type: "call";
-      readonly tool: ToolProfile;
-      readonly callId: string;
-      readonly tenantId: string;
-      readonly deterministic?: Deterministic | undefined;
-    }
+  | { readonly type: "call"; readonly tool: ToolProfile; readonly callId: string; readonly tenantId: string }
   | ({ readonly type: "learn" } & Pick<ToolMessage, "sha256" | "limits" | "features" | "coarseTime">);
 
 /** A bundle to be sent once to each worker that runs it. */
@@ -261,10 +254,9 @@ export class WorkerProcess {
     }
     if (order.type === "learn") call.frame = this.#channel.write({ ...order, seq });
     else {
-      const { type, tool, callId, tenantId, deterministic } = order;
+      const { type, tool, callId, tenantId } = order;
       const toolId = this.#toolIdOf(tool);
-      const fixed = deterministic === undefined ? {} : { deterministic };
-      call.frame = this.#channel.write({ type, seq, toolId, callId, tenantId, ...fixed }, [input]);
+      call.frame = this.#channel.write({ type, seq, toolId, callId, tenantId }, [input]);
     }
   }
 

@@ -1,14 +1,13 @@
 // The ctx that `execute` receives: who called, a signal, log, progress, and one member per capability.
 import type { MemberChunk } from "../chunk-names.ts";
 import type { CapabilityShape, InvokeHeader } from "../guest-protocol.ts";
+import { type AbortSignal, abortSignal, createAbortSignal } from "./abort.ts";
 import { callCapability, shapeOf } from "./bridge.ts";
 import { allowance, callState } from "./call-state.ts";
 import { capText, describeValue, makeCapabilityError } from "./error-text.ts";
-import { type AbortSignal, abortSignal, createAbortSignal } from "./events.ts";
 import { post } from "./host.ts";
 import { useChunk } from "./platform.ts";
 import {
-  defineGlobal,
   defineValue,
   JSONStringify,
   NumberIsFinite,
@@ -160,10 +159,4 @@ export function createCallContext(header: InvokeHeader, callId: string, tenantId
     if (signal !== undefined) abortSignal(signal, undefined);
   };
   return { ctx: ctx as unknown as ToolContext, end };
-}
-
-/** `performance.now()` in whole milliseconds since the isolate began. */
-export function installPerformance(now: () => number): void {
-  const timeOrigin = now();
-  defineGlobal("performance", ObjectFreeze({ now: () => now() - timeOrigin, timeOrigin }));
 }

@@ -1,285 +1,404 @@
-// Event, EventTarget, AbortController and AbortSignal (DOM standard, without a tree: no bubbling, no capture). Made when first touched.
-import { now } from "./coarse-time.ts";
-import { writeLog } from "./console.ts";
+// Event, CustomEvent and EventTarget (DOM standard, without a tree: an event has one target, and its path is that). Made when first
+// touched.
+import { now, timeOrigin } from "./coarse-time.ts";
 import { makeDomException } from "./dom-exception.ts";
 import { describeValue } from "./error-text.ts";
-import { inspect } from "./inspect.ts";
+import { defineInterface } from "./interface.ts";
 import {
   append,
   defineLazyGlobals,
-  defineValue,
   MapConstructor,
+  MapPrototypeDelete,
   MapPrototypeGet,
   MapPrototypeSet,
+  ObjectKeys,
   ReflectApply,
+  ReflectDefineProperty,
   StringConstructor,
-  SymbolToStringTag,
   TypeErrorConstructor,
 } from "./primordials.ts";
-import { startTimer } from "./timers.ts";
+import { reportException } from "./report.ts";
 
-/** All five in one function, so that an isolate that needs none pays for none. What they share is out of a guest's reach. */
-function makeEventClasses() {
-  type Listener = ((event: Event) => void) | { handleEvent(event: Event): void };
-  interface Registration {
-    readonly listener: Listener;
-    readonly once: boolean;
-    removed: boolean;
+type Dictionary = { readonly [member: string]: unknown };
+
+/** Web IDL: any object is a dictionary, null and undefined are an empty one. */
+function toDictionary(value: unknown, what: string): Dictionary {
+  if (value === undefined || value === null) return { __proto__: null } as unknown as Dictionary;
+  if (typeof value === "object" || typeof value === "function") return value as Dictionary;
+  throw new TypeErrorConstructor(`${what} expected an object, got ${describeValue(value)}`);
+}
+
+const PHASES = { __proto__: null as never, NONE: 0, CAPTURING_PHASE: 1, AT_TARGET: 2, BUBBLING_PHASE: 3 };
+
+function makeEventClass() {
+  /** What the dispatch does with an event, out of a guest's reach. */
+  interface EventControl {
+    isStopped(event: Event): boolean;
+    isStoppedAtOnce(event: Event): boolean;
+    isCanceled(event: Event): boolean;
+    setPassive(event: Event, passive: boolean): void;
+    begin(event: unknown, target: object, isTrusted: boolean): void;
+    end(event: Event): void;
   }
+  let control: EventControl;
 
-  let isStopped: (event: Event) => boolean;
-  let beginDispatch: (event: Event, target: EventTarget) => void;
-  let endDispatch: (event: Event) => void;
+  /** One function for all events: it cannot be taken from one. */
+  let getIsTrusted: (this: Event) => boolean;
 
   class Event {
-    readonly type: string;
-    readonly bubbles: boolean;
-    readonly cancelable: boolean;
-    readonly composed: boolean = false;
-    readonly timeStamp: number = now();
-    readonly isTrusted: boolean = false;
-    target: EventTarget | null = null;
-    currentTarget: EventTarget | null = null;
-    defaultPrevented = false;
-    #stopped = false;
+    #type: string;
+    #bubbles: boolean;
+    #cancelable: boolean;
+    readonly #composed: boolean;
+    readonly #timeStamp = now() - timeOrigin();
+    #target: object | null = null;
+    #isTrusted = false;
     #dispatching = false;
+    #stopped = false;
+    #stoppedAtOnce = false;
+    #canceled = false;
+    #passive = false;
 
     static {
-      isStopped = (event) => event.#stopped;
-      beginDispatch = (event, target) => {
-        if (!(#dispatching in event)) throw new TypeErrorConstructor("dispatchEvent expected an Event");
-        if (event.#dispatching) throw makeDomException("The event is being dispatched already", "InvalidStateError");
-        event.#dispatching = true;
-        event.target = target;
-        event.currentTarget = target;
+      getIsTrusted = function (this: Event): boolean {
+        return this.#isTrusted;
       };
-      endDispatch = (event) => {
-        event.#dispatching = false;
-        event.#stopped = false;
-        event.currentTarget = null;
+      control = {
+        isStopped: (event) => event.#stopped,
+        isStoppedAtOnce: (event) => event.#stoppedAtOnce,
+        isCanceled: (event) => event.#canceled,
+        setPassive: (event, passive) => {
+          event.#passive = passive;
+        },
+        begin: (event, target, isTrusted) => {
+          if (!(typeof event === "object" && event !== null && #type in event)) {
+            throw new TypeErrorConstructor("dispatchEvent expected an Event");
+          }
+          if (event.#dispatching) throw makeDomException("The event is being dispatched already", "InvalidStateError");
+          event.#dispatching = true;
+          event.#isTrusted = isTrusted;
+          event.#target = target;
+        },
+        end: (event) => {
+          event.#dispatching = false;
+          event.#stopped = false;
+          event.#stoppedAtOnce = false;
+        },
       };
     }
 
-    constructor(type: unknown, init?: { readonly bubbles?: unknown; readonly cancelable?: unknown }) {
-      this.type = StringConstructor(type);
-      this.bubbles = !!init?.bubbles;
-      this.cancelable = !!init?.cancelable;
+    constructor(type: unknown, init: unknown = undefined) {
+      if (arguments.length === 0) throw new TypeErrorConstructor("Event expected a type, got no argument");
+      this.#type = StringConstructor(type);
+      const { bubbles, cancelable, composed } = toDictionary(init, "Event");
+      this.#bubbles = !!bubbles;
+      this.#cancelable = !!cancelable;
+      this.#composed = !!composed;
+      ReflectDefineProperty(this, "isTrusted", {
+        __proto__: null,
+        get: getIsTrusted,
+        enumerable: true,
+        configurable: false,
+      } as PropertyDescriptor);
     }
 
-    preventDefault(): void {
-      if (this.cancelable) this.defaultPrevented = true;
+    get type(): string {
+      return this.#type;
     }
-    stopPropagation(): void {}
-    stopImmediatePropagation(): void {
+    get target(): object | null {
+      return this.#target;
+    }
+    get srcElement(): object | null {
+      return this.#target;
+    }
+    get currentTarget(): object | null {
+      return this.#dispatching ? this.#target : null;
+    }
+    composedPath(): object[] {
+      return this.#dispatching && this.#target !== null ? [this.#target] : [];
+    }
+    get eventPhase(): number {
+      return this.#dispatching ? PHASES.AT_TARGET : PHASES.NONE;
+    }
+    stopPropagation(): void {
       this.#stopped = true;
     }
-    composedPath(): EventTarget[] {
-      return this.currentTarget === null ? [] : [this.currentTarget];
+    get cancelBubble(): boolean {
+      return this.#stopped;
+    }
+    set cancelBubble(value: unknown) {
+      if (value) this.#stopped = true;
+    }
+    stopImmediatePropagation(): void {
+      this.#stopped = true;
+      this.#stoppedAtOnce = true;
+    }
+    get bubbles(): boolean {
+      return this.#bubbles;
+    }
+    get cancelable(): boolean {
+      return this.#cancelable;
+    }
+    get returnValue(): boolean {
+      return !this.#canceled;
+    }
+    set returnValue(value: unknown) {
+      if (!value) this.preventDefault();
+    }
+    preventDefault(): void {
+      if (this.#cancelable && !this.#passive) this.#canceled = true;
+    }
+    get defaultPrevented(): boolean {
+      return this.#canceled;
+    }
+    get composed(): boolean {
+      return this.#composed;
+    }
+    get timeStamp(): number {
+      return this.#timeStamp;
+    }
+    initEvent(type: unknown, bubbles: unknown = false, cancelable: unknown = false): void {
+      if (arguments.length === 0) throw new TypeErrorConstructor("initEvent expected a type, got no argument");
+      const text = StringConstructor(type);
+      if (this.#dispatching) return;
+      this.#stopped = false;
+      this.#stoppedAtOnce = false;
+      this.#canceled = false;
+      this.#isTrusted = false;
+      this.#target = null;
+      this.#type = text;
+      this.#bubbles = !!bubbles;
+      this.#cancelable = !!cancelable;
     }
   }
 
-  class CustomEvent extends Event {
-    readonly detail: unknown;
-    constructor(
-      type: unknown,
-      init?: { readonly detail?: unknown; readonly bubbles?: unknown; readonly cancelable?: unknown },
-    ) {
-      super(type, init);
-      this.detail = init?.detail ?? null;
-    }
+  const names = ObjectKeys(PHASES);
+  for (let index = 0; index < names.length; index += 1) {
+    const name = names[index] as keyof typeof PHASES;
+    const descriptor = { __proto__: null, value: PHASES[name], enumerable: true } as PropertyDescriptor;
+    ReflectDefineProperty(Event, name, descriptor);
+    ReflectDefineProperty(Event.prototype, name, descriptor);
   }
+  defineInterface("Event", Event);
+  return { Event, control };
+}
 
+export type Event = InstanceType<ReturnType<typeof makeEventClass>["Event"]>;
+
+/** Runs `algorithm` when the signal aborts; false if it has aborted already. Throws for what is no signal. */
+type OnAbort = (signal: unknown, algorithm: () => void) => boolean;
+/** Set where AbortSignal is made: before that, nothing is one. */
+let onAbort: OnAbort | undefined;
+
+export function connectAbort(algorithm: OnAbort): void {
+  onAbort = algorithm;
+}
+
+type Listener = ((event: Event) => unknown) | { handleEvent(event: Event): unknown };
+interface Registration {
+  readonly listener: Listener;
+  readonly capture: boolean;
+  readonly once: boolean;
+  readonly passive: boolean;
+  removed: boolean;
+}
+
+interface Options extends Dictionary {
+  readonly capture?: unknown;
+  readonly once?: unknown;
+  readonly passive?: unknown;
+  readonly signal?: unknown;
+}
+
+/** An option is an object or, as it once was, `capture` alone. */
+const toOptions = (options: unknown): Options =>
+  (typeof options === "object" && options !== null) || typeof options === "function"
+    ? (options as Options)
+    : ({ __proto__: null, capture: options } as unknown as Options);
+
+function toListener(listener: unknown, what: string): Listener | null {
+  if (listener === null || listener === undefined) return null;
+  if (typeof listener === "function" || typeof listener === "object") return listener as Listener;
+  throw new TypeErrorConstructor(`${what} expected a function, got ${describeValue(listener)}`);
+}
+
+function requireTwo(what: string, count: number): void {
+  if (count < 2) throw new TypeErrorConstructor(`${what} expected a type and a listener`);
+}
+
+function makeTargetClass({ control }: ReturnType<typeof makeEventClass>) {
   /** A listener that throws does not stop the others: its error is reported (DOM, "inner invoke"). */
-  function callListener(listener: Listener, target: EventTarget, event: Event): void {
+  function callListener(listener: Listener, target: object, event: Event): void {
     try {
       if (typeof listener === "function") ReflectApply(listener, target, [event]);
       else listener.handleEvent(event);
     } catch (thrown) {
-      writeLog("error", `Uncaught in an event listener: ${inspect(thrown, 4_096)}`);
+      reportException(thrown, "in an event listener");
     }
   }
 
-  let addListener: (target: EventTarget, type: string, listener: Listener, once: boolean) => void;
-  let removeListener: (target: EventTarget, type: string, listener: Listener | null) => void;
-  let dispatch: (target: EventTarget, event: Event) => void;
+  let add: (target: EventTarget, type: string, registration: Registration) => void;
+  let remove: (target: EventTarget, type: string, listener: Listener | null, capture: boolean) => void;
+  let dispatch: (target: EventTarget, event: unknown, isTrusted: boolean) => boolean;
+  /** The value of an event handler such as `onabort`. */
+  let getHandler: (target: EventTarget, type: string) => unknown;
+  let setHandler: (target: EventTarget, type: string, value: unknown) => void;
 
   class EventTarget {
     readonly #listeners = new MapConstructor<string, Registration[]>();
+    readonly #handlers = new MapConstructor<string, { value: unknown; readonly listener: Listener }>();
 
     static {
-      addListener = (target, type, listener, once) => {
+      add = (target, type, registration) => {
         const registrations = MapPrototypeGet(target.#listeners, type) ?? [];
+        const { listener, capture } = registration;
         for (let index = 0; index < registrations.length; index += 1) {
-          if (registrations[index]?.listener === listener) return;
+          const known = registrations[index] as Registration;
+          if (known.listener === listener && known.capture === capture) return;
         }
-        append(registrations, { listener, once, removed: false });
+        append(registrations, registration);
         MapPrototypeSet(target.#listeners, type, registrations);
       };
-      removeListener = (target, type, listener) => {
+      remove = (target, type, listener, capture) => {
         const kept: Registration[] = [];
         const registrations = MapPrototypeGet(target.#listeners, type) ?? [];
         for (let index = 0; index < registrations.length; index += 1) {
           const registration = registrations[index] as Registration;
-          if (registration.listener === listener) registration.removed = true;
+          if (registration.listener === listener && registration.capture === capture) registration.removed = true;
           else append(kept, registration);
         }
         MapPrototypeSet(target.#listeners, type, kept);
       };
-      dispatch = (target, event) => {
-        beginDispatch(event, target);
+      /** Those there are now: what is added meanwhile waits for the next event, what is removed is not called. */
+      const invoke = (target: EventTarget, event: Event, capture: boolean): void => {
+        if (control.isStopped(event)) return;
         const { type } = event;
         const registrations = MapPrototypeGet(target.#listeners, type) ?? [];
         const count = registrations.length;
-        for (let index = 0; index < count && !isStopped(event); index += 1) {
+        for (let index = 0; index < count && !control.isStoppedAtOnce(event); index += 1) {
           const registration = registrations[index] as Registration;
-          if (registration.removed) continue;
-          if (registration.once) removeListener(target, type, registration.listener);
+          if (registration.removed || registration.capture !== capture) continue;
+          if (registration.once) remove(target, type, registration.listener, capture);
+          control.setPassive(event, registration.passive);
           callListener(registration.listener, target, event);
+          control.setPassive(event, false);
         }
-        endDispatch(event);
+      };
+      dispatch = (target, given, isTrusted) => {
+        control.begin(given, target, isTrusted);
+        const event = given as Event;
+        invoke(target, event, true);
+        invoke(target, event, false);
+        control.end(event);
+        return !control.isCanceled(event);
+      };
+      getHandler = (target, type) => MapPrototypeGet(target.#handlers, type)?.value ?? null;
+      // The first value has its place among the listeners; another one takes that place, null gives it up (HTML, "event handlers").
+      setHandler = (target, type, value) => {
+        const handlers = target.#handlers;
+        const known = MapPrototypeGet(handlers, type);
+        if (typeof value !== "function" && (typeof value !== "object" || value === null)) {
+          if (known !== undefined) remove(target, type, known.listener, false);
+          MapPrototypeDelete(handlers, type);
+        } else if (known !== undefined) known.value = value;
+        else {
+          const handler = {
+            value,
+            listener: (event: Event): void => {
+              if (typeof handler.value !== "function") return;
+              const answer = ReflectApply(handler.value as () => unknown, target, [event]);
+              if (answer === false) event.preventDefault();
+            },
+          };
+          MapPrototypeSet(handlers, type, handler);
+          add(target, type, {
+            listener: handler.listener,
+            capture: false,
+            once: false,
+            passive: false,
+            removed: false,
+          });
+        }
       };
     }
 
-    addEventListener(
-      type: unknown,
-      listener?: Listener | null,
-      options?: boolean | { readonly once?: unknown; readonly signal?: AbortSignal },
-    ): void {
-      if (listener === null || listener === undefined) return;
-      if (typeof listener !== "function" && typeof listener !== "object") {
-        throw new TypeErrorConstructor(`addEventListener expected a function, got ${describeValue(listener)}`);
-      }
-      const settings = typeof options === "object" && options !== null ? options : undefined;
-      const signal = settings?.signal;
-      const once = !!settings?.once;
+    addEventListener(type: unknown, listener: unknown, options: unknown = undefined): void {
+      requireTwo("addEventListener", arguments.length);
       const key = StringConstructor(type);
-      if (signal !== undefined && !onAbort(signal, () => removeListener(this, key, listener))) return;
-      addListener(this, key, listener, once);
-    }
-
-    removeEventListener(type: unknown, listener?: Listener | null): void {
-      removeListener(this, StringConstructor(type), listener ?? null);
-    }
-
-    dispatchEvent(event: Event): boolean {
-      dispatch(this, event);
-      return !event.defaultPrevented;
-    }
-  }
-
-  const KEY = {};
-  let abortSignal: (signal: AbortSignal, reason: unknown) => void;
-  /** Runs `algorithm` when the signal aborts, before its listeners; false if it has aborted already. */
-  let onAbort: (signal: AbortSignal, algorithm: () => void) => boolean;
-
-  class AbortSignal extends EventTarget {
-    #aborted = false;
-    #reason: unknown = undefined;
-    #algorithms: (() => void)[] = [];
-    #handler: ((event: Event) => void) | null = null;
-
-    static {
-      onAbort = (signal, algorithm) => {
-        if (!(typeof signal === "object" && signal !== null && #aborted in signal)) {
-          throw new TypeErrorConstructor(`Expected an AbortSignal, got ${describeValue(signal)}`);
-        }
-        if (!signal.#aborted) append(signal.#algorithms, algorithm);
-        return !signal.#aborted;
-      };
-      abortSignal = (signal, reason) => {
-        if (signal.#aborted) return;
-        signal.#aborted = true;
-        signal.#reason = reason === undefined ? makeDomException("This operation was aborted", "AbortError") : reason;
-        const algorithms = signal.#algorithms;
-        signal.#algorithms = [];
-        for (let index = 0; index < algorithms.length; index += 1) algorithms[index]?.();
-        dispatch(signal, new Event("abort"));
-      };
-    }
-
-    constructor(key?: object) {
-      super();
-      if (key !== KEY) throw new TypeErrorConstructor("AbortSignal cannot be constructed; use AbortController");
-    }
-
-    get aborted(): boolean {
-      return this.#aborted;
-    }
-    get reason(): unknown {
-      return this.#reason;
-    }
-    get onabort(): ((event: Event) => void) | null {
-      return this.#handler;
-    }
-    set onabort(handler: unknown) {
-      this.#handler = typeof handler === "function" ? (handler as (event: Event) => void) : null;
-      addListener(this, "abort", this.#runHandler, false);
-    }
-    /** One function, so that it is registered once. */
-    readonly #runHandler = (event: Event): void => {
-      if (this.#handler !== null) ReflectApply(this.#handler, this, [event]);
-    };
-    throwIfAborted(): void {
-      if (this.#aborted) throw this.#reason;
-    }
-
-    static abort(reason?: unknown): AbortSignal {
-      const signal = new AbortSignal(KEY);
-      abortSignal(signal, reason);
-      return signal;
-    }
-
-    static timeout(milliseconds: unknown): AbortSignal {
-      const signal = new AbortSignal(KEY);
-      startTimer("AbortSignal.timeout", milliseconds, () => {
-        abortSignal(signal, makeDomException("The operation timed out", "TimeoutError"));
-      });
-      return signal;
-    }
-
-    static any(signals: Iterable<AbortSignal>): AbortSignal {
-      const joined = new AbortSignal(KEY);
-      for (const signal of signals) {
-        if (!onAbort(signal, () => abortSignal(joined, signal.#reason))) abortSignal(joined, signal.#reason);
+      const called = toListener(listener, "addEventListener");
+      const given = toOptions(options);
+      const capture = !!given.capture;
+      const once = !!given.once;
+      const passive = !!given.passive;
+      const { signal } = given;
+      if (signal !== undefined) {
+        if (onAbort === undefined) throw new TypeErrorConstructor("addEventListener expected an AbortSignal as signal");
+        const goOn = onAbort(signal, () => remove(this, key, called, capture));
+        if (!goOn) return;
       }
-      return joined;
+      if (called !== null) add(this, key, { listener: called, capture, once, passive, removed: false });
+    }
+
+    removeEventListener(type: unknown, listener: unknown, options: unknown = undefined): void {
+      requireTwo("removeEventListener", arguments.length);
+      const key = StringConstructor(type);
+      const called = toListener(listener, "removeEventListener");
+      remove(this, key, called, !!toOptions(options).capture);
+    }
+
+    dispatchEvent(event: unknown): boolean {
+      return dispatch(this, event, false);
     }
   }
 
-  class AbortController {
-    readonly signal: AbortSignal = new AbortSignal(KEY);
-    abort(reason?: unknown): void {
-      abortSignal(this.signal, reason);
+  defineInterface("EventTarget", EventTarget);
+  return { EventTarget, dispatch, getHandler, setHandler };
+}
+
+function makeEventClasses() {
+  const made = makeEventClass();
+  const { Event } = made;
+
+  class CustomEvent extends Event {
+    #detail: unknown;
+
+    constructor(type: unknown, init: unknown = undefined) {
+      if (arguments.length === 0) throw new TypeErrorConstructor("CustomEvent expected a type, got no argument");
+      super(type, init);
+      const { detail } = toDictionary(init, "CustomEvent");
+      this.#detail = detail === undefined ? null : detail;
+    }
+
+    get detail(): unknown {
+      return this.#detail;
+    }
+    initCustomEvent(
+      type: unknown,
+      bubbles: unknown = false,
+      cancelable: unknown = false,
+      detail: unknown = null,
+    ): void {
+      if (arguments.length === 0) throw new TypeErrorConstructor("initCustomEvent expected a type, got no argument");
+      if (this.eventPhase !== PHASES.NONE) return;
+      this.initEvent(type, bubbles, cancelable);
+      this.#detail = detail;
     }
   }
-
-  const classes = { __proto__: null as never, Event, CustomEvent, EventTarget, AbortController, AbortSignal };
-  for (const name in classes) {
-    defineValue(classes[name as keyof typeof classes].prototype, SymbolToStringTag, name, false);
-  }
-  return { classes, abortSignal, createAbortSignal: (): AbortSignal => new AbortSignal(KEY) };
+  defineInterface("CustomEvent", CustomEvent);
+  const target = makeTargetClass(made);
+  return { __proto__: null as never, Event, CustomEvent, ...target };
 }
 
 type EventClasses = ReturnType<typeof makeEventClasses>;
-export type AbortSignal = ReturnType<EventClasses["createAbortSignal"]>;
+export type EventTarget = InstanceType<EventClasses["EventTarget"]>;
 
 let made: EventClasses | undefined;
-function eventClasses(): EventClasses {
+/** The classes, and what the prelude and its chunks build on them. */
+export function eventClasses(): EventClasses {
   made ??= makeEventClasses();
   return made;
 }
 
-export function createAbortSignal(): AbortSignal {
-  return eventClasses().createAbortSignal();
-}
-
-export function abortSignal(signal: AbortSignal, reason: unknown): void {
-  eventClasses().abortSignal(signal, reason);
-}
-
 export function installEvents(): void {
-  defineLazyGlobals(
-    ["Event", "CustomEvent", "EventTarget", "AbortController", "AbortSignal"],
-    () => eventClasses().classes,
-  );
+  defineLazyGlobals(["Event", "CustomEvent", "EventTarget"], eventClasses);
 }

@@ -1,18 +1,18 @@
 // The prelude's entry: runs first in every isolate, captures intrinsics, gives the guest its globals, and returns the one way in.
 import type { BootOptions, EnterKind } from "../guest-protocol.ts";
+import { installAbort } from "./abort.ts";
 import { installBase64 } from "./base64.ts";
 import { deliver } from "./bridge.ts";
-import { advanceTime, installCoarseTime, now } from "./coarse-time.ts";
+import { advanceTime, beginTime, installCoarseTime } from "./coarse-time.ts";
 import { installConsole } from "./console.ts";
-import { installPerformance } from "./context.ts";
 import { installDomException } from "./dom-exception.ts";
 import { installEncoding } from "./encoding.ts";
 import { installEvents } from "./events.ts";
-import { installFixedRandom } from "./fixed-random.ts";
 import { type Ask, connectHost, hearAnswer, type Post } from "./host.ts";
 import { lockDown } from "./lockdown.ts";
 import { installPlatform, takeChunks } from "./platform.ts";
 import { defineGlobal, flushGlobals, JSONParse } from "./primordials.ts";
+import { installReport } from "./report.ts";
 import { installStructuredClone } from "./structured-clone.ts";
 import { beginTurn, fireTimer, installTimers } from "./timers.ts";
 import { type BundleFunction, describe, invoke, load } from "./tool-runner.ts";
@@ -22,12 +22,10 @@ export type Enter = (kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?:
 
 /** Called once, by the worker, before anything of the tool's is in the isolate. `options` is a BootOptions as JSON text. */
 export function boot(post: Post, ask: Ask, options: string): Enter {
-  const { features, coarseTime, fixed } = JSONParse(options) as BootOptions;
+  const { features, coarseTime } = JSONParse(options) as BootOptions;
   connectHost(post, ask);
-  if (fixed !== undefined) {
-    installCoarseTime(fixed.now);
-    installFixedRandom(fixed.words);
-  } else if (coarseTime) installCoarseTime();
+  if (coarseTime) installCoarseTime();
+  beginTime();
   defineGlobal("self", globalThis);
   installConsole();
   installTimers();
@@ -36,7 +34,8 @@ export function boot(post: Post, ask: Ask, options: string): Enter {
   installEncoding();
   installBase64();
   installEvents();
-  installPerformance(now);
+  installAbort();
+  installReport();
   installPlatform();
   lockDown(features);
   flushGlobals();

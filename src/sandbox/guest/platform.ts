@@ -1,13 +1,16 @@
 // The web platform's globals that come in chunks, and what a chunk may take from the prelude. A tool pays for what it touches.
 import type { ChunkName } from "../chunk-names.ts";
 import { callSerial } from "./call-state.ts";
-import { now } from "./coarse-time.ts";
+import { now, timeOrigin } from "./coarse-time.ts";
 import { makeDomException } from "./dom-exception.ts";
 import { connectLegacyEncodings, encodingClasses, type LegacyDecoder } from "./encoding.ts";
+import { eventClasses } from "./events.ts";
 import { openFetchChannel } from "./fetch-channel.ts";
 import { ask, listenForAnswers } from "./host.ts";
 import { defineLazyGlobals, ErrorConstructor } from "./primordials.ts";
-import { addPlatformType } from "./structured-clone.ts";
+import { reportException } from "./report.ts";
+import { addPlatformType, cloneWithTransfer, structuredClone } from "./structured-clone.ts";
+import { queueTask } from "./timers.ts";
 
 type Exports = { readonly [name: string]: unknown };
 /** What a chunk's script is: given a way to its imports, it evaluates to its exports. */
@@ -37,6 +40,18 @@ const GLOBALS: { readonly [Name in ChunkName]?: readonly string[] } = {
   crypto: ["crypto", "Crypto", "CryptoKey", "SubtleCrypto"],
   "node-buffer": ["Buffer"],
   "node-process": ["process"],
+  messaging: ["MessageChannel", "MessagePort", "MessageEvent", "ErrorEvent", "PromiseRejectionEvent"],
+  performance: [
+    "performance",
+    "Performance",
+    "PerformanceEntry",
+    "PerformanceMark",
+    "PerformanceMeasure",
+    "PerformanceObserver",
+    "PerformanceObserverEntryList",
+  ],
+  navigator: ["navigator", "Navigator"],
+  urlpattern: ["URLPattern"],
 };
 
 /**
@@ -46,13 +61,16 @@ const GLOBALS: { readonly [Name in ChunkName]?: readonly string[] } = {
 const PRELUDE_MODULES: { readonly [name: string]: () => Exports } = {
   __proto__: null as never,
   "prelude:call-state": () => ({ callSerial }),
-  "prelude:coarse-time": () => ({ now }),
+  "prelude:coarse-time": () => ({ now, timeOrigin }),
   "prelude:dom-exception": () => ({ makeDomException }),
   "prelude:encoding": () => ({ encodingClasses }),
   "prelude:fetch-channel": () => ({ openFetchChannel }),
   "prelude:host": () => ({ ask, listenForAnswers }),
   "prelude:platform": () => ({ useBuiltin }),
-  "prelude:structured-clone": () => ({ addPlatformType }),
+  "prelude:structured-clone": () => ({ addPlatformType, cloneWithTransfer, structuredClone }),
+  "prelude:events": () => ({ eventClasses }),
+  "prelude:report": () => ({ reportException }),
+  "prelude:timers": () => ({ queueTask }),
 };
 
 const evaluate = Reflect.get(globalThis, "eval") as (source: string) => unknown;

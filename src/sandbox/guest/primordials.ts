@@ -16,6 +16,7 @@ export const {
   deleteProperty: ReflectDeleteProperty,
   getOwnPropertyDescriptor: ReflectGetOwnPropertyDescriptor,
   getPrototypeOf: ReflectGetPrototypeOf,
+  ownKeys: ReflectOwnKeys,
   setPrototypeOf: ReflectSetPrototypeOf,
 } = Reflect;
 

@@ -1,16 +1,13 @@
 // setTimeout and its kin. The worker keeps the clock; the guest keeps the callbacks. All of a call's timers end with it.
 import { allowance, callState } from "./call-state.ts";
-import { hasFixedTime, moveFixedTime, now } from "./coarse-time.ts";
-import { writeLog } from "./console.ts";
 import { describeValue } from "./error-text.ts";
 import { post } from "./host.ts";
-import { inspect } from "./inspect.ts";
 import {
+  append,
   defineGlobal,
   MapConstructor,
   MapPrototypeClear,
   MapPrototypeDelete,
-  MapPrototypeForEach,
   MapPrototypeGet,
   MapPrototypeGetSize,
   MapPrototypeSet,
@@ -26,14 +23,13 @@ import {
   secure,
   TypeErrorConstructor,
 } from "./primordials.ts";
+import { reportException } from "./report.ts";
 
 interface Timer {
   readonly run: (...args: unknown[]) => void;
   readonly args: unknown[];
   /** Undefined for a timer that fires once. */
   readonly intervalMs: number | undefined;
-  /** When it is to ring, by a fixed clock; 0 by any other, which the worker keeps. */
-  dueAt: number;
 }
 
 const timers = new MapConstructor<number, Timer>();
@@ -52,33 +48,63 @@ export function beginTurn(): void {
   postsThisTurn = 0;
 }
 
+/** At least one, as in Node: what is to come as soon as possible has 0. */
 function toDelay(value: unknown): number {
   const delay = typeof value === "symbol" || typeof value === "bigint" ? 0 : MathTrunc(NumberConstructor(value));
-  return NumberIsNaN(delay) || delay > MAX_DELAY_MS ? 0 : MathMin(MathMax(delay, 0), MAX_DELAY_MS);
+  return NumberIsNaN(delay) || delay > MAX_DELAY_MS ? 1 : MathMin(MathMax(delay, 1), MAX_DELAY_MS);
 }
 
-function start(name: string, run: unknown, delay: unknown, repeat: boolean, args: unknown[]): number {
+function start(name: string, run: unknown, delayMs: number, repeat: boolean, args: unknown[]): number {
   if (typeof run !== "function") {
     throw new TypeErrorConstructor(`${name} expected a function, got ${describeValue(run)}`);
   }
   if (!callState.active) return 0;
-  const delayMs = toDelay(delay);
   const cap = allowance("timers");
   postsThisTurn += 1;
   if (MapPrototypeGetSize(timers) >= cap || postsThisTurn > cap * POSTS_PER_TIMER) {
     throw new RangeErrorConstructor(`${name}: this call may have ${cap} timers waiting at one time`);
   }
   lastId += 1;
-  const intervalMs = repeat ? MathMax(delayMs, 1) : undefined;
-  const dueAt = hasFixedTime() ? now() + (intervalMs ?? delayMs) : 0;
-  MapPrototypeSet(timers, lastId, { run: run as Timer["run"], args, intervalMs, dueAt });
+  const intervalMs = repeat ? delayMs : undefined;
+  MapPrototypeSet(timers, lastId, { run: run as Timer["run"], args, intervalMs });
   post("timer", lastId, delayMs);
   return lastId;
 }
 
 /** For the prelude's own: a guest may have replaced `setTimeout`. */
 export function startTimer(name: string, delay: unknown, run: () => void): void {
-  start(name, run, delay, false, []);
+  start(name, run, toDelay(delay), false, []);
+}
+
+/** What waits for a turn of its own (HTML, "queue a task"), in order, from the one at `nextTask`. */
+let tasks: (() => void)[] = [];
+let nextTask = 0;
+
+/** One timer for all tasks, beyond the allowance: there is never a second one. */
+function startTaskTimer(): void {
+  lastId += 1;
+  MapPrototypeSet(timers, lastId, { run: runTask, args: [], intervalMs: undefined });
+  post("timer", lastId, 0);
+}
+
+function runTask(): void {
+  const run = tasks[nextTask];
+  nextTask += 1;
+  if (nextTask < tasks.length) startTaskTimer();
+  else forgetTasks();
+  run?.();
+}
+
+function forgetTasks(): void {
+  tasks = [];
+  nextTask = 0;
+}
+
+/** Each task has an entry into the guest of its own, so that what the one before has promised is done by then. */
+export function queueTask(run: () => void): void {
+  if (!callState.active) return;
+  if (tasks.length === 0) startTaskTimer();
+  append(tasks, run);
 }
 
 /** Past the allowance the worker is not told: it will ring for a timer that nobody waits for. */
@@ -88,43 +114,22 @@ function clear(id: unknown): void {
   if (postsThisTurn <= allowance("timers") * POSTS_PER_TIMER) post("timer", id, -1);
 }
 
-/** By a fixed clock, the one that is due first; of several, the oldest: a Map is in the order of their ids. */
-function firstDue(): number {
-  let first = 0;
-  let dueAt = Number.POSITIVE_INFINITY;
-  MapPrototypeForEach(timers, (timer, id) => {
-    if (timer.dueAt >= dueAt) return;
-    first = id;
-    dueAt = timer.dueAt;
-  });
-  return first;
-}
-
-/**
- * Runs a timer's callback. What it throws fails no call, as in a browser: it is logged.
- * @param rung the worker's. For a guest with a fixed clock it only says that some timer may ring: there are as many rings as timers, and
- *   which timer comes first is no matter of the real time that passed between them
- */
-export function fireTimer(rung: number): void {
-  const id = hasFixedTime() ? firstDue() : rung;
+/** Runs a timer's callback. What it throws fails no call, as in a browser: it is logged. */
+export function fireTimer(id: number): void {
   const timer = MapPrototypeGet(timers, id);
   if (timer === undefined) return;
-  const { intervalMs, dueAt } = timer;
-  if (hasFixedTime()) moveFixedTime(dueAt);
-  if (intervalMs === undefined) MapPrototypeDelete(timers, id);
-  else {
-    timer.dueAt = dueAt + intervalMs;
-    post("timer", rung, intervalMs);
-  }
+  if (timer.intervalMs === undefined) MapPrototypeDelete(timers, id);
+  else post("timer", id, timer.intervalMs);
   try {
     ReflectApply(timer.run, globalThis, timer.args);
   } catch (thrown) {
-    writeLog("error", `Uncaught in a timer: ${inspect(thrown, 4_096)}`);
+    reportException(thrown, "in a timer");
   }
 }
 
 /** Forgets all timers: the worker clears its own by the end of the call. */
 export function clearAllTimers(): void {
+  forgetTasks();
   MapPrototypeClear(timers);
 }
 
@@ -138,17 +143,17 @@ function queueMicrotask(run: unknown): void {
     try {
       ReflectApply(run as () => void, undefined, []);
     } catch (thrown) {
-      writeLog("error", `Uncaught in a microtask: ${inspect(thrown, 4_096)}`);
+      reportException(thrown, "in a microtask");
     }
   });
 }
 
 export function installTimers(): void {
   defineGlobal("setTimeout", (run: unknown, delay?: unknown, ...args: unknown[]): number =>
-    start("setTimeout", run, delay, false, args),
+    start("setTimeout", run, toDelay(delay), false, args),
   );
   defineGlobal("setInterval", (run: unknown, delay?: unknown, ...args: unknown[]): number =>
-    start("setInterval", run, delay, true, args),
+    start("setInterval", run, toDelay(delay), true, args),
   );
   defineGlobal("setImmediate", (run: unknown, ...args: unknown[]): number =>
     start("setImmediate", run, 0, false, args),

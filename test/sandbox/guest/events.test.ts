@@ -293,6 +293,18 @@ describe("A web global", () => {
     "CustomEvent",
     "EventTarget",
     "DOMException",
+    "performance",
+    "navigator",
+    "URLPattern",
+    "ReadableStream",
+    "TextDecoderStream",
+    "CompressionStream",
+    "Blob",
+    "File",
+    "MessageChannel",
+    "MessagePort",
+    "MessageEvent",
+    "PerformanceObserver",
   ];
 
   test.for(NAMES.map((name) => [name] as const))(
@@ -309,7 +321,7 @@ describe("A web global", () => {
     },
   );
 
-  test.for([["structuredClone"], ["atob"], ["btoa"], ["setTimeout"], ["queueMicrotask"], ["performance"], ["self"]])(
+  test.for([["structuredClone"], ["atob"], ["btoa"], ["setTimeout"], ["queueMicrotask"], ["onerror"], ["self"]])(
     "%s is not enumerable, and can be replaced",
     async ([name]) => {
       expect(

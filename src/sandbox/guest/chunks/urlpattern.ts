@@ -1,0 +1,2 @@
+// URLPattern (WHATWG): the polyfill of the standard's own editors.
+export { URLPattern } from "urlpattern-polyfill/urlpattern";

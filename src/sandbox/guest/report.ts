@@ -1,0 +1,36 @@
+// What nobody catches: told to the guest's own `onerror`, else logged. It fails no call, as in a browser.
+import { writeLog } from "./console.ts";
+import { describeValue } from "./error-text.ts";
+import { inspect } from "./inspect.ts";
+import { defineGlobal, ReflectApply, TypeErrorConstructor } from "./primordials.ts";
+
+/** A handler that throws is not asked about that. */
+let isHandling = false;
+
+/** HTML, "report an exception", without an event: the handler is given what it would be called with, and answers true to have handled it. */
+function handlerTakes(thrown: unknown): boolean {
+  if (isHandling) return false;
+  isHandling = true;
+  try {
+    const { onerror } = globalThis as { readonly onerror?: unknown };
+    if (typeof onerror !== "function") return false;
+    return ReflectApply(onerror as () => unknown, globalThis, [describeValue(thrown), "", 0, 0, thrown]) === true;
+  } catch {
+    return false;
+  } finally {
+    isHandling = false;
+  }
+}
+
+/** @param where "in a timer" */
+export function reportException(thrown: unknown, where: string): void {
+  if (!handlerTakes(thrown)) writeLog("error", `Uncaught ${where}: ${inspect(thrown, 4_096)}`);
+}
+
+export function installReport(): void {
+  defineGlobal("onerror", null);
+  defineGlobal("reportError", (...args: readonly unknown[]): void => {
+    if (args.length === 0) throw new TypeErrorConstructor("reportError expected a value, got no argument");
+    reportException(args[0], "(reported)");
+  });
+}
