@@ -19,17 +19,18 @@ async function nameOf(run: () => unknown): Promise<unknown> {
 }
 
 interface Ask {
-  readonly what: "url" | "mime" | "write" | "read";
+  readonly what: "url" | "mime" | "text" | "write" | "read";
   readonly texts: readonly string[];
 }
 
-/** In the guest: each text as a URL, as a type, as a form to be written (JSON), or as the body of one. */
+/** In the guest: each text as a URL, as a type, as bytes in hex, as a form to be written (JSON), or as the body of one. */
 async function answer({ what, texts }: Ask): Promise<unknown[]> {
   const toHex = (bytes: Uint8Array) => (bytes as Uint8Array & { toHex(): string }).toHex();
   const fromHex = (text: string) => (Uint8Array as unknown as { fromHex(text: string): Uint8Array }).fromHex(text);
   const run = async (text: string): Promise<unknown> => {
     if (what === "url") return new Request(text).url;
     if (what === "mime") return (await new Response("", { headers: { "content-type": text } }).blob()).type;
+    if (what === "text") return new Response(fromHex(text)).text();
     if (what === "write") {
       const form = new FormData();
       for (const [name, value, filename] of JSON.parse(text) as [string, string, string?][]) {
@@ -136,6 +137,51 @@ describe("a body's type", () => {
       ),
     );
     expect(await ask("mime", texts)).toEqual(inNode);
+  });
+});
+
+describe("a body's text", () => {
+  test("is what the decoder makes of its bytes, whatever they are and wherever they lie", async () => {
+    // Whole characters, and all that can be wrong with one: cut off, too long, a surrogate, past the last, out of place.
+    const pieces = [
+      "61",
+      "c3a9",
+      "e282ac",
+      "f09f9880",
+      "efbbbf",
+      "efbfbf",
+      "f48fbfbf",
+      "00",
+      "80",
+      "bf",
+      "c3",
+      "e2",
+      "e282",
+      "f0",
+      "f09f",
+      "f09f98",
+      "c0af",
+      "c1bf",
+      "e08080",
+      "e0a080",
+      "eda080",
+      "ed9fbf",
+      "edbfbf",
+      "f08080",
+      "f0808080",
+      "f08fbfbf",
+      "f0908080",
+      "f4908080",
+      "f5",
+      "ff",
+    ];
+    const padding = fc.constantFrom(0, 0, 1_020, 1_021, 1_022, 1_023, 1_024, 2_047, 4_000);
+    const many = fc.constantFrom("", "", "", "80".repeat(1_100), "c3a9".repeat(1_100));
+    const texts = sample(fc.tuple(padding, many, textOf(pieces, 12))).map(
+      ([length, run, text]) => "78".repeat(length) + run + text,
+    );
+    const decoded = texts.map((hex) => new TextDecoder().decode(Buffer.from(hex, "hex")));
+    expect(await ask("text", texts)).toEqual(decoded);
   });
 });
 

@@ -1,6 +1,7 @@
 // data: URLs (Fetch standard, "data: URL processor"): an answer without asking anybody.
 import { type MimeType, parseMimeType, serializeMimeType } from "./fetch-mime.ts";
-import { decodeUtf8, encodeUtf8, fromBase64 } from "./fetch-platform.ts";
+import { fromBase64 } from "./fetch-platform.ts";
+import { decodeUtf8, encodeUtf8 } from "./fetch-utf8.ts";
 
 export interface DataUrl {
   /** The whole type, as Content-Type says it. */

@@ -2,7 +2,8 @@
 import { FormData, type FormDataEntry } from "./fetch-form-data.ts";
 import { isToken } from "./fetch-headers.ts";
 import { extractMimeType, serializeMimeType } from "./fetch-mime.ts";
-import { blobs, concat, decodeUtf8, encodeUtf8 } from "./fetch-platform.ts";
+import { blobs, concat } from "./fetch-platform.ts";
+import { decodeUtf8, encodeUtf8 } from "./fetch-utf8.ts";
 
 const toCrlf = (text: string): string => text.replace(/\r\n|\r|\n/g, "\r\n");
 const escapeQuoted = (text: string): string =>

@@ -1,5 +1,4 @@
-// What fetch takes from the rest of the platform: other chunks, loaded when they are first needed, and bytes to text and back.
-import { encodingClasses } from "../encoding.ts";
+// What fetch takes from the rest of the platform: other chunks, loaded when they are first needed, and bytes to base64 and back.
 import type { ReadableStream } from "./streams.ts";
 
 export type { Blob, File } from "./blob.ts";
@@ -20,18 +19,8 @@ interface Digests {
 }
 export const digests = (): Digests => require("./crypto.ts").crypto.subtle as unknown as Digests;
 
-const { TextEncoder, TextDecoder } = encodingClasses();
-const encoder = new TextEncoder();
-
-export const encodeUtf8 = (text: string): Uint8Array => encoder.encode(text);
-/** Without a byte order mark; what is malformed is replaced. */
-export const decodeUtf8 = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
-
 /** Whether it has ever been read from or cancelled: [[disturbed]], which the standard shows to no script. */
 export const isDisturbed = (stream: Stream): boolean => (stream as unknown as { _disturbed: boolean })._disturbed;
-
-/** For text that comes in pieces. */
-export const makeDecoder = (): InstanceType<typeof TextDecoder> => new TextDecoder();
 
 export const toBase64 = (bytes: Uint8Array): string => (bytes as Uint8Array & { toBase64(): string }).toBase64();
 export const fromBase64 = (text: string): Uint8Array =>

@@ -12,8 +12,9 @@ import {
 } from "./fetch-content.ts";
 import type { FormData } from "./fetch-form-data.ts";
 import { copyHeaders, HeaderList, Headers, headerListOf, makeHeaders } from "./fetch-headers.ts";
-import { type Blob, encodeUtf8, type Stream } from "./fetch-platform.ts";
+import type { Blob, Stream } from "./fetch-platform.ts";
 import { parseUrl } from "./fetch-url.ts";
+import { encodeUtf8 } from "./fetch-utf8.ts";
 import { toByteString } from "./fetch-webidl.ts";
 import type { ReadableStream } from "./streams.ts";
 import { defineInterface, requireArguments, toDictionary } from "./webidl.ts";
