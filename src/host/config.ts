@@ -10,6 +10,13 @@ import { type PartialLimits, PartialLimitsSchema } from "../sandbox/limits.ts";
 import { ISOLATIONS, type Isolation } from "../sandbox/protocol.ts";
 import { MAX_SPARES } from "../sandbox/spares.ts";
 import type { Capability } from "./capabilities/capability.ts";
+import {
+  type EgressOptions,
+  EgressSchema,
+  NO_EGRESS,
+  type Secrets,
+  SecretsSchema,
+} from "./capabilities/egress-policy.ts";
 import type { KvStore } from "./capabilities/kv/kv-store.ts";
 import { type TenantOptions, TenantOptionsSchema, type Tenants } from "./tenants.ts";
 import { LAYER_NAMES, type Layer } from "./workers/hardening/layers.ts";
@@ -103,6 +110,10 @@ export interface GloveboxOptions {
    * this user shares), `"memory"`, or a store of the host's own.
    */
   readonly store?: "memory" | { readonly path: string } | KvStore | undefined;
+  /** Where tools with the capability `fetch` may send requests; nowhere unless stated. */
+  readonly egress?: EgressOptions | undefined;
+  /** What tools with the capability `secrets` may have sent for them, and to which hosts. */
+  readonly secrets?: Secrets | undefined;
   /** Host functions that can be granted to tools. */
   readonly capabilities?: readonly Capability[] | undefined;
   /** The clock stands still while a tool's code runs, and moves when it gets an answer or a timer rings; false unless stated. */
@@ -114,7 +125,7 @@ export interface GloveboxOptions {
 const isCapability = (value: unknown): value is Capability =>
   typeof value === "object" && value !== null && typeof (value as Capability).checkInput === "function";
 /** Capabilities of ours: a host's have other names. */
-const OWN_NAMES = ["log", "kv", "tools"] as const;
+const OWN_NAMES = ["log", "fetch", "secrets", "kv", "tools"] as const;
 const haveOwnNames = (capabilities: readonly Capability[]): boolean =>
   new Set([...OWN_NAMES, ...capabilities.map(({ name }) => name)]).size === capabilities.length + OWN_NAMES.length;
 const isKvStore = (value: unknown): value is KvStore =>
@@ -123,6 +134,8 @@ const isKvStore = (value: unknown): value is KvStore =>
   ["get", "set", "delete", "list", "usage"].every(
     (method) => typeof (value as { readonly [name: string]: unknown })[method] === "function",
   );
+/** Checked here and read where a tenant calls: what a function answers is read there too. */
+const areTenants = (value: unknown): boolean => z.record(z.string(), TenantOptionsSchema).safeParse(value).success;
 const isLookUp = (value: unknown): value is (tenantId: string) => TenantOptions | undefined =>
   typeof value === "function";
 const isFunction = (value: unknown): value is (error: unknown) => void => typeof value === "function";
@@ -157,8 +170,11 @@ const OptionsSchema = z.strictObject({
   placement: z.enum(PLACEMENTS).default("tenant"),
   tenants: z
     .union(
-      [z.record(z.string(), TenantOptionsSchema), z.custom<(tenantId: string) => TenantOptions | undefined>(isLookUp)],
-      "Expected { [tenantId]: { limits?, weight? } }, or a function that gives such for a tenant",
+      [
+        z.custom<{ readonly [tenantId: string]: TenantOptions }>(areTenants),
+        z.custom<(tenantId: string) => TenantOptions | undefined>(isLookUp),
+      ],
+      "Expected { [tenantId]: { limits?, weight?, egress?, secrets? … } }, or a function that gives such for a tenant",
     )
     .default({}),
   hardening: HardeningSchema.prefault("auto"),
@@ -205,6 +221,8 @@ const OptionsSchema = z.strictObject({
       'Expected "memory", { path } or a KvStore',
     )
     .default(() => ({ path: defaultStorePath() })),
+  egress: EgressSchema.default(NO_EGRESS),
+  secrets: SecretsSchema.default({}),
   capabilities: z
     .array(z.custom<Capability>(isCapability, "Expected what defineCapability() returns"))
     .refine(haveOwnNames, `Expected capabilities of different names, none of them ours: ${OWN_NAMES.join(", ")}`)

@@ -27,6 +27,7 @@ export {
   type CapabilitySchema,
   defineCapability,
 } from "./capabilities/capability.ts";
+export type { EgressAllow, EgressOptions, SecretOptions, Secrets } from "./capabilities/egress-policy.ts";
 export type {
   KvDeleteOutcome,
   KvEntry,

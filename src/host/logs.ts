@@ -2,6 +2,7 @@
 import type { JsonValue } from "../sandbox/errors.ts";
 import type { Limits } from "../sandbox/limits.ts";
 import type { LogLevel } from "../sandbox/protocol.ts";
+import type { Redactor } from "./redaction/redactor.ts";
 
 /**
  * One line of a tool's log. `time` is milliseconds since 1970; `data` is what `ctx.log` was given beside the message; `place` is where a
@@ -26,6 +27,22 @@ function toDataText(data: unknown): string | undefined {
   }
 }
 
+/** Where a value stood as a number, all of it becomes a text. */
+function redactData(text: string | undefined, redactor: Redactor): string | undefined {
+  if (text === undefined) return undefined;
+  const redacted = redactor.text(text);
+  return isJson(redacted) ? redacted : JSON.stringify(redacted);
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** A listener that throws, or rejects because it is async, is the caller's own affair: the call goes on. */
 export function tell<Value>(listener: ((value: Value) => unknown) | undefined, value: Value): void {
   try {
@@ -45,6 +62,8 @@ export class CallLog {
   readonly entries: LogEntry[] = [];
   readonly #listener: LogListener | undefined;
   readonly #limits: Pick<Limits, "logBytes" | "logLines">;
+  /** Of what a capability has concealed, if any has. */
+  redactor: Redactor | undefined;
   #bytes = 0;
   #dropped = 0;
 
@@ -60,8 +79,10 @@ export class CallLog {
 
   /** Never throws; a line past a cap is counted and left out. `data` is copied, and left out where it has no JSON. */
   add(level: LogLevel, time: number, message: string, { data, place }: LogExtras = {}): void {
-    const text = toDataText(data);
-    const bytes = message.length + (text?.length ?? 0) + (place?.length ?? 0);
+    const { redactor } = this;
+    const shown = redactor === undefined ? message : redactor.text(message);
+    const text = redactor === undefined ? toDataText(data) : redactData(toDataText(data), redactor);
+    const bytes = shown.length + (text?.length ?? 0) + (place?.length ?? 0);
     if (this.entries.length >= this.#limits.logLines || this.#bytes + bytes > this.#limits.logBytes) {
       this.#dropped += 1;
       return;
@@ -70,7 +91,7 @@ export class CallLog {
     const entry: LogEntry = {
       level,
       time,
-      message,
+      message: shown,
       ...(text === undefined ? {} : { data: JSON.parse(text) as JsonValue }),
       ...(place === undefined ? {} : { place }),
     };

@@ -3,6 +3,7 @@ import { ANY_OBJECT_SCHEMA, type ToolDefinition } from "../sandbox/definition.ts
 import { ToolError, toToolError } from "../sandbox/errors.ts";
 import { type PartialLimits, PartialLimitsSchema } from "../sandbox/limits.ts";
 import type { CallChain } from "./call-chain.ts";
+import { type EgressPolicy, NO_EGRESS, type SecretPolicies } from "./capabilities/egress-policy.ts";
 import type { Executor } from "./executors/executor.ts";
 import { createHostFunctionExecutor, type HostFunction } from "./executors/host-function.ts";
 import { compileSchema } from "./json-schema/compile-schema.ts";
@@ -25,6 +26,9 @@ export interface ToolRouterOptions {
   readonly tenants?: Tenants;
   /** Whether guests see a clock that stands still while they run, unless something else is stated for their tenant. */
   readonly coarseTime?: boolean;
+  /** Where sandboxed tools may send requests, and which secrets with them, unless something else is stated for their tenant. */
+  readonly egress?: EgressPolicy;
+  readonly secrets?: SecretPolicies;
   /** Told of each failure that is ours (INTERNAL), with its cause: for the operator's log, never for a caller. */
   readonly onInternalError?: (error: ToolError) => void;
 }
@@ -73,11 +77,13 @@ export class ToolRouter implements AsyncDisposable {
     limits = {},
     tenants = {},
     coarseTime = false,
+    egress = NO_EGRESS,
+    secrets = {},
     onInternalError,
   }: ToolRouterOptions = {}) {
     this.registry = registry;
     this.#limits = parseLimits(limits, "limits");
-    this.tenants = new TenantPolicies(tenants, this.#limits, coarseTime);
+    this.tenants = new TenantPolicies(tenants, this.#limits, { coarseTime, egress, secrets });
     this.#onInternalError = onInternalError;
   }
 

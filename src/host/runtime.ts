@@ -17,6 +17,7 @@ import { ToolError } from "../sandbox/errors.ts";
 import type { CapabilityShape, CapabilityShapes } from "../sandbox/guest-protocol.ts";
 import type { PartialLimits } from "../sandbox/limits.ts";
 import { type Capability, shapeOf } from "./capabilities/capability.ts";
+import { createEgress } from "./capabilities/egress.ts";
 import { createKvCapability } from "./capabilities/kv/kv.ts";
 import { MemoryKvStore } from "./capabilities/kv/kv-memory.ts";
 import { SqliteKvStore } from "./capabilities/kv/kv-sqlite.ts";
@@ -120,7 +121,9 @@ export class Glovebox implements AsyncDisposable {
     this.#ownStore =
       store === "memory" ? new MemoryKvStore() : "path" in store ? new SqliteKvStore(store.path) : undefined;
     const kv = createKvCapability(this.#ownStore ?? (store as KvStore));
-    const all = [logCapability, kv, createToolsCapability(parts.router), ...parts.config.capabilities];
+    const egress = createEgress((tenantId) => parts.router.tenants.of(tenantId));
+    const own = [logCapability, ...egress, kv, createToolsCapability(parts.router)];
+    const all = [...own, ...parts.config.capabilities];
     this.#capabilities = new Map(all.map((one) => [one.name, one]));
   }
 
@@ -358,7 +361,8 @@ interface BuiltTool {
 export async function createGlovebox(options?: GloveboxOptions): Promise<Glovebox> {
   const config = parseConfig(options);
   const artifacts = await loadSandboxArtifacts();
-  const { limits, tenants, coarseTime, hardening, workers, bundler, cache: cacheOptions, onError } = config;
+  const { limits, tenants, coarseTime, egress, secrets, hardening, workers, bundler, onError } = config;
+  const { cache: cacheOptions } = config;
   const cache = createBundleCache(cacheOptions);
   const preludeSha256 = createHash("sha256").update(artifacts.preludeSource).digest("hex");
   const engineKey = engineKeyOf([...v8FlagsOf(hardening), preludeSha256]);
@@ -396,6 +400,8 @@ export async function createGlovebox(options?: GloveboxOptions): Promise<Glovebo
     limits,
     tenants,
     coarseTime,
+    egress,
+    secrets,
     ...(onError === undefined ? {} : { onInternalError: onError }),
   });
   return new Glovebox({ config, router, bundler: new Bundler({ ...bundler, cache }), pool, learner, launcher });

@@ -2,6 +2,15 @@
 import * as z from "zod";
 import { ToolError } from "../sandbox/errors.ts";
 import { type Limits, type PartialLimits, PartialLimitsSchema } from "../sandbox/limits.ts";
+import {
+  type EgressOptions,
+  type EgressPolicy,
+  EgressSchema,
+  NO_EGRESS,
+  type SecretPolicies,
+  type Secrets,
+  SecretsSchema,
+} from "./capabilities/egress-policy.ts";
 import type { JsonTextLimits } from "./json-refusals.ts";
 import { resolveLimits } from "./resolve-limits.ts";
 
@@ -12,6 +21,10 @@ export interface TenantOptions {
   readonly weight?: number | undefined;
   /** Instead of the host's own `coarseTime`. */
   readonly coarseTime?: boolean | undefined;
+  /** Instead of the host's own `egress`. */
+  readonly egress?: EgressOptions | undefined;
+  /** Instead of the host's own `secrets`. */
+  readonly secrets?: Secrets | undefined;
 }
 
 /** By id, or asked each time a tenant calls; a tenant that is not named, or for which the answer is undefined, has the defaults. */
@@ -23,7 +36,18 @@ export const TenantOptionsSchema = z.strictObject({
   limits: PartialLimitsSchema.optional(),
   weight: z.number().min(0.01).max(100).optional(),
   coarseTime: z.boolean().optional(),
+  egress: EgressSchema.optional(),
+  secrets: SecretsSchema.optional(),
 });
+type StatedForTenant = z.infer<typeof TenantOptionsSchema>;
+
+/** What holds for a tenant for whom nothing else is stated. */
+export interface TenantDefaults {
+  readonly coarseTime: boolean;
+  readonly egress: EgressPolicy;
+  readonly secrets: SecretPolicies;
+}
+const NO_DEFAULTS: TenantDefaults = { coarseTime: false, egress: NO_EGRESS, secrets: {} };
 
 export interface TenantPolicy {
   readonly stated: PartialLimits;
@@ -33,20 +57,22 @@ export interface TenantPolicy {
   readonly inputBounds: JsonTextLimits;
   readonly weight: number;
   readonly coarseTime: boolean;
+  readonly egress: EgressPolicy;
+  readonly secrets: SecretPolicies;
 }
 
 export class TenantPolicies {
   readonly #hostLimits: PartialLimits;
-  readonly #hostCoarseTime: boolean;
+  readonly #defaults: TenantDefaults;
   readonly #lookUp: (tenantId: string) => TenantOptions | undefined;
   /** Of a tenant of whom nothing is stated. */
   readonly default: TenantPolicy;
   /** A function may answer with the same object again and again: it is read once. */
   readonly #known = new WeakMap<TenantOptions, TenantPolicy>();
 
-  constructor(tenants: Tenants, hostLimits: PartialLimits, hostCoarseTime = false) {
+  constructor(tenants: Tenants, hostLimits: PartialLimits, defaults: TenantDefaults = NO_DEFAULTS) {
     this.#hostLimits = hostLimits;
-    this.#hostCoarseTime = hostCoarseTime;
+    this.#defaults = defaults;
     this.default = this.#toPolicy({});
     const byId = typeof tenants === "function" ? undefined : new Map(Object.entries(tenants));
     this.#lookUp = typeof tenants === "function" ? tenants : (tenantId) => byId?.get(tenantId);
@@ -75,11 +101,13 @@ export class TenantPolicies {
     throw refused(new TypeError("options.tenants() answered with something that is no object"));
   }
 
-  #toPolicy({ limits = {}, weight = 1, coarseTime = this.#hostCoarseTime }: TenantOptions): TenantPolicy {
+  #toPolicy({ limits = {}, weight = 1, ...stated }: StatedForTenant): TenantPolicy {
     const resolved = resolveLimits([this.#hostLimits, limits], undefined);
     const { inputBytes, jsonDepth, jsonValues } = resolved;
     const inputBounds = { bytes: inputBytes, depth: jsonDepth, values: jsonValues };
-    return { stated: limits, limits: resolved, inputBounds, weight, coarseTime };
+    const { coarseTime = this.#defaults.coarseTime } = stated;
+    const { egress = this.#defaults.egress, secrets = this.#defaults.secrets } = stated;
+    return { stated: limits, limits: resolved, inputBounds, weight, coarseTime, egress, secrets };
   }
 }
 

@@ -475,8 +475,8 @@ describe("Glovebox.addTool() with a bad tool", () => {
   test.for<[string, object, RegExp]>([
     [
       "a capability that there is not",
-      { grant: ["kv"] },
-      /^There is no capability named "kv" to grant; known are: log, webAssembly, sharedArrayBuffer, atomics, resizableBuffers, stringToCode$/,
+      { grant: ["wiki"] },
+      /^There is no capability named "wiki" to grant; known are: log, fetch, secrets, kv, tools, webAssembly, sharedArrayBuffer, atomics, resizableBuffers, stringToCode$/,
     ],
     ["text for a list of grants", { grant: "kv" }, /^options\.grant: /],
     ["an unknown option", { tenant: "acme" }, /^options: .*tenant/],

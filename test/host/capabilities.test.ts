@@ -5,6 +5,7 @@ import * as z from "zod";
 import { CapabilityBroker } from "../../src/host/capabilities/broker.ts";
 import { CallScope } from "../../src/host/capabilities/call-scope.ts";
 import { type CapabilityContext, defineCapability } from "../../src/host/capabilities/capability.ts";
+import { Redactor } from "../../src/host/redaction/redactor.ts";
 import type { Glovebox } from "../../src/host/runtime.ts";
 import type { ToolContext, ToolResult } from "../../src/host/tool-call.ts";
 import { ToolError } from "../../src/sandbox/errors.ts";
@@ -233,7 +234,7 @@ describe("a capability that was not granted", () => {
         box.addTool({ name: "x", source: "export default () => 1" }, { grant: [name] }),
       ).rejects.toMatchObject({
         code: "PARAM_INVALID",
-        message: `There is no capability named "${name}" to grant; known are: log, kv, tools, lookUp, answer, wait, double, webAssembly, sharedArrayBuffer, atomics, resizableBuffers, stringToCode`,
+        message: `There is no capability named "${name}" to grant; known are: log, fetch, secrets, kv, tools, lookUp, answer, wait, double, webAssembly, sharedArrayBuffer, atomics, resizableBuffers, stringToCode`,
       });
     },
   );
@@ -290,7 +291,14 @@ describe("quotas", () => {
 describe("CapabilityBroker, for a worker that is not believed", () => {
   function brokerOf(limits: PartialLimits = {}, onHandlerError?: () => unknown): CapabilityBroker {
     const all = { ...DEFAULT_LIMITS, ...limits } as typeof DEFAULT_LIMITS;
-    const { context } = new CallScope({ callId: "c", tenantId: "t", toolName: "probe", asked: {}, log: () => {} });
+    const { context } = new CallScope({
+      callId: "c",
+      tenantId: "t",
+      toolName: "probe",
+      asked: {},
+      log: () => {},
+      redactor: new Redactor(),
+    });
     const granted = new Map(CAPABILITIES.map((one) => [one.name, one]));
     return new CapabilityBroker({ granted, limits: all, context, onHandlerError: onHandlerError as () => void });
   }

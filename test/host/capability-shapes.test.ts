@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { CallScope } from "../../src/host/capabilities/call-scope.ts";
 import { type CapabilityContext, defineCapability } from "../../src/host/capabilities/capability.ts";
+import { Redactor } from "../../src/host/redaction/redactor.ts";
 import type { Glovebox } from "../../src/host/runtime.ts";
 import type { ToolResult } from "../../src/host/tool-call.ts";
 import type { JsonValue } from "../../src/sandbox/errors.ts";
@@ -173,7 +174,15 @@ describe("perCall()", () => {
   });
 
   const scopeOf = (listener?: (error: unknown) => void): CallScope =>
-    new CallScope({ callId: "c", tenantId: "t", toolName: "x", asked: {}, log: () => {}, onError: listener });
+    new CallScope({
+      callId: "c",
+      tenantId: "t",
+      toolName: "x",
+      asked: {},
+      log: () => {},
+      redactor: new Redactor(),
+      onError: listener,
+    });
 
   test("disposes of the latest first, once, and of what a promise stands for", async () => {
     const order: string[] = [];

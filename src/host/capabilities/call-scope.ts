@@ -1,6 +1,7 @@
 // What the capabilities of one call share: who calls, a signal for its end, and what they keep until then.
 import type { CapabilityRequests } from "../../sandbox/definition.ts";
 import { ToolError } from "../../sandbox/errors.ts";
+import type { Redactor } from "../redaction/redactor.ts";
 import type { PreparedCall } from "../tool-call.ts";
 import type { CapabilityContext } from "./capability.ts";
 
@@ -32,6 +33,7 @@ export interface CallScopeOptions {
   readonly asked: CapabilityRequests;
   readonly log: CapabilityContext["log"];
   readonly call?: PreparedCall | undefined;
+  readonly redactor: Redactor;
   /** Hears of what could not be disposed of. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
@@ -43,9 +45,14 @@ export class CallScope implements Disposable {
   readonly #kept = new Map<(context: CapabilityContext) => unknown, unknown>();
   readonly #onError: ((error: unknown) => void) | undefined;
 
-  constructor({ onError, asked, call, ...facts }: CallScopeOptions) {
+  constructor({ onError, redactor, call, ...facts }: CallScopeOptions) {
     this.#onError = onError;
-    this.context = { ...facts, asked, signal: this.#over.signal, perCall: (open) => this.#perCall(open) };
+    this.context = {
+      ...facts,
+      signal: this.#over.signal,
+      perCall: (open) => this.#perCall(open),
+      conceal: (label, value) => redactor.conceal(label, value),
+    };
     if (call !== undefined) calls.set(this.context, call);
   }
 

@@ -33,6 +33,12 @@ export interface CapabilityContext {
    * @throws {ToolError} CANCELLED when the call is over
    */
   perCall<Kept>(open: (context: CapabilityContext) => Kept): Kept;
+  /**
+   * From now on the value stands in nothing that the call says: logs, result, error and progress have `[redacted:LABEL]` in its
+   * place, also where it is escaped, reversed, or in base64 or hexadecimal.
+   * @throws {ToolError} PARAM_INVALID for a value of fewer than 8 or more than 8,192 bytes
+   */
+  conceal(label: string, value: string): void;
 }
 
 type InputOf<Schema> = Schema extends StandardSchemaV1 ? StandardSchemaV1.InferOutput<Schema> : JsonValue;

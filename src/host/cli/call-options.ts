@@ -1,5 +1,6 @@
 // What run and dev take alike: on whose behalf a tool is called, with what, and within which limits.
 import type { PartialLimits } from "../../sandbox/limits.ts";
+import { type EgressRequest, readEgress } from "./egress.ts";
 import type { InputChoice } from "./input.ts";
 import { type Arguments, readLimit, UsageError } from "./usage.ts";
 
@@ -10,6 +11,8 @@ export const CALL_OPTIONS = {
   "timeout-ms": { type: "string" },
   "cpu-ms": { type: "string" },
   "memory-mib": { type: "string" },
+  "allow-fetch": { type: "string", multiple: true },
+  secret: { type: "string", multiple: true },
   "log-places": { type: "boolean" },
 } as const;
 
@@ -17,11 +20,12 @@ export interface CallOptions {
   readonly input: Omit<InputChoice, "stdin">;
   readonly tenantId: string;
   readonly limits: PartialLimits;
+  readonly egress: EgressRequest;
   readonly logPlaces: boolean;
 }
 
-/** @throws {UsageError} for a limit out of its bounds, or an empty tenant */
-export function readCallOptions({ values }: Arguments): CallOptions {
+/** @throws {UsageError} for a limit out of its bounds, an empty tenant, a host that is none, a secret without its variable */
+export function readCallOptions({ values }: Arguments, env: NodeJS.ProcessEnv): CallOptions {
   const text = (name: string): string | undefined => values[name] as string | undefined;
   const tenantId = text("tenant") ?? "default";
   if (tenantId === "") throw new UsageError("--tenant: expected an id, got an empty text");
@@ -33,6 +37,7 @@ export function readCallOptions({ values }: Arguments): CallOptions {
       cpuMs: readLimit("cpu-ms", values["cpu-ms"], "cpuMs"),
       memoryMiB: readLimit("memory-mib", values["memory-mib"], "memoryMiB"),
     },
+    egress: readEgress(values, env),
     logPlaces: values["log-places"] === true,
   };
 }

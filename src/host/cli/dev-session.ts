@@ -87,7 +87,7 @@ export class DevSession {
     this.#say("cyan", `${new Date().toTimeString().slice(0, 8)} ${path}`);
     let tool: ToolInspection | undefined;
     try {
-      tool = await this.#box.inspectTool({ path }, { tenantId });
+      tool = await this.#box.inspectTool({ path }, { tenantId, grant: this.#options.egress.grant });
       this.#files = tool.files;
       this.#show(await this.#execute(tool), tool);
     } catch (thrown) {
@@ -104,7 +104,10 @@ export class DevSession {
     const { path, tenantId, input, logPlaces } = this.#options;
     const args = await readInput({ ...input, stdin: false }, tool.definition.inputSchema, this.#io);
     if (this.#registered !== undefined) this.#box.removeTool(this.#registered, { tenantId });
-    const { name } = await this.#box.addTool({ path, name: tool.definition.name }, { tenantId });
+    const { name } = await this.#box.addTool(
+      { path, name: tool.definition.name },
+      { tenantId, grant: this.#options.egress.grant },
+    );
     this.#registered = name;
     return await this.#box.execute(
       { id: `dev-${this.#runs}`, toolName: name, arguments: args },

@@ -27,12 +27,12 @@ function listenToKeys(session: DevSession, { stdin }: Io): () => void {
 export async function devCommand(args: readonly string[], io: Io): Promise<number> {
   const given = readArguments(args, CALL_OPTIONS);
   const path = onePositional(given.positionals, "PATH of a tool");
-  const { limits, ...options } = readCallOptions(given);
+  const { limits, ...options } = readCallOptions(given, io.env);
   if (options.input.json !== undefined && options.input.file !== undefined) {
     throw new UsageError("Expected one of --input and --input-file, got both");
   }
   // The signals are its own: it ends by itself, and what runs with it.
-  await using box = await createGlovebox({ limits, workers: { spares: 1 }, shutdown: false });
+  await using box = await createGlovebox({ limits, ...options.egress.host, workers: { spares: 1 }, shutdown: false });
   const session = new DevSession(box, { ...options, path }, io);
   const stop = (): void => session.stop();
   io.on("SIGINT", stop).on("SIGTERM", stop);

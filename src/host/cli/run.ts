@@ -21,11 +21,11 @@ interface RunRequest extends CallOptions {
   readonly asJson: boolean;
 }
 
-function readRequest(given: Arguments): RunRequest {
+function readRequest(given: Arguments, env: NodeJS.ProcessEnv): RunRequest {
   const { values, positionals } = given;
   const paths = positionals.filter((positional) => positional !== "-");
   return {
-    ...readCallOptions(given),
+    ...readCallOptions(given, env),
     path: onePositional(paths, "PATH of a tool"),
     stdin: positionals.includes("-"),
     showTimes: values.time === true,
@@ -55,7 +55,7 @@ const exitCodeOf = (result: ToolResult): number => {
 async function call(box: Glovebox, tool: ToolInspection, request: RunRequest, io: Io): Promise<ToolResult> {
   const { path, tenantId } = request;
   const args = await readInput({ ...request.input, stdin: request.stdin }, tool.definition.inputSchema, io);
-  const { name } = await box.addTool({ path, name: tool.definition.name }, { tenantId });
+  const { name } = await box.addTool({ path, name: tool.definition.name }, { tenantId, grant: request.egress.grant });
   const interrupt = new AbortController();
   const onInterrupt = (): void => interrupt.abort();
   io.on("SIGINT", onInterrupt);
@@ -89,14 +89,14 @@ function report(result: ToolResult, tool: ToolInspection | undefined, request: R
 }
 
 export async function runCommand(args: readonly string[], io: Io): Promise<number> {
-  const request = readRequest(readArguments(args, OPTIONS));
+  const request = readRequest(readArguments(args, OPTIONS), io.env);
   const started = performance.now();
-  await using box = await createGlovebox({ limits: request.limits, workers: { spares: 1 } });
+  await using box = await createGlovebox({ limits: request.limits, ...request.egress.host, workers: { spares: 1 } });
   let tool: ToolInspection | undefined;
   let result: ToolResult;
   // Here the call is what the tool is built for, so its building is part of what the call cost.
   try {
-    tool = await box.inspectTool({ path: request.path }, { tenantId: request.tenantId });
+    tool = await box.inspectTool({ path: request.path }, { tenantId: request.tenantId, grant: request.egress.grant });
     const called = await call(box, tool, request, io);
     result = { ...called, usage: { ...called.usage, bundleMs: tool.bundleMs } };
   } catch (thrown) {

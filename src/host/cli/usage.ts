@@ -3,7 +3,7 @@ import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
 import { LIMITS, type LimitName } from "../../sandbox/limits.ts";
 
 /** The process as a command sees it. */
-export type Io = Pick<NodeJS.Process, "stdin" | "stdout" | "stderr" | "on" | "off">;
+export type Io = Pick<NodeJS.Process, "env" | "stdin" | "stdout" | "stderr" | "on" | "off">;
 
 /** A mistake in what was typed: its message is all that is shown, and the exit code is 2. */
 export class UsageError extends Error {
@@ -28,6 +28,8 @@ Options of run and dev
   --timeout-ms N      wall time, ${LIMITS.timeoutMs.min} to ${LIMITS.timeoutMs.max}; ${LIMITS.timeoutMs.default} unless given
   --cpu-ms N          CPU time, ${LIMITS.cpuMs.min} to ${LIMITS.cpuMs.max}
   --memory-mib N      memory, ${LIMITS.memoryMiB.min} to ${LIMITS.memoryMiB.max}; ${LIMITS.memoryMiB.default} unless given
+  --allow-fetch HOST  let it send requests to HOST: host, host:port, *.host or an origin; may be given again
+  --secret NAME=ENV   let it use the environment variable ENV as its secret NAME, towards the hosts of --allow-fetch
   --log-places        show where in the source each line of console comes from
 
 Options of run
@@ -38,7 +40,7 @@ Options of run
 Exit codes: 0 success, 1 the tool or a limit failed, 2 usage or bundle error`;
 
 export interface Arguments {
-  readonly values: { readonly [name: string]: string | boolean | undefined };
+  readonly values: { readonly [name: string]: string | boolean | readonly string[] | undefined };
   readonly positionals: readonly string[];
 }
 
@@ -63,7 +65,7 @@ export function onePositional(positionals: readonly string[], what: string): str
 }
 
 /** @throws {UsageError} unless it is a whole number within the limit's bounds */
-export function readLimit(flag: string, text: string | boolean | undefined, name: LimitName): number | undefined {
+export function readLimit(flag: string, text: Arguments["values"][string], name: LimitName): number | undefined {
   if (text === undefined) return undefined;
   const { min, max } = LIMITS[name];
   const value = Number(text);

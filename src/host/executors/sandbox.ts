@@ -17,6 +17,7 @@ import { CallScope } from "../capabilities/call-scope.ts";
 import type { Capability } from "../capabilities/capability.ts";
 import { type CallLog, tell } from "../logs.ts";
 import { problemLine } from "../problem-line.ts";
+import { Redactor } from "../redaction/redactor.ts";
 import { NO_USAGE, type PreparedCall, type ToolUsage } from "../tool-call.ts";
 import type { Payer } from "../turns.ts";
 import { dataLimitBytes } from "../workers/hardening/launcher.ts";
@@ -140,6 +141,7 @@ class SandboxRun {
   /** Both made when the tool first asks for something: most calls never do. */
   #broker: CapabilityBroker | undefined;
   #scope: CallScope | undefined;
+  #redactor: Redactor | undefined;
   readonly #admitted = performance.now();
   #placedAt: number | undefined;
   #ticket: Ticket | undefined;
@@ -159,10 +161,14 @@ class SandboxRun {
     if (this.#broker !== undefined) return this.#broker;
     const { callId, tenantId, limits, definition } = this.#call;
     const { granted, onHandlerError } = this.#tool;
+    const redactor = new Redactor();
+    this.#redactor = redactor;
+    this.#log.redactor = redactor;
     this.#scope = new CallScope({
       callId,
       tenantId,
       toolName: definition.name,
+      redactor,
       asked: definition.capabilities ?? {},
       call: this.#call,
       log: (message, data, level = "info") => this.#log.add(level, Date.now(), message, { data }),
@@ -178,7 +184,7 @@ class SandboxRun {
     let graceTimer: NodeJS.Timeout | undefined;
     let abort: (() => void) | undefined;
     try {
-      return await new Promise<Execution>((resolve) => {
+      const execution = await new Promise<Execution>((resolve) => {
         this.#ticket = this.#enqueue(resolve);
         abort = () => {
           const stopped = (): void => resolve({ usage: this.#usage(), error: signal.reason as ToolError });
@@ -190,6 +196,7 @@ class SandboxRun {
         };
         signal.addEventListener("abort", abort, { once: true });
       });
+      return this.#redactor === undefined ? execution : await redactExecution(execution, this.#redactor);
     } finally {
       clearTimeout(graceTimer);
       if (abort !== undefined) signal.removeEventListener("abort", abort);
@@ -264,7 +271,8 @@ class SandboxRun {
   #reportProgress(text: string): void {
     const { onProgress } = this.#call.context;
     if (onProgress === undefined) return;
-    const parsed = ProgressSchema.safeParse(parseOr(text));
+    // A report in which a concealed value stood as a number is none afterwards.
+    const parsed = ProgressSchema.safeParse(parseOr(this.#redactor?.text(text) ?? text));
     if (parsed.success) tell(onProgress, parsed.data);
   }
 
@@ -325,6 +333,26 @@ function withCode({ message, details, guestStack }: ToolError, code: ErrorCode, 
   return new ToolError(code, message, {
     ...(details === undefined ? {} : { details: { ...details, ...more } }),
     ...(guestStack === undefined ? {} : { guestStack }),
+  });
+}
+
+/** What capabilities have concealed is in no part of it. */
+async function redactExecution(execution: Execution, redactor: Redactor): Promise<Execution> {
+  if (redactor.isIdle) return execution;
+  if ("error" in execution) return { ...execution, error: redactError(execution.error, redactor) };
+  const { outputText } = execution;
+  const bytes = typeof outputText === "string" ? Buffer.from(outputText) : outputText;
+  return { ...execution, outputText: await redactor.bytes(bytes) };
+}
+
+function redactError(error: ToolError, redactor: Redactor): ToolError {
+  const { code, message, details, guestStack, recoverable, cause } = error;
+  const redacted = details === undefined ? undefined : redactor.json(details);
+  return new ToolError(code, redactor.text(message), {
+    recoverable,
+    cause,
+    ...(redacted === undefined ? {} : { details: typeof redacted === "object" ? redacted : { redacted } }),
+    ...(guestStack === undefined ? {} : { guestStack: redactor.text(guestStack) }),
   });
 }
 

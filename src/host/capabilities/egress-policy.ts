@@ -1,0 +1,173 @@
+// What a host states of its egress and its secrets, checked and with every default; and the questions that are asked of it.
+import * as z from "zod";
+import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
+import { type AddressList, parseCidr } from "./address-guard.ts";
+import { type EgressRule, matchesRule, parseEgressRule, portOf } from "./egress-rules.ts";
+
+/** `host[:port]`, `*.host` or an origin; or one of these with methods and ports of its own. */
+export type EgressAllow =
+  | string
+  | {
+      readonly to: string;
+      readonly methods?: readonly string[] | undefined;
+      readonly ports?: readonly number[] | undefined;
+    };
+
+/** Where tools with the capability `fetch` may send requests. All that no rule allows is denied. */
+export interface EgressOptions {
+  readonly allow: readonly EgressAllow[];
+  /** GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS unless stated. */
+  readonly methods?: readonly string[] | undefined;
+  /** For rules that name no port; 80 and 443 unless stated. */
+  readonly ports?: readonly number[] | undefined;
+  /** Of a request's body; 16 MiB unless stated. */
+  readonly requestBytes?: number | undefined;
+  /** Of a response's body, before and after it is decoded; 16 MiB unless stated. */
+  readonly responseBytes?: number | undefined;
+  /** Of an exchange, from the request to the end of the response's body; 30,000 unless stated, and never past the call's own. */
+  readonly timeoutMs?: number | undefined;
+  /** Redirects that one request may follow, 0 to 20; 10 unless stated. */
+  readonly maxRedirects?: number | undefined;
+  /** A host name's addresses; the operating system's resolver unless stated. All of them are checked, whoever gives them. */
+  readonly resolve?: ((hostname: string) => Promise<readonly string[]> | readonly string[]) | undefined;
+  /** Addresses and CIDR ranges that may be connected to though they are private, loopback … */
+  readonly allowAddresses?: readonly string[] | undefined;
+}
+
+export interface SecretOptions {
+  /** Or what gives it, asked once for each call that needs it. 8 to 8,192 bytes. */
+  readonly value: string | (() => string | Promise<string>);
+  /** Rules as in `egress.allow`: to these hosts it is sent, over https, or over http where the rule says `http://`. */
+  readonly hosts: readonly string[];
+}
+
+/** By name: letters, digits, `_` and `-`. */
+export type Secrets = { readonly [name: string]: SecretOptions };
+
+const MAX_RULES = 1_000;
+const MAX_SECRETS = 64;
+const MAX_BODY_BYTES = 1024 * 1024 * 1024;
+const MiB = 1024 * 1024;
+const isFunction = (value: unknown): boolean => typeof value === "function";
+const isText = (value: unknown): value is string => typeof value === "string";
+
+const RuleSchema = z.string().transform((text, context) => {
+  const rule = parseEgressRule(text);
+  if (rule === undefined)
+    context.addIssue(`Expected host, host:port, *.host or an http or https origin, got "${text.slice(0, 200)}"`);
+  return rule ?? z.NEVER;
+});
+/** They turn a connection into something else, or show what a proxy has added. */
+const NEVER_METHODS = ["CONNECT", "TRACE", "TRACK"];
+const MethodSchema = z
+  .string()
+  .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,32}$/)
+  .refine((method) => !NEVER_METHODS.includes(method.toUpperCase()), `${NEVER_METHODS.join(", ")} cannot be allowed`);
+const PortSchema = z.int().min(1).max(65_535);
+const AllowSchema = z.union([
+  RuleSchema.transform((rule) => ({ rule, methods: undefined, ports: undefined })),
+  z
+    .strictObject({ to: RuleSchema, methods: z.array(MethodSchema).optional(), ports: z.array(PortSchema).optional() })
+    .transform(({ to, ...rest }) => ({ rule: to, methods: rest.methods, ports: rest.ports })),
+]);
+const CidrSchema = z.string().transform((text, context) => {
+  const cidr = parseCidr(text);
+  if (cidr === undefined) context.addIssue(`Expected an address or a CIDR range, got "${text.slice(0, 100)}"`);
+  return cidr ?? z.NEVER;
+});
+
+export const EgressSchema = z.strictObject({
+  allow: z.array(AllowSchema).max(MAX_RULES),
+  methods: z.array(MethodSchema).default(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]),
+  ports: z.array(PortSchema).default([80, 443]),
+  requestBytes: z
+    .int()
+    .min(0)
+    .max(MAX_BODY_BYTES)
+    .default(16 * MiB),
+  responseBytes: z
+    .int()
+    .min(0)
+    .max(MAX_BODY_BYTES)
+    .default(16 * MiB),
+  timeoutMs: z.int().min(1).max(300_000).default(30_000),
+  maxRedirects: z.int().min(0).max(20).default(10),
+  resolve: z.custom<NonNullable<EgressOptions["resolve"]>>(isFunction, "Expected a function").optional(),
+  allowAddresses: z.array(CidrSchema).max(MAX_RULES).default([]) as unknown as z.ZodDefault<z.ZodType<AddressList>>,
+});
+export type EgressPolicy = z.infer<typeof EgressSchema>;
+
+export const SecretsSchema = z
+  .record(
+    z.string().regex(/^[A-Za-z_][A-Za-z0-9_-]{0,127}$/),
+    z.strictObject({
+      value: z.custom<SecretOptions["value"]>(
+        (value) => isText(value) || isFunction(value),
+        "Expected text or a function",
+      ),
+      hosts: z.array(RuleSchema).max(MAX_RULES),
+    }),
+  )
+  .refine((secrets) => Object.keys(secrets).length <= MAX_SECRETS, `Expected at most ${MAX_SECRETS} secrets`);
+export type SecretPolicies = z.infer<typeof SecretsSchema>;
+
+/** What there is where a host states nothing. */
+export const NO_EGRESS: EgressPolicy = EgressSchema.parse({ allow: [] });
+
+/** Which of the egress's rules has refused a request. */
+export type RefusedBy =
+  | "url"
+  | "scheme"
+  | "userinfo"
+  | "allow"
+  | "capabilities.fetch"
+  | "ports"
+  | "methods"
+  | "address"
+  | "headers"
+  | "redirect"
+  | "secrets"
+  | "capabilities.secrets";
+
+export const denied = (rule: RefusedBy, reason: string): ToolError =>
+  new ToolError("CAPABILITY_DENIED", `Refused by the egress rule "${rule}": ${reason}`, { details: { rule } });
+
+/** What a tool says of itself: rules, and what it may have is what both allow. Undefined where it says nothing. */
+export function readAskedHosts(asked: JsonValue | undefined): readonly EgressRule[] | undefined {
+  if (!Array.isArray(asked)) return undefined;
+  return asked.map((text: JsonValue) => {
+    const rule = typeof text === "string" ? parseEgressRule(text) : undefined;
+    if (rule !== undefined) return rule;
+    throw denied("capabilities.fetch", `${JSON.stringify(text).slice(0, 200)} is no host, *.host or origin`);
+  });
+}
+
+/**
+ * Whether a request may be sent there, by what its URL and method say alone.
+ * @throws {ToolError} CAPABILITY_DENIED
+ */
+export function checkTarget(
+  url: URL,
+  method: string,
+  policy: EgressPolicy,
+  asked: readonly EgressRule[] | undefined,
+): void {
+  if (url.protocol !== "http:" && url.protocol !== "https:") {
+    throw denied("scheme", `expected http or https, got ${JSON.stringify(url.protocol.slice(0, 50))}`);
+  }
+  if (url.username !== "" || url.password !== "")
+    throw denied("userinfo", "a URL may hold no user name and no password");
+  const naming = policy.allow.filter(({ rule }) => matchesRule(rule, url));
+  const shown = JSON.stringify(url.host.slice(0, 300));
+  if (naming.length === 0) throw denied("allow", `no rule of the host allows ${url.protocol}//${shown.slice(1, -1)}`);
+  const ported = naming.filter(
+    ({ rule, ports }) => rule.port !== undefined || (ports ?? policy.ports).includes(portOf(url)),
+  );
+  if (ported.length === 0) throw denied("ports", `port ${portOf(url)} of ${shown} is not allowed`);
+  if (asked !== undefined && !asked.some((rule) => matchesRule(rule, url))) {
+    throw denied("capabilities.fetch", `the tool itself has not asked for ${shown}`);
+  }
+  if (!ported.some(({ methods }) => (methods ?? policy.methods).includes(method))) {
+    throw denied("methods", `the method ${method.slice(0, 32)} is not allowed for ${shown}`);
+  }
+}

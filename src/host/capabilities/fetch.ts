@@ -1,0 +1,121 @@
+// fetch: requests of a tool, sent by the host to where its egress rules allow. What each answers is in the schema's comments.
+import * as z from "zod";
+import { ToolError } from "../../sandbox/errors.ts";
+import { type Capability, type CapabilityContext, defineCapability } from "./capability.ts";
+import { Connections } from "./connections.ts";
+import { type EgressPolicy, readAskedHosts } from "./egress-policy.ts";
+import { Exchange, type ExchangeParts } from "./exchange.ts";
+import type { CallSecrets } from "./secrets.ts";
+
+/** Of one call at one time: each has a connection, and a response that is not read keeps it. */
+const EXCHANGES_AT_ONCE = 50;
+const MAX_HEADERS = 500;
+const MAX_URL_UNITS = 64 * 1024;
+
+const id = z.int().min(0);
+const base64 = z.string();
+const headers = z.array(z.tuple([z.string(), z.string()])).max(MAX_HEADERS);
+
+const InputSchema = z.discriminatedUnion("op", [
+  /** Answered with a ResponseHead when that has come. */
+  z.strictObject({
+    op: z.literal("request"),
+    id,
+    method: z.string().max(32),
+    url: z.string().max(MAX_URL_UNITS),
+    headers,
+    body: z.union([z.strictObject({ base64 }), z.strictObject({ stream: z.literal(true) })]).nullable(),
+    redirect: z.enum(["follow", "error", "manual"]),
+  }),
+  /** A part of a body that is a stream; answered with null once it is taken. */
+  z.strictObject({ op: z.literal("write"), id, base64 }),
+  z.strictObject({ op: z.literal("end"), id }),
+  /** Answered with `{ base64 }`, 1 byte to 256 KiB, or `{ done: true }`. */
+  z.strictObject({ op: z.literal("read"), id }),
+  z.strictObject({ op: z.literal("cancel"), id }),
+]);
+type Input = z.infer<typeof InputSchema>;
+
+/** All exchanges of one call. Disposed of, nothing of them is left. */
+class CallExchanges implements Disposable {
+  readonly #parts: ExchangeParts;
+  /** By number, also those that are over: what comes late is told how they ended. */
+  readonly #exchanges = new Map<number, Exchange>();
+  #open = 0;
+  #isOver = false;
+
+  constructor(parts: ExchangeParts) {
+    this.#parts = parts;
+  }
+
+  begin(number: number): Exchange {
+    if (this.#isOver) throw new ToolError("CANCELLED", "The tool's call is over");
+    if (this.#exchanges.has(number)) throw new ToolError("PARAM_INVALID", `There is an exchange ${number} already`);
+    if (this.#open >= EXCHANGES_AT_ONCE) {
+      const hint = "read or cancel the bodies of their responses";
+      throw new ToolError("QUOTA_EXCEEDED", `${EXCHANGES_AT_ONCE} exchanges are open already: ${hint}`);
+    }
+    this.#open += 1;
+    const exchange = new Exchange(this.#parts, () => {
+      this.#open -= 1;
+    });
+    this.#exchanges.set(number, exchange);
+    return exchange;
+  }
+
+  get(number: number): Exchange {
+    const exchange = this.#exchanges.get(number);
+    if (exchange === undefined) throw new ToolError("PARAM_INVALID", `There is no exchange ${number}`);
+    return exchange;
+  }
+
+  cancel(number: number): null {
+    this.#exchanges.get(number)?.cancel();
+    return null;
+  }
+
+  [Symbol.dispose](): void {
+    this.#isOver = true;
+    for (const exchange of this.#exchanges.values()) exchange.cancel();
+    this.#parts.connections[Symbol.dispose]();
+  }
+}
+
+export interface FetchParts {
+  readonly policyOf: (tenantId: string) => EgressPolicy;
+  /** The secrets of a call, the same for each of its capabilities. */
+  readonly secretsOf: (context: CapabilityContext) => CallSecrets;
+}
+
+export function createFetchCapability({ policyOf, secretsOf }: FetchParts): Capability {
+  const open = async (context: CapabilityContext): Promise<CallExchanges> => {
+    const policy = policyOf(context.tenantId);
+    const asked = readAskedHosts(Object.hasOwn(context.asked, "fetch") ? context.asked.fetch : undefined);
+    const secrets = secretsOf(context);
+    await secrets.concealAll();
+    return new CallExchanges({ policy, asked, secrets, connections: new Connections(policy) });
+  };
+  return defineCapability({
+    name: "fetch",
+    description: "HTTP requests to the hosts that the egress rules allow",
+    uncounted: ["write", "end", "read", "cancel"],
+    inputSchema: InputSchema,
+    outputSchema: z.unknown(),
+    handler: async (input, context) => answer(input, await context.perCall(open)),
+  });
+}
+
+function answer(input: Input, exchanges: CallExchanges): unknown {
+  switch (input.op) {
+    case "request":
+      return exchanges.begin(input.id).request(input);
+    case "write":
+      return exchanges.get(input.id).write(input.base64);
+    case "end":
+      return exchanges.get(input.id).end();
+    case "read":
+      return exchanges.get(input.id).read();
+    case "cancel":
+      return exchanges.cancel(input.id);
+  }
+}

@@ -1,0 +1,153 @@
+// secrets: a tool gets a placeholder; the value is put in its place as a request leaves, towards the secret's own hosts only.
+import { randomBytes } from "node:crypto";
+import * as z from "zod";
+import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
+import { type Needle, NeedleSet, plainNeedles } from "../redaction/needle.ts";
+import { Redactor } from "../redaction/redactor.ts";
+import { filterText, StreamFilter } from "../redaction/stream-filter.ts";
+import { type Capability, type CapabilityContext, defineCapability } from "./capability.ts";
+import { denied, type SecretPolicies } from "./egress-policy.ts";
+import { type EgressRule, matchesRule } from "./egress-rules.ts";
+
+/** How a value is written where a placeholder stood. */
+export type Writing = "plain" | "json" | "url";
+
+const WRITERS: { readonly [How in Writing]: (value: string) => string } = {
+  plain: (value) => value,
+  json: (value) => JSON.stringify(value).slice(1, -1),
+  url: encodeURIComponent,
+};
+
+/** A placeholder that was escaped is replaced by a value that is escaped. */
+function writingOf(found: string, stated: Writing): Writing {
+  if (found.includes("\\")) return "json";
+  return found.includes("%") ? "url" : stated;
+}
+
+/** Plain text on the wire is for hosts of which the rule says so. */
+const isBound = (rules: readonly EgressRule[], url: URL): boolean =>
+  rules.some((rule) => matchesRule(rule, url) && (url.protocol === "https:" || rule.scheme === "http:"));
+
+interface IssuedSecret {
+  readonly name: string;
+  readonly value: string;
+  readonly placeholder: string;
+}
+
+/** Of those that the tool names; all of them where it names none. */
+function narrowed(policies: SecretPolicies, asked: JsonValue | undefined): ReadonlyMap<string, SecretPolicies[string]> {
+  const all = Object.entries(policies);
+  return new Map(Array.isArray(asked) ? all.filter(([name]) => asked.includes(name)) : all);
+}
+
+/** The secrets of one call. Values are asked for once, and concealed before anything else is done with them. */
+export class CallSecrets {
+  /** Of the values that this call may have had to do with. */
+  readonly redactor: Redactor = new Redactor();
+  readonly #granted: ReadonlyMap<string, SecretPolicies[string]>;
+  readonly #context: CapabilityContext;
+  readonly #values = new Map<string, Promise<string>>();
+  readonly #issued = new Map<string, IssuedSecret>();
+
+  constructor(policies: SecretPolicies, asked: JsonValue | undefined, context: CapabilityContext) {
+    this.#granted = narrowed(policies, asked);
+    this.#context = context;
+  }
+
+  /** The placeholder of a secret: one for each call and secret. @throws {ToolError} CAPABILITY_DENIED */
+  async use(name: string): Promise<string> {
+    if (!this.#granted.has(name)) {
+      throw denied("secrets", `there is no secret ${JSON.stringify(name.slice(0, 128))} for this tool`);
+    }
+    const value = await this.#valueOf(name);
+    const issued = this.#issued.get(name);
+    if (issued !== undefined) return issued.placeholder;
+    const placeholder = `glovebox_secret_${randomBytes(20).toString("hex")}`;
+    this.#issued.set(name, { name, value, placeholder });
+    return placeholder;
+  }
+
+  /** Conceals every value that the tool may ever have a placeholder for: one may come back that an earlier call has sent. */
+  async concealAll(): Promise<void> {
+    // One that cannot be had cannot come back; whoever uses it is told.
+    await Promise.allSettled([...this.#granted.keys()].map((name) => this.#valueOf(name)));
+  }
+
+  #valueOf(name: string): Promise<string> {
+    const known = this.#values.get(name);
+    if (known !== undefined) return known;
+    const asking = this.#ask(name);
+    this.#values.set(name, asking);
+    return asking;
+  }
+
+  async #ask(name: string): Promise<string> {
+    const stated = this.#granted.get(name)?.value;
+    const value: unknown = typeof stated === "function" ? await stated() : stated;
+    if (typeof value !== "string") throw new ToolError("TOOL_FAILED", `The secret ${name} has no value`);
+    this.redactor.conceal(name, value);
+    this.#context.conceal(name, value);
+    return value;
+  }
+
+  /** Whether a placeholder stands in the text, in any of its forms. */
+  isIn(text: string): boolean {
+    let found = false;
+    const note = (): string => {
+      found = true;
+      return "";
+    };
+    filterText(
+      text,
+      this.#needles(() => note),
+    );
+    return found;
+  }
+
+  /** @throws {ToolError} CAPABILITY_DENIED where a placeholder stands in it */
+  refuseIn(text: string, where: string): void {
+    if (this.#issued.size > 0 && this.isIn(text)) {
+      throw denied("secrets", `a placeholder may stand in header values, the query and the body, not in ${where}`);
+    }
+  }
+
+  /** Puts values for placeholders into what goes to this URL. @throws {ToolError} CAPABILITY_DENIED */
+  fill(text: string, url: URL, writing: Writing): string {
+    return this.#issued.size === 0 ? text : filterText(text, this.#fillers(url, writing));
+  }
+
+  /** The same for bytes that come in chunks; its `push` throws. */
+  filler(url: URL, writing: Writing): StreamFilter {
+    return new StreamFilter(this.#fillers(url, writing));
+  }
+
+  #fillers(url: URL, writing: Writing): NeedleSet {
+    return this.#needles(({ name, value }) => (found) => {
+      if (isBound(this.#granted.get(name)?.hosts ?? [], url)) return WRITERS[writingOf(found, writing)](value);
+      const where = `${url.protocol}//${url.host.slice(0, 300)}`;
+      throw denied(
+        "secrets",
+        `the secret ${name} is not bound to ${where}; over http it goes only to hosts stated as http://`,
+      );
+    });
+  }
+
+  #needles(replaceFor: (secret: IssuedSecret) => (found: string) => string): NeedleSet {
+    const needles: Needle[] = [...this.#issued.values()].flatMap((secret) =>
+      plainNeedles(secret.placeholder, replaceFor(secret)),
+    );
+    return new NeedleSet(needles);
+  }
+}
+
+/** @param secretsOf the secrets of a call, the same for each of its capabilities */
+export function createSecretsCapability(secretsOf: (context: CapabilityContext) => CallSecrets): Capability {
+  return defineCapability({
+    name: "secrets",
+    description: "Placeholders of secrets, for requests to the hosts that these are bound to",
+    members: ["use"],
+    inputSchema: z.strictObject({ op: z.literal("use"), args: z.tuple([z.string().max(1_024)]) }),
+    outputSchema: z.string(),
+    handler: ({ args: [name] }, context) => secretsOf(context).use(name),
+  });
+}

@@ -1,0 +1,52 @@
+// --allow-fetch and --secret: what they say as options of createGlovebox, and what they grant.
+
+import { isIP } from "node:net";
+import { type EgressOptions, type Secrets, SecretsSchema } from "../capabilities/egress-policy.ts";
+import { hostOf, parseEgressRule } from "../capabilities/egress-rules.ts";
+import { type Arguments, UsageError } from "./usage.ts";
+
+export interface EgressRequest {
+  /** Options of createGlovebox. */
+  readonly host: { readonly egress?: EgressOptions; readonly secrets?: Secrets };
+  readonly grant: readonly string[];
+}
+
+const list = (value: Arguments["values"][string]): readonly string[] => (Array.isArray(value) ? value : []);
+
+/** An address that a person has typed is meant, also when it is not public; so is `localhost`. */
+function meantAddresses(rules: readonly string[]): readonly string[] {
+  return rules.flatMap((text) => {
+    const rule = parseEgressRule(text);
+    const host = rule === undefined ? "" : hostOf(new URL(`http://${rule.host}`));
+    if (host === "localhost") return ["127.0.0.0/8", "::1"];
+    return isIP(host) === 0 ? [] : [host];
+  });
+}
+
+function readSecret(text: string, env: NodeJS.ProcessEnv, hosts: readonly string[]): Secrets {
+  const [, name, variable] = /^([^=]+)=(.+)$/.exec(text) ?? [];
+  if (name === undefined || variable === undefined)
+    throw new UsageError(`--secret: expected NAME=ENV, got "${name ?? text.split("=")[0]}"`);
+  const value = env[variable];
+  if (value === undefined) throw new UsageError(`--secret ${name}: there is no environment variable ${variable}`);
+  if (!SecretsSchema.safeParse({ [name]: { value, hosts: [] } }).success) {
+    throw new UsageError(`--secret: expected a name of letters, digits, _ and -, got "${name}"`);
+  }
+  return { [name]: { value, hosts } };
+}
+
+/** @throws {UsageError} */
+export function readEgress(values: Arguments["values"], env: NodeJS.ProcessEnv): EgressRequest {
+  const allow = list(values["allow-fetch"]);
+  const wrong = allow.find((text) => parseEgressRule(text) === undefined);
+  if (wrong !== undefined)
+    throw new UsageError(`--allow-fetch: expected host, host:port, *.host or an origin, got "${wrong}"`);
+  const stated = list(values.secret);
+  if (stated.length > 0 && allow.length === 0)
+    throw new UsageError("--secret: expected an --allow-fetch beside it, for the host it goes to");
+  const secrets: Secrets = Object.assign({}, ...stated.map((text) => readSecret(text, env, allow)));
+  if (allow.length === 0) return { host: {}, grant: [] };
+  const egress: EgressOptions = { allow, allowAddresses: meantAddresses(allow) };
+  if (stated.length === 0) return { host: { egress }, grant: ["fetch"] };
+  return { host: { egress, secrets }, grant: ["fetch", "secrets"] };
+}

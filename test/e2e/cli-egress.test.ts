@@ -1,0 +1,67 @@
+// --allow-fetch and --secret, as a person meets them: a real process and a real server.
+import { spawn } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { serve } from "../support/egress.ts";
+
+const MAIN = fileURLToPath(new URL("../../src/host/cli/main.ts", import.meta.url));
+const KEY = "sk-cli-0123456789";
+let folder = "";
+
+async function run(...args: readonly string[]): Promise<{ readonly code: number | null; readonly said: string }> {
+  const env = { HOME: folder, API_KEY: KEY };
+  const child = spawn(process.execPath, [MAIN, "run", "get.ts", ...args], { cwd: folder, env });
+  child.stdin.end();
+  const exit = new Promise<number | null>((resolve) => child.on("exit", resolve));
+  const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), exit]);
+  return { code, said: stdout + stderr };
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "glovebox-"));
+  await writeFile(
+    join(folder, "get.ts"),
+    `export const capabilities = { fetch: true, secrets: true };
+    export default async ({ url }: { url: string }, ctx: any) => {
+      const headers = { "x-key": await ctx.secrets.use("KEY").catch(() => "none") };
+      const response = await fetch(url, { headers });
+      return { status: response.status, body: await response.text() };
+    };`,
+  );
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+describe("glovebox run", () => {
+  test("sends what it may, with the secret that it has, and shows neither", async () => {
+    const server = await serve((request, response) => response.end(`key ${request.headers["x-key"]}`));
+    const input = ["--input", JSON.stringify({ url: server.origin })];
+    const bare = await run(...input, "--allow-fetch", `127.0.0.1:${server.port}`);
+    expect(bare).toEqual({ code: 0, said: '{"status":200,"body":"key none"}\n' });
+    const keyed = await run(...input, "--allow-fetch", server.origin, "--secret", "KEY=API_KEY");
+    expect(keyed).toEqual({ code: 0, said: '{"status":200,"body":"key [redacted:KEY]"}\n' });
+    expect(server.requests.at(-1)?.headers["x-key"]).toBe(KEY);
+    const elsewhere = await run(...input, "--allow-fetch", "api.example.com");
+    expect([elsewhere.code, elsewhere.said]).toEqual([
+      1,
+      expect.stringContaining('CAPABILITY_DENIED: Refused by the egress rule "allow"'),
+    ]);
+    const none = await run(...input);
+    expect([none.code, none.said]).toEqual([1, expect.stringContaining('The capability "fetch" was not granted')]);
+  });
+
+  test.for<[string[], RegExp]>([
+    [["--allow-fetch", "http://a/path"], /--allow-fetch: expected host/],
+    [["--allow-fetch", "a.test", "--secret", "KEY"], /--secret: expected NAME=ENV, got "KEY"/],
+    [["--allow-fetch", "a.test", "--secret", "KEY=NOWHERE"], /there is no environment variable NOWHERE/],
+    [["--allow-fetch", "a.test", "--secret", "a b=API_KEY"], /expected a name of letters/],
+    [["--secret", "KEY=API_KEY"], /--secret: expected an --allow-fetch/],
+  ])("says what is wrong with %j", async ([args, message]) => {
+    const { code, said } = await run(...args);
+    expect([code, said]).toEqual([2, expect.stringMatching(message)]);
+    expect(said).not.toContain(KEY);
+  });
+});
