@@ -17,6 +17,7 @@ export const CHUNK_NAMES = [
   "legacy-encodings",
   "crypto",
   "crypto-native",
+  "crypto-derive",
   ...MEMBER_CHUNKS,
   "inspect",
   "node-assert",

@@ -213,7 +213,7 @@ export interface Failure {
 /** What is worth doing in a worker's main thread at one time: a MiB is hashed in one to three milliseconds. */
 export const MAX_PIECE_BYTES: number = 1024 * 1024;
 /** Of one job together: as much as one buffer of a question may have. */
-export const MAX_JOB_BYTES: number = 16 * 1024 * 1024;
+export const MAX_JOB_BYTES: number = 8 * 1024 * 1024;
 /** With the worker at one time, of one isolate; what else a guest asks for waits in the guest, in memory that is its own. */
 export const MAX_JOBS = 8;
 export const MAX_WAITING_BYTES: number = 2 * MAX_JOB_BYTES;

@@ -3,9 +3,13 @@ import {
   defineLazyGlobals,
   defineValue,
   ErrorConstructor,
+  NumberConstructor,
+  NumberIsFinite,
   ObjectHasOwn,
+  RangeErrorConstructor,
   StringConstructor,
   SymbolToStringTag,
+  TypeErrorConstructor,
 } from "./primordials.ts";
 
 type DomExceptionClass = new (message?: unknown, name?: unknown) => Error & { readonly code: number };
@@ -58,10 +62,53 @@ const domExceptionClass = (): DomExceptionClass => {
   return made;
 };
 
+/** WebIDL's own subclass: how much there may be, and how much was asked for, where that is said. */
+function makeQuotaErrorClass(): DomExceptionClass {
+  const readBound = (options: unknown, name: "quota" | "requested"): number | null => {
+    const value = (options as { readonly [name: string]: unknown } | null | undefined)?.[name];
+    if (value === undefined) return null;
+    const bound = NumberConstructor(value);
+    if (!NumberIsFinite(bound)) throw new TypeErrorConstructor(`${name} expected a finite number`);
+    if (bound < 0) throw new RangeErrorConstructor(`${name} expected no negative number`);
+    return bound;
+  };
+  class QuotaExceededError extends domExceptionClass() {
+    readonly #quota: number | null;
+    readonly #requested: number | null;
+
+    constructor(message: unknown = "", options: unknown = {}) {
+      super(message, "QuotaExceededError");
+      this.#quota = readBound(options, "quota");
+      this.#requested = readBound(options, "requested");
+      if (this.#quota !== null && this.#requested !== null && this.#requested < this.#quota) {
+        throw new RangeErrorConstructor("requested expected no less than the quota");
+      }
+    }
+
+    get quota(): number | null {
+      return this.#quota;
+    }
+
+    get requested(): number | null {
+      return this.#requested;
+    }
+  }
+  defineValue(QuotaExceededError.prototype, SymbolToStringTag, "QuotaExceededError", false);
+  return QuotaExceededError;
+}
+
+let quotaErrorClass: DomExceptionClass | undefined;
+const quotaErrors = (): DomExceptionClass => {
+  quotaErrorClass ??= makeQuotaErrorClass();
+  return quotaErrorClass;
+};
+
 export function makeDomException(message: string, name: string): Error {
+  if (name === "QuotaExceededError") return new (quotaErrors())(message);
   return new (domExceptionClass())(message, name);
 }
 
 export function installDomException(): void {
   defineLazyGlobals(["DOMException"], () => ({ DOMException: domExceptionClass() }));
+  defineLazyGlobals(["QuotaExceededError"], () => ({ QuotaExceededError: quotaErrors() }));
 }

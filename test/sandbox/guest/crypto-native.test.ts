@@ -103,6 +103,27 @@ test("pbkdf2(), scrypt() and hkdf() derive what Node derives", async () => {
   );
 });
 
+test("pbkdf2Sync() and scryptSync() derive the same without the worker", async () => {
+  const made = await withNative(({ pbkdf2Sync, scryptSync }) => {
+    const [password, salt] = [new Uint8Array(6).fill(4), new Uint8Array(8).fill(5)];
+    return [
+      pbkdf2Sync({ password, salt, iterations: 2_000, length: 70, digest: "sha512" }),
+      pbkdf2Sync({ password, salt, iterations: 2_000, length: 20, digest: "SHA-1" }),
+      pbkdf2Sync({ password, salt, iterations: 50, length: 20, digest: "sha3-256" }),
+      scryptSync({ password, salt, length: 64, N: 1_024, r: 8, p: 2 }),
+    ].map((bytes) => Array.from(bytes));
+  });
+  const [password, salt] = [new Uint8Array(6).fill(4), new Uint8Array(8).fill(5)];
+  expect(made).toEqual(
+    [
+      pbkdf2Sync(password, salt, 2_000, 70, "sha512"),
+      pbkdf2Sync(password, salt, 2_000, 20, "sha1"),
+      pbkdf2Sync(password, salt, 50, 20, "sha3-256"),
+      scryptSync(password, salt, 64, { N: 1_024, r: 8, p: 2 }),
+    ].map((bytes) => [...bytes]),
+  );
+});
+
 test("randomInt(), randomBytes() and timingSafeEqual() are fair", async () => {
   const made = await withNative(({ randomInt, randomBytes, timingSafeEqual }) => {
     const counts = [0, 0, 0];

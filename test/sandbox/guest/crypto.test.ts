@@ -1,5 +1,5 @@
 // crypto in a guest: what Node gives, errors and all; keys that stay in the worker.
-import type { webcrypto } from "node:crypto";
+import { createHash, type webcrypto } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { expectLikeNode, inGuest, openGuest, runGuest } from "../../support/guest.ts";
 
@@ -164,6 +164,18 @@ describe("crypto.subtle", () => {
       );
     });
     expect(digests[0]).toBe(digests[1]);
+  });
+
+  test("digests more than one operation may have", async () => {
+    const digest = await inGuest(async () => {
+      const made = await crypto.subtle.digest("sha-512", new Uint8Array(20 * 2 ** 20).fill(3));
+      return Array.from(new Uint8Array(made));
+    });
+    expect(digest).toEqual([
+      ...createHash("sha512")
+        .update(new Uint8Array(20 * 2 ** 20).fill(3))
+        .digest(),
+    ]);
   });
 
   test("takes thousands of operations at once", async () => {

@@ -5,7 +5,7 @@
 // openHash(algorithm, { outputLength }) · openHmac(algorithm, key) → { update(bytes), digest(), copy() }
 // openCipher({ algorithm, key, iv, decrypt, authTagLength }) → { update, final, setAAD, getAuthTag, setAuthTag, setAutoPadding }
 // fillRandom(target) · randomBytes(size) · randomInt(min, max) · randomUUID() · timingSafeEqual(a, b)
-// pbkdf2({ … }) · scrypt({ … }) → a promise · hkdf({ … }) · getHashes() · getCiphers() · webcrypto
+// pbkdf2({ … }) · scrypt({ … }) → a promise · pbkdf2Sync({ … }) · scryptSync({ … }) · hkdf({ … }) · getHashes() · getCiphers() · webcrypto
 import { fillRandom } from "./crypto.ts";
 import { callWorker, callWorkerForBytes, deriveInWorker } from "./crypto-call.ts";
 
@@ -69,6 +69,17 @@ export interface ScryptOptions {
 /** @throws Error where it would take too long, or too much memory */
 export function scrypt({ password, salt, length, N, r, p }: ScryptOptions): Promise<Uint8Array> {
   return deriveInWorker("scrypt", [N, r, p, length], [password, salt]);
+}
+
+/** A chunk of its own: few need it. */
+declare function require(name: "./crypto-derive.ts"): typeof import("./crypto-derive.ts");
+
+export function pbkdf2Sync(options: Pbkdf2Options): Uint8Array {
+  return require("./crypto-derive.ts").pbkdf2Sync(options);
+}
+
+export function scryptSync(options: ScryptOptions): Uint8Array {
+  return require("./crypto-derive.ts").scryptSync(options);
 }
 
 export interface HkdfOptions {

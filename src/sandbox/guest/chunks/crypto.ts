@@ -1,5 +1,11 @@
 // crypto, Crypto, CryptoKey, SubtleCrypto (W3C Web Cryptography API): the guest's side. Node's own cryptography does the work, in the worker.
-import { type Argument, type Operation, SUBTLE_METHODS, SUPPORTS_WITH_ALGORITHM } from "../../crypto/wire.ts";
+import {
+  type Argument,
+  MAX_PIECE_BYTES,
+  type Operation,
+  SUBTLE_METHODS,
+  SUPPORTS_WITH_ALGORITHM,
+} from "../../crypto/wire.ts";
 import { makeDomException } from "../dom-exception.ts";
 import { ask } from "../host.ts";
 import { Crossing } from "./crypto-arguments.ts";
@@ -30,6 +36,8 @@ async function callSubtle(method: string, signature: readonly Argument[], args: 
   requireArguments(method, args.length, requiredOf(signature));
   const crossing = new Crossing();
   const crossed = crossing.cross(signature, args);
+  const digest = method === "digest" ? digestInPieces(crossed[0], crossing.buffers[0]) : undefined;
+  if (digest !== undefined) return digest;
   const text = JSON.stringify({ method, args: crossed });
   const { answer, buffers } = await runJob({ text, buffers: crossing.buffers });
   switch (answer.type) {
@@ -47,6 +55,27 @@ async function callSubtle(method: string, signature: readonly Argument[], args: 
     default:
       return answer.value;
   }
+}
+
+/** A job of that size would be copied whole in the worker; a plain hash can be had in pieces. */
+const LARGE_BYTES = 4 * MAX_PIECE_BYTES;
+const PLAIN_HASH = /^SHA(?:-(?:1|256|384|512)|3-(?:256|384|512))$/;
+
+function digestInPieces(algorithm: unknown, data: ArrayBuffer | undefined): ArrayBuffer | undefined {
+  if (data === undefined || data.byteLength <= LARGE_BYTES) return undefined;
+  const { name } = (typeof algorithm === "string" ? { name: algorithm } : algorithm) as { readonly name: string };
+  const known = name.toUpperCase();
+  if (!PLAIN_HASH.test(known)) return undefined;
+  const question = (method: string, args: readonly unknown[], piece?: ArrayBuffer): unknown =>
+    ask("crypto", JSON.stringify({ method, args }), piece);
+  const opened = question("openHash", [known.toLowerCase().replace("sha-", "sha"), null]);
+  const { value: handle } = JSON.parse(`${opened}`) as { readonly value?: number };
+  for (let start = 0; start < data.byteLength; start += MAX_PIECE_BYTES) {
+    question("updateHash", [handle], data.slice(start, start + MAX_PIECE_BYTES));
+  }
+  const digest = question("digest", [handle]);
+  if (!(digest instanceof ArrayBuffer)) throw makeDomException("The digest could not be made", "OperationError");
+  return digest;
 }
 
 const requiredOf = (signature: readonly Argument[]): number => signature.filter(({ kind }) => kind !== "length").length;
@@ -150,7 +179,10 @@ export class Crypto {
     if (!INTEGERS.test(Reflect.apply(tagOf, array, []) ?? "")) {
       throw makeDomException("getRandomValues expected a typed array of integers", "TypeMismatchError");
     }
-    if (array.byteLength > MAX_RANDOM_VALUES) throw makeQuotaError(array.byteLength);
+    if (array.byteLength > MAX_RANDOM_VALUES) {
+      const message = `getRandomValues fills ${MAX_RANDOM_VALUES} bytes at most, got ${array.byteLength}`;
+      throw makeDomException(message, "QuotaExceededError");
+    }
     fillRandom(new Uint8Array(array.buffer, array.byteOffset, array.byteLength));
     return array;
   }
@@ -161,14 +193,6 @@ export class Crypto {
   }
 }
 defineInterface(Crypto, "Crypto");
-
-function makeQuotaError(got: number): Error {
-  const message = `getRandomValues fills ${MAX_RANDOM_VALUES} bytes at most, got ${got}`;
-  const { QuotaExceededError } = globalThis as { readonly QuotaExceededError?: new (message: string) => Error };
-  return QuotaExceededError === undefined
-    ? makeDomException(message, "QuotaExceededError")
-    : new QuotaExceededError(message);
-}
 
 export const crypto: Crypto = new Crypto(TOKEN);
 export { CryptoKey, fillRandom, runJob, toError };

@@ -1,0 +1,36 @@
+// PBKDF2 and scrypt where the guest will not wait for a thread: in the guest itself, where they can be stopped and are counted. Five to ten
+// times slower than the worker's, which would hold up all that it does.
+import { md5, ripemd160, sha1 } from "@noble/hashes/legacy.js";
+import { pbkdf2 } from "@noble/hashes/pbkdf2.js";
+import { scrypt } from "@noble/hashes/scrypt.js";
+import { sha224, sha256, sha384, sha512 } from "@noble/hashes/sha2.js";
+import { sha3_256, sha3_384, sha3_512 } from "@noble/hashes/sha3.js";
+import type { Pbkdf2Options, ScryptOptions } from "./crypto-native.ts";
+
+const HASHES: ReadonlyMap<string, typeof sha256 | typeof sha1 | typeof sha512> = new Map(
+  Object.entries({
+    md5,
+    ripemd160,
+    sha1,
+    sha224,
+    sha256,
+    sha384,
+    sha512,
+    "sha3-256": sha3_256,
+    "sha3-384": sha3_384,
+    "sha3-512": sha3_512,
+  }),
+) as never;
+
+/** @throws TypeError for a digest that is not here */
+export function pbkdf2Sync({ password, salt, iterations, length, digest }: Pbkdf2Options): Uint8Array {
+  const hash = HASHES.get(digest.toLowerCase().replace(/^(?:rsa-)?sha-?(?=\d{3}$|1$)/, "sha"));
+  if (hash === undefined) {
+    throw Object.assign(new TypeError(`Invalid digest: ${digest}`), { code: "ERR_CRYPTO_INVALID_DIGEST" });
+  }
+  return pbkdf2(hash, password, salt, { c: iterations, dkLen: length });
+}
+
+export function scryptSync({ password, salt, length, N, r, p }: ScryptOptions): Uint8Array {
+  return scrypt(password, salt, { N, r, p, dkLen: length, maxmem: 2 ** 30 });
+}
