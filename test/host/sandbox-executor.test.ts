@@ -138,6 +138,33 @@ describe("sandbox executor: logs and progress", () => {
     expect(outputOf(await running)).toBe("done");
   });
 
+  test("and reports of ctx.log and ctx.progress come as they happen, with their data", async () => {
+    const source = `export default async (input, ctx) => {
+      ctx.progress({ progress: 1, total: 2 });
+      await ctx.log("half way", { rows: 5 });
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      return "done";
+    }`;
+    await box.addTool({ name: "reporter", source }, { tenantId: "acme" });
+    const heard: unknown[] = [];
+    const heardAt: number[] = [];
+    const hear = (what: unknown): void => {
+      heard.push(what);
+      heardAt.push(performance.now());
+    };
+    const call = { id: "c1", toolName: "reporter" };
+    const result = await box.execute(call, { tenantId: "acme", onLog: hear, onProgress: hear });
+    hear("over");
+    expect(heard).toEqual([
+      { progress: 1, total: 2 },
+      { level: "info", time: expect.any(Number), message: "half way", data: { rows: 5 } },
+      "over",
+    ]);
+    const [progressAt = 0, logAt = 0, overAt = 0] = heardAt;
+    expect([overAt - progressAt > 250, overAt - logAt > 250]).toEqual([true, true]);
+    expect(outputOf(result)).toBe("done");
+  });
+
   test("reach onProgress in order", async () => {
     const reports: Progress[] = [];
     await run("script", { step: "progress" }, { onProgress: (report) => reports.push(report) });

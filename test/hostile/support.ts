@@ -31,8 +31,12 @@ export interface Attack {
   /** Of the whole Glovebox, its neighbours and the tool's top level included. */
   readonly limits?: PartialLimits;
   readonly capabilities?: readonly Capability[];
-  /** Engine features that the attacking tool has. */
-  readonly features?: readonly EngineFeature[];
+  /** Engine features, and capabilities of Glovebox's own, that the attacking tool has. */
+  readonly features?: readonly (EngineFeature | "kv" | "tools")[];
+  /** In memory unless stated. */
+  readonly store?: GloveboxOptions["store"];
+  /** Further tools of the attacker, by name, with the same grants. */
+  readonly others?: { readonly [name: string]: string };
   /** What else must hold of the result. */
   readonly check?: (result: ToolResult) => void;
 }
@@ -47,7 +51,9 @@ const SETTLING_TRIES = 5;
 const BUILD_MS = 2_000;
 
 /** What attacks are run in: low limits, so that each ends soon. */
-export function openBox(options: Pick<GloveboxOptions, "limits" | "placement" | "capabilities">): Promise<Glovebox> {
+export function openBox(
+  options: Pick<GloveboxOptions, "limits" | "placement" | "capabilities" | "store">,
+): Promise<Glovebox> {
   return makeBox({ ...options, cache: CACHE, limits: { ...LIMITS, ...options.limits }, workers: { max: 6 } });
 }
 
@@ -121,10 +127,12 @@ interface Strike {
 }
 
 async function strike(box: Glovebox, attack: Attack): Promise<Strike> {
-  const { capabilities = [], isolation, timeoutMs = TIMEOUT_MS, limits } = attack;
+  const { capabilities = [], others = {}, isolation, timeoutMs = TIMEOUT_MS, limits } = attack;
   const begun = performance.now();
   try {
     const grant = [...capabilities.map(({ name }) => name), ...(attack.features ?? [])];
+    for (const [name, source] of Object.entries(others))
+      await box.addTool({ name, source }, { tenantId: "evil", grant });
     await box.addTool({ name: "attack", source: attack.source }, { tenantId: "evil", grant, isolation });
   } catch (thrown) {
     if (!(thrown instanceof ToolError)) throw thrown;
@@ -158,8 +166,8 @@ export async function besideNeighbours<Result>(
 /** Registers one test. */
 export function testAttack(name: string, attack: Attack): void {
   test(`${name}: ${attack.codes.join(" or ")}, and the host is none the worse`, async () => {
-    const { limits = {}, capabilities, codes, check } = attack;
-    await using box = await openBox({ limits, capabilities });
+    const { limits = {}, capabilities, store = "memory", codes, check } = attack;
+    await using box = await openBox({ limits, capabilities, store });
     const { result, tookMs, dueMs } = await besideNeighbours(box, limits, () => strike(box, attack));
     const isResult = !(result instanceof ToolError);
     expect(codes, isResult ? JSON.stringify(result).slice(0, 300) : result.message).toContain(

@@ -8,7 +8,12 @@ import { type JsonValue, ToolError, type ToolErrorData } from "../../src/sandbox
 
 /** Nothing on disk, no process ahead of need. */
 export async function makeBox(options: GloveboxOptions = {}): Promise<Glovebox> {
-  return await createGlovebox({ cache: false, ...options, workers: { max: 4, spares: 0, ...options.workers } });
+  return await createGlovebox({
+    cache: false,
+    store: "memory",
+    ...options,
+    workers: { max: 4, spares: 0, ...options.workers },
+  });
 }
 
 /** What a promise rejects with; fails when that is no ToolError. */
