@@ -173,7 +173,7 @@ export class Exchange {
     secrets.refuseIn(`${url.host}${url.pathname}`, "a URL's host or path");
     const query = secrets.fill(url.search, url, "url");
     const headers = this.#fillHeaders(hop);
-    const body = this.#bodyOf(hop);
+    const body = await this.#bodyOf(hop);
     const client = await connections.take(url, this.#abort.signal);
     this.#client = client;
     this.#url = url;
@@ -204,10 +204,10 @@ export class Exchange {
     return filled;
   }
 
-  #bodyOf({ body, url, headers }: Hop): Buffer | Readable | null {
+  async #bodyOf({ body, url, headers }: Hop): Promise<Buffer | Readable | null> {
     const { secrets, policy } = this.#parts;
     if (body === null) return null;
-    if (body !== "stream") return fillBody(body, url, headers, secrets);
+    if (body !== "stream") return await fillBody(body, url, headers, secrets);
     this.#upload = new Upload(secrets.filler(url, writingOf(headers)), policy.requestBytes);
     this.#uploadReady.resolve(this.#upload);
     return this.#upload.stream;

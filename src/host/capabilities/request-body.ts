@@ -1,7 +1,7 @@
 // The body of a tool's request: whole, or in parts that wait until the network takes them; counted, with secrets put in.
 import { PassThrough } from "node:stream";
 import { ToolError } from "../../sandbox/errors.ts";
-import type { StreamFilter } from "../redaction/stream-filter.ts";
+import { filterBytes, type StreamFilter } from "../redaction/stream-filter.ts";
 import { type HeaderList, headerOf } from "./request-headers.ts";
 import type { CallSecrets, Writing } from "./secrets.ts";
 
@@ -24,9 +24,9 @@ export function fromBase64(text: string): Buffer {
 }
 
 /** All of a body that came at once, as it leaves for this URL. */
-export function fillBody(body: Buffer, url: URL, headers: HeaderList, secrets: CallSecrets): Buffer {
+export async function fillBody(body: Buffer, url: URL, headers: HeaderList, secrets: CallSecrets): Promise<Buffer> {
   const filler = secrets.filler(url, writingOf(headers));
-  return Buffer.concat([filler.push(body), filler.end()]);
+  return Buffer.concat([await filterBytes(filler, body), filler.end()]);
 }
 
 /** Of a body that comes in parts. */
@@ -38,6 +38,7 @@ export class Upload {
   readonly #filler: StreamFilter;
   readonly #maxBytes: number;
   #bytes = 0;
+  #last: Promise<void> = Promise.resolve();
 
   constructor(filler: StreamFilter, maxBytes: number) {
     this.#filler = filler;
@@ -47,17 +48,28 @@ export class Upload {
   }
 
   /** Resolves when there is room for more, or nobody wants it. @throws {ToolError} QUOTA_EXCEEDED, CAPABILITY_DENIED */
-  async write(chunk: Buffer): Promise<void> {
-    this.#bytes += chunk.length;
-    checkRequestBytes(this.#bytes, this.#maxBytes);
-    const filled = this.#filler.push(chunk);
-    if (filled.length > 0) await this.#put(filled);
+  write(chunk: Buffer): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#bytes += chunk.length;
+      checkRequestBytes(this.#bytes, this.#maxBytes);
+      const filled = await filterBytes(this.#filler, chunk);
+      if (filled.length > 0) await this.#put(filled);
+    });
   }
 
-  async end(): Promise<void> {
-    const rest = this.#filler.end();
-    if (rest.length > 0) await this.#put(rest);
-    this.stream.end();
+  end(): Promise<void> {
+    return this.#inTurn(async () => {
+      const rest = this.#filler.end();
+      if (rest.length > 0) await this.#put(rest);
+      this.stream.end();
+    });
+  }
+
+  /** A tool need not wait before it writes again: parts leave in the order in which they came. */
+  #inTurn(write: () => Promise<void>): Promise<void> {
+    const writing = this.#last.then(write);
+    this.#last = writing.catch(() => {});
+    return writing;
   }
 
   async #put(bytes: Buffer): Promise<void> {

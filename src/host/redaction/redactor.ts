@@ -1,15 +1,12 @@
 // What must not be seen in anything that a call says: values are named, and from then on replaced in logs, results and errors.
-import { setImmediate as turn } from "node:timers/promises";
 import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
 import { type Needle, NeedleSet, secretNeedles } from "./needle.ts";
-import { filterText, StreamFilter } from "./stream-filter.ts";
+import { filterBytes, filterText, StreamFilter } from "./stream-filter.ts";
 
 /** Shorter ones stand in ordinary text by chance, and are guessed by whoever can see what was replaced. */
 export const MIN_SECRET_BYTES = 8;
 /** No key is longer. */
 export const MAX_SECRET_BYTES = 8_192;
-/** Looked through in one turn of the event loop. */
-const SLICE_BYTES = 64 * 1024;
 
 export class Redactor {
   readonly #known = new Set<string>();
@@ -58,11 +55,6 @@ export class Redactor {
   /** For many bytes at once, over several turns. */
   async bytes(bytes: Buffer): Promise<Buffer> {
     const filter = this.filter();
-    const parts: Buffer[] = [];
-    for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
-      parts.push(filter.push(bytes.subarray(at, at + SLICE_BYTES)));
-      await turn();
-    }
-    return Buffer.concat([...parts, filter.end()]);
+    return Buffer.concat([await filterBytes(filter, bytes), filter.end()]);
   }
 }

@@ -1,4 +1,5 @@
 // Replaces needles in bytes that come in chunks. What may be the beginning of one is held back until the next chunk tells.
+import { setImmediate as turn } from "node:timers/promises";
 import type { Needle, NeedleSet } from "./needle.ts";
 import { type Step, unescapeAt } from "./unescape.ts";
 
@@ -122,6 +123,20 @@ function write(text: Buffer, matches: readonly Match[], until: number): Buffer {
     from = end;
   }
   return Buffer.concat([...parts, text.subarray(from, until)]);
+}
+
+/** Looked through in one turn of the event loop. */
+const SLICE_BYTES = 64 * 1024;
+
+/** Many bytes of a stream, over several turns: what can be passed on of them. */
+export async function filterBytes(filter: StreamFilter, bytes: Buffer): Promise<Buffer> {
+  if (bytes.length <= SLICE_BYTES) return filter.push(bytes);
+  const parts: Buffer[] = [];
+  for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
+    parts.push(filter.push(bytes.subarray(at, at + SLICE_BYTES)));
+    await turn();
+  }
+  return Buffer.concat(parts);
 }
 
 /** A whole text at once. */

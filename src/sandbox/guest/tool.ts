@@ -164,6 +164,15 @@ export interface OwnCapabilities {
   readonly tools: ToolCalls;
 }
 
+/** Secrets that the host has for this tool, where it grants `secrets`. */
+export interface ToolSecrets {
+  /**
+   * A placeholder, for header values, queries and bodies of requests by `fetch`: the host puts the value in its place as the request
+   * leaves, towards the secret's own hosts only. Rejects with `CAPABILITY_DENIED` where there is no such secret for the tool.
+   */
+  use(name: string): Promise<string>;
+}
+
 /** What `execute` is given besides its input. Each granted capability is one more member, by its name. */
 export interface ToolContext extends Partial<OwnCapabilities> {
   readonly callId: string;
@@ -177,6 +186,8 @@ export interface ToolContext extends Partial<OwnCapabilities> {
    * @throws {TypeError} when `progress` is not a finite number
    */
   progress(progress: ToolProgress): void;
+  /** There if the tool asks for it (`capabilities: { secrets: ["API_KEY"] }`) or the host grants it. */
+  readonly secrets: ToolSecrets;
   /** A capability that the host granted: JSON in, JSON out. Rejects with `CAPABILITY_DENIED` when it was not granted. */
   readonly [capability: string]: unknown;
 }

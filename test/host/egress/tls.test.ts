@@ -1,0 +1,59 @@
+// TLS: the connection goes to the checked address, and the certificate is checked against the name.
+import { readFileSync } from "node:fs";
+import { createServer, type Server } from "node:https";
+import type { AddressInfo } from "node:net";
+import { getCACertificates, setDefaultCACertificates, type TLSSocket } from "node:tls";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { LOOPBACK, refusalOf, TestCall } from "../../support/egress.ts";
+
+const read = (name: string): string => readFileSync(new URL(`../../fixtures/tls/${name}.pem`, import.meta.url), "utf8");
+const trusted = getCACertificates();
+let server: Server;
+let port = 0;
+let asked: (string | false | null | undefined)[] = [];
+
+beforeAll(async () => {
+  server = createServer({ cert: read("cert"), key: read("key") }, (request, response) => {
+    asked.push((request.socket as TLSSocket).servername);
+    response.end(request.headers.host);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  ({ port } = server.address() as AddressInfo);
+});
+afterAll(() => {
+  server.closeAllConnections();
+  server.close();
+});
+afterEach(() => {
+  setDefaultCACertificates(trusted);
+  vi.unstubAllEnvs();
+  asked = [];
+});
+
+const callTo = (host: string): TestCall =>
+  new TestCall({ allow: [`https://${host}:${port}`], allowAddresses: LOOPBACK, resolve: () => ["127.0.0.1"] });
+const UNTRUSTED = {
+  code: "TOOL_FAILED",
+  message: "The exchange failed: the host's certificate or its TLS cannot be trusted",
+};
+
+describe("an https request", () => {
+  test("goes to the address that was checked, with the name in TLS and in Host", async () => {
+    setDefaultCACertificates([...trusted, read("cert")]);
+    const { text } = await callTo("secure.test").fetch(`https://secure.test:${port}/`);
+    expect([text, asked]).toEqual([`secure.test:${port}`, ["secure.test"]]);
+  });
+
+  test("is refused by a certificate of another name", async () => {
+    setDefaultCACertificates([...trusted, read("cert")]);
+    expect(await refusalOf(callTo("other.test").request(`https://other.test:${port}/`))).toEqual(UNTRUSTED);
+    expect(await refusalOf(callTo("127.0.0.1").request(`https://127.0.0.1:${port}/`))).toEqual(UNTRUSTED);
+    expect(asked).toEqual([]);
+  });
+
+  test("is refused by a certificate that nobody vouches for, whatever the environment says", async () => {
+    vi.stubEnv("NODE_TLS_REJECT_UNAUTHORIZED", "0");
+    expect(await refusalOf(callTo("secure.test").request(`https://secure.test:${port}/`))).toEqual(UNTRUSTED);
+    expect(asked).toEqual([]);
+  });
+});
