@@ -39,6 +39,7 @@ export const CHUNK_NAMES = [
   "performance",
   "navigator",
   "urlpattern",
+  "console",
 ] as const;
 export type ChunkName = (typeof CHUNK_NAMES)[number];
 

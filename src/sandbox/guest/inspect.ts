@@ -99,7 +99,7 @@ const braces = (open: string, items: string[], close: string): string =>
   items.length === 0 ? `${open}${close}` : `${open} ${ArrayPrototypeJoin(items, ", ")} ${close}`;
 
 /** The lines of a stack but for those of the prelude, which say nothing of the tool. */
-function dropPreludeFrames(stack: string): string {
+export function dropPreludeFrames(stack: string): string {
   let kept = "";
   for (let start = 0; start < stack.length; ) {
     const newline = StringPrototypeIndexOf(stack, "\n", start);

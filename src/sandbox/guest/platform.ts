@@ -2,6 +2,7 @@
 import type { ChunkName } from "../chunk-names.ts";
 import { callSerial } from "./call-state.ts";
 import { now, timeOrigin } from "./coarse-time.ts";
+import { connectFormatting, type Formatting } from "./console.ts";
 import { makeDomException } from "./dom-exception.ts";
 import { connectLegacyEncodings, encodingClasses, type LegacyDecoder } from "./encoding.ts";
 import { eventClasses } from "./events.ts";
@@ -120,6 +121,7 @@ export function useBuiltin(chunk: string, name: string): unknown {
 /** Called before lockDown() takes the engine's own `eval` from the guest. */
 export function installPlatform(): void {
   for (const name in GLOBALS) defineLazyGlobals(GLOBALS[name as ChunkName] ?? [], () => useChunk(name as ChunkName));
+  connectFormatting(() => useChunk("console") as unknown as Formatting);
   connectLegacyEncodings((label, fatal) => {
     const create = useChunk("legacy-encodings").createLegacyDecoder as (label: string, fatal: boolean) => LegacyDecoder;
     return create(label, fatal);

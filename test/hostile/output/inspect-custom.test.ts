@@ -1,10 +1,24 @@
-// vm2 was left through nodejs.util.inspect.custom: the logger called the guest's function with functions of the host.
+// vm2 was left through nodejs.util.inspect.custom: the logger called the guest's function with functions of the host. Here it is called
+// by the guest's own, with those of its realm, which lead nowhere.
 import { expect } from "vitest";
 import { outputOf } from "../../support/host-zone.ts";
 import { testAttack } from "../support.ts";
 
 testAttack("a custom inspector", {
-  source: `export default () => { const got = []; const custom = Symbol.for('nodejs.util.inspect.custom'); console.log({ [custom](...args) { got.push(...args.map((arg) => typeof arg)); return this; } }); return got.filter((type) => type === 'function').length; };`,
+  source: `export default () => {
+    const got = [];
+    const custom = Symbol.for('nodejs.util.inspect.custom');
+    console.log({ [custom](...args) {
+      for (const arg of args) {
+        if (typeof arg !== 'function') continue;
+        if (!(arg instanceof Function) || arg.constructor !== Function) got.push('a function of another realm');
+        try { got.push(typeof arg.constructor('return this')()); } catch {}
+      }
+      got.push('called');
+      return this;
+    } });
+    return got;
+  };`,
   codes: ["ok"],
-  check: (result) => expect(outputOf(result)).toBe(0),
+  check: (result) => expect(outputOf(result)).toEqual(["called"]),
 });
