@@ -1,5 +1,5 @@
 // V8's stack text onto the author's files and lines, for a person to read. A stack is the guest's word: bounded, and only our script's frames.
-import { originalPositionFor, sourceContentFor, TraceMap } from "@jridgewell/trace-mapping";
+import { decodedMappings, originalPositionFor, sourceContentFor, TraceMap } from "@jridgewell/trace-mapping";
 import { TOOL_SCRIPT_NAME } from "../sandbox/guest-protocol.ts";
 
 export interface StackFrame {
@@ -182,6 +182,17 @@ class LazyStackMapper implements StackMapper {
 
 export function createStackMapper(sourceMapJson: string): StackMapper {
   return new LazyStackMapper(sourceMapJson);
+}
+
+/** The first line of the tool's script, from 0, that an author of the tool has written; undefined where there is none. */
+export function firstOwnLine(sourceMapJson: string): number | undefined {
+  const map = parseMap(sourceMapJson);
+  if (map === undefined) return undefined;
+  const isOwn = map.sources.map((source) => source !== null && sourceContentFor(map, source) !== null);
+  const line = decodedMappings(map).findIndex((segments) =>
+    segments.some((segment) => segment.length > 1 && isOwn[segment[1] as number] === true),
+  );
+  return line < 0 ? undefined : line;
 }
 
 /** As much of a long line as shows the column, and the column in that. */

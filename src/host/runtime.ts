@@ -48,6 +48,7 @@ import type { ToolCall, ToolContext, ToolResult } from "./tool-call.ts";
 import { EngineCache } from "./workers/engine-cache.ts";
 import { Launcher } from "./workers/hardening/launcher.ts";
 import { type HardeningReport, LAYERS } from "./workers/hardening/layers.ts";
+import type { Inspector } from "./workers/inspected-isolate.ts";
 import { v8FlagsOf } from "./workers/launch.ts";
 import { WorkerPool } from "./workers/worker-pool.ts";
 
@@ -358,7 +359,22 @@ interface BuiltTool {
  * console.log(result.success && result.output);
  * ```
  */
-export async function createGlovebox(options?: GloveboxOptions): Promise<Glovebox> {
+export function createGlovebox(options?: GloveboxOptions): Promise<Glovebox> {
+  return openGlovebox(options, undefined);
+}
+
+/**
+ * The same with workers whose isolates can be inspected, for a person at this host's terminal.
+ * @internal
+ */
+export function createInspectedGlovebox(options: GloveboxOptions, inspector: Inspector): Promise<Glovebox> {
+  return openGlovebox(options, inspector);
+}
+
+/** Whoever inspects may look at the isolate of the last call for as long as they like. */
+const INSPECTED_IDLE_MS = 24 * 3_600_000;
+
+async function openGlovebox(options: GloveboxOptions | undefined, inspector: Inspector | undefined): Promise<Glovebox> {
   const config = parseConfig(options);
   const artifacts = await loadSandboxArtifacts();
   const { limits, tenants, coarseTime, egress, secrets, hardening, workers, bundler, onError } = config;
@@ -380,13 +396,13 @@ export async function createGlovebox(options?: GloveboxOptions): Promise<Glovebo
     isolatesPerProcess: ISOLATES_PER_WORKER,
   });
   const pool = new WorkerPool(
-    { ...artifacts, preludeCache, chunkCache, launcher },
+    { ...artifacts, preludeCache, chunkCache, launcher, inspector },
     {
       ...workers,
       maxPerOwner: maxWorkersPerOwner(),
       callsPerWorker: CALLS_PER_WORKER,
       nestedPerWorker: NESTED_PER_WORKER,
-      idleMs: WORKER_IDLE_MS,
+      idleMs: inspector === undefined ? WORKER_IDLE_MS : INSPECTED_IDLE_MS,
     },
   );
   try {

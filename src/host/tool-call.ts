@@ -6,6 +6,7 @@ import type { Limits } from "../sandbox/limits.ts";
 import type { Progress } from "../sandbox/protocol.ts";
 import type { CallChain } from "./call-chain.ts";
 import type { LogEntry, LogListener } from "./logs.ts";
+import type { Clock } from "./pipeline/clock.ts";
 import type { TenantPolicy } from "./tenants.ts";
 
 /** One request to run a tool. `arguments` is any JSON value that the tool's schema takes; left out, it is `{}`. */
@@ -107,5 +108,7 @@ export interface PreparedCall {
   readonly chain: CallChain;
   /** Aborts at the deadline or when the caller cancels; its reason is the ToolError to answer with. */
   readonly signal: AbortSignal;
+  /** What the signal's deadline is kept by. */
+  readonly clock?: Pick<Clock, "hold">;
   readonly context: ToolContext;
 }

@@ -1,6 +1,7 @@
 // One call inside the worker: its isolate, its meters and caps, and the messages that tell the host how it goes.
 import type { CpuShare, Payer } from "./cpu-share.ts";
 import type { EngineFeature, InvokeHeader } from "./guest-protocol.ts";
+import type { Inspection } from "./inspection.ts";
 import type { IsolatePool } from "./isolate-pool.ts";
 import type { Limits } from "./limits.ts";
 import {
@@ -65,6 +66,8 @@ export interface CallParts {
   readonly pool: IsolatePool;
   readonly cpuShare: CpuShare;
   readonly send: Send;
+  /** Where the host has started the worker for it. */
+  readonly inspection?: Inspection | undefined;
 }
 
 /** Of an outcome that is no output. A hundred issues of usual length are 50 KB; the host kills a process that sends 1 MiB. */
@@ -76,6 +79,7 @@ export class ActiveCall implements GuestListener, Payer {
   readonly #pool: IsolatePool;
   readonly #cpuShare: CpuShare;
   readonly #send: Send;
+  readonly #inspection: Inspection | undefined;
   #isolate: ToolIsolate | undefined;
   #phase: "load" | "execute" = "load";
   #cancelled = false;
@@ -90,8 +94,10 @@ export class ActiveCall implements GuestListener, Payer {
   #startMs = 0;
   #executeMs = 0;
 
-  constructor(assignment: Assignment, { pool, cpuShare, send }: CallParts) {
+  constructor(assignment: Assignment, { pool, cpuShare, send, inspection }: CallParts) {
     this.#assignment = assignment;
+    // What a bundle is learned from nobody looks at.
+    this.#inspection = assignment.call === undefined ? undefined : inspection;
     this.#cpuShare = cpuShare;
     this.#pool = pool;
     this.#send = send;
@@ -123,11 +129,12 @@ export class ActiveCall implements GuestListener, Payer {
     const parts = codeCache === undefined ? [end.text] : [end.text, codeCache];
     const ended = { type: "ended", seq, outcome: end.outcome, phase: this.#phase, usage } as const;
     const isolate = this.#isolate;
+    const stays = this.#inspection?.end(seq) === true;
     if (settled && isolate !== undefined) {
       // Nothing of it runs, nor will: what is left of the isolate is no concern of who waits.
       isolate.rest();
       this.#send({ ...ended, released: true }, parts);
-      this.#giveBack(isolate, end.outcome === "output");
+      if (!stays) this.#giveBack(isolate, end.outcome === "output");
       return;
     }
     const stopped = isolate?.dispose();
@@ -171,6 +178,7 @@ export class ActiveCall implements GuestListener, Payer {
 
   /** An isolate in which the tool is loaded: one that its last call has left, or one that no call has touched. */
   #takeReady(call: NonNullable<Assignment["call"]>): ToolIsolate | undefined {
+    if (this.#inspection !== undefined) return undefined;
     return call.tool.isolation === "tool" ? this.#pool.takeIdle(warmKey(call)) : this.#pool.spares.take(call.tool);
   }
 
@@ -183,9 +191,11 @@ export class ActiveCall implements GuestListener, Payer {
 
   /** A new isolate with the bundle in it; undefined when it worked. */
   async #prepare(): Promise<GuestEnd | undefined> {
-    const { features, coarseTime } = this.#assignment;
-    this.#isolate = this.#pool.create({ memoryMiB: this.#limits.memoryMiB, features, coarseTime });
+    const { seq, features, coarseTime } = this.#assignment;
+    const inspector = this.#inspection !== undefined;
+    this.#isolate = this.#pool.create({ memoryMiB: this.#limits.memoryMiB, features, coarseTime, inspector });
     this.#isolate.boot();
+    await this.#inspection?.open(seq, this.#isolate);
     const end = await this.#isolate.load(this.#assignment.bundle, this);
     return end.outcome === "ready" ? undefined : end;
   }
@@ -230,6 +240,7 @@ export class ActiveCall implements GuestListener, Payer {
   cancel(): void {
     this.#cancelled = true;
     this.#stop("cancelled");
+    this.#inspection?.go(this.#assignment.seq);
   }
 
   #stop(reason: StopReason): void {

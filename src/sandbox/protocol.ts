@@ -31,9 +31,18 @@ const isolateFields = {
 };
 
 /** Parts: prelude source, V8 code cache of the prelude (empty where there is none yet), and those of the chunks, packed. */
-const InitSchema = z.strictObject({ type: z.literal("init"), protocolVersion: z.literal(PROTOCOL_VERSION) });
+const InitSchema = z.strictObject({
+  type: z.literal("init"),
+  protocolVersion: z.literal(PROTOCOL_VERSION),
+  /** Its isolates can be inspected: the host's own decision, when it is told to by the person at its terminal. */
+  inspect: z.literal(true).optional(),
+});
 /** Parts: code, V8 code cache (may be empty). Sent once per worker and bundle, before the first call that names it. */
 const BundleSchema = z.strictObject({ type: z.literal("bundle"), sha256 });
+/** Parts: a message of the DevTools protocol, for the isolate of this call. Only to a worker that was started with `inspect`. */
+const InspectSchema = z.strictObject({ type: z.literal("inspect"), seq });
+/** The call's isolate may go on: whoever inspects it has said what it had to say before the tool runs. */
+const InspectGoSchema = z.strictObject({ type: z.literal("inspect-go"), seq });
 /** How calls of one tool are to be run: all that does not change from call to call, sent once per worker and named by `toolId`. */
 const ToolMessageSchema = z.strictObject({
   type: z.literal("tool"),
@@ -83,6 +92,8 @@ export const HostMessageSchema = z.discriminatedUnion("type", [
   CapabilityResultSchema,
   PingSchema,
   MakeChunkCachesSchema,
+  InspectSchema,
+  InspectGoSchema,
 ]);
 export type HostMessage = z.infer<typeof HostMessageSchema>;
 export type ToolMessage = z.infer<typeof ToolMessageSchema>;
@@ -146,6 +157,11 @@ const CapabilitySchema = z.strictObject({ type: z.literal("capability"), seq, re
 
 /** Parts: one, with a cache for each of CHUNK_NAMES, packed (packed.ts). */
 const ChunkCachesSchema = z.strictObject({ type: z.literal("chunk-caches") });
+/** The call's isolate is there, without the tool: it waits for `inspect-go`. The one before it can be spoken to no longer. */
+const InspectOpenSchema = z.strictObject({ type: z.literal("inspect-open"), seq });
+/** Parts: a message of the DevTools protocol, from the isolate of this call. */
+const InspectedSchema = z.strictObject({ type: z.literal("inspected"), seq });
+
 /** Something runs in the worker that belongs to no call and cannot be stopped. */
 const StuckSchema = z.strictObject({ type: z.literal("stuck") });
 
@@ -161,9 +177,14 @@ export const WorkerMessageSchema = z.discriminatedUnion("type", [
   ProgressMessageSchema,
   CapabilitySchema,
   ChunkCachesSchema,
+  InspectOpenSchema,
+  InspectedSchema,
 ]);
 export type WorkerMessage = z.infer<typeof WorkerMessageSchema>;
 export type EndedMessage = z.infer<typeof EndedSchema>;
+
+/** One message of the DevTools protocol, in bytes: scripts and heap snapshots come in pieces that are smaller. */
+export const MAX_INSPECT_BYTES: number = 16 * 1024 * 1024;
 
 /** A message's JSON may be this long at most: all that can be large travels as parts. */
 export const MAX_MESSAGE_BYTES = 64 * 1024;

@@ -125,6 +125,8 @@ export interface GuestCall {
 
 export interface IsolateOptions extends BootOptions {
   readonly memoryMiB: number;
+  /** It can be inspected: only in a worker that its host has started for that. */
+  readonly inspector?: boolean;
 }
 
 /** Compiled in less than a millisecond. */
@@ -182,6 +184,7 @@ export class ToolIsolate {
   readonly #deliveries: (number | string)[] = [];
   #stopReason: StopReason | undefined;
   #disposed = false;
+  #inspector: ivm.InspectorSession | undefined;
 
   constructor(engine: Engine, options: IsolateOptions) {
     this.#engine = engine;
@@ -189,8 +192,12 @@ export class ToolIsolate {
     this.#isolate = new ivm.Isolate({
       __proto__: null,
       memoryLimit: options.memoryMiB,
+      inspector: options.inspector === true,
     } as unknown as ivm.IsolateOptions);
-    this.#context = this.#isolate.createContextSync();
+    this.#context = this.#isolate.createContextSync({
+      __proto__: null,
+      inspector: options.inspector === true,
+    } as unknown as ivm.ContextOptions);
   }
 
   /** Runs the prelude: only our own code, so waiting for it in line is safe. */
@@ -241,6 +248,39 @@ export class ToolIsolate {
       readonly cachedData?: ivm.ExternalCopy<ArrayBuffer>;
     };
     return script.cachedData === undefined ? new Uint8Array(0) : new Uint8Array(script.cachedData.copy());
+  }
+
+  /**
+   * From now on it can be spoken to in the DevTools protocol; before anything of a tool's is in it. V8 opens a session only under the
+   * isolate's lock, which this thread has while code in the isolate has called it.
+   */
+  openInspector(onMessage: (text: string) => void): void {
+    // isolated-vm's callbacks do not end in a turn of the event loop: what waits for one would wait for the next.
+    const tell = (text: string): void => void setImmediate(() => onMessage(text));
+    const open = new ivm.Callback(
+      () => {
+        const session = this.#isolate.createInspectorSession();
+        session.onResponse = (_id, text) => tell(text);
+        session.onNotification = tell;
+        this.#inspector = session;
+      },
+      { sync: true },
+    );
+    const script = this.#isolate.compileScriptSync("(open) => open()", { filename: PRELUDE_SCRIPT_NAME });
+    const call = script.runSync(this.#context, { reference: true }) as unknown as ivm.Reference;
+    call.applySync(undefined, [open]);
+  }
+
+  /** Before the isolate goes: isolated-vm waits for itself for ever in an isolate that is disposed of with a session. */
+  #closeInspector(): void {
+    const session = this.#inspector;
+    this.#inspector = undefined;
+    if (!this.#isolate.isDisposed) session?.dispose();
+  }
+
+  /** A message of the DevTools protocol; heard also while the guest runs, or stands at a breakpoint. */
+  inspect(message: string): void {
+    if (!this.isDisposed) this.#inspector?.dispatchProtocolMessage(message);
   }
 
   get isDisposed(): boolean {
@@ -307,7 +347,8 @@ export class ToolIsolate {
       ...(codeCache === undefined ? {} : { cachedData: codeCache.external }),
     };
     // What is quickly compiled is not worth a thread's waking up, twice.
-    if (code.length <= SMALL_BUNDLE_UNITS) {
+    // One that stands at a breakpoint would hold this thread, which is to tell it when to go on.
+    if (code.length <= SMALL_BUNDLE_UNITS && this.#options.inspector !== true) {
       const script = this.#isolate.compileScriptSync(code, options);
       return script.runSync(this.#context, { reference: true }) as unknown as ivm.Reference;
     }
@@ -394,6 +435,7 @@ export class ToolIsolate {
       this.#clearTimers();
       this.#listener = SILENT;
       this.#crypto?.dispose();
+      this.#closeInspector();
       if (!this.#isolate.isDisposed) this.#isolate.dispose();
       this.#finish?.(this.#stopped(reason));
     }

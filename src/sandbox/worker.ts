@@ -7,6 +7,7 @@ import { ActiveCall, type Assignment, type ToolProfile, toToolProfile } from "./
 import { type ChunkName, chunkFile } from "./chunk-names.ts";
 import { CpuShare } from "./cpu-share.ts";
 import { type Frame, FrameReader, FrameWriter } from "./frames.ts";
+import { Inspection } from "./inspection.ts";
 import { IsolatePool } from "./isolate-pool.ts";
 import { pack, unpack } from "./packed.ts";
 import { HostMessageSchema, type LearnProfile, PROTOCOL_VERSION } from "./protocol.ts";
@@ -30,6 +31,7 @@ class Worker {
   readonly #tools = new Map<number, ToolProfile>();
   #engine: Engine | undefined;
   #pool: IsolatePool | undefined;
+  #inspection: Inspection | undefined;
   readonly #cpuShare = new CpuShare();
   #cpuCheck: NodeJS.Timeout | undefined;
 
@@ -46,6 +48,7 @@ class Worker {
     const text = (index: number): string => frame[index]?.toString() ?? "";
     switch (message.type) {
       case "init":
+        if (message.inspect) this.#inspection = new Inspection((sent, parts) => this.#writer.write(sent, parts));
         this.#open(text(1), frame[2] ?? new Uint8Array(0), frame[3] ?? new Uint8Array(0));
         break;
       case "bundle":
@@ -70,6 +73,10 @@ class Worker {
         if (this.#engine !== undefined)
           this.#writer.write({ type: "chunk-caches" }, [pack(makeChunkCaches(this.#engine))]);
         break;
+      case "inspect":
+      case "inspect-go":
+        this.#inspect(message, text(1));
+        break;
       case "ping":
         this.#writer.write({ type: "pong" });
         break;
@@ -77,6 +84,12 @@ class Worker {
         this.#calls.get(message.seq)?.deliver(message.requestId, text(1));
         break;
     }
+  }
+
+  #inspect({ type, seq }: { readonly type: "inspect" | "inspect-go"; readonly seq: number }, text: string): void {
+    if (this.#inspection === undefined) throw new Error("This worker was not started for inspection");
+    if (type === "inspect") this.#inspection.receive(seq, text);
+    else this.#inspection.go(seq);
   }
 
   /** Where the prelude has no code cache yet, this process makes it: nothing of a tool's has been in it. */
@@ -105,6 +118,7 @@ class Worker {
       pool: this.#pool,
       cpuShare: this.#cpuShare,
       send: (sent, parts) => this.#writer.write(sent, parts),
+      inspection: this.#inspection,
     });
     this.#calls.set(seq, active);
     if (this.#cpuCheck === undefined) {

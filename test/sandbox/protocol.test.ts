@@ -38,8 +38,12 @@ const HOST_MESSAGES: readonly HostMessage[] = [
   { type: "call", seq: 2, toolId: 1, callId: "c1", tenantId: "acme" },
   { type: "cancel", seq: 2 },
   { type: "capability-result", seq: 2, requestId: 1 },
+  { type: "inspect", seq: 2 },
+  { type: "inspect-go", seq: 2 },
 ];
 const WORKER_MESSAGES: readonly WorkerMessage[] = [
+  { type: "inspect-open", seq: 2 },
+  { type: "inspected", seq: 2 },
   { type: "ready", protocolVersion: PROTOCOL_VERSION },
   { type: "preparing", seq: 1 },
   { type: "started", seq: 1 },

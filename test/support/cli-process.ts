@@ -37,7 +37,11 @@ export class CliProcess implements AsyncDisposable {
     const { promise: late, reject } = Promise.withResolvers<never>();
     const timer = setTimeout(
       () =>
-        reject(new Error(`Expected ${stream} to match ${pattern}, got ${JSON.stringify(this[stream].slice(-2_000))}`)),
+        reject(
+          new Error(
+            `Expected ${stream} to match ${pattern}, got ${JSON.stringify([this.stdout.slice(-1_000), this.stderr.slice(-1_000)])}`,
+          ),
+        ),
       PATIENCE_MS,
     );
     try {

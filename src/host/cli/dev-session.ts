@@ -2,6 +2,8 @@
 import { statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { ToolError } from "../../sandbox/errors.ts";
+import type { InspectorHub } from "../inspector/inspector-hub.ts";
+import type { LogEntry } from "../logs.ts";
 import type { Glovebox, ToolInspection } from "../runtime.ts";
 import type { ToolResult } from "../tool-call.ts";
 import type { CallOptions } from "./call-options.ts";
@@ -13,6 +15,8 @@ import { Watcher } from "./watcher.ts";
 
 export interface DevOptions extends Omit<CallOptions, "limits"> {
   readonly path: string;
+  /** Where its calls are inspected. */
+  readonly hub?: InspectorHub | undefined;
 }
 
 const ms = (value: number): string => `${value.toFixed(value < 10 ? 1 : 0)} ms`;
@@ -101,7 +105,7 @@ export class DevSession {
   }
 
   async #execute(tool: ToolInspection): Promise<ToolResult> {
-    const { path, tenantId, input, logPlaces } = this.#options;
+    const { path, tenantId, input, logPlaces, hub } = this.#options;
     const args = await readInput({ ...input, stdin: false }, tool.definition.inputSchema, this.#io);
     if (this.#registered !== undefined) this.#box.removeTool(this.#registered, { tenantId });
     const { name } = await this.#box.addTool(
@@ -109,9 +113,14 @@ export class DevSession {
       { tenantId, grant: this.#options.egress.grant },
     );
     this.#registered = name;
+    hub?.setSourceMap(tool.bundle.sourceMap);
+    const onLog = (entry: LogEntry): void => {
+      printLog(entry, this.#io.stderr);
+      hub?.log(entry);
+    };
     return await this.#box.execute(
       { id: `dev-${this.#runs}`, toolName: name, arguments: args },
-      { tenantId, logPlaces, signal: this.#call.signal, onLog: (entry) => printLog(entry, this.#io.stderr) },
+      { tenantId, logPlaces, signal: this.#call.signal, onLog },
     );
   }
 

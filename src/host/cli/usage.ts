@@ -32,6 +32,10 @@ Options of run and dev
   --secret NAME=ENV   let it use the environment variable ENV as its secret NAME, towards the hosts of --allow-fetch
   --log-places        show where in the source each line of console comes from
 
+Options of dev
+  --inspect[=PORT]    let Chrome DevTools attach, at port 9229 unless given
+  --inspect-brk[=PORT]  the same; wait for them, and stop at the tool's first line
+
 Options of run
   -                   the input, as JSON, from stdin
   --time              show where the milliseconds went

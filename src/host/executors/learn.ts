@@ -145,6 +145,7 @@ export class Learner {
         },
         onLost: ({ cause, outOfMemory }, peakBytes) =>
           reject(cause ?? (outOfMemory ? memoryError(entry, limits, peakBytes) : crashed(entry))),
+        onHeld() {},
         onStuck() {},
       },
     });

@@ -264,6 +264,7 @@ class SandboxRun {
         const usage = this.#usage(undefined, peakBytes);
         resolve({ usage, error: this.#lost(loss, usage) });
       },
+      onHeld: (isHeld) => this.#call.clock?.hold(isHeld),
       onStuck() {},
     };
   }

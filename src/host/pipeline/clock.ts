@@ -4,6 +4,8 @@ import { ToolError } from "../../sandbox/errors.ts";
 export interface Clock extends Disposable {
   /** Aborts with the ToolError that the call is to be answered with. */
   readonly signal: AbortSignal;
+  /** Stands still while it is held: for a call that stands at a breakpoint. */
+  hold(isHeld: boolean): void;
 }
 
 export interface ClockOptions {
@@ -42,7 +44,11 @@ class CallClock implements Clock {
   readonly #controller = new AbortController();
   readonly #options: ClockOptions;
   readonly #running: Set<CallClock>;
-  readonly #timer: NodeJS.Timeout;
+  #timer: NodeJS.Timeout;
+  /** By performance.now(). */
+  #endsAt: number;
+  /** Set while it is held. */
+  #leftMs: number | undefined;
   #onCancel: (() => void) | undefined;
 
   constructor(options: ClockOptions, running: Set<CallClock>) {
@@ -55,7 +61,8 @@ class CallClock implements Clock {
       caller.addEventListener("abort", this.#onCancel, { once: true });
     }
     // Last, so that a signal that cannot be listened to leaves nothing behind.
-    this.#timer = setTimeout(expire, Math.max(0, admittedAt + timeoutMs - performance.now()), this);
+    this.#endsAt = admittedAt + timeoutMs;
+    this.#timer = setTimeout(expire, Math.max(0, this.#endsAt - performance.now()), this);
     running.add(this);
   }
 
@@ -75,6 +82,18 @@ class CallClock implements Clock {
     const { toolName, timeoutMs } = this.#options;
     const message = `${toolName} did not finish within ${timeoutMs} ms and was stopped`;
     this.#controller.abort(new ToolError("TOOL_TIMEOUT", message, { details: { timeoutMs } }));
+  }
+
+  hold(isHeld: boolean): void {
+    if (isHeld === (this.#leftMs !== undefined) || !this.#running.has(this)) return;
+    if (isHeld) {
+      this.#leftMs = Math.max(0, this.#endsAt - performance.now());
+      clearTimeout(this.#timer);
+      return;
+    }
+    this.#endsAt = performance.now() + (this.#leftMs ?? 0);
+    this.#timer = setTimeout(expire, this.#leftMs, this);
+    this.#leftMs = undefined;
   }
 
   /** Twice is a no-op. */

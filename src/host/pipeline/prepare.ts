@@ -63,6 +63,7 @@ export function prepareCall(
       deadlineAt,
       chain: new CallChain(callId, tool.definition.name, limits, options.parent),
       signal: clock.signal,
+      clock,
       context,
     },
     [Symbol.dispose]: () => clock[Symbol.dispose](),

@@ -28,6 +28,8 @@ export interface CallListener {
   /** `peakBytes`: by how much its process had grown at the most while it ran; 0 where that cannot be seen. */
   onEnded(message: EndedMessage, parts: readonly Buffer[], peakBytes: number): void;
   onLost(loss: Loss, peakBytes: number): void;
+  /** Whoever inspects it holds it, or lets it go on: meanwhile none of its time passes. */
+  onHeld(isHeld: boolean): void;
   /** It has ended, but would not stop: its process is killed for it. */
   onStuck(): void;
 }
@@ -43,7 +45,10 @@ const MAX_END_BYTES = 1024 * 1024;
 const PROGRESS_BYTES = 16_384;
 
 /** What a worker says of one call. */
-export type CallMessage = Exclude<WorkerMessage, { type: "ready" | "pong" | "stuck" | "chunk-caches" }>;
+export type CallMessage = Exclude<
+  WorkerMessage,
+  { type: "inspected" | "inspect-open" | "ready" | "pong" | "stuck" | "chunk-caches" }
+>;
 type CallState = "sent" | "preparing" | "started" | "ended";
 
 export interface OpenCallOptions {

@@ -265,6 +265,7 @@ export class WorkerPool implements AsyncDisposable {
     const { listener, claim } = placed.job;
     return {
       onPlaced: () => listener.onPlaced(),
+      onHeld: (isHeld) => listener.onHeld(isHeld),
       onLog: (level, time, text, place) => listener.onLog(level, time, text, place),
       onProgress: (text) => listener.onProgress(text),
       onCapability: (name, text, answer) => listener.onCapability(name, text, answer),

@@ -4,10 +4,17 @@
 import { ToolError } from "../../sandbox/errors.ts";
 import { type Frame, MAX_FRAME_BYTES } from "../../sandbox/frames.ts";
 import type { Limits } from "../../sandbox/limits.ts";
-import { MAX_MESSAGE_BYTES, PROTOCOL_VERSION, type ToolMessage, WorkerMessageSchema } from "../../sandbox/protocol.ts";
+import {
+  MAX_INSPECT_BYTES,
+  MAX_MESSAGE_BYTES,
+  PROTOCOL_VERSION,
+  type ToolMessage,
+  WorkerMessageSchema,
+} from "../../sandbox/protocol.ts";
 import { remember } from "../remember.ts";
 import type { EngineCache } from "./engine-cache.ts";
 import type { Launcher, StartOptions } from "./hardening/launcher.ts";
+import type { InspectedIsolate, Inspector } from "./inspected-isolate.ts";
 import { type CallListener, type CallMessage, OpenCall } from "./open-call.ts";
 import { childrenOf, LAST_NICENESS } from "./process-meter.ts";
 import { type Ailment, ProcessWatch } from "./process-watch.ts";
@@ -44,6 +51,8 @@ export interface WorkerSources {
   readonly preludeSource: string;
   readonly preludeCache: EngineCache;
   readonly chunkCache: EngineCache;
+  /** Calls can be inspected: only where a person at this host's terminal has asked for it. */
+  readonly inspector?: Inspector | undefined;
 }
 
 /** From `ended` or `cancel` to `released`; then the isolate counts as one that only SIGKILL stops. */
@@ -95,6 +104,8 @@ export class WorkerProcess {
   /** Memory limits of tools whose isolates may be kept warm, in MiB; the latest last. */
   readonly #warm = new Map<string, number>();
   readonly #launcher: Launcher;
+  readonly #inspector: Inspector | undefined;
+  #inspected: { readonly seq: number; readonly isolate: InspectedIsolate } | undefined;
   readonly #onChange: (worker: WorkerProcess) => void;
   readonly #startTimer: NodeJS.Timeout;
   readonly #watch = new ProcessWatch();
@@ -128,6 +139,7 @@ export class WorkerProcess {
   constructor(sources: WorkerSources, onChange: (worker: WorkerProcess) => void, options: StartOptions = {}) {
     this.#onChange = onChange;
     this.#launcher = sources.launcher;
+    this.#inspector = sources.inspector;
     this.goesLast = options.goesLast === true && sources.launcher.canGoLast;
     this.#channel = new WorkerChannel(
       {
@@ -145,7 +157,9 @@ export class WorkerProcess {
     );
     const known = sources.preludeCache.bytes;
     if (known.byteLength === 0) this.#awaitedCache = sources.preludeCache;
-    this.#channel.write({ type: "init", protocolVersion: PROTOCOL_VERSION }, [
+    if (this.#inspector !== undefined) this.#channel.allow(MAX_INSPECT_BYTES + MiB);
+    const inspect = this.#inspector === undefined ? {} : { inspect: true };
+    this.#channel.write({ type: "init", protocolVersion: PROTOCOL_VERSION, ...inspect }, [
       sources.preludeSource,
       known,
       sources.chunkCache.bytes,
@@ -404,6 +418,7 @@ export class WorkerProcess {
     const isSuspect = ranOut || isCrash(this.#process.ending);
     for (const call of this.#calls.values()) call.release();
     this.#calls.clear();
+    this.#endInspection();
     for (const call of open) {
       const begun = this.#ready && this.#channel.mayBeRead(call.frame) && call.hasBegun(isHeardOut);
       call.listener.onLost({ begun, outOfMemory: ranOut && open.length === 1, isSuspect }, call.peakBytes);
@@ -426,6 +441,8 @@ export class WorkerProcess {
     else if (parsed.type === "pong") {
       if (!this.#watch.takeAnswer()) throw new Error("The worker answered a question that it was not asked");
     } else if (parsed.type === "chunk-caches") this.#takeChunkCaches(parts);
+    else if (parsed.type === "inspect-open") this.#beginInspection(parsed.seq);
+    else if (parsed.type === "inspected") this.#hearInspected(parsed.seq, parts);
     else if (parsed.type === "stuck") {
       this.#isStuck = true;
       if (this.load === 0) this.end("stuck");
@@ -439,6 +456,40 @@ export class WorkerProcess {
     call.receive(parsed, parts, (requestId, envelope) => this.#deliver(parsed.seq, requestId, envelope));
     if (parsed.type === "ended" && !parsed.released) this.#expectRelease(call);
     else if (parsed.type === "released" || parsed.type === "ended") this.#release(parsed.seq, call);
+  }
+
+  /** Of two calls beside each other only one is inspected, and the next one when that is over. */
+  #beginInspection(seq: number): void {
+    const call = this.#calls.get(seq);
+    if (this.#inspector === undefined || call === undefined || call.hasEnded) {
+      throw new Error("The worker offered an isolate for inspection that it was not asked for");
+    }
+    this.#endInspection();
+    const isolate: InspectedIsolate = {
+      send: (text) => {
+        if (!this.#dead) this.#channel.write({ type: "inspect", seq }, [text]);
+        if (this.#channel.pendingBytes > MAX_UNREAD_BYTES) this.end("unread");
+      },
+      go: () => {
+        if (!this.#dead) this.#channel.write({ type: "inspect-go", seq });
+      },
+      hold: (isHeld) => this.#calls.get(seq)?.listener.onHeld(isHeld),
+    };
+    this.#inspected = { seq, isolate };
+    this.#inspector.onOpened(isolate);
+  }
+
+  #hearInspected(seq: number, [text]: readonly Buffer[]): void {
+    const inspected = this.#inspected;
+    if (inspected?.seq !== seq || text === undefined || text.length > MAX_INSPECT_BYTES) {
+      throw new Error("The worker spoke for an isolate that is not inspected");
+    }
+    this.#inspector?.onMessage(inspected.isolate, text.toString());
+  }
+
+  #endInspection(): void {
+    if (this.#inspected !== undefined) this.#inspector?.onClosed(this.#inspected.isolate);
+    this.#inspected = undefined;
   }
 
   /** A call that ended between two looks, for want of memory, is looked at once more. */

@@ -44,7 +44,16 @@ const job = (onLost: (loss: Loss) => void): Job => ({
   bundle: { sha256: "0".repeat(64), code: "", codeCache: new Uint8Array(0) },
   input: "{}",
   memoryMiB: 64,
-  listener: { onLog() {}, onProgress() {}, onCapability() {}, onPlaced() {}, onEnded() {}, onStuck() {}, onLost },
+  listener: {
+    onLog() {},
+    onProgress() {},
+    onCapability() {},
+    onPlaced() {},
+    onHeld() {},
+    onEnded() {},
+    onStuck() {},
+    onLost,
+  },
 });
 
 describe("WorkerPool", () => {
