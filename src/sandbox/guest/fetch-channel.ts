@@ -6,8 +6,16 @@ import { makeCapabilityError } from "./error-text.ts";
 /** One exchange, as the host tells it from others of the call. */
 export interface FetchChannel {
   readonly id: number;
+  /** @throws CAPABILITY_DENIED once the call is over: what was asked in it is not answered any more */
+  check(): void;
   /** Rejects as {@link callCapability} does. */
   ask(message: { readonly op: string; readonly [field: string]: unknown }): Promise<unknown>;
+}
+
+function checkCall(serial: number): void {
+  const { active, header } = callState;
+  if (active && header !== undefined && serial === callState.serial) return;
+  throw makeCapabilityError("CAPABILITY_DENIED", "fetch can be used only while its call runs");
 }
 
 let lastSerial = -1;
@@ -15,17 +23,16 @@ let lastId = 0;
 
 /** @throws CAPABILITY_DENIED where no call runs, or one that was not granted it */
 export function openFetchChannel(): FetchChannel {
-  const { active, header, serial } = callState;
-  if (!active || header === undefined) {
-    throw makeCapabilityError("CAPABILITY_DENIED", "fetch can be used only while its call runs");
-  }
+  const { header, serial } = callState;
+  checkCall(serial);
   let isGranted = false;
-  for (let index = 0; index < header.granted.length; index += 1) isGranted ||= header.granted[index] === "fetch";
+  const granted = header?.granted ?? [];
+  for (let index = 0; index < granted.length; index += 1) isGranted ||= granted[index] === "fetch";
   if (!isGranted) {
     throw makeCapabilityError("CAPABILITY_DENIED", 'The capability "fetch" was not granted to this tool');
   }
   if (serial !== lastSerial) lastId = 0;
   lastSerial = serial;
   lastId += 1;
-  return { id: lastId, ask: (message) => callCapability("fetch", message, serial) };
+  return { id: lastId, check: () => checkCall(serial), ask: (message) => callCapability("fetch", message, serial) };
 }

@@ -3,6 +3,7 @@ import type { FetchChannel } from "../fetch-channel.ts";
 import { Body, type BodySource } from "./fetch-body.ts";
 import { headerListOf } from "./fetch-headers.ts";
 import { concat, fromBase64, toBase64 } from "./fetch-platform.ts";
+import { ReadAhead } from "./fetch-read-ahead.ts";
 import type { RequestState, Signal } from "./fetch-request.ts";
 import { isNullBodyStatus, makeResponse, type Response, type ResponseHead } from "./fetch-response.ts";
 
@@ -52,6 +53,7 @@ export class Exchange {
   /** Rejects what the guest waits for just now: the head, then a chunk. */
   #rejectWaiting: ((reason: unknown) => void) | undefined;
   #upload: BodySource | undefined;
+  #ahead: ReadAhead | undefined;
   #download: Body | undefined;
   /** Why there will be no more chunks. */
   #failure: { readonly reason: unknown } | undefined;
@@ -102,9 +104,9 @@ export class Exchange {
     const isBodyless = this.#request.method === "HEAD" || isNullBodyStatus(head.status);
     if (!head.hasBody || isBodyless) this.#finish();
     if (isBodyless) return makeResponse(head, null);
-    this.#download = head.hasBody
-      ? Body.ofSource({ next: () => this.#read(), cancel: () => this.#cancel() })
-      : Body.ofParts([]);
+    if (!head.hasBody) return makeResponse(head, Body.ofParts([]));
+    this.#ahead = new ReadAhead({ next: () => this.#read(), cancel: () => this.#cancel() }, this.#channel.check);
+    this.#download = Body.ofSource(this.#ahead);
     return makeResponse(head, this.#download);
   }
 
@@ -168,6 +170,7 @@ export class Exchange {
     this.#finish();
     this.#failure = { reason };
     this.#rejectWaiting?.(reason);
+    this.#ahead?.fail(reason);
     this.#download?.fail(reason);
     this.#cancelAtHost();
   }

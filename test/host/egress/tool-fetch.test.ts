@@ -1,0 +1,200 @@
+// What a tool's fetch() sends and gets, from end to end; guest-fetch.test.ts has what it may not.
+import { once } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { buffer } from "node:stream/consumers";
+import { gzipSync } from "node:zlib";
+import { describe, expect, test, vi } from "vitest";
+import type { ToolResult } from "../../../src/host/tool-call.ts";
+import { LOOPBACK, serve, type TestServer } from "../../support/egress.ts";
+import { errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+
+type Route = (request: IncomingMessage, response: ServerResponse) => unknown;
+
+interface Setting {
+  readonly server: TestServer;
+  /** Runs a tool whose body is this text, with `origin` and `ctx`. */
+  run(body: string): Promise<ToolResult>;
+}
+
+async function withServer(route: Route, use: (setting: Setting) => Promise<void>): Promise<void> {
+  const server = await serve((request, response) => void route(request, response));
+  await using box = await makeBox({
+    egress: { allow: [server.origin], allowAddresses: LOOPBACK },
+    limits: { timeoutMs: 20_000 },
+  });
+  let count = 0;
+  const run = async (body: string): Promise<ToolResult> => {
+    count += 1;
+    const toolName = `tool${count}`;
+    const source = `export default async ({ origin }, ctx) => { ${body} }`;
+    await box.addTool({ name: toolName, source }, { grant: ["fetch"] });
+    return await box.execute({ id: "c1", toolName, arguments: { origin: server.origin } });
+  };
+  await use({ server, run });
+}
+
+describe("a tool's fetch()", () => {
+  test("sends and receives what Node's would", async () => {
+    await withServer(
+      async (request, response) => {
+        const sent = (await buffer(request)).toString("latin1");
+        const { accept, "content-type": type, "content-length": length, "x-mine": mine } = request.headers;
+        response.setHeader("content-encoding", "gzip").setHeader("content-type", "application/json");
+        response.writeHead(201, "Made");
+        response.end(
+          gzipSync(JSON.stringify({ method: request.method, url: request.url, accept, type, length, mine, sent })),
+        );
+      },
+      async ({ run }) => {
+        const result = await run(`
+          const response = await fetch(origin + "/a?b=c d#e", { method: "put", body: new Uint8Array([0, 127, 128, 255]), headers: { "X-Mine": "caf\\u00e9" } });
+          const { status, statusText, ok, url } = response;
+          return { status, statusText, ok, path: url.slice(origin.length), ...(await response.json()) };`);
+        expect(outputOf(result)).toEqual({
+          status: 201,
+          statusText: "Made",
+          ok: true,
+          path: "/a?b=c%20d",
+          method: "PUT",
+          url: "/a?b=c%20d",
+          accept: "*/*",
+          length: "4",
+          mine: "café",
+          sent: "\u0000\u007f\u0080\u00ff",
+        });
+      },
+    );
+  });
+
+  test("sends a form that a server reads", async () => {
+    await withServer(
+      async (request, response) => {
+        const headers = { "content-type": request.headers["content-type"] ?? "" };
+        const form = await new Response(await buffer(request), { headers }).formData();
+        const file = form.get("file") as File;
+        response.end(JSON.stringify([form.get("name"), file.name, file.type, await file.text()]));
+      },
+      async ({ run }) => {
+        const result = await run(`
+          const form = new FormData();
+          form.append("name", "caf\\u00e9");
+          form.append("file", new Blob(["contents"], { type: "text/x" }), "f.txt");
+          return await (await fetch(origin, { method: "POST", body: form })).json();`);
+        expect(outputOf(result)).toEqual(["café", "f.txt", "text/x", "contents"]);
+      },
+    );
+  });
+
+  test("streams up and down at the same time", async () => {
+    await withServer(
+      (request, response) => {
+        response.flushHeaders();
+        request.pipe(response);
+      },
+      async ({ run }) => {
+        const result = await run(`
+          let send;
+          const body = new ReadableStream({ start: (controller) => { send = controller; } });
+          const text = new TextEncoder();
+          send.enqueue(text.encode("first"));
+          const response = await fetch(origin, { method: "POST", body, duplex: "half" });
+          const reader = response.body.getReader();
+          const seen = [];
+          for (const next of ["second", "third", undefined]) {
+            const { value } = await reader.read();
+            seen.push(new TextDecoder().decode(value));
+            if (next === undefined) send.close();
+            else send.enqueue(text.encode(next));
+          }
+          return [seen, (await reader.read()).done];`);
+        expect(outputOf(result)).toEqual([["first", "second", "third"], true]);
+      },
+    );
+  });
+
+  test("leaves a long response in the network until it is read", async () => {
+    let sent = 0;
+    await withServer(
+      async (_request, response) => {
+        response.on("error", () => {});
+        while (sent < 64 * 1024 * 1024 && !response.destroyed) {
+          sent += 64 * 1024;
+          if (!response.write(Buffer.alloc(64 * 1024)))
+            await Promise.race([once(response, "drain"), once(response, "close")]);
+        }
+        response.end();
+      },
+      async ({ run }) => {
+        const result = await run(`
+          const reader = (await fetch(origin)).body.getReader();
+          const { value } = await reader.read();
+          await new Promise((resolve) => setTimeout(resolve, 300));
+          return value.length > 0;`);
+        expect(outputOf(result)).toBe(true);
+        expect(sent).toBeLessThan(32 * 1024 * 1024);
+      },
+    );
+  });
+
+  test("ends when its signal aborts, and so does its connection", async () => {
+    await withServer(
+      () => {},
+      async ({ run, server }) => {
+        const result = await run(`
+          const stop = new AbortController();
+          setTimeout(() => stop.abort(), 50);
+          try { await fetch(origin, { signal: stop.signal }); } catch (error) { return error.name; }`);
+        expect(outputOf(result)).toBe("AbortError");
+        await vi.waitFor(() => expect(server.open()).toBe(0));
+      },
+    );
+  });
+
+  test("can be called more often than exchanges may be open, if the responses are short", async () => {
+    await withServer(
+      (_request, response) => response.end("short"),
+      async ({ run }) => {
+        const result = await run(`
+          let good = 0;
+          for (let index = 0; index < 60; index += 1) good += Number((await fetch(origin)).ok);
+          return good;`);
+        expect(outputOf(result)).toBe(60);
+      },
+    );
+  });
+
+  test.for([
+    ["manual", { status: 302, redirected: false, path: "/", text: "" }],
+    ["error", "TypeError: fetch failed"],
+  ] as const)("with redirect: %s", async ([redirect, expected]) => {
+    await withServer(
+      (request, response) => {
+        if (request.url === "/there") response.end("arrived");
+        else response.writeHead(302, { location: "/there" }).end();
+      },
+      async ({ run }) => {
+        const result = await run(`
+          try {
+            const response = await fetch(origin + "/", { redirect: "${redirect}" });
+            const { status, redirected, url } = response;
+            return { status, redirected, path: url.slice(origin.length), text: await response.text() };
+          } catch (error) { return String(error); }`);
+        expect(outputOf(result)).toEqual(expected);
+      },
+    );
+  });
+
+  test("that the network fails is a TypeError, as in Node, and the call's failure its tool's", async () => {
+    await withServer(
+      (request) => request.socket.destroy(),
+      async ({ run }) => {
+        const caught = await run(
+          `try { await fetch(origin); } catch (error) { return [error.name, error.message, error.cause.code]; }`,
+        );
+        expect(outputOf(caught)).toEqual(["TypeError", "fetch failed", "TOOL_FAILED"]);
+        const { code, message } = errorOf(await run("await fetch(origin);"));
+        expect([code, message]).toEqual(["TOOL_FAILED", expect.stringContaining("fetch failed")]);
+      },
+    );
+  });
+});
