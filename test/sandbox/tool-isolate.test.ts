@@ -303,6 +303,25 @@ describe("ToolIsolate.dispose()", () => {
     expect(await stopped).toBe(false);
   });
 
+  test("resolves only when no other thread is at work for the guest, and counts its time until then", async () => {
+    await using tool = await openGuest(
+      `async () => {
+        const key = await crypto.subtle.importKey("raw", new Uint8Array(8), "PBKDF2", false, ["deriveBits"]);
+        const pbkdf2 = { name: "PBKDF2", hash: "SHA-512", salt: new Uint8Array(8), iterations: 1_000_000 };
+        const jobs = [1, 2, 3].map(() => crypto.subtle.deriveBits(pbkdf2, key, 512));
+        await jobs[0];
+      }`,
+    );
+    const before = tool.isolate.busyMs;
+    const ended = tool.call();
+    await expect.poll(() => tool.isolate.busyMs - before, { interval: 5, timeout: 10_000 }).toBeGreaterThan(60);
+    expect(tool.isolate.isRunning).toBe(true);
+    const stopped = tool.isolate.dispose("cancelled").then(() => tool.isolate.isRunning);
+    expect((await ended).outcome).toBe("cancelled");
+    expect(tool.isolate.isRunning).toBe(true);
+    expect(await stopped).toBe(false);
+  });
+
   test("takes the guest's timers along", async () => {
     const before = activeTimers();
     await using tool = await openGuest(

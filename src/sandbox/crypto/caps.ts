@@ -21,6 +21,7 @@ const MAX_SCRYPT_WORK = 4 * MAX_SCRYPT_BYTES;
 /** A key as DER, and a part of one as base64: an RSA key of 8192 bits takes 4.7 KiB, one of ML-DSA-87 5. */
 const MAX_ENCODED_KEY_BYTES = 8 * 1024;
 const SHORTEST_DIGEST_BITS = 160;
+const DIGEST_BITS = /^sha3?-(256|384|512)$/i;
 
 const refuse = (message: string): never => {
   throw new CryptoRefusal("OperationError", message);
@@ -40,11 +41,17 @@ function derivedBits({ method, args }: SubtleRequest): number {
   return typeof length === "number" ? length : 1_024;
 }
 
+function digestBytes(hash: unknown): number {
+  const name = typeof hash === "string" ? hash : String(membersOf(hash).name);
+  return Number(DIGEST_BITS.exec(name)?.[1] ?? SHORTEST_DIGEST_BITS) / 8;
+}
+
 function checkDerivation(request: SubtleRequest): void {
   const algorithm = membersOf(request.args[0]);
   const bits = derivedBits(request);
   capNumber("A derived length in bits", bits, MAX_DERIVED_BITS);
-  if (typeof algorithm.iterations === "number") checkPbkdf2(algorithm.iterations, bits / 8, SHORTEST_DIGEST_BITS / 8);
+  if (typeof algorithm.iterations === "number")
+    checkPbkdf2(algorithm.iterations, bits / 8, digestBytes(algorithm.hash));
   const { memory, passes, parallelism } = algorithm;
   capNumber("Argon2's memory in KiB", memory, MAX_ARGON2_KIB);
   capNumber("Argon2's parallelism", parallelism, MAX_ARGON2_LANES);

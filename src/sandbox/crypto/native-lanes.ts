@@ -1,9 +1,21 @@
 // Which isolate's jobs are on the process's threads: the threads cannot be stopped, and are not to be one isolate's alone.
 
+import { availableParallelism } from "node:os";
+
 /** Node's pool has four threads. One stays free of what may take seconds. */
 const MAX_RUNNING = 3;
-/** Of one isolate, while others may want some. */
+/** Of one isolate: while it computes on as many cores, others are to have one. */
 const MAX_OF_ONE = 2;
+
+export interface LaneCaps {
+  readonly running: number;
+  readonly ofOne: number;
+}
+
+function capsOfMachine(): LaneCaps {
+  const cores = availableParallelism();
+  return { running: Math.min(MAX_RUNNING, Math.max(2, cores)), ofOne: Math.min(MAX_OF_ONE, Math.max(1, cores - 1)) };
+}
 
 type Task = () => Promise<void>;
 
@@ -17,6 +29,11 @@ export class NativeLanes {
   /** Those with something to do; who was served last is last. */
   #lanes = new Map<object, Lane>();
   #running = 0;
+  readonly #caps: LaneCaps;
+
+  constructor(caps: LaneCaps = capsOfMachine()) {
+    this.#caps = caps;
+  }
 
   /** Runs the task when it is its owner's turn. The task never rejects. */
   add(owner: object, task: Task): void {
@@ -35,8 +52,8 @@ export class NativeLanes {
   }
 
   #startNext(): void {
-    while (this.#running < MAX_RUNNING) {
-      const next = [...this.#lanes].find(([, lane]) => lane.waiting.length > 0 && lane.running < MAX_OF_ONE);
+    while (this.#running < this.#caps.running) {
+      const next = [...this.#lanes].find(([, lane]) => lane.waiting.length > 0 && lane.running < this.#caps.ofOne);
       if (next === undefined) return;
       const [owner, lane] = next;
       this.#lanes.delete(owner);

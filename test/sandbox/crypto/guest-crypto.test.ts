@@ -210,7 +210,7 @@ describe("GuestCrypto.ask()", () => {
 
 describe("GuestCrypto.dispose()", () => {
   test("forgets all, and is busy until the threads have left", async () => {
-    const guest = new Guest();
+    const guest = new Guest(new NativeLanes({ running: 3, ofOne: 2 }));
     await guest.key();
     const args = ["sha256", 400_000, 32];
     for (let index = 0; index < 4; index += 1) {
@@ -228,7 +228,7 @@ describe("GuestCrypto.dispose()", () => {
 
 describe("NativeLanes", () => {
   test("lets nobody have all, and gives turns", async () => {
-    const lanes = new NativeLanes();
+    const lanes = new NativeLanes({ running: 3, ofOne: 2 });
     const order: string[] = [];
     const ends: (() => void)[] = [];
     const add = (owner: object, name: string): void => {
