@@ -1,6 +1,5 @@
 // The connections of one call: a name is resolved once, its addresses are checked, and the connection goes to those and no others.
 // Nothing is shared with another call: no connection, no TLS session, no cookie, no proxy of the environment.
-import { lookup } from "node:dns/promises";
 import { isIP, type LookupFunction, type Socket } from "node:net";
 import { buildConnector, Client } from "undici";
 import { ToolError } from "../../sandbox/errors.ts";
@@ -17,9 +16,6 @@ const IDLE_MS = 30_000;
 const HEAD_BYTES = 32 * 1024;
 const KEEP_MS = 4_000;
 const MAX_ADDRESSES = 16;
-
-const lookUpAll = async (hostname: string): Promise<readonly string[]> =>
-  (await lookup(hostname, { all: true, order: "verbatim" })).map(({ address }) => address);
 
 /** Answers with what was checked, whatever it is asked. */
 const pinned =
@@ -44,15 +40,21 @@ async function orAborted<Value>(promise: Promise<Value>, signal: AbortSignal): P
   }
 }
 
+/** A name's addresses, as the operating system gives them. */
+export type Resolver = (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;
+
 export class Connections implements Disposable {
   readonly #policy: EgressPolicy;
+  readonly #resolver: Resolver;
   readonly #idle = new Map<string, Client[]>();
   readonly #clients = new Set<Client>();
   readonly #sockets = new Set<Socket>();
   #isOver = false;
 
-  constructor(policy: EgressPolicy) {
+  /** @param resolver for where the host has stated none */
+  constructor(policy: EgressPolicy, resolver: Resolver) {
     this.#policy = policy;
+    this.#resolver = resolver;
   }
 
   /** A connection of its own for one exchange: one that an earlier exchange with this origin has left, or a new one. */
@@ -101,14 +103,13 @@ export class Connections implements Disposable {
   }
 
   async #resolve(host: string, signal: AbortSignal): Promise<readonly string[]> {
-    const { resolve = lookUpAll } = this.#policy;
-    const asking = Promise.resolve().then(() => resolve(host));
-    const answer: unknown = await orAborted(asking, AbortSignal.any([signal, AbortSignal.timeout(CONNECT_MS)])).catch(
-      (cause: unknown) => {
-        if (signal.aborted) throw signal.reason;
-        throw new ToolError("TOOL_FAILED", "The exchange failed: the host's name could not be resolved", { cause });
-      },
-    );
+    const { resolve } = this.#policy;
+    const inTime = AbortSignal.any([signal, AbortSignal.timeout(CONNECT_MS)]);
+    const asking = Promise.resolve().then(() => (resolve === undefined ? this.#resolver(host, inTime) : resolve(host)));
+    const answer: unknown = await orAborted(asking, inTime).catch((cause: unknown) => {
+      if (signal.aborted) throw signal.reason;
+      throw new ToolError("TOOL_FAILED", "The exchange failed: the host's name could not be resolved", { cause });
+    });
     if (!Array.isArray(answer) || answer.length === 0) throw networkError("the host's name could not be resolved");
     return answer.slice(0, MAX_ADDRESSES).map(String);
   }

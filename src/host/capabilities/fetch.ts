@@ -6,6 +6,7 @@ import { Connections } from "./connections.ts";
 import { type EgressPolicy, readAskedHosts } from "./egress-policy.ts";
 import { Exchange, type ExchangeParts } from "./exchange.ts";
 import type { CallSecrets } from "./secrets.ts";
+import { SystemResolver } from "./system-resolver.ts";
 
 /** Of one call at one time: each has a connection, and a response that is not read keeps it. */
 const EXCHANGES_AT_ONCE = 50;
@@ -88,12 +89,14 @@ export interface FetchParts {
 }
 
 export function createFetchCapability({ policyOf, secretsOf }: FetchParts): Capability {
+  const resolver = new SystemResolver();
   const open = async (context: CapabilityContext): Promise<CallExchanges> => {
     const policy = policyOf(context.tenantId);
     const asked = readAskedHosts(Object.hasOwn(context.asked, "fetch") ? context.asked.fetch : undefined);
     const secrets = secretsOf(context);
+    const connections = new Connections(policy, (host, signal) => resolver.resolve(host, context.tenantId, signal));
     await secrets.concealAll();
-    return new CallExchanges({ policy, asked, secrets, connections: new Connections(policy) });
+    return new CallExchanges({ policy, asked, secrets, connections });
   };
   return defineCapability({
     name: "fetch",

@@ -172,7 +172,10 @@ class SandboxRun {
       asked: definition.capabilities ?? {},
       call: this.#call,
       log: (message, data, level = "info") => this.#log.add(level, Date.now(), message, { data }),
-      onError: (error) => tell((thrown) => onHandlerError?.(thrown, "perCall"), error),
+      // What was refused the tool has been told.
+      onError: (error) => {
+        if (!(error instanceof ToolError)) tell((thrown) => onHandlerError?.(thrown, "perCall"), error);
+      },
     });
     const { context } = this.#scope;
     this.#broker = new CapabilityBroker({ granted, limits, context, payer: this.#payer, onHandlerError });

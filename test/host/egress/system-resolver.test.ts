@@ -1,0 +1,51 @@
+// SystemResolver: a slow name server holds up those who ask it, and nobody else.
+import { describe, expect, test } from "vitest";
+import { SystemResolver } from "../../../src/host/capabilities/system-resolver.ts";
+
+const live = new AbortController().signal;
+const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+function slowResolver(): { resolver: SystemResolver; asked: string[]; answer: (name: string) => void } {
+  const asked: string[] = [];
+  const answers = new Map<string, () => void>();
+  const resolver = new SystemResolver((name) => {
+    asked.push(name);
+    return new Promise((resolve) => answers.set(name, () => resolve([name])));
+  });
+  return { resolver, asked, answer: (name) => answers.get(name)?.() };
+}
+
+describe("SystemResolver.resolve()", () => {
+  test("asks for two names of one tenant at a time, three in all, in the order in which they came", async () => {
+    const { resolver, asked, answer } = slowResolver();
+    const names = ["a1", "a2", "a3", "b1", "b2", "c1"];
+    const all = names.map((name) => resolver.resolve(name, name.slice(0, 1), live));
+    await settle();
+    expect(asked).toEqual(["a1", "a2", "b1"]);
+    answer("b1");
+    await settle();
+    expect(asked).toEqual(["a1", "a2", "b1", "b2"]);
+    for (const name of ["a1", "a2", "b2", "a3", "c1"]) {
+      answer(name);
+      await settle();
+    }
+    expect(await Promise.all(all)).toEqual(names.map((name) => [name]));
+  });
+
+  test("asks nothing for whoever has gone before it was their turn, and goes on after a failure", async () => {
+    const { resolver, asked, answer } = slowResolver();
+    const gone = new AbortController();
+    const first = [resolver.resolve("a1", "a", live), resolver.resolve("a2", "a", live)];
+    const late = resolver.resolve("a3", "a", gone.signal);
+    gone.abort(new Error("gone"));
+    await expect(late).rejects.toThrow("gone");
+    await expect(resolver.resolve("a4", "a", gone.signal)).rejects.toThrow("gone");
+    answer("a1");
+    answer("a2");
+    expect((await Promise.all(first)).flat()).toEqual(["a1", "a2"]);
+    expect(asked).toEqual(["a1", "a2"]);
+    const failing = new SystemResolver(() => Promise.reject(new Error("no such name")));
+    for (const name of ["x", "y", "z", "w"])
+      await expect(failing.resolve(name, "a", live)).rejects.toThrow("no such name");
+  });
+});
