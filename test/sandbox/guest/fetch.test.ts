@@ -605,3 +605,20 @@ describe("fetch() of a data: URL", () => {
     expect(value).toEqual(["TypeError", "fetch failed"]);
   });
 });
+
+test("the console shows what fetch's objects hold", async () => {
+  const { logs } = await runGuest(() => {
+    const form = new FormData();
+    for (const value of ["1", "2"]) form.append("a", value);
+    form.append("b", "3");
+    console.log(new Headers({ b: "2", a: "1" }), form);
+    console.log(new Response("x", { status: 201 }));
+    console.log(new Request("http://a.test/", { method: "POST" }));
+    console.log(Headers.prototype);
+    return null;
+  });
+  expect(logs[0]).toBe("info: Headers { a: '1', b: '2' } FormData { a: [ '1', '2' ], b: '3' }");
+  expect(logs[1]).toMatch(/^info: Response \{\n {2}status: 201,\n {2}statusText: '',\n {2}headers: Headers \{/);
+  expect(logs[2]).toMatch(/^info: Request \{\n {2}method: 'POST',\n {2}url: 'http:\/\/a\.test\/',/);
+  expect(logs).toHaveLength(4);
+});

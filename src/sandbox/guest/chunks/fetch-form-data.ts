@@ -1,4 +1,5 @@
 // FormData (XMLHttpRequest standard, "Interface FormData").
+import { showAs } from "./fetch-inspect.ts";
 import { type Blob, blobs, type File } from "./fetch-platform.ts";
 import { forEachPair, makePairIterators, type Pair, tagOf, toUsvString } from "./fetch-webidl.ts";
 import { defineInterface, requireArguments } from "./webidl.ts";
@@ -113,6 +114,11 @@ function entriesOf(owner: FormData): readonly FormDataEntry[] {
 }
 const iterate = makePairIterators<FormData, string | File>("FormData", entriesOf);
 defineInterface("FormData", FormData);
+showAs("FormData", FormData, (form) => {
+  const names = [...new Set(entriesOf(form).map(([name]) => name))];
+  const values = (name: string): unknown => (form.getAll(name).length === 1 ? form.get(name) : form.getAll(name));
+  return Object.fromEntries(names.map((name) => [name, values(name)]));
+});
 Object.defineProperty(FormData.prototype, Symbol.iterator, {
   value: FormData.prototype.entries,
   writable: true,

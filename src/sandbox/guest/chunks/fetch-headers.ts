@@ -1,4 +1,5 @@
 // Headers (Fetch standard, 5.1), and the list of headers behind it.
+import { showAs } from "./fetch-inspect.ts";
 import { forEachPair, makePairIterators, type Pair, toByteString } from "./fetch-webidl.ts";
 import { defineInterface, requireArguments } from "./webidl.ts";
 
@@ -230,6 +231,7 @@ export class Headers {
 }
 const iterate = makePairIterators<Headers, string>("Headers", (headers) => headerListOf(headers).sorted());
 defineInterface("Headers", Headers);
+showAs("Headers", Headers, (headers) => Object.fromEntries(headerListOf(headers).sorted()));
 Object.defineProperty(Headers.prototype, Symbol.iterator, {
   value: Headers.prototype.entries,
   writable: true,

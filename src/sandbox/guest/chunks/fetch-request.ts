@@ -1,8 +1,10 @@
 // Request (Fetch standard, 5.4). What only a browser acts on (mode, credentials, cache …) is kept, checked and told, and no more.
+
 import type { Body } from "./fetch-body.ts";
 import { extractBody, readBlob, readBytes, readFormData, readJson, readText, toTextStream } from "./fetch-content.ts";
 import type { FormData } from "./fetch-form-data.ts";
 import { copyHeaders, Headers, headerListOf, isToken } from "./fetch-headers.ts";
+import { pickFields, showAs } from "./fetch-inspect.ts";
 import type { Blob, Stream } from "./fetch-platform.ts";
 import { type ParsedUrl, parseUrl } from "./fetch-url.ts";
 import { tagOf, toByteString, toEnum, toUsvString } from "./fetch-webidl.ts";
@@ -315,3 +317,17 @@ export class Request {
 }
 
 defineInterface("Request", Request);
+const SHOWN = [
+  "method",
+  "url",
+  "headers",
+  "referrer",
+  "referrerPolicy",
+  "mode",
+  "credentials",
+  "cache",
+  "redirect",
+  "integrity",
+  "keepalive",
+] as const;
+showAs("Request", Request, (request) => pickFields(request, SHOWN));

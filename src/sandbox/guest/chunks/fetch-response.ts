@@ -1,4 +1,5 @@
 // Response (Fetch standard, 5.5).
+
 import { Body, readAll } from "./fetch-body.ts";
 import {
   type Extracted,
@@ -12,6 +13,7 @@ import {
 } from "./fetch-content.ts";
 import type { FormData } from "./fetch-form-data.ts";
 import { copyHeaders, HeaderList, Headers, headerListOf, makeHeaders } from "./fetch-headers.ts";
+import { pickFields, showAs } from "./fetch-inspect.ts";
 import type { Blob, Stream } from "./fetch-platform.ts";
 import { parseUrl } from "./fetch-url.ts";
 import { encodeUtf8 } from "./fetch-utf8.ts";
@@ -202,3 +204,6 @@ export class Response {
 }
 
 defineInterface("Response", Response);
+// Without `body`: to show it would make a stream of it.
+const SHOWN = ["status", "statusText", "headers", "bodyUsed", "ok", "redirected", "type", "url"] as const;
+showAs("Response", Response, (response) => pickFields(response, SHOWN));
