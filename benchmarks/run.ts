@@ -16,6 +16,7 @@ const BENCHMARKS = [
   "compute",
   "code-mode",
   "payload",
+  "stream",
   "density",
   "kill",
   "start",

@@ -1,5 +1,6 @@
 // The whole public surface of "glovebox".
 export type { ToolBundle, ToolSource } from "../bundler/tool-bundle.ts";
+export type { ContentAnnotations, ContentPart } from "../sandbox/content.ts";
 export type {
   CapabilityRequests,
   DefinitionOverrides,
@@ -48,4 +49,6 @@ export { type HostToolDefinition, type RegisterOptions, ToolRouter, type ToolRou
 export { type BatchContext, createGlovebox, type Glovebox, type ToolInspection } from "./runtime.ts";
 export type { TenantOptions, Tenants } from "./tenants.ts";
 export type { NestedCall, ToolCall, ToolContext, ToolResult, ToolUsage } from "./tool-call.ts";
+export type { StreamedResult, StreamItem, ToolChunk, ToolStream } from "./tool-stream.ts";
+export { type ToolValue, toJson } from "./tool-value.ts";
 export { type HardeningReport, LAYERS, type Layer, type LayerState } from "./workers/hardening/layers.ts";

@@ -16,7 +16,8 @@ import { checkTimeout, DEFAULT_TENANT, readContext, readEnvelope, validateCall }
 import { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "./registry.ts";
 import { SchemaThread } from "./schema-thread.ts";
 import { TenantPolicies, type Tenants } from "./tenants.ts";
-import type { ToolCall, ToolContext, ToolResult } from "./tool-call.ts";
+import type { PreparedCall, ToolCall, ToolContext, ToolResult } from "./tool-call.ts";
+import { type ChunkQueue, type ChunkReading, createToolStream, type ToolStream } from "./tool-stream.ts";
 
 export interface ToolRouterOptions {
   readonly registry?: ToolRegistry;
@@ -138,7 +139,20 @@ export class ToolRouter implements AsyncDisposable {
 
   /** Runs a call that another one makes, as {@link execute} does; also while Glovebox is shutting down, since that one may finish. */
   async executeNested(toolCall: ToolCall, context: ToolContext, parent: CallChain): Promise<ToolResult> {
-    return await this.#track(this.#run(toolCall, context, undefined, parent));
+    return await this.#track(this.#run(toolCall, context, undefined, { parent }));
+  }
+
+  /**
+   * Runs one call and gives what the tool yields as it comes, each a `{ type: "chunk", value }`; the last item is the call's ToolResult,
+   * with `type: "result"`. The call begins when the first item is asked for, and its time runs from then. Never throws, never rejects.
+   *
+   * The tool is asked for its next chunk only while those it has yielded are taken. To leave early (`break`) cancels the call, and waits
+   * until it has ended. A tool that yields nothing has a stream of its result only.
+   */
+  stream(toolCall: ToolCall, context?: ToolContext, timeoutMs?: number): ToolStream {
+    return createToolStream((chunks, stop) =>
+      this.#track(this.#run(toolCall, context, timeoutMs, { stream: { chunks, stop } })),
+    );
   }
 
   async #track(running: Promise<ToolResult>): Promise<ToolResult> {
@@ -154,7 +168,7 @@ export class ToolRouter implements AsyncDisposable {
     toolCall: ToolCall,
     context: ToolContext | undefined,
     timeoutMs: number | undefined,
-    parent?: CallChain,
+    { parent, stream }: { readonly parent?: CallChain; readonly stream?: Streamed } = {},
   ): Promise<ToolResult> {
     const started = performance.now();
     let facts: ResultFacts = { ...readNames(toolCall), started };
@@ -165,9 +179,11 @@ export class ToolRouter implements AsyncDisposable {
       const envelope = readEnvelope(toolCall);
       facts = { callId: envelope.callId, toolName: envelope.toolName, started };
       checkTimeout(timeoutMs, "timeoutMs");
-      const read = readContext(context);
+      const given = readContext(context);
+      const read = stream === undefined ? given : { ...given, signal: eitherOf(given.signal, stream.stop) };
       const tenant = this.tenants.of(read.tenantId);
-      const prepare = { limits: this.#limits, tenant, clocks: this.#clocks, admittedAt: started, parent };
+      const chunks = stream?.chunks;
+      const prepare = { limits: this.#limits, tenant, clocks: this.#clocks, admittedAt: started, parent, chunks };
       const validating = validateCall(envelope, read, this.registry, {
         bounds: tenant.inputBounds,
         thread: this.#thread,
@@ -177,11 +193,13 @@ export class ToolRouter implements AsyncDisposable {
       const validated = validating instanceof Promise ? await validating : validating;
       using preparation = prepareCall(validated, prepare, timeoutMs);
       const { call } = preparation;
+      if (chunks !== undefined) chunks.reading = toReading(call);
       const log = new CallLog(call.limits, call.context.onLog);
       const execution = await executeCall(validated.tool.executor, call, log);
       const usage = { ...execution.usage, logsDropped: execution.usage.logsDropped + log.dropped };
       const normalizing = normalize({ ...facts, usage, logs: log.entries, calls: call.chain.calls }, execution, {
         ...{ tool: validated.tool, limits: call.limits, thread: this.#thread, signal: call.signal },
+        streamedBytes: chunks?.bytes ?? 0,
       });
       const result = normalizing instanceof Promise ? await normalizing : normalizing;
       return this.#report(result, "error" in execution ? execution.error : undefined);
@@ -215,6 +233,20 @@ export class ToolRouter implements AsyncDisposable {
     if (isOurs) tell(this.#onInternalError, error ?? new ToolError("INTERNAL", message));
     return result;
   }
+}
+
+/** Who reads a call's chunks, and how they end it. */
+interface Streamed {
+  readonly chunks: ChunkQueue;
+  readonly stop: AbortSignal;
+}
+
+const eitherOf = (caller: AbortSignal | undefined, stop: AbortSignal): AbortSignal =>
+  caller === undefined ? stop : AbortSignal.any([caller, stop]);
+
+function toReading({ limits, definition, signal }: PreparedCall): ChunkReading {
+  const bounds = { bytes: limits.outputBytes, depth: limits.jsonDepth, values: limits.jsonValues };
+  return { bounds, what: `A chunk of the output of ${definition.name}`, signal };
 }
 
 /** @throws {ToolError} PARAM_INVALID, naming each limit that is wrong */

@@ -45,6 +45,7 @@ import { ToolRouter, toRegisteredTool } from "./router.ts";
 import { closeOnSignals } from "./shutdown.ts";
 import type { TenantPolicy } from "./tenants.ts";
 import type { ToolCall, ToolContext, ToolResult } from "./tool-call.ts";
+import type { ToolStream } from "./tool-stream.ts";
 import { EngineCache } from "./workers/engine-cache.ts";
 import { Launcher } from "./workers/hardening/launcher.ts";
 import { type HardeningReport, LAYERS } from "./workers/hardening/layers.ts";
@@ -196,6 +197,11 @@ export class Glovebox implements AsyncDisposable {
   /** Runs one call: `box.router.execute()`. Always resolves. */
   execute(toolCall: ToolCall, context?: ToolContext): Promise<ToolResult> {
     return this.router.execute(toolCall, context);
+  }
+
+  /** Runs one call and gives its chunks as they come, its result last: `box.router.stream()`. Never rejects. */
+  stream(toolCall: ToolCall, context?: ToolContext): ToolStream {
+    return this.router.stream(toolCall, context);
   }
 
   /**

@@ -1,15 +1,18 @@
 // The words of the public face: what a caller hands in, what it gets back, and what passes between the router's stages.
 
+import type { ContentPart } from "../sandbox/content.ts";
 import type { ToolDefinition } from "../sandbox/definition.ts";
-import type { ErrorCode, JsonValue, ToolErrorData } from "../sandbox/errors.ts";
+import type { ErrorCode, ToolErrorData } from "../sandbox/errors.ts";
 import type { Limits } from "../sandbox/limits.ts";
 import type { Progress } from "../sandbox/protocol.ts";
 import type { CallChain } from "./call-chain.ts";
 import type { LogEntry, LogListener } from "./logs.ts";
 import type { Clock } from "./pipeline/clock.ts";
 import type { TenantPolicy } from "./tenants.ts";
+import type { ChunkQueue } from "./tool-stream.ts";
+import type { BesideText, ToolValue } from "./tool-value.ts";
 
-/** One request to run a tool. `arguments` is any JSON value that the tool's schema takes; left out, it is `{}`. */
+/** One request to run a tool. `arguments` is any JSON value that the tool's schema takes, with bytes (Uint8Array) in it; left out, it is `{}`. */
 export interface ToolCall {
   readonly id: string;
   readonly toolName: string;
@@ -73,9 +76,14 @@ interface ToolResultBase {
   readonly calls?: readonly NestedCall[];
 }
 
-/** The one answer to a call: plain JSON. */
+/** The one answer to a call: plain JSON, but for bytes in an output or in content. `toJson` gives what a model is shown of those. */
 export type ToolResult =
-  | (ToolResultBase & { readonly success: true; readonly output: JsonValue })
+  | (ToolResultBase & {
+      readonly success: true;
+      readonly output: ToolValue;
+      /** What the tool would have a model see besides, in MCP's words. */
+      readonly content?: readonly ContentPart[];
+    })
   | (ToolResultBase & { readonly success: false; readonly error: ToolErrorData });
 
 export const NO_USAGE: ToolUsage = {
@@ -99,8 +107,10 @@ export interface PreparedCall {
   readonly toolTenantId: string | undefined;
   /** The arguments as JSON: text of the router's own, in bytes where it is large. */
   readonly inputText: string | Buffer;
-  /** The same, parsed; undefined where the executor wants text. */
-  readonly input: JsonValue | undefined;
+  /** Bytes that belong into them. */
+  readonly inputBytes?: BesideText | undefined;
+  /** The same, parsed and with its bytes; undefined where the executor wants text. */
+  readonly input: ToolValue | undefined;
   readonly limits: Limits;
   /** By performance.now(). */
   readonly deadlineAt: number;
@@ -111,4 +121,6 @@ export interface PreparedCall {
   /** What the signal's deadline is kept by. */
   readonly clock?: Pick<Clock, "hold">;
   readonly context: ToolContext;
+  /** Where its chunks go; undefined where nobody wants them as they come. */
+  readonly chunks?: ChunkQueue | undefined;
 }

@@ -1,4 +1,5 @@
 // One call inside the worker: its isolate, its meters and caps, and the messages that tell the host how it goes.
+import { ChunkOutbox } from "./chunk-outbox.ts";
 import type { CpuShare, Payer } from "./cpu-share.ts";
 import type { EngineFeature, InvokeHeader } from "./guest-protocol.ts";
 import type { Inspection } from "./inspection.ts";
@@ -8,12 +9,11 @@ import {
   LOG_LEVELS,
   type LogLevel,
   PLACE_PATTERN,
-  type StopReason,
   type ToolMessage,
   type WorkerMessage,
   type WorkerUsage,
 } from "./protocol.ts";
-import type { GuestEnd, GuestListener, LoadableBundle, ToolIsolate } from "./tool-isolate.ts";
+import type { GuestBytes, GuestEnd, GuestListener, IsolateStop, LoadableBundle, ToolIsolate } from "./tool-isolate.ts";
 
 /** Sends a message to the host. */
 export type Send = (message: WorkerMessage, parts?: readonly (string | Uint8Array)[]) => void;
@@ -34,7 +34,17 @@ export interface Assignment {
   readonly features: readonly EngineFeature[];
   readonly coarseTime: boolean;
   /** Undefined when the definition is to be learned. */
-  readonly call: { readonly tool: ToolProfile; readonly callId: string; readonly tenantId: string } | undefined;
+  readonly call: AssignedCall | undefined;
+}
+
+export interface AssignedCall {
+  readonly tool: ToolProfile;
+  readonly callId: string;
+  readonly tenantId: string;
+  /** Beside the input. */
+  readonly bytes?: GuestBytes | undefined;
+  /** Its chunks are wanted as they come. */
+  readonly stream?: boolean | undefined;
 }
 
 /** A tool as the host has described it once, with what every call of it is told. */
@@ -78,7 +88,9 @@ export class ActiveCall implements GuestListener, Payer {
   readonly #assignment: Assignment;
   readonly #pool: IsolatePool;
   readonly #cpuShare: CpuShare;
-  readonly #send: Send;
+  readonly #sendNow: Send;
+  /** Of a call whose chunks are wanted. */
+  readonly #chunks: ChunkOutbox | undefined;
   readonly #inspection: Inspection | undefined;
   #isolate: ToolIsolate | undefined;
   #phase: "load" | "execute" = "load";
@@ -100,7 +112,15 @@ export class ActiveCall implements GuestListener, Payer {
     this.#inspection = assignment.call === undefined ? undefined : inspection;
     this.#cpuShare = cpuShare;
     this.#pool = pool;
-    this.#send = send;
+    this.#sendNow = send;
+    const { seq, limits, call } = assignment;
+    if (call?.stream !== true) return;
+    this.#chunks = new ChunkOutbox(limits, (parts) => send({ type: "chunks", seq }, parts));
+  }
+
+  #send(message: WorkerMessage, parts?: readonly (string | Uint8Array)[]): void {
+    this.#chunks?.flush();
+    this.#sendNow(message, parts);
   }
 
   get #limits(): Limits {
@@ -126,7 +146,8 @@ export class ActiveCall implements GuestListener, Payer {
     const settled = await this.#finishMeters();
     const usage = this.#usage();
     this.#isAnnounced = true;
-    const parts = codeCache === undefined ? [end.text] : [end.text, codeCache];
+    this.#chunks?.close();
+    const parts = codeCache === undefined ? partsOf(end) : [end.text, codeCache];
     const ended = { type: "ended", seq, outcome: end.outcome, phase: this.#phase, usage } as const;
     const isolate = this.#isolate;
     const stays = this.#inspection?.end(seq) === true;
@@ -134,7 +155,7 @@ export class ActiveCall implements GuestListener, Payer {
       // Nothing of it runs, nor will: what is left of the isolate is no concern of who waits.
       isolate.rest();
       this.#send({ ...ended, released: true }, parts);
-      if (!stays) this.#giveBack(isolate, end.outcome === "output");
+      if (!stays) this.#giveBack(isolate, end.outcome === "output" || end.outcome === "streamed");
       return;
     }
     const stopped = isolate?.dispose();
@@ -149,9 +170,13 @@ export class ActiveCall implements GuestListener, Payer {
   #capped(end: GuestEnd): GuestEnd {
     const { length } = end.text;
     if (end.outcome !== "output") return length > MAX_END_UNITS ? { outcome: end.outcome, text: "" } : end;
-    const { outputBytes } = this.#limits;
-    const fits = length * 3 <= outputBytes || Buffer.byteLength(end.text) <= outputBytes;
-    return fits ? end : { outcome: "too-large", text: String(length) };
+    const { bytes, content } = end;
+    const beside = (bytes?.data.byteLength ?? 0) + (content?.bytes?.data.byteLength ?? 0);
+    const outputBytes = this.#limits.outputBytes - (this.#chunks?.bytes ?? 0) - beside;
+    const units = length + (content?.text.length ?? 0);
+    const fits =
+      units * 3 <= outputBytes || Buffer.byteLength(end.text) + Buffer.byteLength(content?.text ?? "") <= outputBytes;
+    return fits ? end : { outcome: "too-large", text: String(units + beside) };
   }
 
   async #runToEnd(input: string): Promise<GuestEnd> {
@@ -186,7 +211,8 @@ export class ActiveCall implements GuestListener, Payer {
     const { call } = this.#assignment;
     if (call === undefined) return isolate.describe();
     this.#phase = "execute";
-    return isolate.call({ header: call.tool.header, input, callId: call.callId, tenantId: call.tenantId }, this);
+    const { tool, callId, tenantId, bytes, stream } = call;
+    return isolate.call({ header: tool.header, input, callId, tenantId, bytes, stream }, this);
   }
 
   /** A new isolate with the bundle in it; undefined when it worked. */
@@ -243,7 +269,7 @@ export class ActiveCall implements GuestListener, Payer {
     this.#inspection?.go(this.#assignment.seq);
   }
 
-  #stop(reason: StopReason): void {
+  #stop(reason: IsolateStop): void {
     const isolate = this.#isolate;
     if (isolate === undefined) return;
     this.#chargeRest();
@@ -252,6 +278,15 @@ export class ActiveCall implements GuestListener, Payer {
 
   deliver(requestId: number, envelope: string): void {
     this.#isolate?.deliver(requestId, envelope);
+  }
+
+  /** So many more of its chunks have been taken. */
+  credit(chunks: number): void {
+    this.#isolate?.credit(chunks);
+  }
+
+  onChunk(text: string, bytes: GuestBytes | undefined): void {
+    if (this.#chunks?.add(text, bytes) === false) this.#stop("too-large");
   }
 
   onLog(level: string, text: string, place?: string): void {
@@ -307,7 +342,16 @@ export class ActiveCall implements GuestListener, Payer {
   }
 }
 
+/** Of an `ended`, see protocol.ts. */
+function partsOf({ text, bytes, content }: GuestEnd): (string | Uint8Array)[] {
+  if (bytes === undefined && content === undefined) return [text];
+  const parts = [text, bytes?.header ?? "", bytes?.data ?? ""];
+  return content === undefined
+    ? parts
+    : [...parts, content.text, content.bytes?.header ?? "", content.bytes?.data ?? ""];
+}
+
 /** An isolate is kept for one tenant's calls of one tool as it was described: another version is another tool. */
-function warmKey(call: NonNullable<Assignment["call"]>): string {
+function warmKey(call: AssignedCall): string {
   return `${call.tool.toolId} ${call.tenantId}`;
 }

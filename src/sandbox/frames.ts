@@ -7,7 +7,8 @@ export type Frame = readonly [message: Buffer, ...parts: Buffer[]];
 
 /** Larger than the largest payload (64 MiB) with its message: a frame past it is nonsense, and the peer is not to be believed. */
 export const MAX_FRAME_BYTES: number = 80 * 1024 * 1024;
-const MAX_PARTS = 4;
+/** A message, and three parts for each of two values: text, and where it holds bytes what they are and the bytes. */
+const MAX_PARTS = 7;
 const PREFIX_BYTES = 8;
 /** Frames that fit in this together leave as one buffer: a copy is cheaper than a write for each part. */
 const COALESCE_BYTES = 64 * 1024;

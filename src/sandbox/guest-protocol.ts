@@ -8,12 +8,15 @@ import type { MemberChunk } from "./chunk-names.ts";
  * | kind | a | b | c |
  * |---|---|---|---|
  * | `done` | {@link GuestOutcome} | JSON text | |
+ * | `yield` | JSON text of what a streaming tool yielded | | |
  * | `log` | level | text, capped | `line:column` in the tool's script, when asked for |
  * | `progress` | JSON text of {progress,total,message} | | |
  * | `capability` | request id | capability name | JSON text of the input |
  * | `timer` | timer id | delay in ms; 0 is the worker's next turn, below 0 clears | |
+ *
+ * After the text of a `done` or a `yield` come, where it holds bytes, the JSON text of its {@link BytesHeader} and the bytes.
  */
-export type GuestMessageKind = "done" | "log" | "progress" | "capability" | "timer";
+export type GuestMessageKind = "done" | "yield" | "log" | "progress" | "capability" | "timer";
 
 /**
  * Asked by the prelude, and answered by the worker while the guest waits.
@@ -35,11 +38,13 @@ export const MAX_QUESTION_BYTES: number = 8 * 1024 * 1024;
  * How an entry into the guest ended; the text beside it:
  * `output` the value as JSON · `thrown` a {@link GuestError} · `input` / `output-schema` a list of {@link GuestIssue} ·
  * `unserializable` and `refused` a {@link GuestError} (the value is not JSON; the module is not a tool) ·
- * `too-large` the size in UTF-16 units, a number as text · `ready` empty: the bundle is loaded.
+ * `too-large` the size in UTF-16 units, a number as text · `ready` empty: the bundle is loaded ·
+ * `streamed` empty: the chunks were the output.
  */
 export const GUEST_OUTCOMES = [
   "ready",
   "output",
+  "streamed",
   "thrown",
   "input",
   "output-schema",
@@ -74,12 +79,31 @@ export interface GuestIssue {
  * |---|---|---|
  * | `load` | the bundle's function | JSON text of the {@link InvokeHeader} of the calls to come, if what they run is to be run ahead, else empty; then names and functions, in turns, of chunks that earlier isolates of the bundle have touched |
  * | `describe` | | |
- * | `invoke` | JSON text of the input | call id; then the JSON text of an {@link InvokeHeader} and the tenant id, if they are not the last call's |
+ * | `invoke` | JSON text of the input | call id; then the JSON text of an {@link InvokeHeader} and the tenant id, if they are not the last call's; then whether chunks are wanted, and the {@link BytesHeader} and the bytes of the input, if it has any |
+ * | `credit` | number of chunks that their reader has taken | |
  * | `deliver` | request id | JSON text of a {@link CapabilityEnvelope}; then further pairs of the two |
  * | `timer` | timer id | |
  * | `answer` | request id of a job | JSON text of a JobAnswer (crypto/wire.ts); then its ArrayBuffers |
  */
-export type EnterKind = "load" | "describe" | "invoke" | "deliver" | "timer" | "answer";
+export type EnterKind = "load" | "describe" | "invoke" | "credit" | "deliver" | "timer" | "answer";
+
+/**
+ * Chunks on their way from a tool to their reader: the tool is not asked for the next one while so many, or so much of them, have
+ * not been taken. Some more than are read in the time that a credit takes to arrive.
+ */
+export const STREAM_WINDOW = { chunks: 256, units: 256 * 1024 } as const;
+
+/**
+ * Bytes in a JSON value travel beside its text: in their place stands the text `mark` followed by an index into `lengths`. No other
+ * text in the value begins with `mark`.
+ */
+export interface BytesHeader {
+  readonly mark: string;
+  /** Of each, in bytes; they follow each other without a gap. */
+  readonly lengths: readonly number[];
+}
+/** Values of bytes that one JSON value may hold. */
+export const MAX_BYTES_VALUES = 1_000;
 
 /** A capability's answer. Host functions never throw into the guest: they answer with one of these. */
 export type CapabilityEnvelope =

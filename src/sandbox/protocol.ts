@@ -3,7 +3,8 @@
 import * as z from "zod";
 import { MEMBER_CHUNKS } from "./chunk-names.ts";
 import { ENGINE_FEATURE_NAMES, EngineFeatureSchema } from "./engine-features.ts";
-import { GUEST_ERROR_CAPS, GUEST_OUTCOMES } from "./guest-protocol.ts";
+import { MAX_FRAME_BYTES } from "./frames.ts";
+import { GUEST_ERROR_CAPS, GUEST_OUTCOMES, MAX_BYTES_VALUES } from "./guest-protocol.ts";
 import { LimitsSchema } from "./limits.ts";
 
 /** Host and worker are always of one version; a mismatch is a broken installation. */
@@ -65,9 +66,14 @@ const ToolMessageSchema = z.strictObject({
 });
 /** Evaluates the bundle and tells its definition; then makes the code cache. Ends in one `ended` with outcome `output`. */
 const LearnSchema = z.strictObject({ type: z.literal("learn"), seq, sha256, ...isolateFields });
-/** Parts: input as JSON text. Ends in exactly one `ended`, and one `released` unless that said so already. */
+/**
+ * Parts: input as JSON text; where it holds bytes, their BytesHeader as JSON text, and the bytes. Ends in exactly one `ended`, and one
+ * `released` unless that said so already.
+ */
 const CallSchema = z.strictObject({
   type: z.literal("call"),
+  /** Its chunks are wanted as they come. */
+  stream: z.literal(true).optional(),
   seq,
   toolId: seq,
   callId: z.string().max(1_024),
@@ -75,6 +81,8 @@ const CallSchema = z.strictObject({
 });
 /** The host's clock or caller has ended the call: dispose its isolate. */
 const CancelSchema = z.strictObject({ type: z.literal("cancel"), seq });
+/** So many more chunks of a call have been taken by their reader. */
+const CreditSchema = z.strictObject({ type: z.literal("credit"), seq, chunks: seq });
 /** Parts: a CapabilityEnvelope as JSON text. */
 const CapabilityResultSchema = z.strictObject({ type: z.literal("capability-result"), seq, requestId: seq });
 /** Asks one in which nothing of a tool's has been for the code caches of the chunks. Answered by one `chunk-caches`. */
@@ -90,6 +98,7 @@ export const HostMessageSchema = z.discriminatedUnion("type", [
   CallSchema,
   CancelSchema,
   CapabilityResultSchema,
+  CreditSchema,
   PingSchema,
   MakeChunkCachesSchema,
   InspectSchema,
@@ -103,6 +112,12 @@ export type LearnProfile = Omit<z.infer<typeof LearnSchema>, "type" | "seq">;
 /** Why the worker stopped an isolate by itself. */
 export const STOP_REASONS = ["memory", "cpu", "cancelled", "isolate-failed"] as const;
 export type StopReason = (typeof STOP_REASONS)[number];
+
+/** What a worker, or a guest, says of the bytes beside a text. */
+export const BytesHeaderSchema = z.strictObject({
+  mark: z.string().min(1).max(64),
+  lengths: z.array(z.int().min(0).max(MAX_FRAME_BYTES)).max(MAX_BYTES_VALUES),
+});
 
 const count = z.number().min(0).max(Number.MAX_SAFE_INTEGER);
 /** What a call cost inside the worker. */
@@ -127,7 +142,10 @@ const PongSchema = z.strictObject({ type: z.literal("pong") });
  */
 const PreparingSchema = z.strictObject({ type: z.literal("preparing"), seq });
 const StartedSchema = z.strictObject({ type: z.literal("started"), seq });
-/** Parts: the outcome's text (see GUEST_OUTCOMES); after `learn`, also the code cache. */
+/**
+ * Parts: the outcome's text (see GUEST_OUTCOMES); after `learn`, also the code cache. After a call, where the output holds bytes, their
+ * BytesHeader as JSON text, and the bytes (both empty if it holds none but content follows); then the same three of the content.
+ */
 const EndedSchema = z.strictObject({
   type: z.literal("ended"),
   seq,
@@ -138,6 +156,11 @@ const EndedSchema = z.strictObject({
   /** Nothing of the call runs any more: no `released` follows. */
   released: z.boolean(),
 });
+/**
+ * Of a call whose chunks are wanted. Parts: chunks as JSON texts, a line each; or one chunk that holds bytes, their BytesHeader as JSON
+ * text, and the bytes.
+ */
+const ChunksSchema = z.strictObject({ type: z.literal("chunks"), seq });
 /** Nothing of the call runs any more. Until this comes the host must assume that it does. */
 const ReleasedSchema = z.strictObject({ type: z.literal("released"), seq });
 /** `line:column` in the tool's script. */
@@ -172,6 +195,7 @@ export const WorkerMessageSchema = z.discriminatedUnion("type", [
   PreparingSchema,
   StartedSchema,
   EndedSchema,
+  ChunksSchema,
   ReleasedSchema,
   LogSchema,
   ProgressMessageSchema,

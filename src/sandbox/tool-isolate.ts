@@ -107,13 +107,26 @@ export interface GuestListener {
   onLog(level: string, text: string, place?: string): void;
   onProgress(text: string): void;
   onCapability(requestId: number, name: string, text: string): void;
+  /** Of a call whose chunks are wanted. */
+  onChunk?(text: string, bytes: GuestBytes | undefined): void;
+}
+
+/** The bytes beside a text: a BytesHeader as JSON text, and the bytes one after the other. */
+export interface GuestBytes {
+  readonly header: string;
+  readonly data: Uint8Array;
 }
 
 /** How an entry into the guest ended. */
 export interface GuestEnd {
   readonly outcome: GuestOutcome | StopReason;
   readonly text: string;
+  readonly bytes?: GuestBytes | undefined;
+  readonly content?: { readonly text: string; readonly bytes: GuestBytes | undefined } | undefined;
 }
+
+/** Why an isolate is stopped: for what the worker says of it, or since its chunks are too much. */
+export type IsolateStop = StopReason | "too-large";
 
 /** What a call is run with: `header` (an InvokeHeader) and `input` are JSON text. */
 export interface GuestCall {
@@ -121,6 +134,10 @@ export interface GuestCall {
   readonly input: string;
   readonly callId: string;
   readonly tenantId: string;
+  /** Of the input, if it has any. */
+  readonly bytes?: GuestBytes | undefined;
+  /** Its chunks are wanted as they come. */
+  readonly stream?: boolean | undefined;
 }
 
 export interface IsolateOptions extends BootOptions {
@@ -182,7 +199,7 @@ export class ToolIsolate {
   #onIdle: (() => void)[] = [];
   /** Request ids and envelopes, in turns. */
   readonly #deliveries: (number | string)[] = [];
-  #stopReason: StopReason | undefined;
+  #stopReason: IsolateStop | undefined;
   #disposed = false;
   #inspector: ivm.InspectorSession | undefined;
 
@@ -212,7 +229,8 @@ export class ToolIsolate {
     });
     const boot = script.runSync(this.#context, { reference: true }) as unknown as ivm.Reference;
     const post = new ivm.Callback(
-      (kind: unknown, a: unknown, b: unknown, c: unknown) => this.#receive(kind as GuestMessageKind, a, b, c),
+      (kind: unknown, a: unknown, b: unknown, c: unknown, ...rest: unknown[]) =>
+        this.#receive(kind as GuestMessageKind, a, b, c, rest),
       { ignored: true },
     );
     const ask = new ivm.Callback((kind: unknown, ...args: unknown[]) => this.#answer(kind as GuestQuestionKind, args), {
@@ -388,14 +406,22 @@ export class ToolIsolate {
   }
 
   /** Runs one call. */
-  call({ header, input, callId, tenantId }: GuestCall, listener: GuestListener): Promise<GuestEnd> {
+  call({ header, input, callId, tenantId, bytes, stream }: GuestCall, listener: GuestListener): Promise<GuestEnd> {
     this.#listener = listener;
     const newHeader = header === this.#header ? undefined : header;
     const newTenantId = tenantId === this.#tenantId ? undefined : tenantId;
-    if (newHeader === undefined && newTenantId === undefined) return this.#exchange("invoke", input, callId);
+    const isPlain = bytes === undefined && stream !== true;
+    if (isPlain && newHeader === undefined && newTenantId === undefined) return this.#exchange("invoke", input, callId);
     this.#header = header;
     this.#tenantId = tenantId;
-    return this.#exchange("invoke", input, callId, newHeader, newTenantId);
+    if (isPlain) return this.#exchange("invoke", input, callId, newHeader, newTenantId);
+    const parts = bytes === undefined ? [] : [bytes.header, copyIn(bytes.data)];
+    return this.#exchange("invoke", input, callId, newHeader, newTenantId, stream === true, ...parts);
+  }
+
+  /** So many more of its chunks have been taken. */
+  credit(chunks: number): void {
+    this.#run("credit", chunks);
   }
 
   /** Hands a capability's envelope to the guest, with those that come in the same turn: to enter it takes longer than to read one. */
@@ -428,7 +454,7 @@ export class ToolIsolate {
    * Ends the isolate; an entry under way ends with `reason`. Resolves when its thread has really left: some guest code
    * never does, and then only the end of the process stops it.
    */
-  dispose(reason: StopReason = "cancelled"): Promise<void> {
+  dispose(reason: IsolateStop = "cancelled"): Promise<void> {
     this.#stopReason ??= reason;
     if (!this.#disposed) {
       this.#disposed = true;
@@ -442,7 +468,7 @@ export class ToolIsolate {
     return this.#idle();
   }
 
-  #stopped(fallback: StopReason): GuestEnd {
+  #stopped(fallback: IsolateStop): GuestEnd {
     // An isolate that is gone though nobody disposed it was ended by V8 for its memory limit.
     const reason = this.#stopReason ?? (this.#isolate.isDisposed ? "memory" : fallback);
     return { outcome: reason, text: "" };
@@ -486,9 +512,11 @@ export class ToolIsolate {
     this.#enter.apply(undefined, [kind, ...(args as string[])]).then(left, left);
   }
 
-  #receive(kind: GuestMessageKind, a: unknown, b: unknown, c: unknown): void {
+  #receive(kind: GuestMessageKind, a: unknown, b: unknown, c: unknown, rest: readonly unknown[]): void {
     if (this.#disposed) return;
-    if (kind === "done" && isGuestOutcome(a) && typeof b === "string") this.#finish?.({ outcome: a, text: b });
+    if (kind === "done" && isGuestOutcome(a) && typeof b === "string") {
+      this.#finish?.(rest.length === 0 ? { outcome: a, text: b } : toEnd(a, b, [c, ...rest]));
+    } else if (kind === "yield" && typeof a === "string") this.#listener.onChunk?.(a, toBytes(b, c));
     else if (kind === "log" && typeof a === "string" && typeof b === "string")
       this.#listener.onLog(a, b, typeof c === "string" ? c : undefined);
     else if (kind === "progress" && typeof a === "string") this.#listener.onProgress(a);
@@ -553,6 +581,22 @@ function toTransferable(answer: CryptoAnswer): unknown {
   if (typeof answer === "string") return answer;
   return new ivm.ExternalCopy(answer, { transferOut: true }).copyInto({ release: true, transferIn: true });
 }
+
+/** A header without bytes is as good as none. */
+function toBytes(header: unknown, data: unknown): GuestBytes | undefined {
+  if (typeof header !== "string" || header === "" || !(data instanceof Uint8Array)) return undefined;
+  return { header, data };
+}
+
+function toEnd(outcome: GuestOutcome, text: string, words: readonly unknown[]): GuestEnd {
+  const [header, data, contentText, contentHeader, contentData] = words;
+  const bytes = toBytes(header, data);
+  if (typeof contentText !== "string") return { outcome, text, bytes };
+  return { outcome, text, bytes, content: { text: contentText, bytes: toBytes(contentHeader, contentData) } };
+}
+
+/** Into the guest's own memory. */
+const copyIn = (data: Uint8Array): unknown => new ivm.ExternalCopy(new Uint8Array(data)).copyInto({ release: true });
 
 /** Only in a process in which no tool has run: V8 believes a code cache (CVE-2022-39266). */
 export function makePreludeCache(preludeSource: string): Uint8Array {

@@ -63,7 +63,9 @@ class Worker {
       case "call": {
         const tool = this.#tools.get(message.toolId);
         if (tool === undefined) throw new Error("A call came before its tool");
-        this.#start(message.seq, tool, { ...message, tool }, text(1));
+        const bytes = frame[3] === undefined ? undefined : { header: text(2), data: frame[3] };
+        const { seq, callId, tenantId, stream } = message;
+        this.#start(seq, tool, { tool, callId, tenantId, stream, bytes }, text(1));
         break;
       }
       case "cancel":
@@ -79,6 +81,9 @@ class Worker {
         break;
       case "ping":
         this.#writer.write({ type: "pong" });
+        break;
+      case "credit":
+        this.#calls.get(message.seq)?.credit(message.chunks);
         break;
       case "capability-result":
         this.#calls.get(message.seq)?.deliver(message.requestId, text(1));

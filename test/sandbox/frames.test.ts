@@ -127,7 +127,7 @@ describe("FrameReader.push()", () => {
     ["a length past the largest", rawFrame(MAX_FRAME_BYTES + 1, 1, [0])],
     ["a length of 4 GiB", rawFrame(0xffffffff, 1, [0])],
     ["no parts", rawFrame(8, 0, [0])],
-    ["too many parts", rawFrame(4 + 5 * 4, 5, [0, 0, 0, 0, 0])],
+    ["too many parts", rawFrame(4 + 8 * 4, 8, [0, 0, 0, 0, 0, 0, 0, 0])],
     ["4 billion parts", rawFrame(8, 0xffffffff, [0])],
     ["more parts than its bytes can name", rawFrame(8, 4, [0])],
     ["a part past the end", rawFrame(8, 1, [1])],

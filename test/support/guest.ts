@@ -1,7 +1,9 @@
 // A tool in a real isolate without the processes around it: for what the guest gets, and what it may try.
 import { afterAll, expect } from "vitest";
 import { loadSandboxArtifacts } from "../../src/bundler/sandbox-artifacts.ts";
+import { readBeside, withBytes } from "../../src/host/tool-value.ts";
 import type { EngineFeature } from "../../src/sandbox/engine-features.ts";
+import type { JsonValue } from "../../src/sandbox/errors.ts";
 import type { CapabilityEnvelope, InvokeHeader } from "../../src/sandbox/guest-protocol.ts";
 import {
   createEngine,
@@ -75,6 +77,14 @@ function parse(text: string): unknown {
   }
 }
 
+/** The output as JSON.stringify would have it, bytes included: an object of indices. */
+function outputOf({ text, bytes }: GuestEnd): unknown {
+  if (bytes === undefined) return parse(text);
+  const beside = readBeside(Buffer.from(bytes.header), Buffer.from(bytes.data), "The output");
+  const parsed = { value: parse(text) as JsonValue, units: 0, beside, what: "The output" };
+  return JSON.parse(JSON.stringify(withBytes(parsed, new AbortController().signal)));
+}
+
 /** One loaded tool; any number of calls, one after the other. */
 export class GuestTool implements AsyncDisposable {
   readonly code: string;
@@ -130,7 +140,7 @@ export class GuestTool implements AsyncDisposable {
     const timer = setTimeout(() => void this.isolate.dispose("cpu"), this.#settings.deadlineMs ?? DEADLINE_MS);
     try {
       const end = await enter();
-      return { ...end, value: parse(end.text) as Output, logs: this.#logs, progress: this.#progress };
+      return { ...end, value: outputOf(end) as Output, logs: this.#logs, progress: this.#progress };
     } finally {
       clearTimeout(timer);
     }

@@ -26,8 +26,9 @@ export async function failureOf(promise: Promise<unknown>): Promise<ToolError> {
   throw thrown;
 }
 
+/** Of a tool whose output is plain JSON; bytes in it stay what they are. */
 export function outputOf(result: ToolResult): JsonValue {
-  if (result.success) return result.output;
+  if (result.success) return result.output as JsonValue;
   throw new Error(`Expected an output, got ${result.error.code}: ${result.error.message}`);
 }
 

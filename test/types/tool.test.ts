@@ -2,11 +2,14 @@
 import { expectTypeOf, test } from "vitest";
 import { z } from "zod";
 import {
+  type ChunkOf,
+  content,
   defineTool,
   type FromJsonSchema,
   type ToolCalls,
   type ToolContext,
   type ToolKv,
+  text,
 } from "../../src/sandbox/guest/tool.ts";
 
 test("defineTool() types execute by zod schemas, defaults and transforms included", () => {
@@ -20,7 +23,8 @@ test("defineTool() types execute by zod schemas, defaults and transforms include
       return { sum: input.a + input.b + input.c };
     },
   });
-  expectTypeOf(tool.execute).returns.toEqualTypeOf<{ sum: number } | Promise<{ sum: number }>>();
+  expectTypeOf<{ sum: number }>().toExtend<ReturnType<typeof tool.execute>>();
+  expectTypeOf<{ sum: string }>().not.toExtend<ReturnType<typeof tool.execute>>();
 });
 
 test("defineTool() refuses an output that does not fit its schema", () => {
@@ -95,5 +99,48 @@ test("ctx has what a tool asks for, and may have what it does not", () => {
     execute: (_input, ctx) => {
       expectTypeOf(ctx.kv).toEqualTypeOf<ToolKv | undefined>();
     },
+  });
+});
+
+test("defineTool() takes generators: what they yield is known, and what they return fits the schema", () => {
+  const tool = defineTool({
+    description: "Counts",
+    outputSchema: z.object({ sum: z.number() }),
+    async *execute() {
+      yield 1;
+      return { sum: 1 };
+    },
+  });
+  expectTypeOf<ChunkOf<typeof tool>>().toEqualTypeOf<number>();
+  defineTool({
+    description: "Counts, and returns nothing",
+    outputSchema: z.array(z.number()),
+    async *execute() {
+      yield 1;
+    },
+  });
+  defineTool({
+    description: "Counts",
+    outputSchema: z.object({ sum: z.number() }),
+    // @ts-expect-error sum is a number
+    async *execute() {
+      yield 1;
+      return { sum: "one" };
+    },
+  });
+});
+
+test("defineTool() takes content beside an output that fits the schema", () => {
+  defineTool({ description: "Says", execute: () => content([text("hi")]) });
+  defineTool({
+    description: "Says",
+    outputSchema: z.object({ sum: z.number() }),
+    execute: async () => content([text("three")], { sum: 3 }),
+  });
+  defineTool({
+    description: "Says",
+    outputSchema: z.object({ sum: z.number() }),
+    // @ts-expect-error sum is a number
+    execute: () => content([text("three")], { sum: "three" }),
   });
 });

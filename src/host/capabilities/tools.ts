@@ -4,6 +4,7 @@ import type { CapabilityRequests } from "../../sandbox/definition.ts";
 import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
 import type { CallChain } from "../call-chain.ts";
 import type { PreparedCall, ToolCall, ToolContext, ToolResult } from "../tool-call.ts";
+import { toJson } from "../tool-value.ts";
 import { callOf } from "./call-scope.ts";
 import { type Capability, type CapabilityContext, defineCapability } from "./capability.ts";
 
@@ -67,7 +68,7 @@ export function createToolsCapability(router: NestedRouter): Capability {
       const toolCall = { id: call.chain.begin(name), toolName: name, arguments: input };
       const result = await router.executeNested(toolCall, nested, call.chain);
       call.chain.ended(toNestedCall(result));
-      if (result.success) return result.output;
+      if (result.success) return toJson(result.output);
       const { code, message, recoverable, details } = result.error;
       const trace = details?.trace ?? [...call.chain.trace, name];
       throw new ToolError(code, `${name}: ${message}`, { recoverable, details: { trace } });

@@ -4,6 +4,7 @@ import { codeFrame, type StackFrame } from "../../bundler/source-map.ts";
 import type { JsonValue, ToolErrorData } from "../../sandbox/errors.ts";
 import type { LogEntry } from "../logs.ts";
 import type { ToolResult } from "../tool-call.ts";
+import { type ToolValue, toJson } from "../tool-value.ts";
 
 type Output = NodeJS.Process["stderr"];
 type Details = { readonly [key: string]: JsonValue | undefined };
@@ -89,15 +90,15 @@ export function printError(error: ToolErrorData, output: Output, showCode?: Show
   if (frames.length > 0) output.write(`\n${printable(frames.join("\n"))}\n`);
 }
 
-/** JSON leaves some control characters and the marks that turn a line around as they are: escaped, it is the same JSON. */
+/** JSON leaves some control characters and the marks that turn a line around as they are: escaped, it is the same JSON. Bytes are base64. */
 export function toPrintableJson(value: unknown, indent?: number): string {
-  return JSON.stringify(value, null, indent).replace(
+  return JSON.stringify(toJson(value as ToolValue), null, indent).replace(
     /[\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 }
 
-export function printOutput(output: JsonValue, target: NodeJS.Process["stdout"]): void {
+export function printOutput(output: ToolValue, target: NodeJS.Process["stdout"]): void {
   target.write(`${toPrintableJson(output, target.isTTY ? 2 : undefined)}\n`);
 }
 

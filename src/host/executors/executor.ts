@@ -2,6 +2,7 @@
 import type { ToolError } from "../../sandbox/errors.ts";
 import type { CallLog } from "../logs.ts";
 import type { PreparedCall, ToolUsage } from "../tool-call.ts";
+import type { ReadBeside } from "../tool-value.ts";
 import type { Payer } from "../turns.ts";
 
 /** How an execution ended: `outputText` is JSON that nobody has looked at yet. */
@@ -9,6 +10,12 @@ export type Execution =
   | {
       readonly usage: ToolUsage;
       readonly outputText: string | Buffer;
+      /** The bytes that belong into it. */
+      readonly outputBytes?: ReadBeside | undefined;
+      /** Its content, as JSON text of the same kind. */
+      readonly content?: { readonly text: string | Buffer; readonly bytes?: ReadBeside | undefined } | undefined;
+      /** The chunks were the output: this one says nothing, and no schema is about it. */
+      readonly isStreamed?: boolean;
       /** Whose host time it is that reading a large output takes. */
       readonly payer?: Payer;
     }

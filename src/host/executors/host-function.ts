@@ -1,7 +1,9 @@
 // Trusted host functions as an Executor. They run in the host's own process: time limits are kept, memory and CPU are not.
+import { CONTENT_KEY } from "../../sandbox/content.ts";
 import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
 import type { CallLog } from "../logs.ts";
 import { NO_USAGE, type PreparedCall, type ToolContext } from "../tool-call.ts";
+import { type BesideText, sizeOfBytes, type ToolValue, toTextWithBytes, withBytes } from "../tool-value.ts";
 import type { Execution, Executor } from "./executor.ts";
 
 /** What a host function is given besides its input. */
@@ -13,18 +15,102 @@ export interface HostFunctionContext extends ToolContext {
   log(message: string, data?: JsonValue): void;
 }
 
-/** A trusted function behind the router. A thrown ToolError keeps its code; anything else becomes TOOL_FAILED. */
-export type HostFunction = (input: JsonValue, context: HostFunctionContext) => unknown;
+/**
+ * A trusted function behind the router. A thrown ToolError keeps its code; anything else becomes TOOL_FAILED. An async generator, or
+ * whatever else is read with `for await`, streams.
+ */
+export type HostFunction = (input: ToolValue, context: HostFunctionContext) => unknown;
 
-function toJson(output: unknown, toolName: string): string {
-  if (output === undefined) return "null";
+/** As `content()` of glovebox/tool leaves it. */
+const CONTENT = Symbol.for(CONTENT_KEY);
+
+interface Text {
+  readonly text: string;
+  readonly bytes: (() => BesideText) | undefined;
+  /** In bytes. */
+  readonly size: number;
+}
+
+function toText(output: unknown, toolName: string): Text {
+  if (output === undefined) return { text: "null", bytes: undefined, size: 4 };
   try {
-    const text = JSON.stringify(output);
-    if (text !== undefined) return text;
+    const { text, bytes } = toTextWithBytes(output);
+    if (text !== undefined) {
+      const size = Buffer.byteLength(text) + sizeOfBytes(bytes);
+      return { text, bytes: bytes === undefined ? undefined : () => bytes, size };
+    }
   } catch (cause) {
     throw new ToolError("OUTPUT_INVALID", `${toolName}: expected a JSON value, got one that has none`, { cause });
   }
   throw new ToolError("OUTPUT_INVALID", `${toolName}: expected a JSON value, got ${typeof output}`);
+}
+
+const isStream = (value: unknown): value is AsyncIterable<unknown> =>
+  typeof value === "object" && value !== null && Symbol.asyncIterator in value;
+
+/** What a stream has come to: its return value; where it has none, what it yielded, or nothing if that was read as it came. */
+interface StreamEnd {
+  readonly output: unknown;
+  readonly isStreamed: boolean;
+}
+
+/** Reads a stream as its reader takes it, and stops it with its call. */
+async function readStream(stream: AsyncIterable<unknown>, call: PreparedCall): Promise<StreamEnd> {
+  const { chunks, signal, limits, definition } = call;
+  const iterator = stream[Symbol.asyncIterator]();
+  const stop = (): void => {
+    // It may still be at work, and end later, badly or well: nobody waits for that.
+    Promise.resolve()
+      .then(() => iterator.return?.())
+      .catch(() => {});
+  };
+  signal.addEventListener("abort", stop, { once: true });
+  const values: unknown[] = [];
+  let left = limits.outputBytes;
+  try {
+    for (;;) {
+      const step = await iterator.next();
+      if (signal.aborted) throw signal.reason;
+      if (step.done === true) {
+        const isBare = step.value === undefined;
+        return {
+          output: isBare && chunks === undefined ? values : step.value,
+          isStreamed: isBare && chunks !== undefined,
+        };
+      }
+      const chunk = toText(step.value, definition.name);
+      left -= chunk.size;
+      if (left < 0) throw tooMuch(definition.name, limits.outputBytes);
+      if (chunks === undefined) values.push(await copyOf(chunk, definition.name, signal));
+      else chunks.push([chunk]);
+      await chunks?.room();
+    }
+  } catch (thrown) {
+    stop();
+    throw thrown;
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}
+
+/** A generator may yield the same object again and again. */
+function copyOf({ text, bytes }: Text, what: string, signal: AbortSignal): ToolValue | Promise<ToolValue> {
+  const value = JSON.parse(text) as JsonValue;
+  return bytes === undefined ? value : withBytes({ value, units: text.length, beside: bytes(), what }, signal);
+}
+
+const tooMuch = (name: string, outputBytes: number): ToolError =>
+  new ToolError("OUTPUT_TOO_LARGE", `The output of ${name}: expected at most ${outputBytes} bytes of JSON`, {
+    details: { limitBytes: outputBytes },
+  });
+
+/** The output as text, and the content beside it, if it has any. */
+function toOutput(returned: unknown, name: string): Omit<Extract<Execution, { outputText: unknown }>, "usage"> {
+  const hasContent = typeof returned === "object" && returned !== null && CONTENT in returned;
+  const output = hasContent ? (returned as { readonly output?: unknown }).output : returned;
+  const { text, bytes } = toText(output, name);
+  const content = hasContent ? toText(returned[CONTENT], `The content of ${name}`) : undefined;
+  return { outputText: text, outputBytes: bytes, content };
 }
 
 function toFailure(thrown: unknown): ToolError {
@@ -40,14 +126,17 @@ export function createHostFunctionExecutor(handler: HostFunction): Executor {
     const started = performance.now();
     const usage = (): Execution["usage"] => ({ ...NO_USAGE, executeMs: performance.now() - started });
     try {
-      const output = await handler(call.input ?? null, {
+      const returned = await handler(call.input ?? null, {
         ...call.context,
         callId,
         tenantId,
         signal,
         log: (message, data) => log.add("info", Date.now(), message, { data }),
       });
-      return { usage: usage(), outputText: toJson(output, call.definition.name) };
+      const { output, isStreamed } = isStream(returned)
+        ? await readStream(returned, call)
+        : { output: returned, isStreamed: false };
+      return { usage: usage(), ...toOutput(output, call.definition.name), isStreamed };
     } catch (thrown) {
       return { usage: usage(), error: toFailure(thrown) };
     }

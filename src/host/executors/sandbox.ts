@@ -19,12 +19,14 @@ import { type CallLog, tell } from "../logs.ts";
 import { problemLine } from "../problem-line.ts";
 import { Redactor } from "../redaction/redactor.ts";
 import { NO_USAGE, type PreparedCall, type ToolUsage } from "../tool-call.ts";
+import { type ReadBeside, readBeside, toBesideParts } from "../tool-value.ts";
 import type { Payer } from "../turns.ts";
 import { dataLimitBytes } from "../workers/hardening/launcher.ts";
 import type { CallListener, Loss } from "../workers/open-call.ts";
 import type { Job, Ticket, WorkerPool } from "../workers/worker-pool.ts";
 import type { SentBundle, ToolProfile } from "../workers/worker-process.ts";
 import type { Execution, Executor } from "./executor.ts";
+import { redactExecution } from "./redact-execution.ts";
 
 export interface SandboxTool {
   readonly bundle: ToolBundle;
@@ -208,7 +210,9 @@ class SandboxRun {
   }
 
   #enqueue(resolve: (execution: Execution) => void): Ticket {
-    const { callId, tenantId, tenant, inputText, definition, limits, chain } = this.#call;
+    const { callId, tenantId, tenant, inputText, inputBytes, definition, limits, chain, chunks } = this.#call;
+    const redactor = (): Redactor | undefined => this.#redactor;
+    chunks?.open((taken) => this.#ticket?.credit(taken), redactor);
     return this.#pool.run({
       ...placeOf(this.#tool.ownerOf(tenantId), this.#sent.sha256, this.#tool.features, limits),
       claim: {
@@ -221,11 +225,13 @@ class SandboxRun {
       },
       memoryMiB: limits.memoryMiB,
       ...this.#patience(),
-      order: { type: "call", tool: this.#profile, callId, tenantId },
+      order: { type: "call", tool: this.#profile, callId, tenantId, stream: chunks === undefined ? undefined : true },
       bundle: this.#sent,
       input: inputText,
+      inputBytes: inputBytes === undefined ? undefined : toBesideParts(inputBytes),
       listener: this.#listener(resolve),
-      idempotent: definition.annotations?.idempotentHint === true,
+      // What has been yielded has been seen.
+      idempotent: chunks === undefined && definition.annotations?.idempotentHint === true,
     });
   }
 
@@ -242,7 +248,9 @@ class SandboxRun {
   }
 
   #listener(resolve: (execution: Execution) => void): CallListener {
+    const { chunks } = this.#call;
     return {
+      onChunks: chunks === undefined ? undefined : (come) => chunks.push(come),
       onPlaced: () => {
         this.#placedAt = performance.now();
       },
@@ -298,7 +306,10 @@ class SandboxRun {
   #toExecution(message: EndedMessage, parts: readonly Buffer[], peakBytes: number): Execution {
     const usage = this.#usage(message, peakBytes);
     const [text] = parts;
-    if (message.outcome === "output" && text !== undefined) return { usage, outputText: text };
+    if (message.outcome === "output" && text !== undefined) return { usage, ...this.#toOutput(text, parts) };
+    if (message.outcome === "streamed" && this.#call.chunks !== undefined) {
+      return { usage, outputText: "null", isStreamed: true };
+    }
     if (message.outcome === "cancelled" && this.#call.signal.aborted) {
       return { usage, error: this.#call.signal.reason as ToolError };
     }
@@ -317,6 +328,20 @@ class SandboxRun {
     const claimed = error.details?.capabilityCode;
     const trace = typeof claimed === "string" ? this.#broker?.traceOf(claimed, error.message) : undefined;
     return trace === undefined ? error : withCode(error, error.code, { trace });
+  }
+
+  #toOutput(text: Buffer, parts: readonly Buffer[]): Omit<Extract<Execution, { outputText: unknown }>, "usage"> {
+    if (parts.length === 1) return { outputText: text };
+    const [, header, data, contentText, contentHeader, contentData] = parts;
+    const { name } = this.#call.definition;
+    return {
+      outputText: text,
+      outputBytes: toBytesReader(header, data, `The output of ${name}`),
+      content:
+        contentText === undefined
+          ? undefined
+          : { text: contentText, bytes: toBytesReader(contentHeader, contentData, `The content of ${name}`) },
+    };
   }
 
   /**
@@ -340,24 +365,10 @@ function withCode({ message, details, guestStack }: ToolError, code: ErrorCode, 
   });
 }
 
-/** What capabilities have concealed is in no part of it. */
-async function redactExecution(execution: Execution, redactor: Redactor): Promise<Execution> {
-  if (redactor.isIdle) return execution;
-  if ("error" in execution) return { ...execution, error: redactError(execution.error, redactor) };
-  const { outputText } = execution;
-  const bytes = typeof outputText === "string" ? Buffer.from(outputText) : outputText;
-  return { ...execution, outputText: await redactor.bytes(bytes) };
-}
-
-function redactError(error: ToolError, redactor: Redactor): ToolError {
-  const { code, message, details, guestStack, recoverable, cause } = error;
-  const redacted = details === undefined ? undefined : redactor.json(details);
-  return new ToolError(code, redactor.text(message), {
-    recoverable,
-    cause,
-    ...(redacted === undefined ? {} : { details: typeof redacted === "object" ? redacted : { redacted } }),
-    ...(guestStack === undefined ? {} : { guestStack: redactor.text(guestStack) }),
-  });
+/** Undefined where there are none. */
+function toBytesReader(header: Buffer | undefined, data: Buffer | undefined, what: string): ReadBeside | undefined {
+  if (header === undefined || data === undefined || header.length === 0) return undefined;
+  return () => readBeside(header, data, what);
 }
 
 const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERROR_CODES, code);

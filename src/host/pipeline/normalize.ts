@@ -1,13 +1,16 @@
 // Stage 4: whatever an execution left becomes a ToolResult. The output is hostile text until it has passed here.
-import { type ErrorDetails, type JsonValue, toToolError } from "../../sandbox/errors.ts";
+import type { ContentPart } from "../../sandbox/content.ts";
+import { type ErrorDetails, toToolError } from "../../sandbox/errors.ts";
 import type { Limits } from "../../sandbox/limits.ts";
+import { parseContent } from "../content.ts";
 import type { Execution } from "../executors/executor.ts";
 import { checkJsonBytes, isSmallJson } from "../json-text.ts";
 import type { LogEntry } from "../logs.ts";
 import type { RegisteredTool } from "../registry.ts";
 import type { SchemaThread } from "../schema-thread.ts";
 import { type NestedCall, NO_USAGE, type ToolResult, type ToolUsage } from "../tool-call.ts";
-import { readLargeValue, readSmallValue } from "./read-value.ts";
+import { sizeOfBytes, type ToolValue } from "../tool-value.ts";
+import { readLargeValue, readSmallValue, readValueWithBytes, type ValueText } from "./read-value.ts";
 
 const OUTPUT_CODES = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE" } as const;
 
@@ -21,7 +24,9 @@ export interface ResultFacts {
   readonly calls?: readonly NestedCall[] | undefined;
 }
 
-function base(facts: ResultFacts): Omit<ToolResult, "success" | "output" | "error"> {
+type Successful = Extract<ToolResult, { success: true }>;
+
+function base(facts: ResultFacts): Omit<Successful, "success" | "output" | "content"> {
   const { callId, toolName, started, usage = NO_USAGE, logs = [], calls } = facts;
   const durationMs = performance.now() - started;
   return { callId, toolName, durationMs, usage, logs, ...(calls === undefined ? {} : { calls }) };
@@ -50,25 +55,54 @@ export interface NormalizeOptions {
   readonly thread: SchemaThread;
   /** The call's: a large output is read within its time. */
   readonly signal: AbortSignal;
+  /** What of `outputBytes` its chunks have taken. */
+  readonly streamedBytes?: number;
 }
 
 /** At once, unless the output is large. Never throws, never rejects. */
 export function normalize(
   facts: ResultFacts,
   execution: Execution,
-  { tool, limits, thread, signal }: NormalizeOptions,
+  options: NormalizeOptions,
 ): ToolResult | Promise<ToolResult> {
   if ("error" in execution) return toFailure(facts, execution.error);
-  const { outputText: text, payer } = execution;
-  const toSuccess = (output: JsonValue): ToolResult => ({ ...base(facts), success: true, output });
+  const { tool, limits, thread, signal, streamedBytes = 0 } = options;
+  const { outputText: text, outputBytes, content, payer, isStreamed } = execution;
+  const toSuccess = (output: ToolValue): ToolResult => ({ ...base(facts), success: true, output });
   try {
     const what = `The output of ${tool.definition.name}`;
-    const bounds = { bytes: limits.outputBytes, depth: limits.jsonDepth, values: limits.jsonValues };
+    const bounds = { bytes: limits.outputBytes - streamedBytes, depth: limits.jsonDepth, values: limits.jsonValues };
     if (typeof text !== "string") checkJsonBytes(text.length, bounds, OUTPUT_CODES, what);
-    const read = { text, bounds, codes: OUTPUT_CODES, what, schema: tool.outputSchema, payer };
+    const schema = isStreamed ? undefined : tool.outputSchema;
+    const read = { text, bounds, codes: OUTPUT_CODES, what, schema, payer };
+    if (outputBytes !== undefined || content !== undefined) {
+      return readRich(read, execution, options).then(
+        (rich) => ({ ...base(facts), success: true, ...rich }),
+        (thrown: unknown) => toFailure(facts, thrown),
+      );
+    }
     if (isSmallJson(text)) return toSuccess(readSmallValue(read));
     return readLargeValue(read, thread, signal).then(toSuccess, (thrown: unknown) => toFailure(facts, thrown));
   } catch (thrown) {
     return toFailure(facts, thrown);
   }
 }
+
+/** An output with bytes in it, or with content beside it: all of them together are one output's size. */
+async function readRich(
+  read: ValueText,
+  { outputBytes, content }: Extract<Execution, { outputText: unknown }>,
+  { tool, thread, signal }: NormalizeOptions,
+): Promise<{ readonly output: ToolValue; readonly content?: readonly ContentPart[] }> {
+  const what = `The content of ${tool.definition.name}`;
+  const beside = await outputBytes?.();
+  const contentBeside = await content?.bytes?.();
+  const size = lengthOf(read.text) + sizeOfBytes(beside) + lengthOf(content?.text ?? "") + sizeOfBytes(contentBeside);
+  checkJsonBytes(size, read.bounds, OUTPUT_CODES, read.what);
+  const output = await readValueWithBytes(read, beside, thread, signal);
+  if (content === undefined) return { output };
+  const contentRead = { ...read, text: content.text, what, schema: undefined };
+  return { output, content: parseContent(await readValueWithBytes(contentRead, contentBeside, thread, signal), what) };
+}
+
+const lengthOf = (text: string | Buffer): number => (typeof text === "string" ? Buffer.byteLength(text) : text.length);

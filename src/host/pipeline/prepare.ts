@@ -5,6 +5,7 @@ import type { RegisteredTool } from "../registry.ts";
 import { resolveLimits } from "../resolve-limits.ts";
 import type { TenantPolicy } from "../tenants.ts";
 import type { PreparedCall, ToolContext } from "../tool-call.ts";
+import type { ChunkQueue } from "../tool-stream.ts";
 import type { Clock, Clocks } from "./clock.ts";
 import type { ValidatedCall } from "./validate.ts";
 
@@ -20,6 +21,8 @@ export interface PrepareOptions {
   readonly tenant: TenantPolicy;
   /** Where the call's own is started. */
   readonly clocks: Clocks;
+  /** Where the call's chunks go, if somebody reads them as they come. */
+  readonly chunks?: ChunkQueue | undefined;
   /** When the call was admitted, by performance.now(); now unless stated. */
   readonly admittedAt?: number;
   /** The call that it is nested in. */
@@ -49,7 +52,7 @@ export function prepareCall(
 ): Preparation {
   const { tool, context } = validated;
   const { limits, clock, deadlineAt } = startCall(tool, context, options, timeoutMs);
-  const { callId, tenantId, inputText, input } = validated;
+  const { callId, tenantId, inputText, inputBytes, input } = validated;
   return {
     call: {
       callId,
@@ -58,6 +61,7 @@ export function prepareCall(
       definition: tool.definition,
       toolTenantId: tool.tenantId,
       inputText,
+      inputBytes,
       input,
       limits,
       deadlineAt,
@@ -65,6 +69,7 @@ export function prepareCall(
       signal: clock.signal,
       clock,
       context,
+      chunks: options.chunks,
     },
     [Symbol.dispose]: () => clock[Symbol.dispose](),
   };

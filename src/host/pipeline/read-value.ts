@@ -4,9 +4,10 @@ import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
 import type { JsonTextCodes, JsonTextLimits } from "../json-refusals.ts";
 import type { CompiledSchema } from "../json-schema/compile-schema.ts";
 import type { ValidationOutcome } from "../json-schema/outcome.ts";
-import { checkLargeText, checkSmallJson, parseLargeText, parseSmallJson } from "../json-text.ts";
+import { checkLargeText, checkSmallJson, isSmallJson, parseLargeText, parseSmallJson } from "../json-text.ts";
 import { problemLine } from "../problem-line.ts";
 import type { SchemaThread } from "../schema-thread.ts";
+import { type BesideText, sizeOfBytes, type ToolValue, withBase64, withBytes } from "../tool-value.ts";
 import { encodeInTurns, type Payer } from "../turns.ts";
 
 /** A well-formed value of this size takes 3 ms; one made of small objects, 15 [m]. */
@@ -46,12 +47,37 @@ export async function readLargeValue(
   return value;
 }
 
+/**
+ * The value of any text, with the bytes that belong into it. Its schema is about the JSON that a model would be shown, where bytes are
+ * base64. Rejects as {@link readLargeValue}.
+ */
+export async function readValueWithBytes(
+  read: ValueText,
+  beside: BesideText | undefined,
+  thread: SchemaThread,
+  signal: AbortSignal,
+): Promise<ToolValue> {
+  const plain = beside === undefined ? read : { ...read, schema: undefined };
+  const value = isSmallJson(read.text) ? readSmallValue(plain) : await readLargeValue(plain, thread, signal);
+  if (beside === undefined) return value;
+  const { text, what, payer, schema, bounds } = read;
+  if (schema !== undefined) {
+    const shown = withBase64(text.toString(), beside);
+    const inBase64 = { ...read, text: shown, bounds: { ...bounds, bytes: bounds.bytes + 2 * sizeOfBytes(beside) } };
+    if (isSmallJson(shown)) readSmallValue(inBase64);
+    else await readLargeValue(inBase64, thread, signal);
+  }
+  return await withBytes({ value, units: text.length, beside, what }, signal, payer);
+}
+
 /** Arguments as they are handed on. */
 export interface CheckedInput {
   /** JSON; as bytes where it is large. */
   readonly inputText: string | Buffer;
+  /** Bytes that belong into it. */
+  readonly inputBytes?: BesideText | undefined;
   /** Undefined where it need not be read here: who runs the call takes text. */
-  readonly input: JsonValue | undefined;
+  readonly input: ToolValue | undefined;
 }
 
 /** What we made of the caller's arguments: it is known to be JSON. */
@@ -90,6 +116,17 @@ export async function checkLargeInput(
     checkOutcome(await thread.validate(schema, inputText, signal), codes.invalid, what);
   }
   return { inputText, input: undefined };
+}
+
+/** Arguments that hold bytes. */
+export async function checkInputWithBytes(
+  read: InputText,
+  inputBytes: BesideText,
+  thread: SchemaThread,
+  signal: AbortSignal,
+): Promise<CheckedInput> {
+  const input = await readValueWithBytes(read, inputBytes, thread, signal);
+  return { inputText: read.text, inputBytes, input: read.wants === "value" ? input : undefined };
 }
 
 /** How a schema's verdict becomes an error: the same for inputs and outputs. */

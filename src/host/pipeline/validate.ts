@@ -6,8 +6,9 @@ import { checkJsonBytes, isSmallJson } from "../json-text.ts";
 import type { RegisteredTool, ToolRegistry } from "../registry.ts";
 import type { SchemaThread } from "../schema-thread.ts";
 import type { ToolContext } from "../tool-call.ts";
+import { sizeOfBytes, type TextWithBytes, toTextWithBytes } from "../tool-value.ts";
 import type { Clock } from "./clock.ts";
-import { type CheckedInput, checkLargeInput, checkSmallInput, type InputText } from "./read-value.ts";
+import { type CheckedInput, checkInputWithBytes, checkLargeInput, checkSmallInput } from "./read-value.ts";
 
 export const DEFAULT_TENANT = "default";
 const MAX_ID_UNITS = 1_024;
@@ -161,19 +162,20 @@ function findUnserializable(root: unknown): string | undefined {
   }
 }
 
-function serializeArguments(args: unknown): string {
-  if (args === undefined) return "{}";
-  let text: string | undefined;
+function serializeArguments(args: unknown): { readonly text: string; readonly bytes: TextWithBytes["bytes"] } {
+  if (args === undefined) return { text: "{}", bytes: undefined };
+  let made: TextWithBytes;
   try {
-    text = JSON.stringify(args);
+    made = toTextWithBytes(args);
   } catch (cause) {
     // V8 throws a RangeError where its stack or its longest string ends.
     const isRange = Error.isError(cause) && cause instanceof RangeError;
     const unread = isRange ? "a value too large or nested too deep" : "a value that cannot be read";
     throw invalid("toolCall.arguments", "a JSON value", findUnserializable(args) ?? unread);
   }
+  const { text, bytes } = made;
   if (text === undefined) throw invalid("toolCall.arguments", "a JSON value", describe(args));
-  return text;
+  return { text, bytes };
 }
 
 function unknownTool(toolName: string, tenantId: string, registry: ToolRegistry): ToolError {
@@ -218,24 +220,28 @@ export function validateCall(
 ): ValidatedCall | Promise<ValidatedCall> {
   const tool = registry.get(envelope.toolName, context.tenantId);
   if (tool === undefined) throw unknownTool(envelope.toolName, context.tenantId, registry);
-  const inputText = serializeArguments(envelope.arguments);
+  const { text: inputText, bytes } = serializeArguments(envelope.arguments);
   const what = `The arguments of ${envelope.toolName}`;
   const bounds = inputBounds(options.bounds, tool);
-  checkJsonBytes(inputText.length, bounds, INPUT_CODES, what);
+  checkJsonBytes(inputText.length + sizeOfBytes(bytes), bounds, INPUT_CODES, what);
   const { callId } = envelope;
   const { tenantId } = context;
   const toCall = (input: CheckedInput): ValidatedCall => ({ callId, tenantId, tool, context, ...input });
   const { wants } = tool.executor;
   const read = { text: inputText, bounds, codes: INPUT_CODES, what, schema: tool.inputSchema, wants };
+  if (bytes !== undefined) {
+    return inTime(tool, options, (signal) => checkInputWithBytes(read, bytes, options.thread, signal)).then(toCall);
+  }
   if (isSmallJson(inputText)) return toCall(checkSmallInput(read));
-  return checkLargeArguments(read, tool, options).then(toCall);
+  return inTime(tool, options, (signal) => checkLargeInput(read, options.thread, signal)).then(toCall);
 }
 
-async function checkLargeArguments(
-  read: InputText,
+/** Within the call's own time. */
+async function inTime(
   tool: RegisteredTool,
-  { thread, startClock }: ValidateOptions,
+  { startClock }: ValidateOptions,
+  check: (signal: AbortSignal) => Promise<CheckedInput>,
 ): Promise<CheckedInput> {
   using clock = startClock(tool);
-  return await checkLargeInput(read, thread, clock.signal);
+  return await check(clock.signal);
 }

@@ -1,8 +1,11 @@
 // One call in a worker process, as the host sees it: which messages may come next, how much of each, and what it has cost.
 
 import type { ToolError } from "../../sandbox/errors.ts";
+import { STREAM_WINDOW } from "../../sandbox/guest-protocol.ts";
 import type { Limits } from "../../sandbox/limits.ts";
 import type { EndedMessage, LogLevel, WorkerMessage } from "../../sandbox/protocol.ts";
+import type { RawChunk } from "../tool-stream.ts";
+import { toRawChunks } from "./chunk-lines.ts";
 
 /** Why a call has no end of its own. */
 export interface Loss {
@@ -23,6 +26,8 @@ export interface CallListener {
   onProgress(text: string): void;
   /** `answer` reaches this very run of the call, and nothing once it is over. */
   onCapability(name: string, text: string, answer: (envelope: string) => void): void;
+  /** What the tool has yielded; undefined where nobody has asked for it as it comes. */
+  readonly onChunks?: ((chunks: readonly RawChunk[]) => void) | undefined;
   /** The process is up and has the call: what it waited for was not the tool's doing. */
   onPlaced(): void;
   /** `peakBytes`: by how much its process had grown at the most while it ran; 0 where that cannot be seen. */
@@ -79,6 +84,10 @@ export class OpenCall {
   #logBytes = 0;
   #progressReports = 0;
   #requests = 0;
+  /** Chunks that have come and were not taken. */
+  #chunksOut = 0;
+  #chunks = 0;
+  #chunkBytes = 0;
   readonly #maxRequests: number;
   #releaseTimer: NodeJS.Timeout | undefined;
   /** Which frame it went with; see FrameWriter. */
@@ -128,6 +137,22 @@ export class OpenCall {
     return this.#state === "started" || this.#hasSpoken || this.warmKey !== undefined || !isHeardOut;
   }
 
+  /** So many more of its chunks have been taken, and as many more may come. */
+  credit(chunks: number): void {
+    this.#chunksOut -= chunks;
+  }
+
+  #receiveChunks(parts: readonly Buffer[]): void {
+    const { onChunks } = this.listener;
+    if (onChunks === undefined) throw new Error("The worker sent chunks that nobody has asked for");
+    const chunks = toRawChunks(parts);
+    const { outputBytes, jsonValues } = this.limits;
+    this.#chunksOut = bound(this.#chunksOut + chunks.length, STREAM_WINDOW.chunks);
+    this.#chunks = bound(this.#chunks + chunks.length, jsonValues);
+    for (const { size } of chunks) this.#chunkBytes = bound(this.#chunkBytes + size, outputBytes);
+    onChunks(chunks);
+  }
+
   /** Calls back when the call has not been released in time. */
   expectRelease(withinMs: number, onStuck: () => void): void {
     this.#releaseTimer ??= setTimeout(onStuck, withinMs);
@@ -172,6 +197,9 @@ export class OpenCall {
         listener.onCapability(message.name, text(parts, limits.inputBytes * 4), (envelope) =>
           deliver(message.requestId, envelope),
         );
+        break;
+      case "chunks":
+        this.#receiveChunks(parts);
         break;
       case "ended":
         if (message.outcome !== "output") bound(parts[0]?.length ?? 0, MAX_END_BYTES);

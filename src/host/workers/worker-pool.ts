@@ -55,6 +55,8 @@ interface PlacedJob {
 export interface Ticket {
   /** Ends the call: out of the queue at once, or out of its process. The listener still hears how it ended, if it had begun. */
   cancel(): void;
+  /** So many more of its chunks have been taken. */
+  credit(chunks: number): void;
 }
 
 /** A job whose process dies before it has begun is tried this often in all: three deaths are not bad luck. */
@@ -125,7 +127,12 @@ export class WorkerPool implements AsyncDisposable {
     this.#countKind(placed.kind, 1);
     this.#schedule();
     if (placed.state === "queued") this.#makeWait(placed, entry);
-    return { cancel: () => this.#cancel(placed) };
+    return {
+      cancel: () => this.#cancel(placed),
+      credit: (chunks) => {
+        if (placed.state === "placed") placed.worker?.credit(placed.seq, chunks);
+      },
+    };
   }
 
   #makeWait(placed: PlacedJob, entry: Entry<PlacedJob>): void {
@@ -269,9 +276,10 @@ export class WorkerPool implements AsyncDisposable {
       onLog: (level, time, text, place) => listener.onLog(level, time, text, place),
       onProgress: (text) => listener.onProgress(text),
       onCapability: (name, text, answer) => listener.onCapability(name, text, answer),
+      onChunks: listener.onChunks,
       onEnded: (message, parts, peakBytes) => {
         this.#finish(placed);
-        if (message.outcome === "output") {
+        if (message.outcome === "output" || message.outcome === "streamed") {
           this.#suspects.endedWell(claim.lane);
           this.#fleet.endedWell(worker, message.usage.cpuMs);
         }

@@ -27,7 +27,14 @@ export type ToolProfile = Omit<ToolMessage, "type" | "toolId">;
 
 /** What the pool asks of a worker. */
 export type CallOrder =
-  | { readonly type: "call"; readonly tool: ToolProfile; readonly callId: string; readonly tenantId: string }
+  | {
+      readonly type: "call";
+      readonly tool: ToolProfile;
+      readonly callId: string;
+      readonly tenantId: string;
+      /** Its chunks are wanted as they come. */
+      readonly stream?: true | undefined;
+    }
   | ({ readonly type: "learn" } & Pick<ToolMessage, "sha256" | "limits" | "features" | "coarseTime">);
 
 /** A bundle to be sent once to each worker that runs it. */
@@ -43,6 +50,8 @@ export interface WorkerJob {
   readonly bundle: SentBundle;
   /** JSON text; as bytes where it is large. */
   readonly input: string | Uint8Array;
+  /** Bytes that belong into it: a BytesHeader as JSON text, and the bytes. */
+  readonly inputBytes?: readonly [header: string, data: Uint8Array] | undefined;
 }
 
 export interface WorkerSources {
@@ -239,7 +248,7 @@ export class WorkerProcess {
   }
 
   /** Sends a call, and its bundle if this worker has not seen it. Returns the call's number here. */
-  start({ order, bundle, input }: WorkerJob, listener: CallListener): number {
+  start({ order, bundle, input, inputBytes }: WorkerJob, listener: CallListener): number {
     if (this.#dead) throw new ToolError("OVERLOADED", "The sandbox process has ended");
     this.#lastSeq += 1;
     const seq = this.#lastSeq;
@@ -255,12 +264,12 @@ export class WorkerProcess {
     });
     this.#calls.set(seq, call);
     this.#hold();
-    this.#send(seq, { order, bundle, input }, call);
+    this.#send(seq, { order, bundle, input, inputBytes }, call);
     if (this.#ready) listener.onPlaced();
     return seq;
   }
 
-  #send(seq: number, { order, bundle, input }: WorkerJob, call: OpenCall): void {
+  #send(seq: number, { order, bundle, input, inputBytes }: WorkerJob, call: OpenCall): void {
     if (!this.#bundles.has(bundle.sha256)) {
       this.#bundles.add(bundle.sha256);
       this.#bundleBytes += bundle.code.length + bundle.codeCache.byteLength;
@@ -268,9 +277,10 @@ export class WorkerProcess {
     }
     if (order.type === "learn") call.frame = this.#channel.write({ ...order, seq });
     else {
-      const { type, tool, callId, tenantId } = order;
+      const { type, tool, callId, tenantId, stream } = order;
       const toolId = this.#toolIdOf(tool);
-      call.frame = this.#channel.write({ type, seq, toolId, callId, tenantId }, [input]);
+      const message = { type, seq, toolId, callId, tenantId, stream };
+      call.frame = this.#channel.write(message, inputBytes === undefined ? [input] : [input, ...inputBytes]);
     }
   }
 
@@ -297,6 +307,14 @@ export class WorkerProcess {
     this.#channel.write({ type: "cancel", seq });
     // One that is not up yet cannot answer: until then START_MS is its clock.
     if (this.#ready) this.#expectRelease(call);
+  }
+
+  /** So many more of a call's chunks have been taken. */
+  credit(seq: number, chunks: number): void {
+    const call = this.#calls.get(seq);
+    if (call === undefined || call.hasEnded) return;
+    call.credit(chunks);
+    this.#channel.write({ type: "credit", seq, chunks });
   }
 
   /** Hands a capability's answer to a call; one that is over is not told. */

@@ -8,7 +8,16 @@ import {
 import { ArrayBufferPrototypeGetByteLength } from "./primordials.ts";
 
 /** Fire and forget: text or numbers out, nothing back, never throws. */
-export type Post = (kind: GuestMessageKind, a?: string | number, b?: string | number, c?: string) => void;
+export type Post = (
+  kind: GuestMessageKind,
+  a?: string | number,
+  b?: string | number,
+  c?: string | Uint8Array,
+  d?: Uint8Array,
+  e?: string,
+  f?: string,
+  g?: Uint8Array,
+) => void;
 
 type QuestionPart = string | number | ArrayBuffer | undefined;
 
@@ -63,4 +72,18 @@ export function hearAnswer(id: number, text: string, buffers: readonly ArrayBuff
 
 export function post(kind: GuestMessageKind, a?: string | number, b?: string | number, c?: string): void {
   postToHost?.(kind, a, b, c);
+}
+
+/** A message with bytes in it, which are copied. */
+export function postWithBytes(
+  kind: GuestMessageKind,
+  a: string,
+  b: string,
+  c: string | Uint8Array,
+  d?: Uint8Array,
+  e?: string,
+  f?: string,
+  g?: Uint8Array,
+): void {
+  postToHost?.(kind, a, b, c, d, e, f, g);
 }

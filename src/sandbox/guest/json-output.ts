@@ -1,22 +1,31 @@
 // A tool's result as JSON text, or what about it is not JSON and where.
+import { type PackedBytes, toTextWithBytes } from "./bytes-text.ts";
 import { toGuestError } from "./error-text.ts";
 import {
   ArrayIsArray,
-  JSONStringify,
   ObjectKeys,
   ObjectPrototypeToString,
   SetConstructor,
   SetPrototypeAdd,
   SetPrototypeDelete,
   SetPrototypeHas,
+  TypedArrayPrototypeGetLength,
 } from "./primordials.ts";
 
-/** One of the two is undefined; both are own properties, so that nothing is read off a prototype. */
+/** All are own properties, so that nothing is read off a prototype. */
 export type Serialized =
-  | { readonly text: string; readonly problem: undefined }
-  | { readonly text: undefined; readonly problem: string };
+  | { readonly text: string; readonly bytes: PackedBytes | undefined; readonly problem: undefined }
+  | { readonly text: undefined; readonly bytes: undefined; readonly problem: string };
 
-const refuse = (why: string): Serialized => ({ text: undefined, problem: `Expected a JSON value, got ${why}` });
+const refuse = (why: string): Serialized => ({
+  text: undefined,
+  bytes: undefined,
+  problem: `Expected a JSON value, got ${why}`,
+});
+
+/** What counts against `outputBytes`: UTF-16 units of the text, and the bytes beside it. */
+export const sizeOf = (text: string, bytes: PackedBytes | undefined): number =>
+  text.length + (bytes === undefined ? 0 : TypedArrayPrototypeGetLength(bytes.data));
 
 const NOT_JSON: { readonly [type: string]: string } = {
   __proto__: null as never,
@@ -63,16 +72,16 @@ function isArray(value: unknown): boolean {
   }
 }
 
-/** What a tool returned, as JSON. Nothing (`undefined`) becomes `null`. */
+/** What a tool returned, as JSON and bytes. Nothing (`undefined`) becomes `null`. */
 export function serialize(value: unknown): Serialized {
-  if (value === undefined) return { text: "null", problem: undefined };
+  if (value === undefined) return { text: "null", bytes: undefined, problem: undefined };
   const kind = NOT_JSON[typeof value];
   if (kind !== undefined) return refuse(kind);
   try {
     const tag = ObjectPrototypeToString(value);
     if (tag === "[object Generator]" || tag === "[object AsyncGenerator]") return refuse("a generator");
-    const text = JSONStringify(value);
-    if (text !== undefined) return { text, problem: undefined };
+    const { text, bytes } = toTextWithBytes(value);
+    if (text !== undefined) return { text, bytes, problem: undefined };
     return refuse("an object whose toJSON() returned none");
   } catch (thrown) {
     const why = findProblem(value) ?? toGuestError(thrown).message;

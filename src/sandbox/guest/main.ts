@@ -3,6 +3,7 @@ import type { BootOptions, EnterKind } from "../guest-protocol.ts";
 import { installAbort } from "./abort.ts";
 import { installBase64 } from "./base64.ts";
 import { deliver } from "./bridge.ts";
+import { installBytesText } from "./bytes-text.ts";
 import { advanceTime, beginTime, installCoarseTime } from "./coarse-time.ts";
 import { installConsole } from "./console.ts";
 import { installDomException } from "./dom-exception.ts";
@@ -13,6 +14,7 @@ import { lockDown } from "./lockdown.ts";
 import { installPlatform, takeChunks } from "./platform.ts";
 import { defineGlobal, flushGlobals, JSONParse } from "./primordials.ts";
 import { installReport } from "./report.ts";
+import { takeCredit } from "./stream-output.ts";
 import { installStructuredClone } from "./structured-clone.ts";
 import { beginTurn, fireTimer, installTimers } from "./timers.ts";
 import { type BundleFunction, describe, invoke, load } from "./tool-runner.ts";
@@ -30,6 +32,7 @@ export function boot(post: Post, ask: Ask, options: string): Enter {
   installConsole();
   installTimers();
   installDomException();
+  installBytesText();
   installStructuredClone();
   installEncoding();
   installBase64();
@@ -54,7 +57,17 @@ function enter(kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?: unkno
       describe();
       break;
     case "invoke":
-      void invoke(a as string, b as string, c as string | undefined, d as string | undefined);
+      void invoke(
+        a as string,
+        b as string,
+        c as string | undefined,
+        d as string | undefined,
+        rest[0] === true,
+        rest.length < 3 ? undefined : { header: rest[1] as string, data: rest[2] as Uint8Array },
+      );
+      break;
+    case "credit":
+      takeCredit(a as number);
       break;
     case "deliver":
       deliver(a as number, b as string);

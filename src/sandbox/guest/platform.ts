@@ -1,5 +1,6 @@
 // The web platform's globals that come in chunks, and what a chunk may take from the prelude. A tool pays for what it touches.
 import type { ChunkName } from "../chunk-names.ts";
+import { markBytesOf } from "./bytes-text.ts";
 import { callSerial } from "./call-state.ts";
 import { now, timeOrigin } from "./coarse-time.ts";
 import { connectFormatting, type Formatting } from "./console.ts";
@@ -61,6 +62,7 @@ const GLOBALS: { readonly [Name in ChunkName]?: readonly string[] } = {
  */
 const PRELUDE_MODULES: { readonly [name: string]: () => Exports } = {
   __proto__: null as never,
+  "prelude:bytes-text": () => ({ markBytesOf }),
   "prelude:call-state": () => ({ callSerial }),
   "prelude:coarse-time": () => ({ now, timeOrigin }),
   "prelude:dom-exception": () => ({ makeDomException }),

@@ -35,7 +35,11 @@ export const StringConstructor = String;
 export const StringFromCharCode = String.fromCharCode;
 export const StringPrototypeCharCodeAt = uncurryThis(String.prototype.charCodeAt);
 export const StringPrototypeSlice = uncurryThis(String.prototype.slice);
-export const StringPrototypeIndexOf = uncurryThis(String.prototype.indexOf);
+export const StringPrototypeIndexOf = uncurryThis(String.prototype.indexOf) as (
+  self: string,
+  search: string,
+  from?: number,
+) => number;
 export const StringPrototypeToLowerCase = uncurryThis(String.prototype.toLowerCase);
 export const StringPrototypeToWellFormed = uncurryThis(String.prototype.toWellFormed);
 
@@ -101,6 +105,7 @@ export const RangeErrorConstructor = RangeError;
 export const EvalErrorConstructor = EvalError;
 export const FunctionConstructor = Function;
 export const Uint8ArrayConstructor = Uint8Array;
+export const Uint32ArrayConstructor = Uint32Array;
 export const ArrayBufferConstructor = ArrayBuffer;
 export const ArrayBufferIsView = ArrayBuffer.isView;
 const TypedArrayPrototype = ReflectGetPrototypeOf(Uint8Array.prototype) as object;
@@ -134,7 +139,21 @@ export const RegExpPrototypeGetFlags = uncurryGetter<string>(RegExp.prototype, "
 export const RegExpConstructor = RegExp;
 export const DateConstructor = Date;
 
+export const TypedArrayPrototypeSet = uncurryThis(Uint8Array.prototype.set) as (
+  self: Uint8Array,
+  source: Uint8Array,
+  offset: number,
+) => void;
+export const TypedArrayPrototypeSlice = uncurryThis(Uint8Array.prototype.slice) as (
+  self: Uint8Array,
+  start: number,
+  end: number,
+) => Uint8Array;
+export const Uint8ArrayPrototype: object = Uint8Array.prototype;
+export const ArrayBufferPrototype: object = ArrayBuffer.prototype;
+
 export const SymbolToStringTag: typeof Symbol.toStringTag = Symbol.toStringTag;
+export const SymbolAsyncIterator: typeof Symbol.asyncIterator = Symbol.asyncIterator;
 
 /**
  * Sets an own data property. Neither a setter on a prototype nor a `get` on `Object.prototype` (which a plain descriptor

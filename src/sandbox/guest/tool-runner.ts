@@ -1,16 +1,26 @@
 // Loads the bundle, tells its definition, and runs a call. Every entry ends in exactly one `done`.
 import type { GuestOutcome, InvokeHeader } from "../guest-protocol.ts";
 import { forgetPending } from "./bridge.ts";
+import { fromTextWithBytes, type PackedBytes } from "./bytes-text.ts";
 import { beginCall, callState } from "./call-state.ts";
 import { resetConsole } from "./console.ts";
 import { type CallContext, createCallContext } from "./context.ts";
 import { capText, describeValue, toGuestError } from "./error-text.ts";
-import { post } from "./host.ts";
-import { serialize } from "./json-output.ts";
+import { post, postWithBytes } from "./host.ts";
+import { type Serialized, serialize, sizeOf } from "./json-output.ts";
 import { useBuiltin } from "./platform.ts";
-import { JSONParse, JSONStringify, ReflectApply, StringConstructor, secure } from "./primordials.ts";
+import {
+  JSONParse,
+  JSONStringify,
+  ReflectApply,
+  StringConstructor,
+  secure,
+  Uint8ArrayConstructor,
+} from "./primordials.ts";
 import { isStandardSchema, readIssues, type StandardResult, startCheck, toJsonSchema } from "./schema.ts";
+import { beginStream, isStream, readStream, type Streaming } from "./stream-output.ts";
 import { clearAllTimers } from "./timers.ts";
+import { CONTENT } from "./tool.ts";
 
 /** A bundle's script: evaluates the tool's top level, asking for Node's built-ins on its way, then hands over the entry's namespace. */
 export type BundleFunction = (
@@ -26,6 +36,8 @@ interface LoadedTool {
 
 const DEFINITION_FIELDS = ["name", "description", "annotations", "capabilities", "limits", "prewarm"] as const;
 let tool: LoadedTool | undefined;
+
+const NO_BYTES = new Uint8ArrayConstructor(0);
 
 const done = (outcome: GuestOutcome, text: string): void => post("done", outcome, text);
 
@@ -106,8 +118,9 @@ export function describe(): void {
     definition.inputSchema = schemaField(fields, "inputSchema") ?? { __proto__: null, type: "object" };
     const outputSchema = schemaField(fields, "outputSchema");
     if (outputSchema !== undefined) definition.outputSchema = outputSchema;
-    const { text, problem } = serialize(definition);
-    if (text !== undefined) done("output", text);
+    const { text, bytes, problem } = serialize(definition);
+    if (bytes !== undefined) refuse("The tool's definition is not JSON. Expected a JSON value, got one with bytes");
+    else if (text !== undefined) done("output", text);
     else refuse(`The tool's definition is not JSON. ${problem}`);
   } catch (thrown) {
     done("thrown", JSONStringify(toGuestError(thrown)));
@@ -120,12 +133,27 @@ export function describe(): void {
 interface Ending {
   outcome: GuestOutcome;
   text: string;
+  /** Beside an output. */
+  bytes: PackedBytes | undefined;
+  content: Extract<Serialized, { text: string }> | undefined;
 }
+
+const newEnding = (): Ending => ({ outcome: "thrown", text: "", bytes: undefined, content: undefined });
+
+/** A call as the worker hands it over. */
+interface Invocation {
+  readonly inputText: string;
+  readonly inputBytes: PackedBytes | undefined;
+  /** Whether chunks are to leave as they come. */
+  readonly isStreamed: boolean;
+}
+
+const PLAIN: Invocation = { inputText: "{}", inputBytes: undefined, isStreamed: false };
 
 /** Runs `execute` between the two checks. Awaits values of the guest only. */
 async function run(
   { outputBytes }: InvokeHeader,
-  inputText: string,
+  { inputText, inputBytes, isStreamed }: Invocation,
   context: CallContext,
   ending: Ending,
 ): Promise<void> {
@@ -136,7 +164,7 @@ async function run(
   try {
     const { execute, receiver, fields } = tool as LoadedTool;
     const { inputSchema, outputSchema } = fields;
-    let value: unknown = JSONParse(inputText);
+    let value: unknown = inputBytes === undefined ? JSONParse(inputText) : fromTextWithBytes(inputText, inputBytes);
     if (isStandardSchema(inputSchema)) {
       const checked = (await startCheck(inputSchema, value)) as StandardResult;
       const issues = readIssues(checked);
@@ -144,19 +172,59 @@ async function run(
       ({ value } = checked as { readonly value: unknown });
     }
     value = await (ReflectApply(execute, receiver, [value, context.ctx]) as unknown);
+    let sent = 0;
+    if (isStream(value)) {
+      const streaming = newStreaming(isStreamed, outputBytes);
+      await secure(readStream(value, streaming));
+      if (streaming.fault === "too-large") return end("too-large", StringConstructor(streaming.size));
+      if (streaming.fault !== "") return end("unserializable", toErrorText("TypeError", streaming.problem));
+      if (streaming.isBare && isStreamed) return end("streamed", "");
+      ({ value } = streaming);
+      // Chunks that were collected are the output, and count once.
+      sent = streaming.isBare ? 0 : streaming.size;
+    }
+    let parts: unknown;
+    if (typeof value === "object" && value !== null && CONTENT in value) {
+      parts = (value as { readonly [CONTENT]: unknown })[CONTENT];
+      value = (value as { readonly output?: unknown }).output;
+    }
     if (isStandardSchema(outputSchema)) {
       const checked = (await startCheck(outputSchema, value)) as StandardResult;
       const issues = readIssues(checked);
       if (issues !== undefined) return end("output-schema", issues);
       ({ value } = checked as { readonly value: unknown });
     }
-    const { text, problem } = serialize(value);
-    if (text === undefined) end("unserializable", toErrorText("TypeError", problem));
-    else if (text.length > outputBytes) end("too-large", StringConstructor(text.length));
-    else end("output", text);
+    const { text, bytes, problem } = serialize(value);
+    if (text === undefined) return end("unserializable", toErrorText("TypeError", problem));
+    const content = parts === undefined ? undefined : serialize(parts);
+    if (content !== undefined && content.text === undefined) {
+      return end("unserializable", toErrorText("TypeError", `The content: ${content.problem}`));
+    }
+    const size = sent + sizeOf(text, bytes) + (content === undefined ? 0 : sizeOf(content.text, content.bytes));
+    if (size > outputBytes) return end("too-large", StringConstructor(size));
+    end("output", text);
+    ending.bytes = bytes;
+    ending.content = content;
   } catch (thrown) {
     end("thrown", JSONStringify(toGuestError(thrown)));
   }
+}
+
+function newStreaming(isRead: boolean, outputBytes: number): Streaming {
+  beginStream();
+  return { isRead, outputBytes, size: 0, value: undefined, isBare: false, fault: "", problem: "" };
+}
+
+/** The one `done` of a call. */
+function finish({ outcome, text, bytes, content }: Ending): void {
+  if (outcome !== "output" || (bytes === undefined && content === undefined)) {
+    done(outcome, text);
+    return;
+  }
+  const header = bytes?.header ?? "";
+  const data = bytes?.data ?? NO_BYTES;
+  const { text: contentText, bytes: contentBytes } = content ?? { text: undefined, bytes: undefined };
+  postWithBytes("done", outcome, text, header, data, contentText, contentBytes?.header, contentBytes?.data);
 }
 
 let header: InvokeHeader | undefined;
@@ -173,8 +241,8 @@ async function touch(newHeader: string): Promise<boolean> {
   beginCall(header);
   resetConsole();
   const context = createCallContext(header, "", "");
-  const ending: Ending = { outcome: "thrown", text: "" };
-  await secure(run(header, "{}", context, ending));
+  const ending = newEnding();
+  await secure(run(header, PLAIN, context, ending));
   callState.active = false;
   forgetPending();
   context.end();
@@ -188,6 +256,8 @@ export async function invoke(
   callId: string,
   newHeader: string | undefined,
   newTenantId: string | undefined,
+  isStreamed: boolean,
+  inputBytes: PackedBytes | undefined,
 ): Promise<void> {
   if (newHeader !== undefined) header = JSONParse(newHeader) as InvokeHeader;
   if (newTenantId !== undefined) tenantId = newTenantId;
@@ -195,11 +265,11 @@ export async function invoke(
   beginCall(header);
   resetConsole();
   const context = createCallContext(header, callId, tenantId);
-  const ending: Ending = { outcome: "thrown", text: "" };
-  await secure(run(header, inputText, context, ending));
+  const ending = newEnding();
+  await secure(run(header, { inputText, inputBytes, isStreamed }, context, ending));
   callState.active = false;
   clearAllTimers();
   forgetPending();
-  done(ending.outcome, ending.text);
+  finish(ending);
   context.end();
 }

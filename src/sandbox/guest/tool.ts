@@ -1,5 +1,25 @@
-// What a tool author imports from "glovebox/tool": defineTool and its types. It runs inside the isolate, and imports nothing.
+// What a tool author imports from "glovebox/tool": defineTool, content parts, and their types. It runs inside the isolate, and imports
+// nothing.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type {
+  AudioPart,
+  ContentAnnotations,
+  ContentPart,
+  ImagePart,
+  ResourceLinkPart,
+  ResourcePart,
+  TextPart,
+} from "../content.ts";
+
+export type {
+  AudioPart,
+  ContentAnnotations,
+  ContentPart,
+  ImagePart,
+  ResourceLinkPart,
+  ResourcePart,
+  TextPart,
+} from "../content.ts";
 
 /** JSON Schema 2020-12 written by hand, as an object. */
 export type PlainJsonSchema = { readonly [keyword: string]: unknown };
@@ -208,6 +228,72 @@ export interface ToolAnnotations {
   readonly openWorldHint?: boolean;
 }
 
+/** Under which {@link content} leaves its parts: CONTENT_KEY of ../content.ts, in the registry, so that it is the same in every bundle. */
+export const CONTENT: unique symbol = Symbol.for("glovebox.content") as never;
+
+/** A return value with content beside the output. */
+export interface ToolContent<Output = unknown> {
+  readonly [CONTENT]: readonly ContentPart[];
+  readonly output: Output;
+}
+
+/**
+ * What a tool returns to show a model more than JSON.
+ * @param output plain JSON beside it, which `outputSchema` checks
+ * @example
+ * ```ts
+ * import { content, image, text } from "glovebox/tool";
+ * export default () => content([text("The chart:"), image(new Uint8Array([137, 80]), "image/png")], { points: 12 });
+ * ```
+ */
+export function content(parts: readonly ContentPart[]): ToolContent<undefined>;
+export function content<Output>(parts: readonly ContentPart[], output: Output): ToolContent<Output>;
+export function content(parts: readonly ContentPart[], output?: unknown): ToolContent {
+  return { [CONTENT]: parts, output };
+}
+
+const annotated = (annotations: ContentAnnotations | undefined): Pick<TextPart, "annotations"> =>
+  annotations === undefined ? {} : { annotations };
+
+export function text(value: string, annotations?: ContentAnnotations): TextPart {
+  return { type: "text", text: value, ...annotated(annotations) };
+}
+
+export function image(data: Uint8Array, mimeType: string, annotations?: ContentAnnotations): ImagePart {
+  return { type: "image", data, mimeType, ...annotated(annotations) };
+}
+
+export function audio(data: Uint8Array, mimeType: string, annotations?: ContentAnnotations): AudioPart {
+  return { type: "audio", data, mimeType, ...annotated(annotations) };
+}
+
+export function resource(contents: ResourcePart["resource"], annotations?: ContentAnnotations): ResourcePart {
+  return { type: "resource", resource: contents, ...annotated(annotations) };
+}
+
+export function resourceLink(link: Omit<ResourceLinkPart, "type">): ResourceLinkPart {
+  return { type: "resource_link", ...link };
+}
+
+// biome-ignore lint/suspicious/noConfusingVoidType: what a function or a generator without a return statement gives
+type Nothing = undefined | void;
+// biome-ignore lint/complexity/noBannedTypes: of a tool without a schema; `unknown` would swallow the types beside it
+type AnyOutput = {} | null | Nothing;
+type Returned<Output> = undefined extends Output ? AnyOutput : OutputOf<Output> | ToolContent<OutputOf<Output>>;
+
+/**
+ * What `execute` may give: its output, at once or later; or a stream (an async generator, a ReadableStream) of chunks, whose return
+ * value is the output.
+ */
+export type ToolReturn<Output, Chunk = unknown> =
+  | Returned<Output>
+  | AsyncIterable<Chunk, Returned<Output> | Nothing>
+  | Promise<Returned<Output> | AsyncIterable<Chunk, Returned<Output> | Nothing>>;
+
+/** What a streaming tool yields. */
+export type ChunkOf<AnyTool> =
+  AnyTool extends Tool<infer _Input, infer _Output, infer _Asked, infer Chunk> ? Chunk : never;
+
 /** Capabilities, and engine features such as `webAssembly`, asked for by name; the host decides. */
 export type CapabilityRequests = { readonly [name: string]: unknown };
 
@@ -221,6 +307,7 @@ export interface Tool<
   Input extends ToolSchema | undefined,
   Output extends ToolSchema | undefined,
   Asked extends CapabilityRequests | undefined = undefined,
+  Chunk = unknown,
 > {
   /** 1 to 128 of `A-Z a-z 0-9 _ - .`; without one, the file or folder gives the name. */
   readonly name?: string;
@@ -235,7 +322,11 @@ export interface Tool<
    * logs, leaves a timer or takes more than 250 ms is run when it is called anyway.
    */
   readonly prewarm?: boolean;
-  execute(input: InputOf<Input>, ctx: ContextOf<Asked>): OutputOf<Output> | Promise<OutputOf<Output>>;
+  /**
+   * An async generator streams: what it yields reaches whoever called with `box.stream` as it comes, and the next chunk is asked for only
+   * while there is room. With `box.execute` its output is its return value or, if it returns nothing, the list of its chunks.
+   */
+  execute(input: InputOf<Input>, ctx: ContextOf<Asked>): ToolReturn<Output, Chunk>;
 }
 
 /**
@@ -259,6 +350,7 @@ export function defineTool<
   const Input extends ToolSchema | undefined = undefined,
   const Output extends ToolSchema | undefined = undefined,
   const Asked extends CapabilityRequests | undefined = undefined,
->(tool: Tool<Input, Output, Asked>): Tool<Input, Output, Asked> {
+  Chunk = unknown,
+>(tool: Tool<Input, Output, Asked, Chunk>): Tool<Input, Output, Asked, Chunk> {
   return tool;
 }

@@ -1,10 +1,36 @@
-// Something that is iterated, not read, has no JSON; nobody may start to pull it.
+// An async iterable is a stream: whoever pulls it is the tool itself, on its own time. One that is only iterable is read, not iterated.
 import { expect } from "vitest";
 import { outputOf } from "../../support/host-zone.ts";
 import { testAttack } from "../support.ts";
 
 testAttack("an iterator whose next loops", {
-  source: `export default () => ({ [Symbol.asyncIterator]() { for (;;); }, [Symbol.iterator]() { for (;;); }, next() { for (;;); }, fine: 1 });`,
+  source: `export default () => ({ [Symbol.iterator]() { for (;;); }, next() { for (;;); }, fine: 1 });`,
   codes: ["ok"],
   check: (result) => expect(outputOf(result)).toEqual({ fine: 1 }),
+});
+
+testAttack("an async iterator that loops", {
+  source: `export default () => ({ [Symbol.asyncIterator]() { for (;;); } });`,
+  codes: ["TOOL_TIMEOUT", "CPU_LIMIT"],
+});
+
+testAttack("an endless stream that nobody reads", {
+  source: `export default async function* () { for (;;) yield "x".repeat(1000); }`,
+  codes: ["OUTPUT_TOO_LARGE"],
+});
+
+testAttack("an iterator that answers with traps", {
+  source: `export default () => ({ [Symbol.asyncIterator]: () => ({ next: () => new Proxy({}, { get() { throw { toString() { for (;;); } }; } }) }) });`,
+  codes: ["TOOL_FAILED", "TOOL_TIMEOUT"],
+});
+
+testAttack("a tool that tampers with what carries chunks and bytes", {
+  source: `
+    Array.prototype[Symbol.iterator] = () => { throw new Error("iterated"); };
+    Object.defineProperty(Uint8Array.prototype, "toJSON", { get: () => () => "mine", set() {}, configurable: true });
+    Object.prototype.toJSON = undefined; Object.prototype.done = true; Object.prototype.mark = "mine";
+    Promise.prototype.then = new Proxy(Promise.prototype.then, { apply: (f, self, args) => Reflect.apply(f, self, args) });
+    export default async function* () { yield new Uint8Array(1); yield 2; }`,
+  codes: ["ok"],
+  check: (result) => expect(outputOf(result)).toBeInstanceOf(Array),
 });

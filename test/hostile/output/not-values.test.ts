@@ -8,7 +8,7 @@ testPlay("outputs that have no JSON", {
   source: `
     const cycle = { get self() { return cycle; } };
     const revoked = Proxy.revocable([], {}); revoked.revoke();
-    const values = [() => () => 1, () => Symbol("s"), () => 1n, () => ({ deep: [{ n: 1n }] }), () => (function* () { yield 1; })(), () => (async function* () { yield 1; })(), () => cycle, () => revoked.proxy, () => ({ toJSON: () => undefined }), () => ({ get a() { throw null; } }), () => Object(1n), () => ({ toJSON() { return this; }, x: 1n })];
+    const values = [() => () => 1, () => Symbol("s"), () => 1n, () => ({ deep: [{ n: 1n }] }), () => (function* () { yield 1; })(), () => (async function* () { yield 1n; })(), () => cycle, () => revoked.proxy, () => ({ toJSON: () => undefined }), () => ({ get a() { throw null; } }), () => Object(1n), () => ({ toJSON() { return this; }, x: 1n })];
     export default ({ n }) => (n >= values.length ? "none left" : values[n]());`,
   play: async ({ run }) => {
     const codes: string[] = [];

@@ -9,6 +9,7 @@ import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import { createSandboxExecutor } from "../../../src/host/executors/sandbox.ts";
 import { ToolRouter } from "../../../src/host/router.ts";
 import type { ToolResult } from "../../../src/host/tool-call.ts";
+import type { ToolStream } from "../../../src/host/tool-stream.ts";
 import { EngineCache } from "../../../src/host/workers/engine-cache.ts";
 import { Launcher } from "../../../src/host/workers/hardening/launcher.ts";
 import { WorkerPool } from "../../../src/host/workers/worker-pool.ts";
@@ -26,6 +27,8 @@ export interface WorkerAttack {
   /** Wall time of the attacked call; five seconds unless stated. */
   readonly timeoutMs?: number;
   readonly limits?: PartialLimits;
+  /** The attacked call is one whose chunks are read as they come. */
+  readonly stream?: true;
   /** Whether the taken-over process must be gone afterwards; true unless stated. */
   readonly dies?: boolean;
   readonly check?: (result: ToolResult, served: readonly string[]) => void;
@@ -104,17 +107,25 @@ async function timed(call: Promise<ToolResult>): Promise<{ readonly result: Tool
   return { result, tookMs: performance.now() - begun };
 }
 
+/** Reads a stream to its end. */
+async function resultOf(stream: ToolStream): Promise<ToolResult> {
+  for await (const item of stream) if (item.type === "result") return item;
+  throw new Error("Expected a result at the end of the stream");
+}
+
 /** Registers one test. */
 export function testWorkerAttack(name: string, attack: WorkerAttack): void {
   const { codes, dies = true, check } = attack;
   test(`a worker that ${name}: ${codes.join(" or ")}, and nobody else notices`, async () => {
     const { timeoutMs = 5_000 } = attack;
     await using host = await makeFakeHost(attack);
-    const call = (tenantId: string): Promise<ToolResult> =>
-      host.router.execute(
-        { id: "c", toolName: "probe" },
-        { tenantId, timeoutMs: tenantId === "evil" ? timeoutMs : 10_000 },
-      );
+    const call = (tenantId: string): Promise<ToolResult> => {
+      const toolCall = { id: "c", toolName: "probe" };
+      const context = { tenantId, timeoutMs: tenantId === "evil" ? timeoutMs : 10_000 };
+      return tenantId === "evil" && attack.stream
+        ? resultOf(host.router.stream(toolCall, context))
+        : host.router.execute(toolCall, context);
+    };
     expect(outputOf(await call("good"))).toBe("served");
     const good = new Set(host.pool.pids);
     using memory = new MemoryWatch(() => host.pool.pids, attack.limits?.memoryMiB ?? DEFAULT_LIMITS.memoryMiB);

@@ -1,5 +1,6 @@
 // Buffer: the package buffer, with the encodings that Node has beyond it, and the engine's own codecs where it has them.
 import * as base from "buffer/";
+import { markBytesOf } from "../bytes-text.ts";
 import { invalidArgument } from "./node-error.ts";
 
 interface NativeCodecs {
@@ -17,6 +18,9 @@ declare class TextEncoder {
 export const { Buffer } = base;
 export type Buffer = base.Buffer;
 export const { SlowBuffer } = base as unknown as { readonly SlowBuffer: unknown };
+
+// In an output a Buffer is bytes, as any Uint8Array is; its own `toJSON` is for JSON that a tool makes itself.
+markBytesOf(Buffer.prototype);
 
 declare function atob(text: string): string;
 const { toBase64, toHex } = Uint8Array.prototype as unknown as NativeCodecs;

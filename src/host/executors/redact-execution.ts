@@ -1,0 +1,38 @@
+// What capabilities have concealed is in no part of what a call says: its output, the bytes and the content beside it, its error.
+import { ToolError } from "../../sandbox/errors.ts";
+import type { Redactor } from "../redaction/redactor.ts";
+import { type BesideText, type ReadBeside, redactBeside } from "../tool-value.ts";
+import type { Execution } from "./executor.ts";
+
+export async function redactExecution(execution: Execution, redactor: Redactor): Promise<Execution> {
+  if (redactor.isIdle) return execution;
+  if ("error" in execution) return { ...execution, error: redactError(execution.error, redactor) };
+  const { outputText, outputBytes, content } = execution;
+  return {
+    ...execution,
+    outputText: await redactText(outputText, redactor),
+    outputBytes: redacting(outputBytes, redactor),
+    content:
+      content === undefined
+        ? undefined
+        : { text: await redactText(content.text, redactor), bytes: redacting(content.bytes, redactor) },
+  };
+}
+
+const redactText = (text: string | Buffer, redactor: Redactor): Promise<Buffer> =>
+  redactor.bytes(typeof text === "string" ? Buffer.from(text) : text);
+
+function redacting(read: ReadBeside | undefined, redactor: Redactor): ReadBeside | undefined {
+  return read === undefined ? undefined : async (): Promise<BesideText> => redactBeside(await read(), redactor);
+}
+
+function redactError(error: ToolError, redactor: Redactor): ToolError {
+  const { code, message, details, guestStack, recoverable, cause } = error;
+  const redacted = details === undefined ? undefined : redactor.json(details);
+  return new ToolError(code, redactor.text(message), {
+    recoverable,
+    cause,
+    ...(redacted === undefined ? {} : { details: typeof redacted === "object" ? redacted : { redacted } }),
+    ...(guestStack === undefined ? {} : { guestStack: redactor.text(guestStack) }),
+  });
+}
