@@ -23,6 +23,7 @@ export const CHUNK_NAMES = [
   "node-assert",
   "node-async-hooks",
   "node-buffer",
+  "node-crypto",
   "node-events",
   "node-fs",
   "node-http",

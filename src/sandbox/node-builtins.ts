@@ -9,6 +9,7 @@ const CHUNKS: { readonly [Name in ChunkName]?: readonly string[] } = {
   "node-async-hooks": ["async_hooks", "diagnostics_channel"],
   "node-assert": ["assert", "assert/strict"],
   "node-buffer": ["buffer", "string_decoder"],
+  "node-crypto": ["crypto"],
   "node-events": ["events"],
   "node-fs": ["fs", "fs/promises"],
   "node-http": [
@@ -27,7 +28,6 @@ const CHUNKS: { readonly [Name in ChunkName]?: readonly string[] } = {
   "node-refused": [
     "child_process",
     "cluster",
-    "crypto",
     "dgram",
     "dns",
     "dns/promises",

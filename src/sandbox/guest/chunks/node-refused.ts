@@ -127,17 +127,6 @@ const cluster = Object.assign(new EventEmitter(), {
   settings: {},
 });
 
-const crypto = {
-  ...refuseAll(
-    "crypto",
-    "use crypto.subtle",
-    "createCipheriv createDecipheriv createHash createHmac createSign createVerify hash pbkdf2 pbkdf2Sync randomBytes scrypt scryptSync timingSafeEqual",
-  ),
-  get webcrypto(): unknown {
-    return web.crypto;
-  },
-};
-
 const vm = {
   ...refuseAll(
     "vm",
@@ -206,7 +195,6 @@ const childProcess = refuseAll(
 export const builtins = {
   child_process: childProcess,
   cluster,
-  crypto,
   dgram: refuseAll("dgram", SOCKETS, "Socket createSocket"),
   dns,
   "dns/promises": dnsPromises,

@@ -1,0 +1,331 @@
+// node:crypto over the worker's cryptography: hashes, HMACs, ciphers, random bytes, key derivation and webcrypto. Keys as objects and
+// signatures are crypto.subtle's.
+import {
+  pbkdf2 as derivePbkdf2,
+  pbkdf2Sync as derivePbkdf2Sync,
+  scrypt as deriveScrypt,
+  scryptSync as deriveScryptSync,
+  timingSafeEqual as equalBytes,
+  fillRandom,
+  getCiphers,
+  getHashes,
+  hkdf as hkdfBytes,
+  type NativeCipher,
+  type NativeHash,
+  openCipher,
+  openHash,
+  openHmac,
+  randomBytes as randomNative,
+  randomInt as randomNumber,
+  randomUUID,
+  webcrypto,
+} from "./crypto-native.ts";
+import { Buffer } from "./node-buffer.ts";
+import { checkFunction, checkString, invalidArgument, nodeError, unsupported } from "./node-error.ts";
+import { Transform } from "./node-stream.ts";
+
+type Data = string | ArrayBufferView | ArrayBuffer;
+type Callback = (error: unknown, value?: unknown) => void;
+type Done = (error?: Error | null, data?: unknown) => void;
+declare function queueMicrotask(run: () => void): void;
+
+function toBytes(data: unknown, name: string, encoding?: string): Uint8Array {
+  if (typeof data === "string")
+    return Buffer.from(data, (encoding === "buffer" ? "utf8" : (encoding ?? "utf8")) as "utf8");
+  if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer as ArrayBuffer, data.byteOffset, data.byteLength);
+  if (data instanceof ArrayBuffer) return new Uint8Array(data);
+  throw invalidArgument(name, "of type string or an instance of ArrayBuffer, Buffer, TypedArray, or DataView", data);
+}
+
+const encode = (bytes: Uint8Array, encoding?: string): unknown => {
+  const buffer = Buffer.from(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength);
+  return encoding === undefined || encoding === null || encoding === "buffer"
+    ? buffer
+    : buffer.toString(encoding as "utf8");
+};
+
+/** Both a hash and an HMAC: one after the other with update() and digest(), or a stream. */
+class Hash extends Transform {
+  readonly #native: NativeHash;
+  constructor(native: NativeHash, options?: object) {
+    super(options);
+    this.#native = native;
+  }
+  update(data: Data, encoding?: string): this {
+    this.#native.update(toBytes(data, "data", encoding));
+    return this;
+  }
+  digest(encoding?: string): unknown {
+    return encode(this.#native.digest(), encoding);
+  }
+  copy(options?: { readonly outputLength?: number }): Hash {
+    return new Hash(this.#native.copy(options?.outputLength));
+  }
+  override _transform(chunk: Data, encoding: string, done: Done): void {
+    this.update(chunk, encoding);
+    done();
+  }
+  override _flush(done: Done): void {
+    done(null, this.digest());
+  }
+}
+
+function createHash(algorithm: string, options?: { readonly outputLength?: number }): Hash {
+  checkString(algorithm, "algorithm");
+  return new Hash(openHash(algorithm, options), options);
+}
+
+function createHmac(algorithm: string, key: Data, options?: { readonly encoding?: string }): Hash {
+  checkString(algorithm, "hmac");
+  return new Hash(openHmac(algorithm, toBytes(key, "key", options?.encoding)), options);
+}
+
+function hash(algorithm: string, data: Data, given?: string | { readonly outputEncoding?: string }): unknown {
+  const encoding = typeof given === "string" ? given : (given?.outputEncoding ?? "hex");
+  return createHash(algorithm).update(data).digest(encoding);
+}
+
+interface CipherSettings {
+  readonly authTagLength?: number;
+}
+
+class Cipher extends Transform {
+  readonly #native: NativeCipher;
+  constructor(native: NativeCipher, options?: object) {
+    super(options);
+    this.#native = native;
+  }
+  update(data: Data, inputEncoding?: string, outputEncoding?: string): unknown {
+    return encode(this.#native.update(toBytes(data, "data", inputEncoding)), outputEncoding);
+  }
+  final(encoding?: string): unknown {
+    return encode(this.#native.final(), encoding);
+  }
+  getAuthTag(): unknown {
+    return encode(this.#native.getAuthTag());
+  }
+  setAuthTag(tag: Data, encoding?: string): this {
+    this.#native.setAuthTag(toBytes(tag, "buffer", encoding));
+    return this;
+  }
+  setAAD(data: Data, options?: { readonly plaintextLength?: number; readonly encoding?: string }): this {
+    this.#native.setAAD(toBytes(data, "buffer", options?.encoding), options?.plaintextLength);
+    return this;
+  }
+  setAutoPadding(on = true): this {
+    this.#native.setAutoPadding(on);
+    return this;
+  }
+  override _transform(chunk: Data, encoding: string, done: Done): void {
+    attempt(done, () => this.update(chunk, encoding));
+  }
+  override _flush(done: Done): void {
+    attempt(done, () => this.final());
+  }
+}
+
+function attempt(done: Done, make: () => unknown): void {
+  let data: unknown;
+  try {
+    data = make();
+  } catch (error) {
+    done(error as Error);
+    return;
+  }
+  done(null, data);
+}
+
+const makeCipher =
+  (decrypt: boolean) =>
+  (algorithm: string, key: Data, iv: Data | null, options: CipherSettings = {}): Cipher => {
+    checkString(algorithm, "cipher");
+    const { authTagLength } = options;
+    const bytes = { key: toBytes(key, "key"), iv: iv === null ? null : toBytes(iv, "iv") };
+    return new Cipher(
+      openCipher({ algorithm, decrypt, ...bytes, ...(authTagLength === undefined ? {} : { authTagLength }) }),
+      options,
+    );
+  };
+
+/** At once, or to a callback as the last argument. */
+function maybeLater<Value>(callback: unknown, make: () => Value): Value | undefined {
+  if (callback === undefined) return make();
+  checkFunction(callback, "callback");
+  const value = make();
+  queueMicrotask(() => (callback as unknown as Callback)(null, value));
+  return undefined;
+}
+
+function randomBytes(size: number, callback?: unknown): unknown {
+  if (typeof size !== "number") throw invalidArgument("size", "of type number", size);
+  if (!(size >= 0 && size <= 2 ** 31 - 1)) {
+    throw nodeError(
+      RangeError,
+      "ERR_OUT_OF_RANGE",
+      `The value of "size" is out of range. It must be >= 0 && <= 2147483647. Received ${size}`,
+    );
+  }
+  return maybeLater(callback, () => encode(randomNative(size)));
+}
+
+function randomFillSync(target: ArrayBufferView | ArrayBuffer, offset = 0, size?: number): unknown {
+  const bytes = toBytes(target, "buf");
+  fillRandom(bytes.subarray(offset, size === undefined ? undefined : offset + size));
+  return target;
+}
+
+function randomFill(target: ArrayBufferView, ...rest: unknown[]): void {
+  const callback = rest.pop();
+  checkFunction(callback, "callback");
+  maybeLater(callback, () => randomFillSync(target, ...(rest as number[])));
+}
+
+function randomInt(...args: readonly unknown[]): unknown {
+  const callback = typeof args.at(-1) === "function" ? args.at(-1) : undefined;
+  const numbers = args.filter((one) => typeof one === "number");
+  const [min, max] = numbers.length > 1 ? (numbers as [number, number]) : [0, numbers[0] as number];
+  if (!Number.isSafeInteger(min) || !Number.isSafeInteger(max)) throw invalidArgument("max", "a safe integer", args[0]);
+  if (!(max > min)) {
+    throw nodeError(
+      RangeError,
+      "ERR_OUT_OF_RANGE",
+      `The value of "max" is out of range. It must be greater than the value of "min" (${min}). Received ${max}`,
+    );
+  }
+  return maybeLater(callback, () => randomNumber(min, max));
+}
+
+function timingSafeEqual(a: Data, b: Data): boolean {
+  const [x, y] = [toBytes(a, "buf1"), toBytes(b, "buf2")];
+  if (x.length !== y.length) {
+    throw nodeError(RangeError, "ERR_CRYPTO_TIMING_SAFE_EQUAL_LENGTH", "Input buffers must have the same byte length");
+  }
+  return equalBytes(x, y);
+}
+
+function settle(promise: Promise<Uint8Array>, callback: unknown): void {
+  checkFunction(callback, "callback");
+  const done = callback as unknown as Callback;
+  promise.then(
+    (bytes) => done(null, encode(bytes)),
+    (error: unknown) => done(error),
+  );
+}
+
+type Pbkdf2Arguments = [password: Data, salt: Data, iterations: number, length: number, digest: string];
+
+function pbkdf2Options(
+  ...[password, salt, iterations, length, digest]: Pbkdf2Arguments
+): Parameters<typeof derivePbkdf2>[0] {
+  checkString(digest, "digest");
+  return { password: toBytes(password, "password"), salt: toBytes(salt, "salt"), iterations, length, digest };
+}
+
+function pbkdf2(...args: [...Pbkdf2Arguments, callback: unknown]): void {
+  const callback = args.pop();
+  settle(derivePbkdf2(pbkdf2Options(...(args as unknown as Pbkdf2Arguments))), callback);
+}
+
+const pbkdf2Sync = (...args: Pbkdf2Arguments): unknown => encode(derivePbkdf2Sync(pbkdf2Options(...args)));
+
+interface ScryptSettings {
+  readonly N?: number;
+  readonly cost?: number;
+  readonly r?: number;
+  readonly blockSize?: number;
+  readonly p?: number;
+  readonly parallelization?: number;
+}
+
+function scryptOptions(
+  password: Data,
+  salt: Data,
+  length: number,
+  given: ScryptSettings = {},
+): Parameters<typeof deriveScrypt>[0] {
+  const { N = given.cost ?? 16_384, r = given.blockSize ?? 8, p = given.parallelization ?? 1 } = given;
+  return { password: toBytes(password, "password"), salt: toBytes(salt, "salt"), length, N, r, p };
+}
+
+function scrypt(password: Data, salt: Data, length: number, ...rest: readonly unknown[]): void {
+  const given = rest.length > 1 ? (rest[0] as ScryptSettings) : undefined;
+  settle(deriveScrypt(scryptOptions(password, salt, length, given)), rest.at(-1));
+}
+
+const scryptSync = (password: Data, salt: Data, length: number, given?: ScryptSettings): unknown =>
+  encode(deriveScryptSync(scryptOptions(password, salt, length, given)));
+
+function hkdfSync(digest: string, key: Data, salt: Data, info: Data, length: number): ArrayBuffer {
+  const bytes = { key: toBytes(key, "ikm"), salt: toBytes(salt, "salt"), info: toBytes(info, "info") };
+  const made = hkdfBytes({ digest, length, ...bytes });
+  return made.slice().buffer as ArrayBuffer;
+}
+
+const refuse = (name: string, instead: string) => (): never => {
+  throw unsupported(`crypto.${name}()`, instead);
+};
+const USE_SUBTLE = "keys and signatures are crypto.subtle's";
+const refused = Object.fromEntries(
+  [
+    "createDiffieHellman",
+    "createECDH",
+    "createPrivateKey",
+    "createPublicKey",
+    "createSecretKey",
+    "createSign",
+    "createVerify",
+    "diffieHellman",
+    "generateKey",
+    "generateKeyPair",
+    "generateKeyPairSync",
+    "generateKeySync",
+    "privateDecrypt",
+    "privateEncrypt",
+    "publicDecrypt",
+    "publicEncrypt",
+    "sign",
+    "verify",
+  ].map((name) => [name, refuse(name, USE_SUBTLE)]),
+);
+
+const crypto = {
+  ...refused,
+  Cipheriv: Cipher,
+  Decipheriv: Cipher,
+  Hash,
+  Hmac: Hash,
+  constants: {},
+  createCipheriv: makeCipher(false),
+  createDecipheriv: makeCipher(true),
+  createHash,
+  createHmac,
+  getCiphers,
+  getCurves: (): string[] => [],
+  getFips: (): number => 0,
+  getHashes,
+  getRandomValues: (target: ArrayBufferView): unknown => webcrypto.getRandomValues(target as never),
+  hash,
+  hkdf(digest: string, key: Data, salt: Data, info: Data, length: number, callback: unknown): void {
+    settle(
+      Promise.resolve().then(() => new Uint8Array(hkdfSync(digest, key, salt, info, length))),
+      (error: unknown, value?: Uint8Array) => (callback as Callback)(error, value?.buffer),
+    );
+  },
+  hkdfSync,
+  pbkdf2,
+  pbkdf2Sync,
+  prng: randomBytes,
+  pseudoRandomBytes: randomBytes,
+  randomBytes,
+  randomFill,
+  randomFillSync,
+  randomInt,
+  randomUUID: (): string => randomUUID(),
+  scrypt,
+  scryptSync,
+  subtle: webcrypto.subtle,
+  timingSafeEqual,
+  webcrypto,
+};
+
+export const builtins = { crypto };

@@ -1,0 +1,146 @@
+// node:crypto in a guest, against Node's own.
+import { describe, expect, test } from "vitest";
+import { expectLikeNode, inGuest } from "../../../support/guest.ts";
+
+type Case = [why: string, run: () => unknown];
+
+describe("node:crypto", () => {
+  test.for<Case>([
+    [
+      "hashes, at once, in pieces and as a stream",
+      async () => {
+        const { createHash, createHmac, hash } = process.getBuiltinModule("node:crypto");
+        const { Readable } = process.getBuiltinModule("node:stream");
+        const long = "x".repeat(600_000);
+        const started = createHash("sha256").update("a");
+        const copied = started.copy().update("c").digest("hex");
+        const streamed = await Readable.from(["a", "b"]).pipe(createHash("sha1")).toArray();
+        return [
+          ["md5", "sha1", "sha256", "sha512", "sha3-256", "ripemd160"].map((name) =>
+            createHash(name).update("ä").digest("hex"),
+          ),
+          createHash("sha256").update(long).update(Buffer.from("b")).digest("base64url"),
+          createHash("shake128", { outputLength: 8 }).update("a").digest("hex"),
+          createHmac("sha256", "key").update("a").update("YQ==", "base64").digest("base64"),
+          createHmac("sha1", Buffer.from([1]))
+            .update("a")
+            .digest().length,
+          copied,
+          started.update("b").digest("hex"),
+          streamed.map((one: Buffer) => one.toString("hex")),
+          hash("md5", "a"),
+        ];
+      },
+    ],
+    [
+      "encrypts and decrypts",
+      () => {
+        const { createCipheriv, createDecipheriv } = process.getBuiltinModule("node:crypto");
+        const key = Buffer.alloc(32, 1);
+        const gcm = createCipheriv("aes-256-gcm", key, Buffer.alloc(12, 2)).setAAD(Buffer.from("aad"));
+        const sealed = gcm.update("secret", "utf8", "hex") + gcm.final("hex");
+        const open = createDecipheriv("aes-256-gcm", key, Buffer.alloc(12, 2)).setAAD(Buffer.from("aad"));
+        open.setAuthTag(gcm.getAuthTag());
+        const cbc = createCipheriv("aes-128-cbc", Buffer.alloc(16, 3), Buffer.alloc(16, 4));
+        const block = Buffer.concat([cbc.update("block"), cbc.final()]);
+        const forged = createDecipheriv("aes-256-gcm", key, Buffer.alloc(12, 2));
+        forged.setAuthTag(Buffer.alloc(16));
+        forged.update(sealed, "hex");
+        const fails = (run: () => unknown): boolean => {
+          try {
+            run();
+            return false;
+          } catch {
+            return true;
+          }
+        };
+        return [
+          sealed,
+          gcm.getAuthTag().toString("hex"),
+          open.update(sealed, "hex", "utf8") + open.final("utf8"),
+          block.toString("hex"),
+          fails(() => forged.final()),
+          fails(() => createCipheriv("aes-256-gcm", "short", Buffer.alloc(12))),
+          fails(() => createCipheriv("nope", key, null)),
+        ];
+      },
+    ],
+    [
+      "derives keys and compares",
+      async () => {
+        const crypto = process.getBuiltinModule("node:crypto");
+        const { promisify } = process.getBuiltinModule("node:util");
+        const hex = (bytes: unknown): string => Buffer.from(bytes as Buffer).toString("hex");
+        return [
+          hex(await promisify(crypto.pbkdf2)("pw", "salt", 1_000, 20, "sha256")),
+          hex(await promisify(crypto.scrypt)("pw", "salt", 16)),
+          hex(
+            await new Promise((resolve) => crypto.scrypt("pw", "salt", 16, { N: 1024 }, (_error, key) => resolve(key))),
+          ),
+          hex(crypto.pbkdf2Sync("pw", "salt", 10, 20, "sha512")),
+          hex(crypto.scryptSync("pw", "salt", 16, { N: 256 })),
+          hex(crypto.hkdfSync("sha256", "key", "salt", "info", 16)),
+          crypto.timingSafeEqual(Buffer.from("a"), Buffer.from("a")),
+          crypto.timingSafeEqual(Buffer.from("a"), Buffer.from("b")),
+        ];
+      },
+    ],
+    [
+      "refuses as Node does",
+      () => {
+        const crypto = process.getBuiltinModule("node:crypto");
+        return [
+          () => crypto.createHash("nope"),
+          () => crypto.createHash("sha1").update(1 as never),
+          () => crypto.randomBytes(-1),
+          () => crypto.randomInt(5, 5),
+          () => crypto.timingSafeEqual(Buffer.from("a"), Buffer.from("ab")),
+          () => {
+            const hash = crypto.createHash("sha1");
+            hash.digest();
+            hash.update("a");
+          },
+        ].map((run) => {
+          try {
+            return String(run());
+          } catch (error) {
+            return (error as Error).name;
+          }
+        });
+      },
+    ],
+  ])("%s", async ([, run]) => {
+    await expectLikeNode(run, undefined);
+  });
+
+  test("gives random values", async () => {
+    const [bytes, other, filled, number, later, uuid, same] = await inGuest(async () => {
+      const crypto = process.getBuiltinModule("node:crypto");
+      const target = Buffer.alloc(8);
+      crypto.randomFillSync(target, 4);
+      return [
+        crypto.randomBytes(16).toString("hex"),
+        crypto.randomBytes(16).toString("hex"),
+        target.subarray(0, 4).toString("hex"),
+        crypto.randomInt(10, 20),
+        await new Promise((resolve) => crypto.randomBytes(4, (_error, value) => resolve(value.length))),
+        crypto.randomUUID(),
+        crypto.webcrypto === (globalThis as { crypto?: unknown }).crypto,
+      ] as const;
+    });
+    expect(bytes).toMatch(/^[0-9a-f]{32}$/);
+    expect(other).not.toBe(bytes);
+    expect(filled).toBe("00000000");
+    expect(number >= 10 && number < 20).toBe(true);
+    expect(later).toBe(4);
+    expect(uuid).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+    expect(same).toBe(true);
+  });
+
+  test.for(["createSign", "generateKeyPairSync"])("%s refuses and says what to use", async (name) => {
+    const message = await inGuest(`() => {
+      try { return process.getBuiltinModule("crypto").${name}("a", "b", 1, 1, "sha1"); } catch (error) { return error.message; }
+    }`);
+    expect(message).toMatch(/does not exist in the sandbox: keys/);
+  });
+});
