@@ -81,7 +81,7 @@ test("FromJsonSchema says what it can and unknown for the rest", () => {
 test("ctx has what a tool asks for, and may have what it does not", () => {
   defineTool({
     description: "Counts",
-    capabilities: { kv: true, tools: ["add"], lookUp: true },
+    capabilities: { kv: true, tools: ["add"], lookUp: true, fetch: ["api.example.com"], secrets: ["KEY"] },
     execute: async (_input, ctx) => {
       expectTypeOf(ctx.kv).toEqualTypeOf<ToolKv>();
       expectTypeOf(ctx.tools).toEqualTypeOf<ToolCalls>();
@@ -91,6 +91,8 @@ test("ctx has what a tool asks for, and may have what it does not", () => {
       const set = await ctx.kv.set("n", 1, { ifVersion: null, ttlMs: 1_000 });
       if (set.ok) expectTypeOf(set.version).toEqualTypeOf<string>();
       else expectTypeOf(set.version).toEqualTypeOf<string | null>();
+      expectTypeOf(ctx.fetch).toEqualTypeOf<typeof globalThis.fetch>();
+      expectTypeOf(await ctx.secrets.use("KEY")).toEqualTypeOf<string>();
       expectTypeOf(ctx.lookUp).toEqualTypeOf<unknown>();
     },
   });

@@ -29,7 +29,7 @@ type Successful = Extract<ToolResult, { success: true }>;
 function base(facts: ResultFacts): Omit<Successful, "success" | "output" | "content"> {
   const { callId, toolName, started, usage = NO_USAGE, logs = [], calls } = facts;
   const durationMs = performance.now() - started;
-  return { callId, toolName, durationMs, usage, logs, ...(calls === undefined ? {} : { calls }) };
+  return { callId, toolName, durationMs, usage, logs, ...(calls === undefined ? {} : { calls: [...calls] }) };
 }
 
 /** A host function may put anything into its error's details: what has no JSON stays out. */

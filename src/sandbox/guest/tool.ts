@@ -178,8 +178,22 @@ export type ToolCalls = { readonly [toolName: string]: (input?: unknown) => Prom
   call(toolName: string, input?: unknown): Promise<unknown>;
 };
 
+/** As the author's own types have it, Node's or the DOM's. */
+type Fetch = typeof globalThis extends { readonly fetch: infer Global }
+  ? Global
+  : (url: string, init?: { readonly [option: string]: unknown }) => Promise<unknown>;
+
+/** Secrets that the host has bound to hosts, none of which the tool ever sees. */
+export interface ToolSecrets {
+  /** A placeholder: the host puts the value in its place as a request leaves for one of the secret's hosts. */
+  use(name: string): Promise<string>;
+}
+
 /** Members of ctx that come with Glovebox's own capabilities. */
 export interface OwnCapabilities {
+  /** Requests through the host, by its rules; the global `fetch` is the same. */
+  readonly fetch: Fetch;
+  readonly secrets: ToolSecrets;
   readonly kv: ToolKv;
   readonly tools: ToolCalls;
 }

@@ -27,7 +27,10 @@ const SOURCE = `
 
 let box: Glovebox;
 beforeAll(async () => {
-  box = await makeBox({ store: "memory", limits: { kvKeys: 5, kvBytes: 3_000_000, kvValueBytes: 1_500_000 } });
+  box = await makeBox({
+    store: "memory",
+    limits: { timeoutMs: 20_000, kvKeys: 5, kvBytes: 3_000_000, kvValueBytes: 1_500_000 },
+  });
   await box.addTool({ name: "keeper", source: SOURCE }, { grant: ["kv"] });
   await box.addTool({ name: "other", source: SOURCE }, { grant: ["kv"] });
   await box.addTool({ name: "bare", source: `export const capabilities = { kv: true }; ${SOURCE}` });
@@ -49,7 +52,7 @@ async function run(
   return [...(outputOf(result) as JsonValue[])];
 }
 async function otherBox(options: GloveboxOptions): Promise<Glovebox> {
-  const made = await makeBox(options);
+  const made = await makeBox({ ...options, limits: { timeoutMs: 20_000, ...options.limits } });
   onTestFinished(() => made.close());
   await made.addTool({ name: "keeper", source: SOURCE }, { grant: ["kv"] });
   return made;
@@ -325,7 +328,7 @@ describe("options.store", () => {
   test("is no reason to take a name of ours for a capability of one's own", async () => {
     const { defineCapability } = await import("../../../src/host/capabilities/capability.ts");
     const kv = defineCapability({ name: "kv", inputSchema: {}, outputSchema: {}, handler: () => null });
-    expect((await failureOf(makeBox({ capabilities: [kv] }))).message).toContain("none of them ours: log, kv, tools");
+    expect((await failureOf(makeBox({ capabilities: [kv] }))).message).toContain("none of them ours");
   });
 });
 

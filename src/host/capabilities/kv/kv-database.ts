@@ -26,6 +26,9 @@ export type KvRequest =
 
 export type KvAnswer = KvEntry | undefined | KvSetOutcome | KvDeleteOutcome | KvPage | KvQuota;
 
+/** What the host takes in at once: more would hold up its event loop. */
+const MAX_REPLY_BYTES = 2 * 1024 * 1024;
+
 const FORMAT = 1;
 /** Another process's transaction is over in milliseconds; so long only where its disk stalls. */
 const BUSY_MS = 5_000;
@@ -117,15 +120,30 @@ export class KvDatabase {
     if (format < FORMAT) this.#atomically(() => this.#database.exec(TABLES));
   }
 
-  /** All of them or none: what writes shares one transaction, and so one wait for the disk. */
+  /**
+   * All that are answered, or none: what writes shares one transaction, and so one wait for the disk. The last ones have no answer where
+   * the first ones' are large: they are to be asked again.
+   */
   run(requests: readonly KvRequest[]): KvAnswer[] {
     const writes = requests.some(({ op }) => op === "set" || op === "delete");
-    if (!writes) return requests.map((request) => this.#answer(request, Date.now()));
+    if (!writes) return this.#answerAll(requests, Date.now());
     return this.#atomically(() => {
       const now = Date.now();
       this.#purge(now);
-      return requests.map((request) => this.#answer(request, now));
+      return this.#answerAll(requests, now);
     });
+  }
+
+  #answerAll(requests: readonly KvRequest[], now: number): KvAnswer[] {
+    const answers: KvAnswer[] = [];
+    let bytes = 0;
+    for (const request of requests) {
+      if (bytes > MAX_REPLY_BYTES) break;
+      const answer = this.#answer(request, now);
+      answers.push(answer);
+      bytes += sizeOf(answer);
+    }
+    return answers;
   }
 
   close(): void {
@@ -261,6 +279,12 @@ export class KvDatabase {
     const over = this.#query(`${HEAD} WHERE expires <= ? LIMIT ?`);
     for (const row of over.all(now, MAX_PURGED) as unknown as EntryHead[]) this.#remove(row);
   }
+}
+
+function sizeOf(answer: KvAnswer): number {
+  if (answer === undefined) return 0;
+  if ("data" in answer) return answer.data.byteLength;
+  return "entries" in answer ? answer.entries.reduce((sum, { data }) => sum + data.byteLength, 0) : 0;
 }
 
 const isOver = ({ expires }: Pick<EntryHead, "expires">, now: number): boolean => expires !== null && expires <= now;

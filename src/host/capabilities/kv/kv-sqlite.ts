@@ -15,8 +15,9 @@ import type {
 } from "./kv-store.ts";
 import type { KvReply } from "./kv-thread-entry.ts";
 
-/** Of one transaction: those that come while one is under way share the next. */
+/** Of one transaction: those that come while one is under way share the next. Copying them to the thread takes the host's own time. */
 const MAX_BATCH = 256;
+const MAX_BATCH_BYTES = 2 * 1024 * 1024;
 
 const ENTRY = new URL(`./kv-thread-entry${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url);
 
@@ -93,10 +94,20 @@ export class SqliteKvStore implements KvStore {
 
   #send(): void {
     if (this.#underWay.length > 0 || this.#waiting.length === 0) return;
-    this.#underWay = this.#waiting.splice(0, MAX_BATCH);
+    this.#underWay = this.#waiting.splice(0, this.#batchLength());
     this.#thread ??= this.#start();
     this.#thread.ref();
     this.#thread.postMessage(this.#underWay.map(({ request }) => request));
+  }
+
+  #batchLength(): number {
+    let bytes = 0;
+    const end = this.#waiting.slice(0, MAX_BATCH).findIndex(({ request }) => {
+      if (bytes > MAX_BATCH_BYTES) return true;
+      bytes += request.op === "set" ? request.write.data.byteLength : 0;
+      return false;
+    });
+    return end < 0 ? MAX_BATCH : end;
   }
 
   #start(): Worker {
@@ -121,8 +132,13 @@ export class SqliteKvStore implements KvStore {
   }
 
   #receive(reply: KvReply): void {
-    if ("answers" in reply) this.#settle((one, index) => one.resolve(reply.answers[index] as never));
-    else this.#settle((one) => one.reject(new Error(reply.problem)));
+    if ("problem" in reply) {
+      this.#settle((one) => one.reject(new Error(reply.problem)));
+      return;
+    }
+    // The rest is asked again, before what has come meanwhile.
+    this.#waiting.unshift(...this.#underWay.splice(reply.answers.length));
+    this.#settle((one, index) => one.resolve(reply.answers[index] as never));
   }
 
   #settle(end: (one: Waiting, index: number) => void): void {

@@ -2,7 +2,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { type KvAnswer, KvDatabase, type KvRequest } from "./kv-database.ts";
 
-/** What crosses back: an answer for each request, or why there is none for any. */
+/** What crosses back: answers for all requests or the first of them, or why there is none for any. */
 export type KvReply = { readonly answers: readonly KvAnswer[] } | { readonly problem: string };
 
 const database = new KvDatabase((workerData as { readonly path: string }).path);
