@@ -46,6 +46,11 @@ export class CallChain {
     return this.#calls;
   }
 
+  /** How many calls it has begun. */
+  get begun(): number {
+    return this.#begun;
+  }
+
   get root(): CallChain {
     return this.parent?.root ?? this;
   }

@@ -31,6 +31,12 @@ export interface ToolContext {
   /** Each log line as it comes. */
   readonly onLog?: LogListener | undefined;
   readonly onProgress?: ((progress: Progress) => void) | undefined;
+  /**
+   * For a call that is to repeat exactly: with the same seed, input and answers of the host it has the same output, byte for byte. Its
+   * random numbers follow from `seed`, text of 1 to 256 characters; its clock begins at `now` (ms since 1970, the beginning of 2025 unless
+   * stated) and moves only when one of its timers rings. It always runs in a new isolate, and its random numbers are no secrets.
+   */
+  readonly deterministic?: { readonly seed: string; readonly now?: number | undefined } | undefined;
   /** Lines of console in the log carry the place in the author's source that they come from; costs some 20 µs a line. */
   readonly logPlaces?: boolean | undefined;
 }

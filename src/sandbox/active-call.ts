@@ -13,6 +13,7 @@ import {
   type WorkerMessage,
   type WorkerUsage,
 } from "./protocol.ts";
+import type { Deterministic } from "./seeded-bytes.ts";
 import type { GuestBytes, GuestEnd, GuestListener, IsolateStop, LoadableBundle, ToolIsolate } from "./tool-isolate.ts";
 
 /** Sends a message to the host. */
@@ -45,6 +46,7 @@ export interface AssignedCall {
   readonly bytes?: GuestBytes | undefined;
   /** Its chunks are wanted as they come. */
   readonly stream?: boolean | undefined;
+  readonly deterministic?: Deterministic | undefined;
 }
 
 /** A tool as the host has described it once, with what every call of it is told. */
@@ -204,6 +206,8 @@ export class ActiveCall implements GuestListener, Payer {
   /** An isolate in which the tool is loaded: one that its last call has left, or one that no call has touched. */
   #takeReady(call: NonNullable<Assignment["call"]>): ToolIsolate | undefined {
     if (this.#inspection !== undefined) return undefined;
+    // What earlier calls have left, or a top level that was run ahead, would be no part of what repeats.
+    if (call.deterministic !== undefined) return undefined;
     return call.tool.isolation === "tool" ? this.#pool.takeIdle(warmKey(call)) : this.#pool.spares.take(call.tool);
   }
 
@@ -217,9 +221,11 @@ export class ActiveCall implements GuestListener, Payer {
 
   /** A new isolate with the bundle in it; undefined when it worked. */
   async #prepare(): Promise<GuestEnd | undefined> {
-    const { seq, features, coarseTime } = this.#assignment;
+    const { seq, features, coarseTime, call } = this.#assignment;
+    const { memoryMiB } = this.#limits;
     const inspector = this.#inspection !== undefined;
-    this.#isolate = this.#pool.create({ memoryMiB: this.#limits.memoryMiB, features, coarseTime, inspector });
+    const deterministic = call?.deterministic;
+    this.#isolate = this.#pool.create({ memoryMiB, features, coarseTime, inspector, deterministic });
     this.#isolate.boot();
     await this.#inspection?.open(seq, this.#isolate);
     const end = await this.#isolate.load(this.#assignment.bundle, this);
@@ -335,7 +341,8 @@ export class ActiveCall implements GuestListener, Payer {
 
   #giveBack(isolate: ToolIsolate, hasEndedWell: boolean): void {
     const { call, bundle } = this.#assignment;
-    if (call?.tool.isolation === "tool" && this.#phase === "execute") this.#pool.keep(warmKey(call), isolate);
+    const mayStay = call?.tool.isolation === "tool" && call.deterministic === undefined;
+    if (mayStay && this.#phase === "execute") this.#pool.keep(warmKey(call), isolate);
     // What was sent leaves at the end of this turn: whoever waits for it need not wait for this.
     else if (call !== undefined && hasEndedWell) setImmediate(() => this.#pool.retire(isolate, bundle));
     else setImmediate(() => void isolate.dispose());

@@ -146,6 +146,8 @@ export interface BootOptions {
   readonly features: readonly EngineFeature[];
   /** The guest's clock stands still while the guest runs. */
   readonly coarseTime: boolean;
+  /** The guest's clock begins at `now` and moves by its own timers only; Math.random begins with these four words. */
+  readonly fixed?: { readonly now: number; readonly words: readonly number[] } | undefined;
 }
 
 /** The filename of a tool's script in the isolate: the only one whose frames are mapped to the author's files. */

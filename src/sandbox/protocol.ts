@@ -11,6 +11,7 @@ import { LimitsSchema } from "./limits.ts";
 export const PROTOCOL_VERSION = 1;
 
 const seq = z.int().min(1).max(Number.MAX_SAFE_INTEGER);
+const count = z.number().min(0).max(Number.MAX_SAFE_INTEGER);
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 const capabilityName = z.string().max(64);
 
@@ -19,6 +20,8 @@ export const MAX_MEMBERS = 128;
 export const MAX_MEMBER_UNITS = 128;
 
 const memberNames = z.array(z.string().max(MAX_MEMBER_UNITS)).max(MAX_MEMBERS).readonly().optional();
+
+export const MAX_SEED_UNITS = 256;
 
 export const ISOLATIONS = ["call", "tool"] as const;
 /** How long an isolate lives: for one call, or for many of one (tenant, tool version). */
@@ -78,6 +81,8 @@ const CallSchema = z.strictObject({
   toolId: seq,
   callId: z.string().max(1_024),
   tenantId: z.string().max(1_024),
+  /** It is to repeat exactly: it gets a new isolate, whose clock and random numbers begin here. */
+  deterministic: z.strictObject({ seed: z.string().max(MAX_SEED_UNITS), now: count }).optional(),
 });
 /** The host's clock or caller has ended the call: dispose its isolate. */
 const CancelSchema = z.strictObject({ type: z.literal("cancel"), seq });
@@ -119,7 +124,6 @@ export const BytesHeaderSchema = z.strictObject({
   lengths: z.array(z.int().min(0).max(MAX_FRAME_BYTES)).max(MAX_BYTES_VALUES),
 });
 
-const count = z.number().min(0).max(Number.MAX_SAFE_INTEGER);
 /** What a call cost inside the worker. */
 export const WorkerUsageSchema = z.strictObject({
   cpuMs: count,

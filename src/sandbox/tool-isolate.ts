@@ -16,6 +16,7 @@ import {
   TOOL_SCRIPT_NAME,
 } from "./guest-protocol.ts";
 import type { StopReason } from "./protocol.ts";
+import { type Deterministic, SeededBytes, seedWords } from "./seeded-bytes.ts";
 
 /** V8's code cache of a script, outside every isolate. */
 export interface CodeCache {
@@ -140,10 +141,12 @@ export interface GuestCall {
   readonly stream?: boolean | undefined;
 }
 
-export interface IsolateOptions extends BootOptions {
+export interface IsolateOptions extends Omit<BootOptions, "fixed"> {
   readonly memoryMiB: number;
   /** It can be inspected: only in a worker that its host has started for that. */
   readonly inspector?: boolean;
+  /** Clock and random numbers are to begin here. */
+  readonly deterministic?: Deterministic | undefined;
 }
 
 /** Compiled in less than a millisecond. */
@@ -220,8 +223,9 @@ export class ToolIsolate {
   /** Runs the prelude: only our own code, so waiting for it in line is safe. */
   boot(): void {
     const engine = this.#engine;
-    const { features, coarseTime } = this.#options;
-    const options: BootOptions = { features, coarseTime };
+    const { features, coarseTime, deterministic } = this.#options;
+    const fixed = deterministic && { now: deterministic.now, words: seedWords(deterministic.seed) };
+    const options: BootOptions = { features, coarseTime, fixed };
     const cachedData = engine.preludeCache?.external;
     const script = this.#isolate.compileScriptSync(engine.preludeSource, {
       filename: PRELUDE_SCRIPT_NAME,
@@ -550,9 +554,11 @@ export class ToolIsolate {
   }
 
   get #guestCrypto(): GuestCrypto {
+    const { deterministic } = this.#options;
     this.#crypto ??= new GuestCrypto({
       lanes: this.#engine.lanes,
       memoryMiB: this.#options.memoryMiB,
+      seeded: deterministic && new SeededBytes(deterministic.seed),
       answer: (id, text, buffers) => this.#run("answer", id, text, ...buffers.map(toTransferable)),
       onIdle: () => this.#becomeIdle(),
     });

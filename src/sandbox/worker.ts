@@ -64,8 +64,8 @@ class Worker {
         const tool = this.#tools.get(message.toolId);
         if (tool === undefined) throw new Error("A call came before its tool");
         const bytes = frame[3] === undefined ? undefined : { header: text(2), data: frame[3] };
-        const { seq, callId, tenantId, stream } = message;
-        this.#start(seq, tool, { tool, callId, tenantId, stream, bytes }, text(1));
+        const { seq, callId, tenantId, stream, deterministic } = message;
+        this.#start(seq, tool, { tool, callId, tenantId, stream, deterministic, bytes }, text(1));
         break;
       }
       case "cancel":

@@ -1,4 +1,5 @@
 // tools: a tool calls other tools, as its own tenant, through the same router, within what is left of its time.
+import { createHash } from "node:crypto";
 import * as z from "zod";
 import type { CapabilityRequests } from "../../sandbox/definition.ts";
 import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
@@ -30,8 +31,13 @@ function checkName(name: string, { asked, toolName }: CapabilityContext): void {
   throw new ToolError("CAPABILITY_DENIED", message.slice(0, 1_000));
 }
 
+/** Of what repeats each call is different, and in each repetition the same. */
+const nestedSeed = (seed: string, { begun }: CallChain): string =>
+  createHash("sha256").update(`${begun}\0${seed}`).digest("hex");
+
 /** Who calls stays who it was; the caller's listeners are its own. */
 function contextOf({ tenantId, context, deadlineAt, chain }: PreparedCall, signal: AbortSignal): ToolContext {
+  const { deterministic } = context;
   const leftMs = Math.floor(deadlineAt - performance.now());
   if (leftMs < 1) throw new ToolError("TOOL_TIMEOUT", "There is no time left to call a tool");
   return {
@@ -40,6 +46,9 @@ function contextOf({ tenantId, context, deadlineAt, chain }: PreparedCall, signa
     signal,
     timeoutMs: leftMs,
     ...(context.stepId === undefined ? {} : { stepId: context.stepId }),
+    ...(deterministic === undefined
+      ? {}
+      : { deterministic: { ...deterministic, seed: nestedSeed(deterministic.seed, chain) } }),
   };
 }
 
@@ -64,8 +73,8 @@ export function createToolsCapability(router: NestedRouter): Capability {
     handler: async ({ name, input }, context) => {
       const call = callOf(context);
       checkName(name, context);
-      const nested = contextOf(call, context.signal);
       const toolCall = { id: call.chain.begin(name), toolName: name, arguments: input };
+      const nested = contextOf(call, context.signal);
       const result = await router.executeNested(toolCall, nested, call.chain);
       call.chain.ended(toNestedCall(result));
       if (result.success) return toJson(result.output);

@@ -12,13 +12,14 @@ import {
   type Isolation,
   ProgressSchema,
 } from "../../sandbox/protocol.ts";
+import type { Deterministic } from "../../sandbox/seeded-bytes.ts";
 import { CapabilityBroker } from "../capabilities/broker.ts";
 import { CallScope } from "../capabilities/call-scope.ts";
 import type { Capability } from "../capabilities/capability.ts";
 import { type CallLog, tell } from "../logs.ts";
 import { problemLine } from "../problem-line.ts";
 import { Redactor } from "../redaction/redactor.ts";
-import { NO_USAGE, type PreparedCall, type ToolUsage } from "../tool-call.ts";
+import { NO_USAGE, type PreparedCall, type ToolContext, type ToolUsage } from "../tool-call.ts";
 import { type ReadBeside, readBeside, toBesideParts } from "../tool-value.ts";
 import type { Payer } from "../turns.ts";
 import { dataLimitBytes } from "../workers/hardening/launcher.ts";
@@ -210,7 +211,7 @@ class SandboxRun {
   }
 
   #enqueue(resolve: (execution: Execution) => void): Ticket {
-    const { callId, tenantId, tenant, inputText, inputBytes, definition, limits, chain, chunks } = this.#call;
+    const { callId, tenantId, tenant, inputText, inputBytes, definition, limits, chain, chunks, context } = this.#call;
     const redactor = (): Redactor | undefined => this.#redactor;
     chunks?.open((taken) => this.#ticket?.credit(taken), redactor);
     return this.#pool.run({
@@ -225,7 +226,14 @@ class SandboxRun {
       },
       memoryMiB: limits.memoryMiB,
       ...this.#patience(),
-      order: { type: "call", tool: this.#profile, callId, tenantId, stream: chunks === undefined ? undefined : true },
+      order: {
+        type: "call",
+        tool: this.#profile,
+        callId,
+        tenantId,
+        stream: chunks === undefined ? undefined : true,
+        deterministic: toDeterministic(context),
+      },
       bundle: this.#sent,
       input: inputText,
       inputBytes: inputBytes === undefined ? undefined : toBesideParts(inputBytes),
@@ -370,6 +378,12 @@ function toBytesReader(header: Buffer | undefined, data: Buffer | undefined, wha
   if (header === undefined || data === undefined || header.length === 0) return undefined;
   return () => readBeside(header, data, what);
 }
+
+/** A clock that begins at 1970 shows what tests show: code that takes 0 for no time at all. */
+const FIRST_NOW = Date.UTC(2025, 0, 1);
+
+const toDeterministic = ({ deterministic }: ToolContext): Deterministic | undefined =>
+  deterministic && { seed: deterministic.seed, now: deterministic.now ?? FIRST_NOW };
 
 const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERROR_CODES, code);
 

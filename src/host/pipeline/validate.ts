@@ -1,6 +1,7 @@
 // Stage 1: is this a call, of a tool there is, with arguments that fit? Nothing of the caller's own objects passes this stage.
 import { ToolError } from "../../sandbox/errors.ts";
 import { LIMITS } from "../../sandbox/limits.ts";
+import { MAX_SEED_UNITS } from "../../sandbox/protocol.ts";
 import type { JsonTextLimits } from "../json-refusals.ts";
 import { checkJsonBytes, isSmallJson } from "../json-text.ts";
 import type { RegisteredTool, ToolRegistry } from "../registry.ts";
@@ -13,6 +14,8 @@ import { type CheckedInput, checkInputWithBytes, checkLargeInput, checkSmallInpu
 export const DEFAULT_TENANT = "default";
 const MAX_ID_UNITS = 1_024;
 const MAX_SHOWN_UNITS = 100;
+/** To the end of the year 9999. */
+const MAX_DATE_MS = 253_402_300_799_999;
 const INPUT_CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
 
 /** A call's envelope, read once from the caller's object. */
@@ -105,9 +108,11 @@ export function readContext(context: unknown): ToolContext & { readonly tenantId
   }
   const { hasSignal, misnamed, ...fields } = readFields("context", () => {
     const { tenantId, executionId, stepId, signal, timeoutMs, onLog, onProgress, logPlaces } = context as ToolContext;
+    const deterministic = copyDeterministic((context as ToolContext).deterministic);
     const hasSignal = signal === undefined || isAbortSignal(signal);
     const misnamed = tenantId === undefined ? Object.keys(context).find((key) => /^tenant/i.test(key)) : undefined;
-    return { tenantId, executionId, stepId, signal, timeoutMs, onLog, onProgress, logPlaces, hasSignal, misnamed };
+    const own = { tenantId, executionId, stepId, signal, timeoutMs, onLog, onProgress, logPlaces, deterministic };
+    return { ...own, hasSignal, misnamed };
   });
   // Taken for another tenant's call, a slip of the pen would cross the one line that must hold.
   if (misnamed !== undefined && misnamed !== "tenantId")
@@ -119,10 +124,34 @@ export function readContext(context: unknown): ToolContext & { readonly tenantId
   if (logPlaces !== undefined && typeof logPlaces !== "boolean") {
     throw invalid("context.logPlaces", "true or false", describe(logPlaces));
   }
+  checkDeterministic(fields.deterministic);
   checkTimeout(timeoutMs, "context.timeoutMs");
   if (executionId !== undefined) readText(executionId, "context.executionId");
   if (stepId !== undefined) readText(stepId, "context.stepId");
   return { ...fields, tenantId: tenantId === undefined ? DEFAULT_TENANT : readText(tenantId, "context.tenantId") };
+}
+
+type DeterministicOption = ToolContext["deterministic"];
+
+/** Each field read once; what else the object has stays behind. */
+function copyDeterministic(option: DeterministicOption): DeterministicOption {
+  if (typeof option !== "object" || option === null) return option;
+  const { seed, now } = option;
+  return { seed, now };
+}
+
+/** @throws {ToolError} PARAM_INVALID */
+function checkDeterministic(option: DeterministicOption): void {
+  if (option === undefined) return;
+  const where = "context.deterministic";
+  if (typeof option !== "object" || option === null) throw invalid(where, "an object { seed, now }", describe(option));
+  const { seed, now } = option;
+  if (typeof seed !== "string" || seed.length === 0 || seed.length > MAX_SEED_UNITS) {
+    throw invalid(`${where}.seed`, `text of 1 to ${MAX_SEED_UNITS} characters`, describe(seed));
+  }
+  if (now !== undefined && !(Number.isInteger(now) && now >= 0 && now <= MAX_DATE_MS)) {
+    throw invalid(`${where}.now`, `whole milliseconds from 0 to ${MAX_DATE_MS}`, describe(now));
+  }
 }
 
 /** @throws {ToolError} PARAM_INVALID */

@@ -11,6 +11,7 @@ import {
   type ToolMessage,
   WorkerMessageSchema,
 } from "../../sandbox/protocol.ts";
+import type { Deterministic } from "../../sandbox/seeded-bytes.ts";
 import { remember } from "../remember.ts";
 import type { EngineCache } from "./engine-cache.ts";
 import type { Launcher, StartOptions } from "./hardening/launcher.ts";
@@ -34,6 +35,7 @@ export type CallOrder =
       readonly tenantId: string;
       /** Its chunks are wanted as they come. */
       readonly stream?: true | undefined;
+      readonly deterministic?: Deterministic | undefined;
     }
   | ({ readonly type: "learn" } & Pick<ToolMessage, "sha256" | "limits" | "features" | "coarseTime">);
 
@@ -277,9 +279,9 @@ export class WorkerProcess {
     }
     if (order.type === "learn") call.frame = this.#channel.write({ ...order, seq });
     else {
-      const { type, tool, callId, tenantId, stream } = order;
+      const { type, tool, callId, tenantId, stream, deterministic } = order;
       const toolId = this.#toolIdOf(tool);
-      const message = { type, seq, toolId, callId, tenantId, stream };
+      const message = { type, seq, toolId, callId, tenantId, stream, deterministic };
       call.frame = this.#channel.write(message, inputBytes === undefined ? [input] : [input, ...inputBytes]);
     }
   }

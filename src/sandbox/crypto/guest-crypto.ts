@@ -1,6 +1,7 @@
 // Cryptography for one isolate, by Node's own: its keys, its hashes under way, its jobs on the process's threads. Everything ends with the
 // isolate. What is asked comes from a hostile guest; what goes back is an answer, never an exception.
 import { randomFillSync, webcrypto } from "node:crypto";
+import type { SeededBytes } from "../seeded-bytes.ts";
 import { checkSubtleRequest } from "./caps.ts";
 import { KeyStore } from "./key-store.ts";
 import type { NativeLanes } from "./native-lanes.ts";
@@ -18,6 +19,8 @@ export type CryptoAnswer = string | ArrayBuffer;
 export interface GuestCryptoParts {
   readonly lanes: NativeLanes;
   readonly memoryMiB: number;
+  /** Where random numbers are to repeat; Node's own unless stated. Keys and signatures are made with Node's in any case. */
+  readonly seeded?: SeededBytes | undefined;
   /** Takes a job's answer, as JSON text, and its bytes into the guest. */
   readonly answer: (id: number, text: string, buffers: readonly ArrayBuffer[]) => void;
   /** No job is left. */
@@ -94,7 +97,9 @@ export class GuestCrypto {
   random(bytes: unknown): ArrayBuffer {
     const length = typeof bytes === "number" && bytes >= 0 && bytes <= MAX_RANDOM_BYTES ? Math.trunc(bytes) : 0;
     const buffer = new ArrayBuffer(length);
-    randomFillSync(new Uint8Array(buffer));
+    const { seeded } = this.#parts;
+    if (seeded === undefined) randomFillSync(new Uint8Array(buffer));
+    else seeded.fill(new Uint8Array(buffer));
     return buffer;
   }
 

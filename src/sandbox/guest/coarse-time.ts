@@ -1,11 +1,13 @@
-// The guest's one clock, and its coarse form: it stands still while the guest runs, and moves when the worker enters. Every way of
-// V8's to read the time is answered by it, by stand-ins that cannot be told from V8's own and lead to nothing else.
+// The guest's one clock, and two forms of it that stand still while the guest runs: the coarse one moves when the worker enters, the fixed
+// one by the guest's own timers. Every way of V8's to read the time is answered by it, by stand-ins that cannot be told from V8's own and
+// lead to nothing else.
 import {
   DateConstructor,
   DateNow,
   DatePrototypeToString,
   defineGlobal,
   defineValue,
+  MathMax,
   ReflectApply,
   ReflectConstruct,
   ReflectDefineProperty,
@@ -20,6 +22,8 @@ const ProxyConstructor = Proxy;
 
 /** Undefined while the clock is V8's own. */
 let frozen: number | undefined;
+/** It is no clock of this world: nothing but the guest's own timers moves it. */
+let isFixed = false;
 
 /** The time as the guest may know it, in ms since the epoch. */
 export function now(): number {
@@ -40,7 +44,14 @@ export function beginTime(): void {
 
 /** The worker has entered the guest. */
 export function advanceTime(): void {
-  if (frozen !== undefined) frozen = DateNow();
+  if (frozen !== undefined && !isFixed) frozen = DateNow();
+}
+
+export const hasFixedTime = (): boolean => isFixed;
+
+/** A timer of a guest with a fixed clock rings: it is as late as that says. */
+export function moveFixedTime(to: number): void {
+  frozen = MathMax(now(), to);
 }
 
 type Method = (...args: never[]) => unknown;
@@ -54,7 +65,7 @@ function standIn<Native extends Method>(native: Native, apply: Apply): Native {
   return new ProxyConstructor(native, handler as unknown as ProxyHandler<Native>);
 }
 
-function replaceMethod(target: object, key: string, apply: (native: Method) => Apply): void {
+export function replaceMethod(target: object, key: string, apply: (native: Method) => Apply): void {
   const native = (target as { readonly [key: string]: Method })[key] as Method;
   defineValue(target, key, standIn(native, apply(native)), false);
 }
@@ -125,9 +136,13 @@ function installCoarseTemporal(): void {
   }
 }
 
-/** Called at boot, before anything of the tool's is in the isolate. */
-export function installCoarseTime(): void {
-  frozen = DateNow();
+/**
+ * Called at boot, before anything of the tool's is in the isolate.
+ * @param fixedAt what a fixed clock shows first, in ms since the epoch
+ */
+export function installCoarseTime(fixedAt?: number): void {
+  isFixed = fixedAt !== undefined;
+  frozen = fixedAt ?? DateNow();
   installCoarseDate();
   installCoarseFormat();
   installCoarseTemporal();

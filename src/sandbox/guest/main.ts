@@ -9,6 +9,7 @@ import { installConsole } from "./console.ts";
 import { installDomException } from "./dom-exception.ts";
 import { installEncoding } from "./encoding.ts";
 import { installEvents } from "./events.ts";
+import { installFixedRandom } from "./fixed-random.ts";
 import { type Ask, connectHost, hearAnswer, type Post } from "./host.ts";
 import { lockDown } from "./lockdown.ts";
 import { installPlatform, takeChunks } from "./platform.ts";
@@ -24,9 +25,12 @@ export type Enter = (kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?:
 
 /** Called once, by the worker, before anything of the tool's is in the isolate. `options` is a BootOptions as JSON text. */
 export function boot(post: Post, ask: Ask, options: string): Enter {
-  const { features, coarseTime } = JSONParse(options) as BootOptions;
+  const { features, coarseTime, fixed } = JSONParse(options) as BootOptions;
   connectHost(post, ask);
-  if (coarseTime) installCoarseTime();
+  if (fixed !== undefined) {
+    installCoarseTime(fixed.now);
+    installFixedRandom(fixed.words);
+  } else if (coarseTime) installCoarseTime();
   beginTime();
   defineGlobal("self", globalThis);
   installConsole();

@@ -1,5 +1,6 @@
 // setTimeout and its kin. The worker keeps the clock; the guest keeps the callbacks. All of a call's timers end with it.
 import { allowance, callState } from "./call-state.ts";
+import { hasFixedTime, moveFixedTime, now } from "./coarse-time.ts";
 import { describeValue } from "./error-text.ts";
 import { post } from "./host.ts";
 import {
@@ -8,6 +9,7 @@ import {
   MapConstructor,
   MapPrototypeClear,
   MapPrototypeDelete,
+  MapPrototypeForEach,
   MapPrototypeGet,
   MapPrototypeGetSize,
   MapPrototypeSet,
@@ -30,6 +32,8 @@ interface Timer {
   readonly args: unknown[];
   /** Undefined for a timer that fires once. */
   readonly intervalMs: number | undefined;
+  /** When it is to ring, by a fixed clock; 0 by any other, which the worker keeps. */
+  dueAt: number;
 }
 
 const timers = new MapConstructor<number, Timer>();
@@ -54,6 +58,8 @@ function toDelay(value: unknown): number {
   return NumberIsNaN(delay) || delay > MAX_DELAY_MS ? 1 : MathMin(MathMax(delay, 1), MAX_DELAY_MS);
 }
 
+const dueIn = (delayMs: number): number => (hasFixedTime() ? now() + delayMs : 0);
+
 function start(name: string, run: unknown, delayMs: number, repeat: boolean, args: unknown[]): number {
   if (typeof run !== "function") {
     throw new TypeErrorConstructor(`${name} expected a function, got ${describeValue(run)}`);
@@ -66,7 +72,7 @@ function start(name: string, run: unknown, delayMs: number, repeat: boolean, arg
   }
   lastId += 1;
   const intervalMs = repeat ? delayMs : undefined;
-  MapPrototypeSet(timers, lastId, { run: run as Timer["run"], args, intervalMs });
+  MapPrototypeSet(timers, lastId, { run: run as Timer["run"], args, intervalMs, dueAt: dueIn(delayMs) });
   post("timer", lastId, delayMs);
   return lastId;
 }
@@ -83,7 +89,7 @@ let nextTask = 0;
 /** One timer for all tasks, beyond the allowance: there is never a second one. */
 function startTaskTimer(): void {
   lastId += 1;
-  MapPrototypeSet(timers, lastId, { run: runTask, args: [], intervalMs: undefined });
+  MapPrototypeSet(timers, lastId, { run: runTask, args: [], intervalMs: undefined, dueAt: dueIn(0) });
   post("timer", lastId, 0);
 }
 
@@ -114,12 +120,34 @@ function clear(id: unknown): void {
   if (postsThisTurn <= allowance("timers") * POSTS_PER_TIMER) post("timer", id, -1);
 }
 
-/** Runs a timer's callback. What it throws fails no call, as in a browser: it is logged. */
-export function fireTimer(id: number): void {
+/** By a fixed clock, the one that is due first; of several, the oldest: a Map is in the order of their ids. */
+function firstDue(): number {
+  let first = 0;
+  let dueAt = Number.POSITIVE_INFINITY;
+  MapPrototypeForEach(timers, (timer, id) => {
+    if (timer.dueAt >= dueAt) return;
+    first = id;
+    dueAt = timer.dueAt;
+  });
+  return first;
+}
+
+/**
+ * Runs a timer's callback. What it throws fails no call, as in a browser: it is logged.
+ * @param rung the worker's. For a guest with a fixed clock it only says that some timer may ring: there are as many rings as timers, and
+ *   which timer comes first is no matter of the real time that passed between them
+ */
+export function fireTimer(rung: number): void {
+  const id = hasFixedTime() ? firstDue() : rung;
   const timer = MapPrototypeGet(timers, id);
   if (timer === undefined) return;
-  if (timer.intervalMs === undefined) MapPrototypeDelete(timers, id);
-  else post("timer", id, timer.intervalMs);
+  const { intervalMs, dueAt } = timer;
+  if (hasFixedTime()) moveFixedTime(dueAt);
+  if (intervalMs === undefined) MapPrototypeDelete(timers, id);
+  else {
+    timer.dueAt = dueAt + intervalMs;
+    post("timer", rung, intervalMs);
+  }
   try {
     ReflectApply(timer.run, globalThis, timer.args);
   } catch (thrown) {
