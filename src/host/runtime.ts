@@ -18,6 +18,7 @@ import type { CapabilityShape, CapabilityShapes } from "../sandbox/guest-protoco
 import type { PartialLimits } from "../sandbox/limits.ts";
 import { type Capability, shapeOf } from "./capabilities/capability.ts";
 import { createEgress } from "./capabilities/egress.ts";
+import { loadHttpClient } from "./capabilities/http-client.ts";
 import { createKvCapability } from "./capabilities/kv/kv.ts";
 import { MemoryKvStore } from "./capabilities/kv/kv-memory.ts";
 import { SqliteKvStore } from "./capabilities/kv/kv-sqlite.ts";
@@ -382,6 +383,8 @@ const INSPECTED_IDLE_MS = 24 * 3_600_000;
 
 async function openGlovebox(options: GloveboxOptions | undefined, inspector: Inspector | undefined): Promise<Glovebox> {
   const config = parseConfig(options);
+  // Not in the middle of somebody's call.
+  if (config.egress.allow.length > 0) loadHttpClient();
   const artifacts = await loadSandboxArtifacts();
   const { limits, tenants, coarseTime, egress, secrets, hardening, workers, bundler, onError } = config;
   const { cache: cacheOptions } = config;

@@ -1,11 +1,12 @@
 // The connections of one call: a name is resolved once, its addresses are checked, and the connection goes to those and no others.
 // Nothing is shared with another call: no connection, no TLS session, no cookie, no proxy of the environment.
 import { isIP, type LookupFunction, type Socket } from "node:net";
-import { buildConnector, Client } from "undici";
+import type { buildConnector, Client } from "undici";
 import { ToolError } from "../../sandbox/errors.ts";
 import { blockedRange } from "./address-guard.ts";
 import { denied, type EgressPolicy } from "./egress-policy.ts";
 import { hostOf } from "./egress-rules.ts";
+import { loadHttpClient } from "./http-client.ts";
 import { networkError } from "./network-errors.ts";
 
 const CONNECT_MS = 10_000;
@@ -63,6 +64,7 @@ export class Connections implements Disposable {
     if (left !== undefined) return left;
     const addresses = await this.#addressesOf(hostOf(url), signal);
     if (this.#isOver) throw networkError("the tool's call is over");
+    const { Client } = loadHttpClient();
     const client = new Client(url.origin, {
       connect: this.#connector(addresses),
       allowH2: false,
@@ -115,7 +117,7 @@ export class Connections implements Disposable {
   }
 
   #connector(addresses: readonly string[]): buildConnector.connector {
-    const connector = buildConnector({
+    const connector = loadHttpClient().buildConnector({
       timeout: Math.min(CONNECT_MS, this.#policy.timeoutMs),
       allowH2: false,
       maxCachedSessions: 0,

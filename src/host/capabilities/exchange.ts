@@ -5,6 +5,7 @@ import { ToolError } from "../../sandbox/errors.ts";
 import type { Connections } from "./connections.ts";
 import { checkTarget, type EgressPolicy } from "./egress-policy.ts";
 import type { EgressRule } from "./egress-rules.ts";
+import { loadHttpClient } from "./http-client.ts";
 import { networkError, toExchangeError } from "./network-errors.ts";
 import { checkRedirects, type Hop, locationOf, redirectOf } from "./redirects.ts";
 import { checkRequestBytes, fillBody, fromBase64, Upload, writingOf } from "./request-body.ts";
@@ -178,7 +179,7 @@ export class Exchange {
     this.#client = client;
     this.#url = url;
     this.#abort.signal.throwIfAborted();
-    return await client.request({
+    return await loadHttpClient().request.call(client, {
       path: url.pathname + query,
       method: method as Dispatcher.HttpMethod,
       headers: headers.flat(),
