@@ -130,6 +130,8 @@ describe("Under the coarse clock time stands still", () => {
       `() => {
         ${SPIN} ${REACH}
         const began = Date.now();
+        // When the isolate began: a moment that does not move.
+        const { timeOrigin } = performance;
         spin();
         const told = [];
         const toMs = (value) => {
@@ -146,7 +148,7 @@ describe("Under the coarse clock time stands still", () => {
           for (const run of [() => item(), () => new item(), () => Reflect.construct(item, [], Object), () => item.call(new Date()), () => item.call(new Intl.DateTimeFormat())]) {
             try {
               const ms = toMs(run());
-              if (Math.abs(ms - began) < 3_600_000) told.push([item.name, ms === began || ms % 1000 === 0]);
+              if (Math.abs(ms - began) < 3_600_000) told.push([item.name, ms === began || ms === timeOrigin || ms % 1000 === 0]);
             } catch {}
           }
         }

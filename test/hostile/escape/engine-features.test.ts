@@ -184,7 +184,7 @@ describe("stringToCode", () => {
     ["a file", "new Function(\"return import('/etc/hostname')\")()"],
     ["data", "eval(\"import('data:text/javascript,export default 42')\")"],
     ["require", "eval(\"require('node:fs')\")"],
-    ["process", "(0, eval)('process')"],
+    ["a binding of Node's process", "(0, eval)('process').binding('fs')"],
     ["V8's natives", "Function('%SystemBreak()')()"],
     ["a variable of the prelude", "eval('lockDown')"],
     ["another of the prelude, indirectly", "(0, eval)('callState')"],

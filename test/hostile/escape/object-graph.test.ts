@@ -15,8 +15,9 @@ test("no handle of isolated-vm can be reached from the global object, from ctx, 
       const HANDLES = ["Reference", "ExternalCopy", "Callback", "Isolate", "Context", "Script", "Module", "InspectorSession", "NativeModule"];
       if (HANDLES.includes(tag) || (typeof item === "function" && HANDLES.includes(item.name))) found.push(tag + String(item.name));
       for (const key of Reflect.ownKeys(item)) {
-        if (METHODS.includes(key) && ![Symbol, WeakRef.prototype, DisposableStack.prototype].includes(item)) found.push(tag + "." + String(key));
         const { value, get, set } = Object.getOwnPropertyDescriptor(item, key) ?? {};
+        const isMethod = METHODS.includes(key) && (typeof value === "function" || get !== undefined);
+        if (isMethod && ![Symbol, WeakRef.prototype, DisposableStack.prototype].includes(item)) found.push(tag + "." + String(key));
         queue.push(value, get, set);
         if (get !== undefined) try { queue.push(Reflect.get(item, key)); } catch {}
       }
