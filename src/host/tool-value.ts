@@ -209,6 +209,15 @@ function holdsBytesNearTop(value: unknown): boolean {
   return false;
 }
 
+/** False where it cannot be read: JSON.stringify says so, or a `toJSON` that it asks has another answer. */
+function looksBinary(value: unknown): boolean {
+  try {
+    return holdsBytesNearTop(value);
+  } catch {
+    return false;
+  }
+}
+
 /** A caller's own text may begin with the mark: then another one is tried, so often. */
 const MARKS = 8;
 
@@ -235,7 +244,7 @@ function markBytes(value: unknown): TextWithBytes {
  * JSON.stringify costs. Throws what that throws.
  */
 export function toTextWithBytes(value: unknown): TextWithBytes {
-  if (holdsBytesNearTop(value)) return markBytes(value);
+  if (looksBinary(value)) return markBytes(value);
   const text = JSON.stringify(value) as string | undefined;
   return text !== undefined && TELL_TALE.test(text) ? markBytes(value) : { text, bytes: undefined };
 }

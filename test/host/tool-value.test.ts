@@ -72,6 +72,16 @@ describe("toTextWithBytes(), readBeside() and withBytes()", () => {
     expect(await overTheWire(value as ToolValue)).toStrictEqual([...value.slice(0, 100), { deep: [[bytes(7)]] }]);
   });
 
+  test("ask an object only what JSON.stringify asks it", () => {
+    const guarded = Object.defineProperty({ toJSON: () => "said" }, "secret", {
+      enumerable: true,
+      get: () => {
+        throw new Error("asked");
+      },
+    });
+    expect(toTextWithBytes([guarded])).toEqual({ text: '["said"]', bytes: undefined });
+  });
+
   test("hand out memory with nothing else in it", async () => {
     const view = (await overTheWire([bytes(1, 2), bytes(3)])) as [Uint8Array, Uint8Array];
     expect(view.map(({ buffer }) => buffer.byteLength)).toEqual([2, 1]);
