@@ -1,7 +1,7 @@
 // csv-stats, run in the sandbox; its figures are checked against plain computations made here.
 import { readFile } from "node:fs/promises";
+import { type OpenedTool, openTool, undescribed } from "glovebox/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openTool, type ToolUnderTest, undescribed } from "../test-kit.ts";
 
 interface Column {
   readonly type: string;
@@ -24,9 +24,9 @@ interface CsvStats {
   readonly warnings: readonly string[];
 }
 
-let tool: ToolUnderTest;
+let tool: OpenedTool;
 beforeAll(async () => {
-  tool = await openTool("csv-stats");
+  tool = await openTool(import.meta.dirname);
 });
 afterAll(() => tool[Symbol.asyncDispose]());
 

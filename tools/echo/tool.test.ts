@@ -1,7 +1,7 @@
 // echo, run in the sandbox: what comes back is what was sent.
 import { readFile } from "node:fs/promises";
+import { type OpenedTool, openTool } from "glovebox/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openTool, type ToolUnderTest } from "../test-kit.ts";
 
 interface Echo {
   readonly parameters: unknown;
@@ -15,9 +15,9 @@ interface Echo {
   };
 }
 
-let tool: ToolUnderTest;
+let tool: OpenedTool;
 beforeAll(async () => {
-  tool = await openTool("echo");
+  tool = await openTool(import.meta.dirname);
 });
 afterAll(() => tool[Symbol.asyncDispose]());
 
@@ -27,7 +27,7 @@ test("echo returns its example unchanged, with the facts of the call", async () 
   const { parameters, metadata } = await tool.output<Echo>(example);
   expect(parameters).toEqual(example);
   expect(metadata).toMatchObject({
-    tenantId: "acme",
+    tenantId: "test",
     parameterNames: ["greeting", "limit", "nested"],
     parameterCount: 3,
   });

@@ -1,7 +1,7 @@
 // json-query, run in the sandbox: both languages, and errors that say where.
 import { readFile } from "node:fs/promises";
+import { type OpenedTool, openTool, undescribed } from "glovebox/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openTool, type ToolUnderTest, undescribed } from "../test-kit.ts";
 
 interface QueryResult {
   readonly found: boolean;
@@ -10,9 +10,9 @@ interface QueryResult {
   readonly count?: number;
 }
 
-let tool: ToolUnderTest;
+let tool: OpenedTool;
 beforeAll(async () => {
-  tool = await openTool("json-query");
+  tool = await openTool(import.meta.dirname);
 });
 afterAll(() => tool[Symbol.asyncDispose]());
 

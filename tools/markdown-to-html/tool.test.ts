@@ -1,8 +1,8 @@
 // markdown-to-html, run in the sandbox. Whether its HTML is safe is judged by parsing it as a browser does (parse5).
 import { readFile } from "node:fs/promises";
+import { type OpenedTool, openTool, undescribed } from "glovebox/testing";
 import { type DefaultTreeAdapterTypes, html as htmlNames, parse, parseFragment, serialize } from "parse5";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openTool, type ToolUnderTest, undescribed } from "../test-kit.ts";
 
 interface Converted {
   readonly html: string;
@@ -15,9 +15,9 @@ interface Converted {
 type Node = DefaultTreeAdapterTypes.Node;
 type Element = DefaultTreeAdapterTypes.Element;
 
-let tool: ToolUnderTest;
+let tool: OpenedTool;
 beforeAll(async () => {
-  tool = await openTool("markdown-to-html");
+  tool = await openTool(import.meta.dirname);
 });
 afterAll(() => tool[Symbol.asyncDispose]());
 

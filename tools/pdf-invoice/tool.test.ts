@@ -1,8 +1,8 @@
 // pdf-invoice, run in the sandbox. The PDF is read back: its text with the place of each piece, and its metadata.
 import { readFile } from "node:fs/promises";
+import { type OpenedTool, openTool, undescribed } from "glovebox/testing";
 import { decodePDFRawStream, PDFArray, PDFDocument, PDFName, type PDFPage, PDFRawStream, StandardFonts } from "pdf-lib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openTool, type ToolUnderTest, undescribed } from "../test-kit.ts";
 
 interface InvoiceFile {
   readonly pdf: string;
@@ -29,10 +29,10 @@ interface Piece {
   readonly y: number;
 }
 
-let tool: ToolUnderTest;
+let tool: OpenedTool;
 let example: Record<string, unknown>;
 beforeAll(async () => {
-  tool = await openTool("pdf-invoice");
+  tool = await openTool(import.meta.dirname);
   example = JSON.parse(await readFile(new URL("example.json", import.meta.url), "utf8")) as Record<string, unknown>;
 });
 afterAll(() => tool[Symbol.asyncDispose]());

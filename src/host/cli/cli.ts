@@ -9,6 +9,7 @@ type Command = (args: readonly string[], io: Io) => Promise<number>;
 const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ["run", async () => (await import("./run.ts")).runCommand],
   ["dev", async () => (await import("./dev.ts")).devCommand],
+  ["test", async () => (await import("./test.ts")).testCommand],
   ["inspect", async () => (await import("./inspect.ts")).inspectCommand],
   ["doctor", async () => (await import("./doctor.ts")).doctorCommand],
   ["init", async () => (await import("./init.ts")).initCommand],

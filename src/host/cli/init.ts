@@ -1,4 +1,4 @@
-// glovebox init: a folder with a tool that works, and an input to try it with.
+// glovebox init: a folder with a tool that works, its test, and an input to try it with.
 import { mkdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/definition.ts";
@@ -30,6 +30,27 @@ export default defineTool({
 });
 `;
 
+const TEST_SOURCE = `import { openTool } from "glovebox/testing";
+import { expect, test } from "vitest";
+import example from "./example.json" with { type: "json" };
+
+test("counts the words of the example", { timeout: 30_000 }, async () => {
+  await using tool = await openTool(import.meta.dirname);
+  expect(await tool.output(example)).toEqual({
+    words: [
+      { word: "the", count: 3 },
+      { word: "dog", count: 2 },
+      { word: "quick", count: 1 },
+    ],
+  });
+});
+
+test("takes a text, and nothing else", { timeout: 30_000 }, async () => {
+  await using tool = await openTool(import.meta.dirname);
+  expect(await tool.failure({ text: 1 })).toMatch(/^PARAM_INVALID/);
+});
+`;
+
 const EXAMPLE = { text: "the quick brown fox jumps over the lazy dog, and the dog sleeps", top: 3 };
 
 export async function initCommand(args: readonly string[], io: Io): Promise<number> {
@@ -42,13 +63,17 @@ export async function initCommand(args: readonly string[], io: Io): Promise<numb
     await mkdir(folder, { recursive: true });
     // "wx": what is there already is never written over.
     await writeFile(join(folder, "tool.ts"), toolSource(name), { flag: "wx" });
+    await writeFile(join(folder, "tool.test.ts"), TEST_SOURCE, { flag: "wx" });
     await writeFile(join(folder, "example.json"), `${JSON.stringify(EXAMPLE, null, 2)}\n`, { flag: "wx" });
   } catch (thrown) {
     const { code } = thrown as NodeJS.ErrnoException;
     if (code === "EEXIST") throw new UsageError(`${folder} has a tool already; nothing was written`);
     throw new UsageError(`${folder} cannot be written: ${String(code)}`);
   }
-  io.stdout.write(`Wrote ${join(folder, "tool.ts")} and ${join(folder, "example.json")}. Try it:\n\n`);
-  io.stdout.write(`  glovebox run ${folder} --input-file ${join(folder, "example.json")}\n`);
+  const [tool, test, example] = ["tool.ts", "tool.test.ts", "example.json"].map((file) => join(folder, file));
+  io.stdout.write(`Wrote ${tool}, ${test} and ${example}. Try it:\n\n`);
+  io.stdout.write(`  glovebox run ${folder} --input-file ${example}\n`);
+  io.stdout.write(`  glovebox dev ${folder} --input-file ${example}\n`);
+  io.stdout.write(`  glovebox test ${folder}\n`);
   return 0;
 }

@@ -1,0 +1,168 @@
+// "glovebox/testing": a tool in its author's own tests, run for real in the sandbox. Needs no test runner; knows vitest where it is there.
+import { fileURLToPath } from "node:url";
+import type { DefinitionOverrides, ToolDefinition } from "../sandbox/definition.ts";
+import { type Capability, type CapabilityContext, defineCapability } from "./capabilities/capability.ts";
+import type { GloveboxOptions } from "./config.ts";
+import { createGlovebox, type Glovebox } from "./runtime.ts";
+import type { ToolContext, ToolResult } from "./tool-call.ts";
+
+/** Room for a slow, busy machine: what a tool's author states for it counts all the same. */
+const TIMEOUT_MS = 20_000;
+const DEFAULT_TENANT = "test";
+
+export interface OpenToolOptions {
+  /** On whose behalf it is called; "test" unless stated. */
+  readonly tenantId?: string;
+  /** Stand-ins for what a host would grant: each is granted. Of capabilities that are Glovebox's own, `grant` and `host` are what there is. */
+  readonly capabilities?: readonly Capability[];
+  /** Further capabilities and engine features to grant, by name. */
+  readonly grant?: readonly string[];
+  /** What the host supplies or overrides of the definition. */
+  readonly definition?: DefinitionOverrides;
+  /** Further options of the host: `limits`, `egress`, `secrets` … */
+  readonly host?: Omit<GloveboxOptions, "capabilities">;
+}
+
+/** A tool in a Glovebox of its own. With vitest it is disposed of after the file's tests, else by `await using`. */
+export interface OpenedTool extends AsyncDisposable {
+  readonly definition: ToolDefinition;
+  /** Its own: for tools that it is to call, and for what else a host does. */
+  readonly box: Glovebox;
+  /** One call; always resolves. */
+  call(input?: unknown, context?: ToolContext): Promise<ToolResult>;
+  /** The output of a call that must succeed. `Output` is what the test goes on to check. @throws {Error} with the failure's text */
+  output<Output = unknown>(input?: unknown, context?: ToolContext): Promise<Output>;
+  /** `CODE: message, details and stack` of a call that must fail. @throws {Error} when it succeeds */
+  failure(input?: unknown, context?: ToolContext): Promise<string>;
+}
+
+const openTools = new Set<OpenedTool>();
+
+async function closeAll(): Promise<void> {
+  await Promise.all([...openTools].map((tool) => tool[Symbol.asyncDispose]()));
+}
+
+/** In a test file of vitest's this is run while its tests are declared: then all that is open is closed when they are over. */
+async function closeAfterTests(): Promise<void> {
+  try {
+    const { afterAll } = await import("vitest");
+    afterAll(closeAll);
+  } catch {
+    // Another runner, or none.
+  }
+}
+await closeAfterTests();
+
+/**
+ * Bundles a tool and runs it in the sandbox, as a host would.
+ * @param path a file or a folder: `import.meta.dirname`, or a URL
+ * @throws {ToolError} as `addTool` does
+ * @example
+ * ```typescript
+ * import { expect, test } from "vitest";
+ * import { openTool } from "glovebox/testing";
+ *
+ * test("adds", async () => {
+ *   await using tool = await openTool(import.meta.dirname);
+ *   expect(await tool.output({ a: 1, b: 2 })).toEqual({ sum: 3 });
+ * });
+ * ```
+ */
+export async function openTool(path: string | URL, options: OpenToolOptions = {}): Promise<OpenedTool> {
+  const { tenantId = DEFAULT_TENANT, capabilities = [], grant = [], definition: overrides, host = {} } = options;
+  const limits = { timeoutMs: TIMEOUT_MS, cpuMs: TIMEOUT_MS, ...host.limits };
+  const box = await createGlovebox({ store: "memory", shutdown: false, ...host, limits, capabilities });
+  try {
+    const definition = await box.addTool(
+      {
+        path: path instanceof URL ? fileURLToPath(path) : path,
+        ...(overrides === undefined ? {} : { definition: overrides }),
+      },
+      { tenantId, grant: [...grant, ...capabilities.map(({ name }) => name)] },
+    );
+    return openedTool(box, definition, tenantId);
+  } catch (thrown) {
+    await box.close();
+    throw thrown;
+  }
+}
+
+function openedTool(box: Glovebox, definition: ToolDefinition, tenantId: string): OpenedTool {
+  let calls = 0;
+  const call: OpenedTool["call"] = (input = {}, context = {}) => {
+    calls += 1;
+    return box.execute({ id: `call-${calls}`, toolName: definition.name, arguments: input }, { tenantId, ...context });
+  };
+  const tool: OpenedTool = {
+    definition,
+    box,
+    call,
+    async output<Output>(input?: unknown, context?: ToolContext) {
+      const result = await call(input, context);
+      if (!result.success) throw new Error(describeFailure(result.error));
+      return result.output as Output;
+    },
+    async failure(input, context) {
+      const result = await call(input, context);
+      if (result.success) throw new Error(`Expected a failure, got ${JSON.stringify(result.output).slice(0, 200)}`);
+      return describeFailure(result.error);
+    },
+    async [Symbol.asyncDispose]() {
+      openTools.delete(tool);
+      await box.close();
+    },
+  };
+  openTools.add(tool);
+  return tool;
+}
+
+function describeFailure({ code, message, details, stack }: Extract<ToolResult, { success: false }>["error"]): string {
+  const lines = [`${code}: ${message}${details === undefined ? "" : ` ${JSON.stringify(details)}`}`];
+  // Its first line is the message again.
+  if (stack !== undefined) lines.push(...stack.split("\n").slice(1));
+  return lines.join("\n");
+}
+
+/** A stand-in for a capability that a host would grant: takes anything, and remembers what it was asked. */
+export interface StubbedCapability extends Capability {
+  /** Inputs, in the order in which they came. */
+  readonly inputs: readonly unknown[];
+}
+
+/** @param answer is given the input; what it returns must be JSON, what it throws the tool gets as an error */
+export function stubCapability(
+  name: string,
+  answer: (input: unknown, context: CapabilityContext) => unknown = () => null,
+): StubbedCapability {
+  const inputs: unknown[] = [];
+  const capability = defineCapability({
+    name,
+    inputSchema: {},
+    outputSchema: {},
+    handler: (input, context) => {
+      inputs.push(input);
+      return answer(input, context);
+    },
+  });
+  return { ...capability, inputs };
+}
+
+interface SchemaNode {
+  readonly properties?: { readonly [name: string]: SchemaNode };
+  readonly items?: SchemaNode;
+  readonly anyOf?: readonly SchemaNode[];
+  readonly oneOf?: readonly SchemaNode[];
+  readonly description?: string;
+}
+
+/** Paths of all properties in a JSON Schema that have no description: a model would have to guess what they are. */
+export function undescribed(schema: unknown, path = ""): string[] {
+  const { properties = {}, items, anyOf = [], oneOf = [] } = (schema ?? {}) as SchemaNode;
+  const missing = [...anyOf, ...oneOf].flatMap((branch) => undescribed(branch, path));
+  if (items !== undefined) missing.push(...undescribed(items, `${path}[]`));
+  for (const [name, property] of Object.entries(properties)) {
+    if (property.description === undefined) missing.push(`${path}.${name}`);
+    missing.push(...undescribed(property, `${path}.${name}`));
+  }
+  return missing;
+}
