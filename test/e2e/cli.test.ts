@@ -40,6 +40,10 @@ const SOURCES: { readonly [file: string]: string } = {
       },
       execute: ({ a, b }) => ({ sum: a + b }),
     });`,
+  "shows.ts": `
+    import { content, image, text } from "glovebox/tool";
+    export default () => content([text("hi"), image(new Uint8Array([104, 105]), "image/png")], new Uint8Array([1]));`,
+  "counts.ts": "export default async function* () { yield 1; yield 2; }",
   "shout.ts": `
     export const description = "Shouts";
     export const inputSchema = { type: "object", properties: { text: { type: "string" } }, required: ["text"] };
@@ -89,6 +93,21 @@ describe("glovebox run", () => {
     expect((await glovebox(["run", "add.ts", "--input-file", "input.json"])).stdout).toBe('{"sum":42}\n');
     expect((await glovebox(["run", "shout.ts", "--input-file", "text.txt"])).stdout).toBe('"QUIET WORDS"\n');
     expect((await glovebox(["run", "add.ts", "-"], '{"a":2,"b":2}')).stdout).toBe('{"sum":4}\n');
+  });
+
+  test("prints the chunks of a tool that streams as a list, content beside the output, and bytes as base64", async () => {
+    expect((await glovebox(["run", "counts.ts"])).stdout).toBe("[1,2]\n");
+    const { code, stdout } = await glovebox(["run", "shows.ts"]);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toEqual({
+      output: "AQ==",
+      content: [
+        { type: "text", text: "hi" },
+        { type: "image", data: "aGk=", mimeType: "image/png" },
+      ],
+    });
+    const whole = await glovebox(["run", "shows.ts", "--json"]);
+    expect(JSON.parse(whole.stdout)).toMatchObject({ success: true, output: "AQ==" });
   });
 
   test("shows an error with the author's line and a caret", async () => {

@@ -128,7 +128,7 @@ export class DevSession {
     if (this.#isOver) return;
     const { path } = this.#options;
     const { usage } = result;
-    if (result.success) printOutput(result.output, this.#io.stdout);
+    if (result.success) printOutput(result, this.#io.stdout);
     // Whoever stopped it knows.
     else if (result.error.code === "CANCELLED") return;
     else printError(result.error, this.#io.stderr, createShowCode(path, tool.bundle.sourceMap));

@@ -98,8 +98,13 @@ export function toPrintableJson(value: unknown, indent?: number): string {
   );
 }
 
-export function printOutput(output: ToolValue, target: NodeJS.Process["stdout"]): void {
-  target.write(`${toPrintableJson(output, target.isTTY ? 2 : undefined)}\n`);
+/** What a tool would have a model see besides its output stands beside it. */
+export function printOutput(
+  { output, content }: Extract<ToolResult, { success: true }>,
+  target: NodeJS.Process["stdout"],
+): void {
+  const shown = content === undefined ? output : { output, content };
+  target.write(`${toPrintableJson(shown, target.isTTY ? 2 : undefined)}\n`);
 }
 
 /** Milliseconds by step; what is left over is the way between the parts. */

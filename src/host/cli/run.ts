@@ -78,7 +78,7 @@ function report(result: ToolResult, tool: ToolInspection | undefined, request: R
   if (request.asJson) {
     io.stdout.write(`${toPrintableJson(result)}\n`);
   } else if (result.success) {
-    printOutput(result.output, io.stdout);
+    printOutput(result, io.stdout);
   } else {
     printError(result.error, io.stderr, createShowCode(request.path, tool?.bundle.sourceMap));
   }
