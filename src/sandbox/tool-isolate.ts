@@ -431,7 +431,7 @@ export class ToolIsolate {
   /** Hands a capability's envelope to the guest, with those that come in the same turn: to enter it takes longer than to read one. */
   deliver(requestId: number, envelope: string): void {
     if (this.#deliveries.push(requestId, envelope) > 2) return;
-    queueMicrotask(() => this.#run("deliver", ...this.#deliveries.splice(0)));
+    queueMicrotask(() => void this.#run("deliver", ...this.#deliveries.splice(0)));
   }
 
   /** Gives the guest a moment to finish after its result; false if it still runs, and then it should be disposed. */
@@ -497,11 +497,12 @@ export class ToolIsolate {
         resolve(end);
       };
       if (this.isDisposed) this.#finish(this.#stopped("isolate-failed"));
-      else this.#run(kind, ...args);
+      else void this.#run(kind, ...args);
     });
   }
 
-  #run(kind: EnterKind, ...args: unknown[]): void {
+  /** Resolves when the guest has taken it and left; never rejects. */
+  async #run(kind: EnterKind, ...args: unknown[]): Promise<void> {
     if (this.isDisposed || this.#enter === undefined) return;
     if (this.#running === 0) this.#enteredAt = performance.now();
     this.#running += 1;
@@ -513,7 +514,7 @@ export class ToolIsolate {
       this.#unreadMs += performance.now() - this.#enteredAt;
       this.#becomeIdle();
     };
-    this.#enter.apply(undefined, [kind, ...(args as string[])]).then(left, left);
+    await this.#enter.apply(undefined, [kind, ...(args as string[])]).then(left, left);
   }
 
   #receive(kind: GuestMessageKind, a: unknown, b: unknown, c: unknown, rest: readonly unknown[]): void {
@@ -571,7 +572,7 @@ export class ToolIsolate {
     if (delayMs < 0) return;
     const ring = (): void => {
       this.#timers.delete(id);
-      this.#run("timer", id);
+      void this.#run("timer", id);
     };
     this.#timers.set(id, delayMs === 0 ? setImmediate(ring) : setTimeout(ring, delayMs));
   }

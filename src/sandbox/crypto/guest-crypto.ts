@@ -21,8 +21,8 @@ export interface GuestCryptoParts {
   readonly memoryMiB: number;
   /** Where random numbers are to repeat; Node's own unless stated. Keys and signatures are made with Node's in any case. */
   readonly seeded?: SeededBytes | undefined;
-  /** Takes a job's answer, as JSON text, and its bytes into the guest. */
-  readonly answer: (id: number, text: string, buffers: readonly ArrayBuffer[]) => void;
+  /** Takes a job's answer, as JSON text, and its bytes into the guest; resolves when it is there. */
+  readonly answer: (id: number, text: string, buffers: readonly ArrayBuffer[]) => Promise<void>;
   /** No job is left. */
   readonly onIdle: () => void;
 }
@@ -33,6 +33,8 @@ const MAX_KEY_BYTES = 32 * 1024 * 1024;
 const AT_ONCE: ReadonlySet<string> = new Set(["importKey", "exportKey", "getPublicKey"]);
 const ACCEPTED = "{}";
 const isBuffer = (value: unknown): value is ArrayBuffer => value instanceof ArrayBuffer;
+const sizeOf = (buffers: readonly ArrayBuffer[]): number =>
+  buffers.reduce((sum, { byteLength }) => sum + byteLength, 0);
 const isPair = (value: unknown): value is CryptoKeyPair =>
   typeof value === "object" && value !== null && Object.hasOwn(value, "privateKey");
 
@@ -66,6 +68,9 @@ export class GuestCrypto {
   /** Jobs that wait or run, and their bytes. */
   #jobs = 0;
   #jobBytes = 0;
+  /** Answers that the guest has not taken: what they hold lies here, whatever the guest does meanwhile. */
+  #unread = 0;
+  #unreadBytes = 0;
   /** When each of those that run began. */
   readonly #running = new Set<{ readonly begun: number }>();
   /** Spent in the worker's threads for this isolate, but for what runs now. */
@@ -141,10 +146,8 @@ export class GuestCrypto {
     const begun = performance.now();
     try {
       const bytes = readBuffers(buffers);
-      const size = bytes.reduce((sum, { byteLength }) => sum + byteLength, 0);
-      if (this.#jobs >= MAX_JOBS || (this.#jobs > 0 && this.#jobBytes + size > MAX_WAITING_BYTES)) {
-        throw new CryptoRefusal("QuotaExceededError", "Too much is waiting already");
-      }
+      const size = sizeOf(bytes);
+      this.#checkWaiting(size);
       const { method, args } = parseRequest(text);
       const run = this.#prepare(method, args, bytes);
       this.#jobs += 1;
@@ -158,6 +161,28 @@ export class GuestCrypto {
     } finally {
       this.#spentMs += performance.now() - begun;
     }
+  }
+
+  /**
+   * A guest that counts right never meets this. It begins a job when it has taken another's answer, which is known here only when it has
+   * left again: so there is room for twice as many.
+   */
+  #checkWaiting(bytes: number): void {
+    const hasRoom =
+      this.#jobs < MAX_JOBS &&
+      this.#unread < 2 * MAX_JOBS &&
+      this.#unreadBytes <= 2 * MAX_WAITING_BYTES &&
+      (this.#jobs === 0 || this.#jobBytes + bytes <= MAX_WAITING_BYTES);
+    if (!hasRoom) throw new CryptoRefusal("QuotaExceededError", "Too much is waiting already");
+  }
+
+  async #give(id: number, { answer, buffers }: Settled): Promise<void> {
+    const bytes = sizeOf(buffers);
+    this.#unread += 1;
+    this.#unreadBytes += bytes;
+    await this.#parts.answer(id, JSON.stringify(answer), buffers);
+    this.#unread -= 1;
+    this.#unreadBytes -= bytes;
   }
 
   #prepare(method: string, args: readonly unknown[], buffers: readonly ArrayBuffer[]): () => Promise<Settled> {
@@ -189,7 +214,7 @@ export class GuestCrypto {
     this.#running.delete(clock);
     this.#spentMs += performance.now() - clock.begun;
     if (this.#isDisposed) this.#keys.clear();
-    else this.#parts.answer(id, JSON.stringify(settled.answer), settled.buffers);
+    else void this.#give(id, settled);
     this.#jobs -= 1;
     this.#jobBytes -= size;
     if (this.#jobs === 0) this.#parts.onIdle();
@@ -198,7 +223,8 @@ export class GuestCrypto {
   #settle({ method, args }: SubtleRequest, value: unknown): Settled {
     if (isBuffer(value)) return { answer: { ok: true, type: "bytes" }, buffers: [value] };
     if (value instanceof globalThis.CryptoKey) {
-      const material = method === "importKey" && args[1] instanceof Uint8Array ? args[1].byteLength : 0;
+      const isGiven = method === "importKey" || method === "unwrapKey";
+      const material = isGiven && args[1] instanceof Uint8Array ? args[1].byteLength : 0;
       return { answer: { ok: true, type: "key", key: this.#keys.add(value, material) }, buffers: [] };
     }
     if (isPair(value)) {
@@ -237,7 +263,7 @@ export class GuestCrypto {
 /** @throws {CryptoRefusal} */
 function readBuffers(buffers: readonly unknown[]): ArrayBuffer[] {
   const read = buffers.filter(isBuffer);
-  const size = read.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  const size = sizeOf(read);
   if (read.length !== buffers.length) throw new CryptoRefusal("TypeError", "Expected ArrayBuffers");
   if (size > MAX_JOB_BYTES) {
     throw new CryptoRefusal("QuotaExceededError", `One operation may take ${MAX_JOB_BYTES} bytes at most here`);

@@ -18,13 +18,18 @@ class Guest {
   readonly crypto: GuestCrypto;
   readonly #waiting = new Map<number, (answered: Answered) => void>();
   idle = 0;
+  /** When the guest takes what it is given. */
+  taken: Promise<void> = Promise.resolve();
   #lastId = 0;
 
   constructor(lanes = new NativeLanes(), memoryMiB = 64) {
     this.crypto = new GuestCrypto({
       lanes,
       memoryMiB,
-      answer: (id, text, buffers) => this.#waiting.get(id)?.({ answer: JSON.parse(text) as JobAnswer, buffers }),
+      answer: (id, text, buffers) => {
+        this.#waiting.get(id)?.({ answer: JSON.parse(text) as JobAnswer, buffers });
+        return this.taken;
+      },
       onIdle: () => {
         this.idle += 1;
       },
@@ -167,6 +172,26 @@ describe("GuestCrypto.begin()", () => {
     const answers = await Promise.all(jobs);
     expect(answers.filter(({ answer }) => answer.ok)).toHaveLength(MAX_JOBS);
     expect(guest.crypto.isBusy).toBe(false);
+  });
+
+  test("begins nothing more for a guest that takes no answers", async () => {
+    const guest = new Guest();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    guest.taken = promise;
+    const seal = () =>
+      guest.job("digest", [{ name: "TurboSHAKE128", outputLength: 8_000 * 1_000 }, 0], new ArrayBuffer(1));
+    const made: boolean[] = [];
+    for (let index = 0; index < 2 * MAX_JOBS + 4; index += 1) made.push((await seal()).answer.ok);
+    expect(made.filter(Boolean)).toHaveLength(2 * MAX_JOBS);
+    resolve();
+    await promise;
+    expect((await seal()).answer.ok).toBe(true);
+  });
+
+  test("counts a key by what it was made of", async () => {
+    const guest = new Guest(new NativeLanes(), 8);
+    const add = () => guest.job("importKey", ["raw", 0, "PBKDF2", false, ["deriveBits"]], new ArrayBuffer(1_000_000));
+    expect([(await add()).answer.ok, (await add()).answer.ok, (await add()).answer.ok]).toEqual([true, true, false]);
   });
 
   test("keeps so many keys and no more", async () => {

@@ -186,6 +186,23 @@ describe("crypto.subtle", () => {
     expect(sum).toBe(3_000 * 32);
   });
 
+  test("takes the largest operations together, and refuses larger ones", async () => {
+    const made = await runGuest(
+      async () => {
+        const { subtle } = crypto;
+        const key = await subtle.importKey("raw", new Uint8Array(16), "AES-GCM", false, ["encrypt"]);
+        const seal = (size: number): Promise<ArrayBuffer> =>
+          subtle.encrypt({ name: "AES-GCM", iv: new Uint8Array(12) }, key, new Uint8Array(size));
+        const largest = 8 * 2 ** 20 - 12;
+        const sealed = await Promise.all([1, 2, 3, 4, 5].map(() => seal(largest)));
+        const refused = await seal(largest + 1).catch((error: Error) => error.name);
+        return [sealed.every(({ byteLength }) => byteLength === largest + 16), refused];
+      },
+      { memoryMiB: 256 },
+    );
+    expect(made.value).toEqual([true, "OperationError"]);
+  });
+
   test("forgets keys that the guest has forgotten", async () => {
     const made = await runGuest(
       async () => {
