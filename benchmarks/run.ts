@@ -12,6 +12,7 @@ const BENCHMARKS = [
   "warm",
   "cold",
   "fresh",
+  "platform",
   "bundle",
   "compute",
   "code-mode",

@@ -1,0 +1,57 @@
+// What does a tool pay for the platform: one that touches nothing of it, and one that touches all of it?
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { createGlovebox } from "../src/host/index.ts";
+import { measure, QUICK } from "./support/measure.ts";
+import { runRawTool } from "./support/raw-isolate.ts";
+import { RAW_COLD } from "./support/result.ts";
+import { createCaller } from "./support/tools.ts";
+
+const NOTHING = "export default () => 1;";
+/** Every global is looked at, which is what makes one. */
+const EVERYTHING =
+  "export default () => Object.getOwnPropertyNames(globalThis).filter((name) => globalThis[name] !== undefined).length;";
+/** By then a spare has made the code caches. */
+const CACHES_MS = QUICK ? 0 : 6_000;
+
+const directory = await mkdtemp(join(tmpdir(), "glovebox-bench-"));
+try {
+  // A host before this one has left its caches on disk.
+  await using before = await createGlovebox({ cache: { directory } });
+  await pause(CACHES_MS);
+  await before.close();
+  await using box = await createGlovebox({ cache: { directory } });
+  const call = createCaller(box);
+  const definition = { prewarm: false };
+  await box.addTool({ source: NOTHING, name: "nothing", definition }, { tenantId: "acme" });
+  await box.addTool({ source: EVERYTHING, name: "everything", definition }, { tenantId: "acme" });
+  await box.addTool({ source: EVERYTHING, name: "ahead" }, { tenantId: "acme" });
+  const { bundle } = await box.inspectTool({ source: NOTHING });
+  await measure({
+    name: "platform",
+    question:
+      "A call in a new isolate with nothing made ahead, of a tool that touches nothing, and of one that touches every global",
+    samples: 300,
+    warmup: 30,
+    subjects: {
+      [RAW_COLD]: () => runRawTool(bundle.code, {}),
+      "Glovebox, touches nothing": () => call("nothing", {}),
+      "Glovebox, touches everything": () => call("everything", {}),
+    },
+    notes: [
+      "Tools with prewarm: false, behind router, socket and process wall. The chunks of the platform are at hand with their code caches, from the first call of the process on.",
+    ],
+  });
+  await measure({
+    name: "platform-ahead",
+    question: "The same, one call each 20 ms, with a spare made ahead",
+    samples: 300,
+    warmup: 30,
+    paceMs: 20,
+    subjects: { "Glovebox, touches everything, loaded ahead": () => call("ahead", {}) },
+  });
+} finally {
+  await rm(directory, { recursive: true, force: true });
+}
