@@ -1,11 +1,17 @@
-// Compares the sandbox with Node, and prints a table and every failure. `node test/wpt/run.ts [suite…] [--only TEXT] [--quiet]`
+// Compares the sandbox with Node, and prints a table and every failure. `node test/wpt/run.ts [suite…] [--only TEXT] [--quiet] [--write]`,
+// with --write what fails and is not known yet is added to expectations.json
 import { parseArgs } from "node:util";
 import { compareSuite, type SuiteResult } from "./compare.ts";
+import { addExpectations } from "./expectations.ts";
 import { SUITES } from "./tests.ts";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { only: { type: "string", default: "" }, quiet: { type: "boolean", default: false } },
+  options: {
+    only: { type: "string", default: "" },
+    quiet: { type: "boolean", default: false },
+    write: { type: "boolean", default: false },
+  },
 });
 const results: SuiteResult[] = [];
 for (const suite of positionals.length > 0 ? positionals : Object.keys(SUITES)) {
@@ -26,4 +32,5 @@ console.table(
 );
 const sum = (key: "expected" | "passed"): number => results.reduce((total, result) => total + result[key], 0);
 console.log(`Together: ${sum("passed")} of ${sum("expected")}, ${percent(sum("passed"), sum("expected"))}`);
+if (values.write) addExpectations(results.flatMap(({ failures }) => failures));
 process.exit();

@@ -31,7 +31,7 @@ const fetch = (input, init) => !isResource(input) ? self.fetch(input, init) : re
 
 const HOOKS = `
 const subtests = [];
-const toSubtest = ({ name, status, message }) => ({ name, passed: status === 0, message: String(message ?? "").slice(0, 300) });
+const toSubtest = ({ name, status, message }) => ({ name: name.toWellFormed(), passed: status === 0, message: String(message ?? "").slice(0, 300) });
 add_result_callback((test) => { subtests.push(toSubtest(test)); });
 const completed = new Promise((resolve) => add_completion_callback((tests, status) =>
   resolve(status.status === 0 ? {} : { error: String(status.message).slice(0, 300) })));

@@ -23,7 +23,6 @@ export const SUITES: { readonly [name: string]: readonly string[] } = {
   urlpattern: ["urlpattern"],
   "hr-time": ["hr-time"],
   WebCryptoAPI: ["WebCryptoAPI"],
-  webmessaging: ["webmessaging"],
   console: ["console"],
 };
 

@@ -7,6 +7,7 @@ import {
   NumberIsFinite,
   ObjectHasOwn,
   RangeErrorConstructor,
+  ReflectDefineProperty,
   StringConstructor,
   SymbolToStringTag,
   TypeErrorConstructor,
@@ -40,6 +41,46 @@ const makeLegacyCodes = (): { readonly [name: string]: number } => ({
   DataCloneError: 25,
 });
 
+/** The constants of the codes, from 1 on; those of names that are no more stand too. */
+const makeConstants = (): readonly string[] => [
+  "INDEX_SIZE_ERR",
+  "DOMSTRING_SIZE_ERR",
+  "HIERARCHY_REQUEST_ERR",
+  "WRONG_DOCUMENT_ERR",
+  "INVALID_CHARACTER_ERR",
+  "NO_DATA_ALLOWED_ERR",
+  "NO_MODIFICATION_ALLOWED_ERR",
+  "NOT_FOUND_ERR",
+  "NOT_SUPPORTED_ERR",
+  "INUSE_ATTRIBUTE_ERR",
+  "INVALID_STATE_ERR",
+  "SYNTAX_ERR",
+  "INVALID_MODIFICATION_ERR",
+  "NAMESPACE_ERR",
+  "INVALID_ACCESS_ERR",
+  "VALIDATION_ERR",
+  "TYPE_MISMATCH_ERR",
+  "SECURITY_ERR",
+  "NETWORK_ERR",
+  "ABORT_ERR",
+  "URL_MISMATCH_ERR",
+  "QUOTA_EXCEEDED_ERR",
+  "TIMEOUT_ERR",
+  "INVALID_NODE_TYPE_ERR",
+  "DATA_CLONE_ERR",
+];
+
+/** On the interface and on its prototype, as WebIDL's constants are. */
+function defineConstants(made: DomExceptionClass): void {
+  const names = makeConstants();
+  for (let index = 0; index < names.length; index += 1) {
+    const name = names[index] as string;
+    const descriptor = { __proto__: null, value: index + 1, writable: false, enumerable: true, configurable: false };
+    ReflectDefineProperty(made, name, descriptor as PropertyDescriptor);
+    ReflectDefineProperty(made.prototype as object, name, descriptor as PropertyDescriptor);
+  }
+}
+
 function makeDomExceptionClass(): DomExceptionClass {
   const legacyCodes = makeLegacyCodes();
   class DOMException extends ErrorConstructor {
@@ -53,6 +94,7 @@ function makeDomExceptionClass(): DomExceptionClass {
     }
   }
   defineValue(DOMException.prototype, SymbolToStringTag, "DOMException", false);
+  defineConstants(DOMException);
   return DOMException;
 }
 

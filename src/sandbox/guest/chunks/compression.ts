@@ -1,4 +1,5 @@
-// CompressionStream and DecompressionStream (WHATWG Compression): zlib, by pako, between the two ends of a TransformStream.
+// CompressionStream and DecompressionStream (WHATWG Compression): zlib, by pako, between the two ends of a TransformStream; Brotli by the
+// worker, in one piece at the end.
 import {
   Z_BUF_ERROR,
   Z_DEFAULT_STRATEGY,
@@ -11,8 +12,13 @@ import {
   zlibInflate,
   zlibInflateInit2,
 } from "pako";
+import { MAX_JOB_BYTES } from "../../crypto/wire.ts";
+import type { runJob } from "./crypto-jobs.ts";
 import { type ReadableStream, TransformStream, type WritableStream } from "./streams.ts";
 import { bytesOf, defineInterface, requireArguments } from "./webidl.ts";
+
+// The chunk of cryptography knows how the worker is given a job; for Brotli alone is it wanted.
+declare function require(name: "./crypto.ts"): { readonly runJob: typeof runJob };
 
 /** zlib's window bits, by which it tells the three formats apart. */
 const WINDOW_BITS: ReadonlyMap<string, number> = new Map([
@@ -30,7 +36,7 @@ const NOTHING = new Uint8Array(0);
 type Emit = (bytes: Uint8Array) => void;
 interface Codec {
   write(bytes: Uint8Array, emit: Emit): void;
-  end(emit: Emit): void;
+  end(emit: Emit): void | Promise<void>;
 }
 
 /** One call of zlib, with fresh room for its output. */
@@ -84,6 +90,30 @@ function createDecompressor(windowBits: number): Codec {
   return { write, end };
 }
 
+/** What is written is kept until the end, and then is one job of the worker's. */
+function createBrotli(method: "brotliCompress" | "brotliDecompress"): Codec {
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  const write = (bytes: Uint8Array): void => {
+    size += bytes.byteLength;
+    if (size > MAX_JOB_BYTES) throw new RangeError(`Brotli takes ${MAX_JOB_BYTES} bytes at most here`);
+    parts.push(bytes.slice());
+  };
+  const end = async (emit: Emit): Promise<void> => {
+    const whole = new Uint8Array(size);
+    let at = 0;
+    for (const part of parts.splice(0)) {
+      whole.set(part, at);
+      at += part.byteLength;
+    }
+    const { runJob } = require("./crypto.ts");
+    const { buffers } = await runJob({ text: JSON.stringify({ method, args: [] }), buffers: [whole.buffer] });
+    const [made] = buffers;
+    if (made !== undefined && made.byteLength > 0) emit(new Uint8Array(made));
+  };
+  return { write, end };
+}
+
 function createTransform(codec: Codec, what: string): TransformStream<unknown, Uint8Array> {
   return new TransformStream({
     transform: (chunk, controller) => {
@@ -95,10 +125,13 @@ function createTransform(codec: Codec, what: string): TransformStream<unknown, U
   });
 }
 
-function windowBitsOf(format: unknown, what: string): number {
-  const bits = WINDOW_BITS.get(String(format));
-  if (bits !== undefined) return bits;
-  throw new TypeError(`${what} expected "deflate", "deflate-raw" or "gzip", got "${String(format)}"`);
+function createCodec(format: unknown, what: "CompressionStream" | "DecompressionStream"): Codec {
+  const name = String(format);
+  const compresses = what === "CompressionStream";
+  if (name === "brotli") return createBrotli(compresses ? "brotliCompress" : "brotliDecompress");
+  const bits = WINDOW_BITS.get(name);
+  if (bits !== undefined) return compresses ? createCompressor(bits) : createDecompressor(bits);
+  throw new TypeError(`${what} expected "deflate", "deflate-raw", "gzip" or "brotli", got "${name}"`);
 }
 
 export class CompressionStream {
@@ -106,8 +139,7 @@ export class CompressionStream {
 
   constructor(format: unknown) {
     requireArguments("CompressionStream", 1, arguments.length);
-    const codec = createCompressor(windowBitsOf(format, "CompressionStream"));
-    this.#transform = createTransform(codec, "CompressionStream");
+    this.#transform = createTransform(createCodec(format, "CompressionStream"), "CompressionStream");
   }
 
   get readable(): ReadableStream<Uint8Array> {
@@ -123,8 +155,7 @@ export class DecompressionStream {
 
   constructor(format: unknown) {
     requireArguments("DecompressionStream", 1, arguments.length);
-    const codec = createDecompressor(windowBitsOf(format, "DecompressionStream"));
-    this.#transform = createTransform(codec, "DecompressionStream");
+    this.#transform = createTransform(createCodec(format, "DecompressionStream"), "DecompressionStream");
   }
 
   get readable(): ReadableStream<Uint8Array> {

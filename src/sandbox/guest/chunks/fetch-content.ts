@@ -110,7 +110,8 @@ export async function readFormData(body: Body | null, contentType: () => string 
   const bytes = await take(body, "formData");
   const type = extractMimeType(contentType());
   if (type?.essence === "multipart/form-data") return parseMultipart(bytes, type.parameters.get("boundary"));
-  if (type?.essence === "application/x-www-form-urlencoded") return parseUrlEncoded(decodeUtf8(bytes));
+  if (type?.essence === "application/x-www-form-urlencoded")
+    return parseUrlEncoded(decodeUtf8(bytes, { keepsMark: true }));
   const got = type === undefined ? "no type" : type.essence;
   throw new TypeError(`formData: expected multipart/form-data or application/x-www-form-urlencoded, got ${got}`);
 }

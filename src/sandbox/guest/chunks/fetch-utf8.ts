@@ -54,10 +54,10 @@ function decodeRun(bytes: Uint8Array): string {
   return length < 0 ? decoder.decode(bytes) : String.fromCharCode.apply(null, units.subarray(0, length) as never);
 }
 
-/** Without a byte order mark; what is malformed is replaced. */
-export function decodeUtf8(bytes: Uint8Array): string {
+/** Without a byte order mark, unless it is kept; what is malformed is replaced. */
+export function decodeUtf8(bytes: Uint8Array, { keepsMark = false }: { readonly keepsMark?: boolean } = {}): string {
   const pieces: string[] = [];
-  let at = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
+  let at = !keepsMark && bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
   while (at < bytes.length) {
     let end = Math.min(at + RUN_BYTES, bytes.length);
     // Never within a character: a run goes on to a byte that begins one.

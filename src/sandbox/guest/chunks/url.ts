@@ -1,8 +1,22 @@
 // URL and URLSearchParams: whatwg-url, with stand-ins for what it needs of tr46 and the legacy encodings (see sandbox-artifacts.ts).
 import { URL, URLSearchParams } from "whatwg-url";
+import { addPlatformType } from "../structured-clone.ts";
 
-// The build renames what is called as a global is.
-Object.defineProperty(URL, "name", { value: "URL" });
-Object.defineProperty(URLSearchParams, "name", { value: "URLSearchParams" });
+/** Has the internal slots of an interface: what its getter is asked for throws otherwise. */
+function isOf(prototype: object, getter: string): (value: unknown) => boolean {
+  const read = Object.getOwnPropertyDescriptor(prototype, getter)?.get;
+  return (value) => {
+    try {
+      read?.call(value);
+      return read !== undefined;
+    } catch {
+      return false;
+    }
+  };
+}
+
+// Neither is serializable, says the URL standard.
+addPlatformType({ owns: isOf(URL.prototype, "href") });
+addPlatformType({ owns: isOf(URLSearchParams.prototype, "size") });
 
 export { URL, URLSearchParams };
