@@ -1,7 +1,8 @@
 // What a tool's fetch() sends and gets, from end to end; guest-fetch.test.ts has what it may not.
-import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
+import { pipeline } from "node:stream/promises";
 import { gzipSync } from "node:zlib";
 import { describe, expect, test, vi } from "vitest";
 import type { ToolResult } from "../../../src/host/tool-call.ts";
@@ -115,14 +116,11 @@ describe("a tool's fetch()", () => {
   test("leaves a long response in the network until it is read", async () => {
     let sent = 0;
     await withServer(
-      async (_request, response) => {
-        response.on("error", () => {});
-        while (sent < 64 * 1024 * 1024 && !response.destroyed) {
-          sent += 64 * 1024;
-          if (!response.write(Buffer.alloc(64 * 1024)))
-            await Promise.race([once(response, "drain"), once(response, "close")]);
-        }
-        response.end();
+      (_request, response) => {
+        const parts = function* () {
+          for (; sent < 64 * 1024 * 1024; sent += 64 * 1024) yield Buffer.alloc(64 * 1024);
+        };
+        return pipeline(Readable.from(parts()), response).catch(() => {});
       },
       async ({ run }) => {
         const result = await run(`
