@@ -425,7 +425,7 @@ export class ToolIsolate {
 
   /** So many more of its chunks have been taken. */
   credit(chunks: number): void {
-    this.#run("credit", chunks);
+    void this.#run("credit", chunks);
   }
 
   /** Hands a capability's envelope to the guest, with those that come in the same turn: to enter it takes longer than to read one. */
