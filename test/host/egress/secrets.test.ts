@@ -319,6 +319,7 @@ describe("a tool in the sandbox", () => {
   let box: Glovebox;
   beforeAll(async () => {
     box = await makeBox({
+      limits: { timeoutMs: 20_000 },
       secrets: { API_KEY: { value: VALUE, hosts: [] } },
       tenants: {
         other: { secrets: {} },
@@ -358,6 +359,7 @@ describe("a tool in the sandbox", () => {
       response.end(`you sent ${request.headers["x-key"]}`);
     });
     await using own = await makeBox({
+      limits: { timeoutMs: 20_000 },
       egress: { allow: [server.origin], allowAddresses: LOOPBACK },
       secrets: { API_KEY: { value: HEADER_VALUE, hosts: [server.origin] } },
     });
