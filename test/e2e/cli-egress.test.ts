@@ -16,7 +16,10 @@ let folder = "";
 
 async function run(...args: readonly string[]): Promise<{ readonly code: number | null; readonly said: string }> {
   const env = { HOME: folder, API_KEY: KEY };
-  const child = spawn(process.execPath, [MAIN, "run", "get.ts", "--timeout-ms", "60000", ...args], { cwd: folder, env });
+  const child = spawn(process.execPath, [MAIN, "run", "get.ts", "--timeout-ms", "60000", ...args], {
+    cwd: folder,
+    env,
+  });
   child.stdin.end();
   const exit = new Promise<number | null>((resolve) => child.on("exit", resolve));
   const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), exit]);
