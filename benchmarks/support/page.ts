@@ -29,6 +29,7 @@ const ORDER = [
   "payload-100kb",
   "payload-1mb",
   "payload-10mb",
+  "stream",
   "density",
   "kill",
   "start",
