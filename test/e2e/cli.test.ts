@@ -186,7 +186,7 @@ describe("a mistake gets its exit code and a message that helps", () => {
       "an unknown command",
       ["runn"],
       2,
-      /There is no command "runn"; expected one of run, dev, test, inspect, doctor, init/,
+      /There is no command "runn"; expected one of run, dev, test, types, inspect, doctor, init/,
     ],
     ["an unknown option", ["run", "add.ts", "--bogus"], 2, /Unknown option '--bogus'/],
     ["no path", ["run"], 2, /Expected PATH of a tool, got nothing/],

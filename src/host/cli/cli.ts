@@ -10,6 +10,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ["run", async () => (await import("./run.ts")).runCommand],
   ["dev", async () => (await import("./dev.ts")).devCommand],
   ["test", async () => (await import("./test.ts")).testCommand],
+  ["types", async () => (await import("./types.ts")).typesCommand],
   ["inspect", async () => (await import("./inspect.ts")).inspectCommand],
   ["doctor", async () => (await import("./doctor.ts")).doctorCommand],
   ["init", async () => (await import("./init.ts")).initCommand],

@@ -16,6 +16,7 @@ Usage
   glovebox run PATH [--input JSON | --input-file FILE | -] [options]   run a tool once
   glovebox dev PATH [--input JSON | --input-file FILE] [options]       run it again whenever its files change
   glovebox test [PATH]                                                 run its own vitest files, in the real sandbox
+  glovebox types [PATH…] [--out FILE]                                  write the types of a set of tools as a .d.ts
   glovebox inspect PATH [--json]                                       show its definition, imports and sizes
   glovebox init NAME                                                   write a new tool that works
   glovebox doctor [--json]                                             show what protects this machine, with evidence

@@ -1,0 +1,225 @@
+// JSON Schemas as TypeScript, for who calls tools in typed code. A schema is its author's word: what cannot be said is `unknown`, nothing
+// of it is code, and it is bounded.
+import type { JsonSchema } from "../../sandbox/definition.ts";
+
+/** Deeper, or more, than anybody reads. */
+const MAX_DEPTH = 40;
+const MAX_NODES = 20_000;
+const MAX_LITERALS = 500;
+const MAX_TEXT = 500;
+const IDENTIFIER = /^[A-Za-z_$][\w$]*$/;
+/** Written so in a type they would be something else. */
+const RESERVED = new Set([
+  ...[
+    "any",
+    "bigint",
+    "boolean",
+    "never",
+    "null",
+    "number",
+    "object",
+    "string",
+    "symbol",
+    "undefined",
+    "unknown",
+    "void",
+  ],
+  ..."Array Promise Record Tools".split(" "),
+]);
+
+type Node = { readonly [keyword: string]: unknown };
+const isNode = (value: unknown): value is Node => typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** A tool's name as a type's: `csv-stats` is `CsvStats`. */
+export function toTypeName(name: string): string {
+  const words = name.split(/[^A-Za-z0-9]+/).filter((word) => word !== "");
+  const joined = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("");
+  return /^[A-Za-z]/.test(joined) && !RESERVED.has(joined) ? joined : `Tool${joined}`;
+}
+
+/** Names of a file, each given once. */
+export class TypeNames {
+  readonly #taken = new Set<string>(RESERVED);
+
+  take(wanted: string): string {
+    let name = wanted;
+    for (let number = 2; this.#taken.has(name); number += 1) name = `${wanted}${number}`;
+    this.#taken.add(name);
+    return name;
+  }
+}
+
+export const propertyKey = (name: string): string => (IDENTIFIER.test(name) ? name : quoted(name));
+
+/** JSON's text is TypeScript's, but for what would turn a line around or end it. */
+function quoted(text: string): string {
+  return JSON.stringify(text).replace(
+    /[\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
+/** A description as a comment, which it cannot leave. */
+export function toComment(text: unknown, indent: string): string {
+  if (typeof text !== "string" || text.trim() === "") return "";
+  const line = text
+    .replace(/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]+/gu, " ")
+    .replaceAll("*/", "* /")
+    .trim();
+  return `${indent}/** ${line.length > MAX_TEXT ? `${line.slice(0, MAX_TEXT)}…` : line} */\n`;
+}
+
+const SCALARS: { readonly [type: string]: string } = {
+  string: "string",
+  number: "number",
+  integer: "number",
+  boolean: "boolean",
+  null: "null",
+};
+
+/** Where a type stands: two types that are only each other are none. */
+interface Place {
+  readonly depth: number;
+  readonly indent: string;
+  /** Names of those that are being made, with nothing between them and this place. */
+  readonly direct: readonly string[];
+}
+
+/** One schema, and the types that it needs beside it. */
+export class SchemaTypes {
+  readonly #root: JsonSchema;
+  readonly #names: TypeNames;
+  readonly #prefix: string;
+  /** By pointer. */
+  readonly #references = new Map<string, string>();
+  readonly declarations: string[] = [];
+  #nodes = 0;
+
+  /** @param prefix of the names of what the schema refers to */
+  constructor(root: JsonSchema, names: TypeNames, prefix: string) {
+    this.#root = root;
+    this.#names = names;
+    this.#prefix = prefix;
+  }
+
+  /** Declares the whole schema as a type of this name. */
+  declare(name: string, description?: string): string {
+    this.#references.set("#", name);
+    const type = this.#type(this.#root, { depth: 0, indent: "", direct: [name] });
+    return `${toComment(description, "")}export type ${name} = ${type};`;
+  }
+
+  #type(schema: unknown, place: Place): string {
+    this.#nodes += 1;
+    if (schema === false) return "never";
+    if (!isNode(schema) || place.depth > MAX_DEPTH || this.#nodes > MAX_NODES) return "unknown";
+    if (typeof schema.$ref === "string") return this.#reference(schema.$ref, place);
+    if ("const" in schema) return literal(schema.const);
+    if (Array.isArray(schema.enum)) return union(schema.enum.slice(0, MAX_LITERALS).map(literal));
+    const parts: string[] = [];
+    for (const keyword of ["anyOf", "oneOf"]) {
+      const branches = schema[keyword];
+      if (Array.isArray(branches)) parts.push(union(branches.map((branch) => this.#type(branch, deeper(place)))));
+    }
+    if (Array.isArray(schema.allOf)) parts.push(...schema.allOf.map((branch) => this.#type(branch, deeper(place))));
+    const own = this.#ownType(schema, place);
+    if (own !== "unknown") parts.push(own);
+    return intersection(parts.filter((part) => part !== "unknown"));
+  }
+
+  #ownType(schema: Node, place: Place): string {
+    const { type } = schema;
+    if (Array.isArray(type)) return union(type.map((one) => this.#typed(schema, one, place)));
+    if (type !== undefined) return this.#typed(schema, type, place);
+    if (isNode(schema.properties)) return this.#object(schema, place);
+    return "items" in schema || "prefixItems" in schema ? this.#array(schema, place) : "unknown";
+  }
+
+  #typed(schema: Node, type: unknown, place: Place): string {
+    if (type === "object") return this.#object(schema, place);
+    if (type === "array") return this.#array(schema, place);
+    return typeof type === "string" && Object.hasOwn(SCALARS, type) ? (SCALARS[type] ?? "unknown") : "unknown";
+  }
+
+  #array({ items, prefixItems }: Node, place: Place): string {
+    const inside = { ...deeper(place), direct: [] };
+    const rest = items === false ? undefined : this.#type(items, inside);
+    if (!Array.isArray(prefixItems)) return rest === undefined ? "[]" : `readonly (${rest})[]`;
+    // A list may be shorter than what is said of its first items.
+    const first = prefixItems.slice(0, MAX_LITERALS).map((item) => `(${this.#type(item, inside)})?`);
+    return `readonly [${[...first, ...(rest === undefined ? [] : [`...(${rest})[]`])].join(", ")}]`;
+  }
+
+  #object({ properties, required, additionalProperties }: Node, place: Place): string {
+    const indent = `${place.indent}  `;
+    const inside = { depth: place.depth + 1, indent, direct: [] };
+    const names = isNode(properties) ? Object.keys(properties) : [];
+    const mandatory = new Set<unknown>(Array.isArray(required) ? required : []);
+    const lines = names.map((name) => {
+      const property = (properties as Node)[name];
+      const comment = toComment(isNode(property) ? property.description : undefined, indent);
+      return `${comment}${indent}readonly ${propertyKey(name)}${mandatory.has(name) ? "" : "?"}: ${this.#type(property, inside)};`;
+    });
+    if (additionalProperties !== undefined && additionalProperties !== false) {
+      // Beside named properties an index may promise nothing that they do not keep.
+      const value = names.length === 0 ? this.#type(additionalProperties, inside) : "unknown";
+      lines.push(`${indent}readonly [key: string]: ${value};`);
+    } else if (names.length === 0) {
+      lines.push(`${indent}readonly [key: string]: ${additionalProperties === false ? "never" : "unknown"};`);
+    }
+    return `{\n${lines.join("\n")}\n${place.indent}}`;
+  }
+
+  #reference(pointer: string, { direct }: Place): string {
+    const known = this.#references.get(pointer);
+    if (known !== undefined) return direct.includes(known) ? "unknown" : known;
+    const target = this.#resolve(pointer);
+    if (target === undefined) return "unknown";
+    const name = this.#names.take(`${this.#prefix}${toTypeName(pointer.split("/").at(-1) ?? "")}`);
+    this.#references.set(pointer, name);
+    const type = this.#type(target, { depth: 0, indent: "", direct: [...direct, name] });
+    this.declarations.push(`${toComment(target.description, "")}export type ${name} = ${type};`);
+    return name;
+  }
+
+  /** Of the same document, by a pointer (RFC 6901). */
+  #resolve(reference: string): Node | undefined {
+    if (!reference.startsWith("#/")) return undefined;
+    let at: unknown = this.#root;
+    for (const part of reference.slice(2).split("/")) {
+      const key = decode(part).replaceAll("~1", "/").replaceAll("~0", "~");
+      if ((!isNode(at) && !Array.isArray(at)) || !Object.hasOwn(at, key)) return undefined;
+      at = (at as Node)[key];
+    }
+    return isNode(at) ? at : undefined;
+  }
+}
+
+const deeper = (place: Place): Place => ({ ...place, depth: place.depth + 1 });
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+function literal(value: unknown): string {
+  if (typeof value === "string") return quoted(value);
+  if (value === null || typeof value === "boolean" || typeof value === "number") return JSON.stringify(value);
+  return "unknown";
+}
+
+function union(types: readonly string[]): string {
+  const different = [...new Set(types)];
+  if (different.length === 0) return "never";
+  if (different.includes("unknown")) return "unknown";
+  return different.length === 1 ? (different[0] ?? "never") : different.map((type) => `(${type})`).join(" | ");
+}
+
+function intersection(types: readonly string[]): string {
+  const [first, ...others] = new Set(types);
+  if (first === undefined) return "unknown";
+  return others.length === 0 ? first : [first, ...others].map((type) => `(${type})`).join(" & ");
+}
