@@ -29,7 +29,34 @@ type Callback = (error: unknown, value?: unknown) => void;
 type Done = (error?: Error | null, data?: unknown) => void;
 declare function queueMicrotask(run: () => void): void;
 
+/** Secret keys only: the others are crypto.subtle's. */
+class KeyObject {
+  readonly type = "secret";
+  readonly #bytes: Uint8Array;
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+  get symmetricKeySize(): number {
+    return this.#bytes.length;
+  }
+  export(options: { readonly format?: string } = {}): unknown {
+    if (options.format !== "jwk") return encode(this.#bytes);
+    return { kty: "oct", k: encode(this.#bytes, "base64url") };
+  }
+  equals(other: unknown): boolean {
+    return other instanceof KeyObject && encode(other.#bytes, "hex") === encode(this.#bytes, "hex");
+  }
+  static bytesOf(key: KeyObject): Uint8Array {
+    return key.#bytes;
+  }
+}
+
+function createSecretKey(key: Data, encoding?: string): KeyObject {
+  return new KeyObject(new Uint8Array(toBytes(key, "key", encoding)));
+}
+
 function toBytes(data: unknown, name: string, encoding?: string): Uint8Array {
+  if (data instanceof KeyObject) return KeyObject.bytesOf(data);
   if (typeof data === "string")
     return Buffer.from(data, (encoding === "buffer" ? "utf8" : (encoding ?? "utf8")) as "utf8");
   if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer as ArrayBuffer, data.byteOffset, data.byteLength);
@@ -271,7 +298,6 @@ const refused = Object.fromEntries(
     "createECDH",
     "createPrivateKey",
     "createPublicKey",
-    "createSecretKey",
     "createSign",
     "createVerify",
     "diffieHellman",
@@ -294,11 +320,13 @@ const crypto = {
   Decipheriv: Cipher,
   Hash,
   Hmac: Hash,
+  KeyObject,
   constants: {},
   createCipheriv: makeCipher(false),
   createDecipheriv: makeCipher(true),
   createHash,
   createHmac,
+  createSecretKey,
   getCiphers,
   getCurves: (): string[] => [],
   getFips: (): number => 0,

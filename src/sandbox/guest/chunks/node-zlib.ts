@@ -223,12 +223,16 @@ class ZlibStream extends Transform {
   }
 }
 
-/** Called with and without `new`, as Node's are. */
+/** Called with and without `new`, and extended, as Node's are. */
 function streamClass(format: Format): unknown {
-  const { [format]: made } = {
-    [format]: (options?: ZlibOptions): ZlibStream => new ZlibStream(format, options),
-  };
-  Object.defineProperty(made, "prototype", { value: Object.create(ZlibStream.prototype) });
+  function made(options?: ZlibOptions): ZlibStream {
+    return Reflect.construct(ZlibStream, [format, options], new.target ?? made) as ZlibStream;
+  }
+  Object.defineProperty(made, "name", { value: format });
+  Object.setPrototypeOf(made, ZlibStream);
+  made.prototype = Object.create(ZlibStream.prototype, {
+    constructor: { value: made, writable: true, configurable: true },
+  });
   return made;
 }
 
@@ -258,7 +262,7 @@ const zlib: { [name: string]: unknown } = {
 for (const format of FORMATS) {
   const name = format[0]?.toLowerCase() + format.slice(1);
   zlib[format] = streamClass(format);
-  zlib[`create${format}`] = (options?: ZlibOptions) => new ZlibStream(format, options);
+  zlib[`create${format}`] = (options?: ZlibOptions) => Reflect.construct(zlib[format] as new () => unknown, [options]);
   zlib[name] = (input: Input, ...rest: unknown[]) => runLater(format, input, ...rest);
   zlib[`${name}Sync`] = (input: Input, options?: ZlibOptions) => runSync(format, input, options);
 }

@@ -9,7 +9,7 @@ describe("node:crypto", () => {
     [
       "hashes, at once, in pieces and as a stream",
       async () => {
-        const { createHash, createHmac, hash } = process.getBuiltinModule("node:crypto");
+        const { createHash, createHmac, createSecretKey, hash } = process.getBuiltinModule("node:crypto");
         const { Readable } = process.getBuiltinModule("node:stream");
         const long = "x".repeat(600_000);
         const started = createHash("sha256").update("a");
@@ -25,6 +25,10 @@ describe("node:crypto", () => {
           createHmac("sha1", Buffer.from([1]))
             .update("a")
             .digest().length,
+          createHmac("sha1", createSecretKey(Buffer.from("k")))
+            .update("a")
+            .digest("hex"),
+          createSecretKey(Buffer.from("k")).equals(createSecretKey(Buffer.from("k"))),
           copied,
           started.update("b").digest("hex"),
           streamed.map((one: Buffer) => one.toString("hex")),

@@ -205,6 +205,9 @@ describe("node:zlib", () => {
         for await (const chunk of Readable.from(parts).pipe(createGzip()).pipe(createGunzip()))
           chunks.push(String(chunk));
         const packed = (await promisify(gzip)("hello")) as Buffer;
+        const { Gzip } = process.getBuiltinModule("node:zlib") as unknown as { Gzip: new () => NodeJS.ReadWriteStream };
+        class Mine extends Gzip {}
+        chunks.push(String(new Mine() instanceof Gzip));
         const callback = await new Promise((resolve) =>
           deflate("x", (error, result) => resolve([error, result.length > 0])),
         );
