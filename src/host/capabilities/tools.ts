@@ -3,9 +3,10 @@ import { createHash } from "node:crypto";
 import * as z from "zod";
 import type { CapabilityRequests } from "../../sandbox/definition.ts";
 import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
+import { MAX_BYTES_VALUES } from "../../sandbox/guest-protocol.ts";
 import type { CallChain } from "../call-chain.ts";
+import { markBytes, unmarkBytes } from "../marked-bytes.ts";
 import type { PreparedCall, ToolCall, ToolContext, ToolResult } from "../tool-call.ts";
-import { toJson } from "../tool-value.ts";
 import { callOf } from "./call-scope.ts";
 import { type Capability, type CapabilityContext, defineCapability } from "./capability.ts";
 
@@ -68,16 +69,23 @@ export function createToolsCapability(router: NestedRouter): Capability {
   const capability = defineCapability({
     name: "tools",
     description: "Calls other tools of the same tenant",
-    inputSchema: z.strictObject({ name: z.string().min(1).max(128), input: z.unknown() }),
+    inputSchema: z.strictObject({
+      name: z.string().min(1).max(128),
+      input: z.unknown(),
+      bytes: z
+        .strictObject({ mark: z.string().min(8).max(64), parts: z.array(z.base64()).max(MAX_BYTES_VALUES) })
+        .optional(),
+    }),
     outputSchema: z.unknown(),
-    handler: async ({ name, input }, context) => {
+    handler: async ({ name, input, bytes }, context) => {
       const call = callOf(context);
       checkName(name, context);
-      const toolCall = { id: call.chain.begin(name), toolName: name, arguments: input };
+      const args = bytes === undefined ? input : unmarkBytes(input as JsonValue, bytes);
+      const toolCall = { id: call.chain.begin(name), toolName: name, arguments: args };
       const nested = contextOf(call, context.signal);
       const result = await router.executeNested(toolCall, nested, call.chain);
       call.chain.ended(toNestedCall(result));
-      if (result.success) return toJson(result.output);
+      if (result.success) return markBytes(result.output);
       const { code, message, recoverable, details } = result.error;
       const trace = details?.trace ?? [...call.chain.trace, name];
       throw new ToolError(code, `${name}: ${message}`, { recoverable, details: { trace } });

@@ -64,6 +64,20 @@ describe("ctx.tools", () => {
     expect(seen).toEqual({ input: { x: 1 }, tenantId: "acme", executionId: "e7" });
   });
 
+  test("hands on bytes as bytes, both ways, wherever they are", async () => {
+    const twice =
+      "export default ({ a, list: [b], text }) => ({ sum: Uint8Array.of(...a, ...b), text, none: new Uint8Array(0) })";
+    await add(box, "bytes", twice);
+    const source = `export default async (input, { tools }) => {
+      const { sum, text, none } = await tools.bytes({ a: Uint8Array.of(1, 255), list: [Uint8Array.of(0)], text: "bytes 0" });
+      const whole = await tools.call("whole", Uint8Array.of(7));
+      return [sum instanceof Uint8Array, [...sum], text, none instanceof Uint8Array, none.length, whole instanceof Uint8Array, [...whole]];
+    }`;
+    await add(box, "whole", "export const inputSchema = {}; export default (bytes) => bytes");
+    await add(box, "sends", source);
+    expect(outputOf(await run(box, "sends", {}))).toEqual([true, [1, 255, 0], "bytes 0", true, 0, true, [7]]);
+  });
+
   test("is an object that await, JSON and String take for one", async () => {
     const source = `export default async (input, { tools }) =>
       [(await tools) === tools, JSON.stringify(tools), typeof tools.anything, typeof tools.then, Object.keys(tools)]`;

@@ -1,30 +1,10 @@
 // ctx.kv, the guest's side: values become text or base64 on their way out, and what they were on their way back.
 import type { KvDeleteOptions, KvEntry, KvListOptions, KvPage, KvSetOptions, KvSetResult, ToolKv } from "../tool.ts";
+import { fromBase64, toBase64 } from "./base64.ts";
 
 type Ask = (input: object) => Promise<unknown>;
 type WireValue = { readonly json: string } | { readonly bytes: string };
 type WireEntry = Omit<KvEntry, "value"> & WireValue;
-
-/** Node 24's V8 has no base64 of its own. */
-interface Base64Bytes {
-  readonly prototype: { readonly toBase64?: (this: Uint8Array) => string };
-  readonly fromBase64?: (text: string) => Uint8Array;
-}
-const { atob, btoa } = globalThis as unknown as Record<"atob" | "btoa", (text: string) => string>;
-const Bytes = Uint8Array as unknown as Base64Bytes;
-const SLICE = 8_192;
-
-function toBase64(bytes: Uint8Array): string {
-  const native = Bytes.prototype.toBase64;
-  if (native !== undefined) return native.call(bytes);
-  let text = "";
-  for (let at = 0; at < bytes.length; at += SLICE) text += String.fromCharCode(...bytes.subarray(at, at + SLICE));
-  return btoa(text);
-}
-
-function fromBase64(text: string): Uint8Array {
-  return Bytes.fromBase64?.(text) ?? Uint8Array.from(atob(text), (unit) => unit.charCodeAt(0));
-}
 
 function toWireValue(value: unknown): WireValue {
   if (value instanceof Uint8Array) return { bytes: toBase64(value) };
