@@ -380,7 +380,12 @@ describe("Glovebox.addTool() with a bad tool", () => {
       "TOOL_FAILED",
       /^Making code from text is not allowed in the sandbox; the host can grant stringToCode$/,
     ],
-    ["a global of Node", { source: `process.exit(0); ${FINE}` }, "TOOL_FAILED", /^process\.exit\(0\) does not exist in the sandbox/],
+    [
+      "a global of Node",
+      { source: `process.exit(0); ${FINE}` },
+      "TOOL_FAILED",
+      /^process\.exit\(0\) does not exist in the sandbox/,
+    ],
     [
       "a description that is a number",
       { source: `export const description = 5; ${FINE}` },
