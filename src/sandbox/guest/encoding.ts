@@ -163,7 +163,9 @@ function toBytes(input: unknown, what: string): Uint8Array {
       DataViewPrototypeGetByteLength(input),
     );
   }
-  if (input instanceof ArrayBufferConstructor) return new Uint8ArrayConstructor(input);
+  if (input instanceof ArrayBufferConstructor || ObjectPrototypeToString(input) === "[object SharedArrayBuffer]") {
+    return new Uint8ArrayConstructor(input as ArrayBuffer);
+  }
   throw new TypeErrorConstructor(
     `${what} expected an ArrayBuffer or a view of one, got ${ObjectPrototypeToString(input)}`,
   );

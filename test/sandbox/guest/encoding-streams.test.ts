@@ -1,6 +1,6 @@
 // TextEncoderStream, TextDecoderStream and the encodings from before Unicode in a guest, against Node's own.
 import { describe, expect, test } from "vitest";
-import { expectLikeNode, inGuest } from "../../support/guest.ts";
+import { expectLikeNode, inGuest, runGuest } from "../../support/guest.ts";
 
 describe("TextEncoderStream", () => {
   test.for<[chunks: readonly string[]]>([
@@ -96,4 +96,26 @@ describe("TextDecoder", () => {
     }, label);
     expect(name).toBe("RangeError");
   });
+});
+
+test("shared memory is decoded, and is no bytes to what would keep or compress it", async () => {
+  const run = async (): Promise<unknown> => {
+    const shared = new Uint8Array(new SharedArrayBuffer(2)).fill(97);
+    const decoder = new TextDecoderStream();
+    const writer = decoder.writable.getWriter();
+    void writer.write(shared as never);
+    const packer = new CompressionStream("gzip");
+    void packer.writable
+      .getWriter()
+      .write(shared as never)
+      .catch(() => {});
+    const refused = await packer.readable
+      .getReader()
+      .read()
+      .catch((error: unknown) => (error as Error).name);
+    const { value } = await decoder.readable.getReader().read();
+    return [value, new TextDecoder().decode(shared.buffer as never), refused, await new Blob([shared as never]).text()];
+  };
+  const { value } = await runGuest(run, { features: ["sharedArrayBuffer"] });
+  expect(value).toEqual(["aa", "aa", "TypeError", "97,97"]);
 });

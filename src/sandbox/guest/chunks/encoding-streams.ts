@@ -1,7 +1,7 @@
 // TextEncoderStream and TextDecoderStream (Encoding standard): the prelude's coder between the two ends of a TransformStream.
 import { encodingClasses } from "../encoding.ts";
 import { type ReadableStream, TransformStream, type WritableStream } from "./streams.ts";
-import { bytesOf, defineInterface, toDictionary } from "./webidl.ts";
+import { defineInterface, toDictionary } from "./webidl.ts";
 
 const { TextEncoder, TextDecoder } = encodingClasses();
 const HIGH_SURROGATE = /[\ud800-\udbff]$/;
@@ -47,9 +47,8 @@ export class TextDecoderStream {
     this.#decoder = decoder;
     this.#transform = new TransformStream({
       transform: (chunk, controller) => {
-        const bytes = bytesOf(chunk);
-        if (bytes === undefined) throw new TypeError("TextDecoderStream expected chunks of bytes");
-        const text = decoder.decode(bytes, { stream: true });
+        // Left out, it would be no bytes at all.
+        const text = decoder.decode(chunk === undefined ? null : chunk, { stream: true });
         if (text !== "") controller.enqueue(text);
       },
       flush: (controller) => {

@@ -56,8 +56,11 @@ export function toInteger(value: unknown): number {
   return Number.isFinite(number) ? number + 0 : 0;
 }
 
-/** BufferSource as bytes, without a copy; undefined for anything else. */
+/** BufferSource as bytes, without a copy; undefined for anything else, shared memory with it. */
 export function bytesOf(source: unknown): Uint8Array | undefined {
-  if (ArrayBuffer.isView(source)) return new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
+  if (ArrayBuffer.isView(source)) {
+    const { buffer, byteOffset, byteLength } = source;
+    return buffer instanceof ArrayBuffer ? new Uint8Array(buffer, byteOffset, byteLength) : undefined;
+  }
   return source instanceof ArrayBuffer ? new Uint8Array(source) : undefined;
 }
