@@ -63,6 +63,8 @@ export class DevSession {
   /** Resolves when it was told to stop. */
   async run(): Promise<void> {
     using watcher = new Watcher(() => this.rerun());
+    // Until a build has told which files matter: what is saved meanwhile counts too.
+    watcher.watch({ files: [], folder: folderOf(this.#options.path) }, new Map());
     while (!this.#isOver) {
       this.#isAwake = false;
       this.#call = new AbortController();
