@@ -171,7 +171,8 @@ export interface ToolKv {
 
 /**
  * Other tools of the same tenant, by name: `ctx.tools.add({ a: 1, b: 2 })`. They run with their own grants and limits, within what is
- * left of this call's time, and end with it. A failure rejects with its `code` and message.
+ * left of this call's time, and end with it. Bytes (`Uint8Array`) go there and come back as bytes. A failure rejects with its `code` and
+ * message.
  */
 export type ToolCalls = { readonly [toolName: string]: (input?: unknown) => Promise<unknown> } & {
   /** For any name, `call` included. */

@@ -1,4 +1,4 @@
-// A tool that ends its process, called by another again and again: it costs the caller's tenant, and nobody else.
+// A tool that only the end of its process stops, called by another again and again: it costs the caller's tenant, and nobody else.
 import { testAttack } from "../support.ts";
 
 testAttack("a callee that ends its process", {
@@ -6,8 +6,11 @@ testAttack("a callee that ends its process", {
     for (let n = 0; n < 5; n += 1) await tools.dies().catch(() => {});
     return "alive";
   };`,
-  others: { dies: "export default () => 'a'.repeat(32768).replace(/a/g, '$&'.repeat(16384)).length" },
+  others: {
+    dies: `export const limits = { timeoutMs: 200 };
+      export default () => Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1);`,
+  },
   features: ["tools"],
-  codes: ["SANDBOX_CRASHED", "MEMORY_LIMIT", "TOOL_TIMEOUT", "OVERLOADED", "ok"],
+  codes: ["SANDBOX_CRASHED", "TOOL_TIMEOUT", "ok"],
   timeoutMs: 5_000,
 });
