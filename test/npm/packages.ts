@@ -1,0 +1,882 @@
+// Popular npm packages of plain JavaScript, each with a tool that really uses it. Data: what it returns must be what Node returns.
+
+/** A module's text; its default export is called without arguments. */
+export const PACKAGES: readonly (readonly [name: string, source: string])[] = [
+  [
+    "lodash",
+    `import _ from "lodash"; export default () => [_.chunk([1,2,3,4,5], 2), _.groupBy(["a","bb","cc"], "length"), _.merge({a:{b:1}}, {a:{c:2}})];`,
+  ],
+  [
+    "lodash-es",
+    `import { uniqBy, orderBy, camelCase } from "lodash-es"; export default () => [uniqBy([{a:1},{a:1}], "a"), orderBy([3,1,2]), camelCase("Foo Bar")];`,
+  ],
+  [
+    "underscore",
+    `import _ from "underscore"; export default () => [_.range(5), _.pluck([{a:1}], "a"), _.sortBy([3,1,2])];`,
+  ],
+  [
+    "ramda",
+    `import * as R from "ramda"; export default () => [R.pipe(R.map(R.inc), R.filter(R.gt(3)))([1,2,3]), R.path(["a","b"], {a:{b:1}})];`,
+  ],
+  ["remeda", `import { pipe, map, sum } from "remeda"; export default () => pipe([1,2,3], map((x) => x * 2), sum());`],
+  ["immer", `import { produce } from "immer"; export default () => produce({ a: [1] }, (d) => { d.a.push(2); });`],
+  [
+    "immutable",
+    `import { Map, List, fromJS } from "immutable"; export default () => [Map({a:1}).set("b", 2).toJS(), List([1,2]).push(3).toJS(), fromJS({a:{b:1}}).getIn(["a","b"])];`,
+  ],
+  [
+    "rxjs",
+    `import { from, map, filter, toArray, lastValueFrom, delay } from "rxjs"; export default () => lastValueFrom(from([1,2,3,4]).pipe(filter((x) => x % 2 === 0), map((x) => x * 10), delay(1), toArray()));`,
+  ],
+  ["async", `import async from "async"; export default () => async.mapLimit([1,2,3], 2, async (x) => x * 2);`],
+  [
+    "bluebird",
+    `import Bluebird from "bluebird"; export default async () => await Bluebird.map([1,2,3], (x) => Bluebird.delay(1).then(() => x * 2), { concurrency: 2 });`,
+  ],
+  [
+    "p-limit",
+    `import pLimit from "p-limit"; export default () => { const limit = pLimit(1); return Promise.all([1,2].map((x) => limit(async () => x))); };`,
+  ],
+  [
+    "p-queue",
+    `import PQueue from "p-queue"; export default async () => { const q = new PQueue({ concurrency: 1 }); return [await q.add(() => 1), await q.add(async () => 2)]; };`,
+  ],
+  ["p-map", `import pMap from "p-map"; export default () => pMap([1,2,3], async (x) => x + 1, { concurrency: 2 });`],
+  [
+    "p-retry",
+    `import pRetry from "p-retry"; export default () => { let n = 0; return pRetry(() => { n += 1; if (n < 2) throw new Error("x"); return n; }, { minTimeout: 1 }); };`,
+  ],
+  [
+    "date-fns",
+    `import { addDays, formatISO, differenceInDays, format } from "date-fns"; export default () => [addDays(new Date(0), 3).toISOString(), differenceInDays(new Date(864e6), new Date(0)), format(new Date(Date.UTC(2020, 1, 3)), "yyyy-MM-dd")];`,
+  ],
+  [
+    "dayjs",
+    `import dayjs from "dayjs"; import utc from "dayjs/plugin/utc.js"; dayjs.extend(utc); export default () => dayjs.utc("2020-01-31").add(1, "month").format("YYYY-MM-DD dddd");`,
+  ],
+  [
+    "luxon",
+    `import { DateTime, Duration } from "luxon"; export default () => [DateTime.fromISO("2020-01-01T00:00:00Z", { zone: "utc" }).plus({ days: 1 }).toISO(), Duration.fromObject({ hours: 2 }).as("minutes")];`,
+  ],
+  [
+    "moment",
+    `import moment from "moment"; export default () => moment.utc("2020-01-01").add(2, "weeks").format("LLLL");`,
+  ],
+  ["ms", `import ms from "ms"; export default () => [ms("2 days"), ms(60000, { long: true })];`],
+  [
+    "cron-parser",
+    `import { CronExpressionParser } from "cron-parser"; export default () => CronExpressionParser.parse("0 12 * * 1", { currentDate: "2020-01-01T00:00:00Z", tz: "UTC" }).next().toISOString();`,
+  ],
+  [
+    "zod",
+    `import { z } from "zod"; export default () => [z.object({ a: z.coerce.number() }).parse({ a: "1" }), z.string().email().safeParse("x").success];`,
+  ],
+  [
+    "yup",
+    `import * as yup from "yup"; export default () => yup.object({ a: yup.number().required() }).validate({ a: "5" });`,
+  ],
+  [
+    "joi",
+    `import Joi from "joi"; export default () => [Joi.object({ a: Joi.number().min(1) }).validate({ a: "3" }).value, Joi.string().validate(1).error?.message];`,
+  ],
+  [
+    "valibot",
+    `import * as v from "valibot"; export default () => v.parse(v.object({ a: v.pipe(v.string(), v.minLength(1)) }), { a: "x" });`,
+  ],
+  [
+    "superstruct",
+    `import { object, number, is } from "superstruct"; export default () => [is({ a: 1 }, object({ a: number() })), is({ a: "1" }, object({ a: number() }))];`,
+  ],
+  [
+    "validator",
+    `import validator from "validator"; export default () => [validator.isEmail("a@b.co"), validator.isURL("http://x.y"), validator.escape("<a>")];`,
+  ],
+  [
+    "jsonschema",
+    `import { validate } from "jsonschema"; export default () => validate({ a: 1 }, { type: "object", properties: { a: { type: "string" } } }).errors.map(String);`,
+  ],
+  [
+    "@cfworker/json-schema",
+    `import { Validator } from "@cfworker/json-schema"; export default () => new Validator({ type: "number" }).validate("x").valid;`,
+  ],
+  [
+    "uuid",
+    `import { v4, v5, validate, parse, stringify } from "uuid"; export default () => [validate(v4()), v5("a", v5.DNS), stringify(parse("6ec0bd7f-11c0-43da-975e-2a8ad9ebae0b"))];`,
+  ],
+  [
+    "nanoid",
+    `import { nanoid, customAlphabet } from "nanoid"; export default () => [nanoid().length, customAlphabet("a", 5)()];`,
+  ],
+  ["ulid", `import { ulid, decodeTime } from "ulid"; export default () => [ulid(0).length, decodeTime(ulid(1234))];`],
+  [
+    "object-hash",
+    `import hash from "object-hash"; export default () => [hash({ a: 1, b: [2] }), hash({ b: [2], a: 1 }, { algorithm: "md5" })];`,
+  ],
+  ["md5", `import md5 from "md5"; export default () => md5("hello");`],
+  [
+    "crypto-js",
+    `import CryptoJS from "crypto-js"; export default () => [CryptoJS.SHA256("a").toString(), CryptoJS.AES.decrypt(CryptoJS.AES.encrypt("x", "k").toString(), "k").toString(CryptoJS.enc.Utf8)];`,
+  ],
+  [
+    "bcryptjs",
+    `import bcrypt from "bcryptjs"; export default async () => bcrypt.compare("x", await bcrypt.hash("x", 4));`,
+  ],
+  [
+    "jsonwebtoken",
+    `import jwt from "jsonwebtoken"; export default () => { const token = jwt.sign({ a: 1, iat: 1 }, "secret"); return [token, jwt.verify(token, "secret")]; };`,
+  ],
+  [
+    "jose",
+    `import { SignJWT, jwtVerify } from "jose"; export default async () => { const key = new TextEncoder().encode("0123456789abcdef0123456789abcdef"); const jwt = await new SignJWT({ a: 1 }).setProtectedHeader({ alg: "HS256" }).sign(key); return (await jwtVerify(jwt, key)).payload; };`,
+  ],
+  [
+    "@noble/hashes",
+    `import { sha256 } from "@noble/hashes/sha2.js"; import { bytesToHex } from "@noble/hashes/utils.js"; export default () => bytesToHex(sha256(new Uint8Array([1,2,3])));`,
+  ],
+  [
+    "@noble/curves",
+    `import { ed25519 } from "@noble/curves/ed25519.js"; export default () => { const k = new Uint8Array(32).fill(7); const m = new Uint8Array([1]); return ed25519.verify(ed25519.sign(m, k), m, ed25519.getPublicKey(k)); };`,
+  ],
+  [
+    "tweetnacl",
+    `import nacl from "tweetnacl"; export default () => { const k = nacl.box.keyPair.fromSecretKey(new Uint8Array(32).fill(1)); return [...k.publicKey].slice(0, 4).concat(nacl.hash(new Uint8Array(1)).length); };`,
+  ],
+  ["js-sha256", `import { sha256 } from "js-sha256"; export default () => sha256("x");`],
+  ["hash.js", `import hash from "hash.js"; export default () => hash.sha512().update("a").digest("hex");`],
+  [
+    "elliptic",
+    `import elliptic from "elliptic"; export default () => { const ec = new elliptic.ec("secp256k1"); const k = ec.keyFromPrivate("01".repeat(32), "hex"); return [k.getPublic("hex"), k.verify("aa", k.sign("aa"))]; };`,
+  ],
+  [
+    "node-forge",
+    `import forge from "node-forge"; export default () => { const md = forge.md.sha1.create(); md.update("x"); return md.digest().toHex(); };`,
+  ],
+  [
+    "otpauth",
+    `import { TOTP } from "otpauth"; export default () => new TOTP({ secret: "NB2W45DFOIZA" }).generate({ timestamp: 0 });`,
+  ],
+  [
+    "bn.js",
+    `import BN from "bn.js"; export default () => new BN("123456789012345678901234567890").mul(new BN(7)).toString(16);`,
+  ],
+  [
+    "bignumber.js",
+    `import BigNumber from "bignumber.js"; export default () => new BigNumber("0.1").plus("0.2").toString();`,
+  ],
+  ["decimal.js", `import { Decimal } from "decimal.js"; export default () => new Decimal(2).sqrt().toFixed(30);`],
+  ["big.js", `import Big from "big.js"; export default () => new Big("1").div(3).toString();`],
+  [
+    "mathjs",
+    `import { evaluate, matrix, inv } from "mathjs"; export default () => [evaluate("12 / (2.3 + 0.7)"), inv(matrix([[1,2],[3,4]])).toArray()];`,
+  ],
+  [
+    "simple-statistics",
+    `import { mean, standardDeviation, linearRegression } from "simple-statistics"; export default () => [mean([1,2,3]), standardDeviation([1,2,3]), linearRegression([[0,0],[1,2]])];`,
+  ],
+  [
+    "ml-matrix",
+    `import { Matrix } from "ml-matrix"; export default () => new Matrix([[1,2],[3,4]]).mmul(Matrix.eye(2)).to2DArray();`,
+  ],
+  [
+    "fraction.js",
+    `import Fraction from "fraction.js"; export default () => new Fraction("0.(3)").add("1/6").toFraction();`,
+  ],
+  ["seedrandom", `import seedrandom from "seedrandom"; export default () => seedrandom("hello")();`],
+  [
+    "papaparse",
+    `import Papa from "papaparse"; export default () => [Papa.parse("a,b\\n1,2", { header: true }).data, Papa.unparse([{ a: 1 }])];`,
+  ],
+  [
+    "csv-parse",
+    `import { parse } from "csv-parse/sync"; export default () => parse("a,b\\n1,\\"2,3\\"", { columns: true });`,
+  ],
+  [
+    "csv-stringify",
+    `import { stringify } from "csv-stringify/sync"; export default () => stringify([["a", 'b"c'], [1, 2]]);`,
+  ],
+  [
+    "fast-csv",
+    `import { parseString } from "fast-csv"; export default () => new Promise((resolve, reject) => { const rows = []; parseString("a,b\\n1,2", { headers: true }).on("error", reject).on("data", (r) => rows.push(r)).on("end", () => resolve(rows)); });`,
+  ],
+  [
+    "yaml",
+    `import YAML from "yaml"; export default () => [YAML.parse("a: [1, 2]\\nb:\\n  c: x"), YAML.stringify({ a: { b: 1 } })];`,
+  ],
+  [
+    "js-yaml",
+    `import * as yaml from "js-yaml"; export default () => [yaml.load("a: 1\\nb: [x, y]"), yaml.dump({ a: [1] })];`,
+  ],
+  ["toml", `import toml from "toml"; export default () => toml.parse("[a]\\nb = 1");`],
+  [
+    "smol-toml",
+    `import { parse, stringify } from "smol-toml"; export default () => [parse("a = 1"), stringify({ b: { c: "x" } })];`,
+  ],
+  ["ini", `import ini from "ini"; export default () => [ini.parse("[a]\\nb=1"), ini.stringify({ a: { b: 1 } })];`],
+  ["json5", `import JSON5 from "json5"; export default () => JSON5.parse("{a: 1, /* c */ b: 'x',}");`],
+  ["jsonc-parser", `import { parse } from "jsonc-parser"; export default () => parse("{ // c\\n \\"a\\": 1 }");`],
+  [
+    "fast-json-stable-stringify",
+    `import stringify from "fast-json-stable-stringify"; export default () => stringify({ b: 1, a: [2] });`,
+  ],
+  [
+    "flatted",
+    `import { stringify, parse } from "flatted"; export default () => { const a = [1]; a.push(a); return parse(stringify(a))[1][0]; };`,
+  ],
+  [
+    "superjson",
+    `import superjson from "superjson"; export default () => superjson.parse(superjson.stringify({ d: new Date(0), s: new Set([1]) })).d.toISOString();`,
+  ],
+  [
+    "devalue",
+    `import { stringify, parse } from "devalue"; export default () => [...parse(stringify(new Map([[1, 2]])))];`,
+  ],
+  [
+    "qs",
+    `import qs from "qs"; export default () => [qs.parse("a[b][]=1&a[b][]=2"), qs.stringify({ a: { b: [1, 2] } })];`,
+  ],
+  [
+    "query-string",
+    `import qs from "query-string"; export default () => [qs.parse("?a=1&a=2"), qs.stringify({ b: [1, 2] }, { arrayFormat: "bracket" })];`,
+  ],
+  ["url-join", `import urlJoin from "url-join"; export default () => urlJoin("http://a.b/", "/c/", "?d=1");`],
+  ["whatwg-url", `import { URL } from "whatwg-url"; export default () => new URL("../x", "https://ex.com/a/b").href;`],
+  ["path-to-regexp", `import { match } from "path-to-regexp"; export default () => match("/a/:id")("/a/5").params;`],
+  ["mime", `import mime from "mime"; export default () => [mime.getType("a.json"), mime.getExtension("text/html")];`],
+  [
+    "mime-types",
+    `import mime from "mime-types"; export default () => [mime.lookup("x.png"), mime.contentType("html")];`,
+  ],
+  [
+    "content-type",
+    `import * as contentType from "content-type"; export default () => contentType.parse("text/html; charset=utf-8");`,
+  ],
+  [
+    "cookie",
+    `import * as cookie from "cookie"; export default () => { const parse = cookie.parseCookie ?? cookie.parse; return { ...parse("a=b; c=d%20e") }; };`,
+  ],
+  [
+    "tough-cookie",
+    `import { CookieJar } from "tough-cookie"; export default async () => { const jar = new CookieJar(); await jar.setCookie("a=b; Path=/", "http://ex.com/"); return jar.getCookieString("http://ex.com/"); };`,
+  ],
+  [
+    "handlebars",
+    `import Handlebars from "handlebars"; export default () => Handlebars.parse("Hi {{name}}").body.length;`,
+  ],
+  [
+    "mustache",
+    `import Mustache from "mustache"; export default () => Mustache.render("Hi {{name}}{{#xs}} {{.}}{{/xs}}", { name: "<b>", xs: [1, 2] });`,
+  ],
+  ["nunjucks", `import nunjucks from "nunjucks"; export default () => nunjucks.lib.escape("<a>");`],
+  [
+    "liquidjs",
+    `import { Liquid } from "liquidjs"; export default () => new Liquid().parseAndRender("{{ a | upcase }}{% for x in xs %}{{ x }}{% endfor %}", { a: "hi", xs: [1, 2] });`,
+  ],
+  ["eta", `import { Eta } from "eta"; export default () => typeof new Eta().parse("Hi <%= it.a %>").length;`],
+  ["marked", `import { marked } from "marked"; export default () => marked.parse("# Hi\\n\\n- a\\n- b");`],
+  [
+    "markdown-it",
+    `import MarkdownIt from "markdown-it"; export default () => new MarkdownIt({ linkify: true }).render("**x** http://a.b");`,
+  ],
+  ["showdown", `import showdown from "showdown"; export default () => new showdown.Converter().makeHtml("# a");`],
+  ["micromark", `import { micromark } from "micromark"; export default () => micromark("*a* [b](c)");`],
+  [
+    "remark-parse",
+    `import { unified } from "unified"; import remarkParse from "remark-parse"; export default () => unified().use(remarkParse).parse("# a").children[0].type;`,
+  ],
+  [
+    "unified",
+    `import { unified } from "unified"; import remarkParse from "remark-parse"; import remarkRehype from "remark-rehype"; import rehypeStringify from "rehype-stringify"; export default async () => String(await unified().use(remarkParse).use(remarkRehype).use(rehypeStringify).process("# a"));`,
+  ],
+  ["turndown", `import TurndownService from "turndown"; export default () => new TurndownService().escape("*a*");`],
+  [
+    "html-to-text",
+    `import { convert } from "html-to-text"; export default () => convert("<h1>a</h1><p>b <a href='c'>d</a></p>");`,
+  ],
+  [
+    "cheerio",
+    `import * as cheerio from "cheerio/slim"; export default () => { const $ = cheerio.load("<ul><li class='a'>1</li><li>2</li></ul>"); return [$("li.a").text(), $("li").length]; };`,
+  ],
+  [
+    "htmlparser2",
+    `import { parseDocument, DomUtils } from "htmlparser2"; export default () => DomUtils.textContent(parseDocument("<p>a<b>c</b></p>"));`,
+  ],
+  ["parse5", `import { parse, serialize } from "parse5"; export default () => serialize(parse("<p>a"));`],
+  [
+    "linkedom",
+    `import { parseHTML } from "linkedom"; export default () => parseHTML("<p id=a>x</p>").document.querySelector("#a").textContent;`,
+  ],
+  [
+    "sanitize-html",
+    `import sanitize from "sanitize-html"; export default () => sanitize("<p onclick=x>a<script>b</script></p>");`,
+  ],
+  ["he", `import * as he from "he"; export default () => [he.encode("<é>"), he.decode("&lt;&eacute;&gt;")];`],
+  [
+    "entities",
+    `import { encodeXML, decodeHTML } from "entities"; export default () => [encodeXML("<a>"), decodeHTML("&amp;")];`,
+  ],
+  [
+    "fast-xml-parser",
+    `import { XMLParser, XMLBuilder } from "fast-xml-parser"; export default () => [new XMLParser({ ignoreAttributes: false }).parse("<a b='1'><c>2</c></a>"), new XMLBuilder().build({ a: { b: 1 } })];`,
+  ],
+  [
+    "xml2js",
+    `import xml2js from "xml2js"; export default async () => xml2js.parseStringPromise("<a><b>1</b><b>2</b></a>");`,
+  ],
+  ["xml-js", `import convert from "xml-js"; export default () => convert.xml2js("<a b='1'/>", { compact: true });`],
+  [
+    "sax",
+    `import sax from "sax"; export default () => { const seen = []; const p = sax.parser(true); p.onopentag = (t) => seen.push(t.name); p.write("<a><b/></a>").close(); return seen; };`,
+  ],
+  [
+    "xmlbuilder2",
+    `import { create } from "xmlbuilder2"; export default () => create().ele("a").ele("b").txt("c").end();`,
+  ],
+  [
+    "@xmldom/xmldom",
+    `import { DOMParser } from "@xmldom/xmldom"; export default () => new DOMParser().parseFromString("<a><b>c</b></a>", "text/xml").getElementsByTagName("b")[0].textContent;`,
+  ],
+  [
+    "xpath",
+    `import xpath from "xpath"; import { DOMParser } from "@xmldom/xmldom"; export default () => xpath.select("string(//b)", new DOMParser().parseFromString("<a><b>c</b></a>", "text/xml"));`,
+  ],
+  [
+    "rss-parser",
+    `import Parser from "rss-parser"; export default async () => (await new Parser().parseString("<rss version='2.0'><channel><title>t</title><item><title>i</title></item></channel></rss>")).items[0].title;`,
+  ],
+  ["postcss", `import postcss from "postcss"; export default () => postcss.parse("a { color: red }").toString();`],
+  [
+    "css-tree",
+    `import * as csstree from "css-tree"; export default () => csstree.generate(csstree.parse("a { color:  red; }"));`,
+  ],
+  [
+    "css-select",
+    `import { selectOne } from "css-select"; import { parseDocument } from "htmlparser2"; export default () => selectOne("p > b", parseDocument("<p><b>x</b></p>"))?.name;`,
+  ],
+  [
+    "clean-css",
+    `import CleanCSS from "clean-css"; export default () => new CleanCSS().minify("a { color: red; } b { color: #ff0000 }").styles;`,
+  ],
+  [
+    "acorn",
+    `import { parse } from "acorn"; export default () => parse("let a = 1", { ecmaVersion: 2022 }).body[0].type;`,
+  ],
+  ["esprima", `import esprima from "esprima"; export default () => esprima.parseScript("var a = 1").body.length;`],
+  [
+    "espree",
+    `import * as espree from "espree"; export default () => espree.parse("a => a", { ecmaVersion: 2022 }).body.length;`,
+  ],
+  [
+    "escodegen",
+    `import escodegen from "escodegen"; import { parse } from "acorn"; export default () => escodegen.generate(parse("let  a=1", { ecmaVersion: 2022 }));`,
+  ],
+  [
+    "estraverse",
+    `import estraverse from "estraverse"; import { parse } from "acorn"; export default () => { let n = 0; estraverse.traverse(parse("a(b(c))", { ecmaVersion: 2022 }), { enter() { n += 1; } }); return n; };`,
+  ],
+  [
+    "@babel/parser",
+    `import { parse } from "@babel/parser"; export default () => parse("const a: number = 1", { plugins: ["typescript"] }).program.body[0].type;`,
+  ],
+  [
+    "magic-string",
+    `import MagicString from "magic-string"; export default () => new MagicString("abc").overwrite(0, 1, "x").append("!").toString();`,
+  ],
+  [
+    "prettier",
+    `import * as prettier from "prettier/standalone"; import babel from "prettier/plugins/babel"; import estree from "prettier/plugins/estree"; export default () => prettier.format("a  =  1", { parser: "babel", plugins: [babel, estree] });`,
+  ],
+  [
+    "terser",
+    `import { minify } from "terser"; export default async () => (await minify("function add(first, second) { return first + second; }")).code;`,
+  ],
+  [
+    "sucrase",
+    `import { transform } from "sucrase"; export default () => transform("const a: number = 1", { transforms: ["typescript"] }).code;`,
+  ],
+  [
+    "graphql",
+    `import { graphql, buildSchema } from "graphql"; export default async () => JSON.parse(JSON.stringify(await graphql({ schema: buildSchema("type Query { a: Int }"), source: "{ a }", rootValue: { a: 1 } })));`,
+  ],
+  [
+    "protobufjs",
+    `import protobuf from "protobufjs/light.js"; export default () => { const w = protobuf.Writer.create().uint32(8).string("abc").finish(); return [...w]; };`,
+  ],
+  [
+    "@bufbuild/protobuf",
+    `import { toBinary, create, toJson } from "@bufbuild/protobuf"; import { TimestampSchema } from "@bufbuild/protobuf/wkt"; export default () => [[...toBinary(TimestampSchema, create(TimestampSchema, { seconds: 5n }))], toJson(TimestampSchema, create(TimestampSchema, { seconds: 5n }))];`,
+  ],
+  [
+    "@msgpack/msgpack",
+    `import { encode, decode } from "@msgpack/msgpack"; export default () => decode(encode({ a: [1, "x", null] }));`,
+  ],
+  [
+    "cbor-x",
+    `import { encode, decode } from "cbor-x/index-no-eval"; export default () => decode(encode({ a: [1, 2] }));`,
+  ],
+  ["bson", `import { BSON } from "bson"; export default () => BSON.deserialize(BSON.serialize({ a: 1, b: "x" }));`],
+  [
+    "pako",
+    `import * as pako from "pako"; export default () => new TextDecoder().decode(pako.inflate(pako.deflate(new TextEncoder().encode("hello"))));`,
+  ],
+  [
+    "fflate",
+    `import { gzipSync, gunzipSync, zipSync, unzipSync, strToU8, strFromU8 } from "fflate"; export default () => [strFromU8(gunzipSync(gzipSync(strToU8("x")))), Object.keys(unzipSync(zipSync({ a: strToU8("b") })))];`,
+  ],
+  [
+    "jszip",
+    `import JSZip from "jszip"; export default async () => { const zip = new JSZip(); zip.file("a.txt", "hello"); const data = await zip.generateAsync({ type: "uint8array" }); return (await JSZip.loadAsync(data)).file("a.txt").async("string"); };`,
+  ],
+  [
+    "adm-zip",
+    `import AdmZip from "adm-zip"; export default () => { const zip = new AdmZip(); zip.addFile("a", Buffer.from("hi")); return new AdmZip(zip.toBuffer()).readAsText("a"); };`,
+  ],
+  [
+    "tar-stream",
+    `import tar from "tar-stream"; export default () => new Promise((resolve) => { const pack = tar.pack(); const extract = tar.extract(); const names = []; extract.on("entry", (h, s, next) => { names.push(h.name); s.on("end", next); s.resume(); }); extract.on("finish", () => resolve(names)); pack.pipe(extract); pack.entry({ name: "a" }, "x"); pack.finalize(); });`,
+  ],
+  [
+    "archiver",
+    `import * as archiver from "archiver"; export default async () => { const make = archiver.default ?? ((kind) => new archiver.ZipArchive()); const a = make("zip"); const chunks = []; a.on("data", (c) => chunks.push(c)); a.append("hello", { name: "a.txt", date: new Date(0) }); await a.finalize(); return Buffer.concat(chunks).subarray(0, 2).toString(); };`,
+  ],
+  [
+    "lz-string",
+    `import LZString from "lz-string"; export default () => LZString.decompressFromBase64(LZString.compressToBase64("hello hello"));`,
+  ],
+  [
+    "pdf-lib",
+    `import { PDFDocument, StandardFonts } from "pdf-lib"; export default async () => { const doc = await PDFDocument.create(); const page = doc.addPage([100, 100]); page.drawText("hi", { font: await doc.embedFont(StandardFonts.Helvetica), size: 10 }); return (await PDFDocument.load(await doc.save())).getPageCount(); };`,
+  ],
+  [
+    "pdfkit",
+    `import PDFDocument from "pdfkit"; export default () => new Promise((resolve) => { const doc = new PDFDocument({ font: null }); let n = 0; doc.on("data", (c) => { n += c.length; }); doc.on("end", () => resolve(n > 100)); doc.rect(1, 1, 5, 5).fill("red"); doc.end(); });`,
+  ],
+  [
+    "xlsx",
+    `import * as XLSX from "xlsx"; export default () => { const wb = XLSX.utils.book_new(); XLSX.utils.book_append_sheet(wb, XLSX.utils.aoa_to_sheet([["a", 1]]), "S"); const out = XLSX.write(wb, { type: "array", bookType: "xlsx" }); return XLSX.utils.sheet_to_json(XLSX.read(out).Sheets.S, { header: 1 }); };`,
+  ],
+  [
+    "exceljs",
+    `import ExcelJS from "exceljs"; export default async () => { const wb = new ExcelJS.Workbook(); wb.addWorksheet("S").addRow(["a", 1]); const copy = new ExcelJS.Workbook(); await copy.xlsx.load(await wb.xlsx.writeBuffer()); return copy.getWorksheet("S").getRow(1).values.slice(1); };`,
+  ],
+  [
+    "docx",
+    `import { Document, Packer, Paragraph } from "docx"; export default async () => (await Packer.toBase64String(new Document({ sections: [{ children: [new Paragraph("hi")] }] }))).slice(0, 4);`,
+  ],
+  [
+    "mammoth",
+    `import mammoth from "mammoth"; import { Document, Packer, Paragraph } from "docx"; export default async () => { const data = await Packer.toArrayBuffer(new Document({ sections: [{ children: [new Paragraph("hi")] }] })); return (await mammoth.extractRawText({ arrayBuffer: data, buffer: Buffer.from(data) })).value.trim(); };`,
+  ],
+  [
+    "pngjs",
+    `import { PNG } from "pngjs"; export default () => { const png = new PNG({ width: 2, height: 1 }); png.data.fill(255); return [...PNG.sync.read(PNG.sync.write(png)).data]; };`,
+  ],
+  [
+    "jpeg-js",
+    `import jpeg from "jpeg-js"; export default () => { const data = Buffer.alloc(64 * 4, 128); const { width, height } = jpeg.decode(jpeg.encode({ data, width: 8, height: 8 }, 90).data); return [width, height]; };`,
+  ],
+  ["qrcode", `import QRCode from "qrcode"; export default () => QRCode.create("hello").modules.size;`],
+  [
+    "qrcode-generator",
+    `import qrcode from "qrcode-generator"; export default () => { const q = qrcode(4, "L"); q.addData("hi"); q.make(); return q.getModuleCount(); };`,
+  ],
+  ["color", `import Color from "color"; export default () => Color("#ff0000").lighten(0.2).hex();`],
+  ["chroma-js", `import chroma from "chroma-js"; export default () => chroma.mix("red", "blue").hex();`],
+  [
+    "tinycolor2",
+    `import tinycolor from "tinycolor2"; export default () => tinycolor("red").complement().toHexString();`,
+  ],
+  [
+    "d3-array",
+    `import { bin, extent, rollup, sum } from "d3-array"; export default () => [extent([3, 1, 2]), bin()([1, 2, 3]).length, [...rollup([1, 1, 2], (v) => v.length, (x) => x)], sum([1, 2])];`,
+  ],
+  [
+    "d3-scale",
+    `import { scaleLinear, scaleTime } from "d3-scale"; export default () => [scaleLinear([0, 10], [0, 1])(5), scaleLinear([0, 1]).ticks(3)];`,
+  ],
+  [
+    "d3-shape",
+    `import { line, arc } from "d3-shape"; export default () => [line()([[0, 0], [1, 1]]), arc()({ innerRadius: 0, outerRadius: 1, startAngle: 0, endAngle: 1 })];`,
+  ],
+  [
+    "d3-format",
+    `import { format } from "d3-format"; export default () => [format(",.2f")(1234.5), format(".1%")(0.123)];`,
+  ],
+  [
+    "d3-geo",
+    `import { geoMercator, geoDistance } from "d3-geo"; export default () => [geoMercator()([10, 20]), geoDistance([0, 0], [1, 1])];`,
+  ],
+  [
+    "@turf/turf",
+    `import { distance, point, area, polygon } from "@turf/turf"; export default () => [distance(point([0, 0]), point([1, 1])), area(polygon([[[0, 0], [0, 1], [1, 1], [0, 0]]]))];`,
+  ],
+  [
+    "geolib",
+    `import { getDistance } from "geolib"; export default () => getDistance({ latitude: 0, longitude: 0 }, { latitude: 1, longitude: 1 });`,
+  ],
+  ["ngeohash", `import geohash from "ngeohash"; export default () => geohash.encode(37.8324, 112.5584);`],
+  [
+    "fuse.js",
+    `import Fuse from "fuse.js"; export default () => new Fuse(["apple", "banana"], {}).search("aple")[0].item;`,
+  ],
+  [
+    "minisearch",
+    `import MiniSearch from "minisearch"; export default () => { const m = new MiniSearch({ fields: ["t"] }); m.add({ id: 1, t: "hello world" }); return m.search("wrld", { fuzzy: 1 })[0].id; };`,
+  ],
+  [
+    "lunr",
+    `import lunr from "lunr"; export default () => lunr(function () { this.ref("id"); this.field("t"); this.add({ id: "1", t: "hello" }); }).search("hello")[0].ref;`,
+  ],
+  [
+    "flexsearch",
+    `import { Index } from "flexsearch"; export default () => { const i = new Index(); i.add(1, "hello world"); return i.search("hello"); };`,
+  ],
+  ["fast-levenshtein", `import lev from "fast-levenshtein"; export default () => lev.get("back", "book");`],
+  [
+    "string-similarity",
+    `import s from "string-similarity"; export default () => s.compareTwoStrings("healed", "sealed");`,
+  ],
+  [
+    "compromise",
+    `import nlp from "compromise"; export default () => nlp("she sells seashells").verbs().toPastTense().text();`,
+  ],
+  [
+    "franc",
+    `import { franc } from "franc"; export default () => franc("Alle Menschen sind frei und gleich an Würde und Rechten geboren.");`,
+  ],
+  [
+    "stopword",
+    `import { removeStopwords } from "stopword"; export default () => removeStopwords(["this", "is", "cat"]);`,
+  ],
+  ["slugify", `import slugify from "slugify"; export default () => slugify("Héllo Wörld", { lower: true });`],
+  [
+    "change-case",
+    `import { snakeCase, pascalCase } from "change-case"; export default () => [snakeCase("fooBar"), pascalCase("foo bar")];`,
+  ],
+  ["pluralize", `import pluralize from "pluralize"; export default () => [pluralize("child"), pluralize("tests", 1)];`],
+  [
+    "diff",
+    `import { diffWords, createPatch } from "diff"; export default () => [diffWords("a b", "a c").length, createPatch("f", "a\\n", "b\\n")];`,
+  ],
+  ["fast-diff", `import diff from "fast-diff"; export default () => diff("good", "gold");`],
+  [
+    "deep-equal",
+    `import equal from "deep-equal"; export default () => [equal({ a: [1] }, { a: [1] }), equal(new Map([[1, 2]]), new Map([[1, 3]]))];`,
+  ],
+  ["fast-deep-equal", `import equal from "fast-deep-equal"; export default () => equal({ a: [1] }, { a: [1] });`],
+  ["deepmerge", `import merge from "deepmerge"; export default () => merge({ a: [1] }, { a: [2], b: 1 });`],
+  [
+    "deep-diff",
+    `import diff from "deep-diff"; export default () => JSON.parse(JSON.stringify(diff({ a: 1 }, { a: 2 })));`,
+  ],
+  [
+    "fast-json-patch",
+    `import patch from "fast-json-patch"; const { applyPatch, compare } = patch; export default () => [applyPatch({ a: 1 }, [{ op: "add", path: "/b", value: 2 }]).newDocument, compare({ a: 1 }, { a: 2 })];`,
+  ],
+  [
+    "jsonpath-plus",
+    `import { JSONPath } from "jsonpath-plus"; export default () => JSONPath({ path: "$.a[*].b", json: { a: [{ b: 1 }, { b: 2 }] } });`,
+  ],
+  ["jmespath", `import jmespath from "jmespath"; export default () => jmespath.search({ a: [{ b: 1 }] }, "a[*].b");`],
+  [
+    "jsonata",
+    `import jsonata from "jsonata"; export default () => jsonata("$sum(a.b)").evaluate({ a: [{ b: 1 }, { b: 2 }] });`,
+  ],
+  [
+    "dot-prop",
+    `import { getProperty, setProperty } from "dot-prop"; export default () => [getProperty({ a: { b: 1 } }, "a.b"), setProperty({}, "x.y", 1)];`,
+  ],
+  [
+    "flat",
+    `import { flatten, unflatten } from "flat"; export default () => [flatten({ a: { b: 1 } }), unflatten({ "a.b": 1 })];`,
+  ],
+  ["clone-deep", `import cloneDeep from "clone-deep"; export default () => cloneDeep({ a: [1, { b: 2 }] });`],
+  [
+    "semver",
+    `import semver from "semver"; export default () => [semver.satisfies("1.2.3", "^1.0.0"), semver.inc("1.2.3", "minor")];`,
+  ],
+  [
+    "minimatch",
+    `import { minimatch } from "minimatch"; export default () => [minimatch("a/b.js", "**/*.js"), minimatch("x", "{a,b}")];`,
+  ],
+  ["picomatch", `import picomatch from "picomatch"; export default () => picomatch("*.{js,ts}")("a.ts");`],
+  ["micromatch", `import micromatch from "micromatch"; export default () => micromatch(["a.js", "b.ts"], "*.js");`],
+  ["ignore", `import ignore from "ignore"; export default () => ignore().add("*.log").filter(["a.log", "b.js"]);`],
+  ["glob", `import { glob } from "glob"; export default async () => (await glob("/no-such-folder/**/*.js")).length;`],
+  [
+    "fs-extra",
+    `import fs from "fs-extra"; export default async () => { await fs.outputJson("/tmp/glovebox-npm/a.json", { a: 1 }); const read = await fs.readJson("/tmp/glovebox-npm/a.json"); await fs.remove("/tmp/glovebox-npm"); return [read, await fs.pathExists("/tmp/glovebox-npm")]; };`,
+  ],
+  [
+    "graceful-fs",
+    `import fs from "graceful-fs"; export default () => { fs.writeFileSync("/tmp/glovebox-g", "x"); const t = fs.readFileSync("/tmp/glovebox-g", "utf8"); fs.unlinkSync("/tmp/glovebox-g"); return t; };`,
+  ],
+  [
+    "mkdirp",
+    `import { mkdirp } from "mkdirp"; import fs from "node:fs"; export default async () => { await mkdirp("/tmp/glovebox-m/b"); const made = fs.existsSync("/tmp/glovebox-m/b"); fs.rmSync("/tmp/glovebox-m", { recursive: true }); return made; };`,
+  ],
+  ["chalk", `import { Chalk } from "chalk"; export default () => new Chalk({ level: 1 }).red.bold("x");`],
+  ["kleur", `import kleur from "kleur"; export default () => { kleur.enabled = true; return kleur.red().bold("x"); };`],
+  ["picocolors", `import pc from "picocolors"; export default () => pc.createColors(true).red("x");`],
+  [
+    "ansi-styles",
+    `import styles from "ansi-styles"; export default () => styles.green.open + "x" + styles.green.close;`,
+  ],
+  ["strip-ansi", `import strip from "strip-ansi"; export default () => strip("\\u001b[31mx\\u001b[39m");`],
+  ["string-width", `import width from "string-width"; export default () => [width("abc"), width("古"), width("👍")];`],
+  ["wrap-ansi", `import wrap from "wrap-ansi"; export default () => wrap("the quick brown fox", 9);`],
+  [
+    "cli-table3",
+    `import Table from "cli-table3"; export default () => { const t = new Table({ head: ["a"], style: { head: [], border: [] } }); t.push(["b"]); return t.toString(); };`,
+  ],
+  [
+    "commander",
+    `import { Command } from "commander"; export default () => new Command().option("-n, --name <x>").exitOverride().parse(["node", "x", "-n", "a"]).opts();`,
+  ],
+  ["yargs-parser", `import parse from "yargs-parser"; export default () => parse("--a=1 --no-b -c x");`],
+  ["minimist", `import minimist from "minimist"; export default () => minimist(["--a", "1", "-b", "x"]);`],
+  [
+    "debug",
+    `import debug from "debug"; export default () => { const d = debug("x"); d("hi"); return [d.namespace, d.enabled]; };`,
+  ],
+  [
+    "winston",
+    `import winston from "winston"; import { Writable } from "node:stream"; export default () => { const lines = []; const log = winston.createLogger({ transports: [new winston.transports.Stream({ stream: new Writable({ write(c, e, d) { lines.push(String(c)); d(); } }) })] }); log.info("hello"); return new Promise((r) => setTimeout(() => r(lines), 10)); };`,
+  ],
+  [
+    "pino",
+    `import pino from "pino"; export default () => { const lines = []; pino({ base: null, timestamp: false }, { write: (s) => lines.push(s) }).info({ a: 1 }, "hi"); return lines; };`,
+  ],
+  [
+    "loglevel",
+    `import log from "loglevel"; export default () => { log.setLevel("warn", false); return log.getLevel(); };`,
+  ],
+  [
+    "eventemitter3",
+    `import { EventEmitter } from "eventemitter3"; export default () => { const e = new EventEmitter(); const s = []; e.on("a", (x) => s.push(x)); e.emit("a", 1); return s; };`,
+  ],
+  [
+    "events",
+    `import EventEmitter from "events/events.js"; export default () => { const e = new EventEmitter(); const s = []; e.once("a", (x) => s.push(x)); e.emit("a", 1); e.emit("a", 2); return s; };`,
+  ],
+  [
+    "mitt",
+    `import mitt from "mitt"; export default () => { const m = mitt(); const s = []; m.on("*", (t, e) => s.push([t, e])); m.emit("a", 1); return s; };`,
+  ],
+  [
+    "buffer",
+    `import buffer from "buffer/index.js"; const B = buffer.Buffer; export default () => B.from("hi").toString("base64");`,
+  ],
+  [
+    "readable-stream",
+    `import { Readable, Transform } from "readable-stream"; export default () => Readable.from(["a", "b"]).pipe(new Transform({ objectMode: true, transform(c, e, d) { d(null, String(c).toUpperCase()); } })).toArray().then((x) => x.map(String));`,
+  ],
+  [
+    "through2",
+    `import through2 from "through2"; export default () => new Promise((r) => { const out = []; const s = through2.obj(function (c, e, d) { this.push(c * 2); d(); }); s.on("data", (x) => out.push(x)); s.on("end", () => r(out)); s.write(1); s.end(2); });`,
+  ],
+  [
+    "concat-stream",
+    `import concat from "concat-stream"; import { Readable } from "node:stream"; export default () => new Promise((r) => Readable.from([Buffer.from("a"), Buffer.from("b")]).pipe(concat((b) => r(String(b)))));`,
+  ],
+  [
+    "bl",
+    `import { BufferList } from "bl"; export default () => { const b = new BufferList(); b.append("ab"); b.append(Buffer.from("c")); return [b.toString(), b.slice(1, 3).toString()]; };`,
+  ],
+  [
+    "split2",
+    `import split from "split2"; import { Readable } from "node:stream"; export default () => Readable.from(["a\\nb", "\\nc"]).pipe(split()).toArray();`,
+  ],
+  [
+    "get-stream",
+    `import getStream from "get-stream"; import { Readable } from "node:stream"; export default () => getStream(Readable.from(["a", "b"]));`,
+  ],
+  [
+    "iconv-lite",
+    `import iconv from "iconv-lite"; export default () => [iconv.decode(Buffer.from([0xe4]), "latin1"), [...iconv.encode("€", "win1252")], iconv.decode(Buffer.from([0x82, 0xa0]), "Shift_JIS")];`,
+  ],
+  ["safe-buffer", `import { Buffer as B } from "safe-buffer"; export default () => B.from("x").toString("hex");`],
+  [
+    "base64-js",
+    `import base64 from "base64-js"; export default () => base64.fromByteArray(new Uint8Array([1, 2, 3]));`,
+  ],
+  [
+    "lru-cache",
+    `import { LRUCache } from "lru-cache"; export default () => { const c = new LRUCache({ max: 1 }); c.set("a", 1); c.set("b", 2); return [c.get("a") ?? null, c.get("b")]; };`,
+  ],
+  [
+    "quick-lru",
+    `import QuickLRU from "quick-lru"; export default () => { const c = new QuickLRU({ maxSize: 2 }); c.set("a", 1); return c.get("a"); };`,
+  ],
+  [
+    "node-cache",
+    `import NodeCache from "node-cache"; export default () => { const c = new NodeCache(); c.set("a", { b: 1 }); const v = c.get("a"); c.close(); return v; };`,
+  ],
+  [
+    "axios",
+    `import axios from "axios"; export default () => [axios.getUri({ url: "http://a/b", params: { c: [1, 2] } }), axios.isAxiosError(new Error("x")), axios.create({ baseURL: "x" }).defaults.baseURL];`,
+  ],
+  [
+    "ky",
+    `import ky, { HTTPError } from "ky"; export default () => [typeof ky.create({ prefixUrl: "http://a" }).get, HTTPError.name];`,
+  ],
+  [
+    "openai",
+    `import OpenAI from "openai"; export default async () => { const c = new OpenAI({ apiKey: "k", fetch: async (u, i) => new Response(JSON.stringify({ data: [{ id: "m", path: new URL(u).pathname }] }), { headers: { "content-type": "application/json" } }) }); return (await c.models.list()).data; };`,
+  ],
+  [
+    "@anthropic-ai/sdk",
+    `import Anthropic from "@anthropic-ai/sdk"; export default async () => { const c = new Anthropic({ apiKey: "k", fetch: async () => new Response(JSON.stringify({ id: "m", content: [{ type: "text", text: "hi" }] }), { headers: { "content-type": "application/json" } }) }); return (await c.messages.create({ model: "m", max_tokens: 1, messages: [{ role: "user", content: "x" }] })).content; };`,
+  ],
+  [
+    "js-tiktoken",
+    `import { Tiktoken } from "js-tiktoken/lite"; import ranks from "js-tiktoken/ranks/cl100k_base"; export default () => new Tiktoken(ranks).encode("hello world");`,
+  ],
+  [
+    "gpt-tokenizer",
+    `import { encode, decode } from "gpt-tokenizer/encoding/cl100k_base"; export default () => decode(encode("hello world"));`,
+  ],
+  [
+    "xstate",
+    `import { createMachine, createActor } from "xstate"; export default () => { const a = createActor(createMachine({ initial: "a", states: { a: { on: { GO: "b" } }, b: {} } })).start(); a.send({ type: "GO" }); return a.getSnapshot().value; };`,
+  ],
+  [
+    "redux",
+    `import { createStore } from "redux"; export default () => { const s = createStore((x = 0, a) => (a.type === "i" ? x + 1 : x)); s.dispatch({ type: "i" }); return s.getState(); };`,
+  ],
+  [
+    "zustand",
+    `import { createStore } from "zustand/vanilla"; export default () => { const s = createStore((set) => ({ n: 0, inc: () => set((x) => ({ n: x.n + 1 })) })); s.getState().inc(); return s.getState().n; };`,
+  ],
+  [
+    "mobx",
+    `import { observable, autorun, runInAction } from "mobx"; export default () => { const s = observable({ n: 0 }); const seen = []; autorun(() => seen.push(s.n)); runInAction(() => { s.n = 1; }); return seen; };`,
+  ],
+  [
+    "effect",
+    `import { Effect, pipe } from "effect"; export default () => Effect.runPromise(pipe(Effect.succeed(1), Effect.map((x) => x + 1)));`,
+  ],
+  [
+    "fp-ts",
+    `import * as O from "fp-ts/lib/Option.js"; import { pipe } from "fp-ts/lib/function.js"; export default () => pipe(O.some(1), O.map((x) => x + 1), O.getOrElse(() => 0));`,
+  ],
+  [
+    "react",
+    `import { createElement } from "react"; import { renderToStaticMarkup } from "react-dom/server"; export default () => renderToStaticMarkup(createElement("p", { className: "a" }, "hi"));`,
+  ],
+  [
+    "preact",
+    `import { h } from "preact"; import render from "preact-render-to-string"; export default () => render(h("p", { class: "a" }, "hi"));`,
+  ],
+  [
+    "vue",
+    `import { createSSRApp, h } from "vue"; import { renderToString } from "vue/server-renderer"; export default () => renderToString(createSSRApp({ render: () => h("p", "hi") }));`,
+  ],
+  [
+    "hono",
+    `import { Hono } from "hono"; export default async () => { const app = new Hono(); app.get("/a/:id", (c) => c.json({ id: c.req.param("id") })); return (await app.request("/a/5")).json(); };`,
+  ],
+  [
+    "i18next",
+    `import i18next from "i18next"; export default async () => { await i18next.init({ lng: "en", showSupportNotice: false, resources: { en: { translation: { a: "hi {{n}}" } } } }); return i18next.t("a", { n: 1 }); };`,
+  ],
+  [
+    "intl-messageformat",
+    `import { IntlMessageFormat } from "intl-messageformat"; export default () => new IntlMessageFormat("{n, plural, one {# item} other {# items}}", "en").format({ n: 2 });`,
+  ],
+  [
+    "libphonenumber-js",
+    `import parsePhone from "libphonenumber-js"; export default () => parsePhone("+12133734253").formatNational();`,
+  ],
+  ["currency.js", `import currency from "currency.js"; export default () => currency("1.23").add(0.1).format();`],
+  [
+    "dinero.js",
+    `import { dinero, add, toDecimal } from "dinero.js"; import { USD } from "dinero.js/currencies"; export default () => toDecimal(add(dinero({ amount: 100, currency: USD }), dinero({ amount: 5, currency: USD })));`,
+  ],
+  ["numeral", `import numeral from "numeral"; export default () => numeral(1234.5).format("0,0.00");`],
+  ["accounting", `import accounting from "accounting"; export default () => accounting.formatMoney(1234.5);`],
+  ["ical.js", `import ICAL from "ical.js"; export default () => ICAL.parse("BEGIN:VCALENDAR\\r\\nEND:VCALENDAR")[0];`],
+  [
+    "rrule",
+    `import * as rrule from "rrule"; export default () => { const { RRule } = rrule.default ?? rrule; return new RRule({ freq: RRule.DAILY, count: 2, dtstart: new Date(0) }).all().map((d) => d.toISOString()); };`,
+  ],
+  [
+    "nodemailer",
+    `import MailComposer from "nodemailer/lib/mail-composer/index.js"; export default () => new Promise((resolve, reject) => new MailComposer({ from: "a@b.c", text: "hi" }).compile().build((error, data) => (error ? reject(error) : resolve(String(data).includes("hi")))));`,
+  ],
+  [
+    "mailparser",
+    `import { simpleParser } from "mailparser"; export default async () => { const m = await simpleParser("Subject: hi\\r\\nFrom: a@b.c\\r\\n\\r\\nbody"); return [m.subject, m.text]; };`,
+  ],
+  [
+    "sql-formatter",
+    `import { format } from "sql-formatter"; export default () => format("select a from b where c=1");`,
+  ],
+  [
+    "node-sql-parser",
+    `import parser from "node-sql-parser/build/mysql.js"; export default () => new parser.Parser().astify("SELECT a FROM b").type;`,
+  ],
+  ["knex", `import knex from "knex"; export default () => knex({ client: "pg" })("t").where({ a: 1 }).toString();`],
+  [
+    "kysely",
+    `import { Kysely, DummyDriver, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from "kysely"; export default () => new Kysely({ dialect: { createAdapter: () => new PostgresAdapter(), createDriver: () => new DummyDriver(), createIntrospector: (db) => new PostgresIntrospector(db), createQueryCompiler: () => new PostgresQueryCompiler() } }).selectFrom("t").selectAll().compile().sql;`,
+  ],
+  ["alasql", `import alasql from "alasql"; export default () => typeof alasql.parse("SELECT 1");`],
+  [
+    "lokijs",
+    `import loki from "lokijs"; export default () => { const db = new loki("x", { adapter: new loki.LokiMemoryAdapter() }); const c = db.addCollection("c"); c.insert({ a: 1 }); return c.find({ a: 1 }).length; };`,
+  ],
+  ["sift", `import sift from "sift"; export default () => [1, 2, 3].filter(sift({ $gt: 1 }));`],
+  ["mingo", `import { Query } from "mingo"; export default () => new Query({ a: { $gt: 1 } }).test({ a: 2 });`],
+  [
+    "chess.js",
+    `import { Chess } from "chess.js"; export default () => { const c = new Chess(); c.move("e4"); return c.fen(); };`,
+  ],
+  ["expr-eval", `import { Parser } from "expr-eval"; export default () => Parser.evaluate("2 * x + 1", { x: 3 });`],
+  [
+    "peggy",
+    `import peggy from "peggy"; export default () => peggy.generate("start = 'a'", { output: "source" }).length > 100;`,
+  ],
+  [
+    "nearley",
+    `import nearley from "nearley"; export default () => { const g = { ParserRules: [{ name: "m", symbols: [{ literal: "a" }] }], ParserStart: "m" }; const p = new nearley.Parser(nearley.Grammar.fromCompiled(g)); p.feed("a"); return p.results; };`,
+  ],
+  [
+    "chevrotain",
+    `import { createToken, Lexer } from "chevrotain"; export default () => new Lexer([createToken({ name: "A", pattern: /a/ })]).tokenize("aa").tokens.length;`,
+  ],
+  [
+    "moo",
+    `import moo from "moo"; export default () => [...moo.compile({ n: /[0-9]+/, ws: { match: /\\s+/, lineBreaks: true } }).reset("1 2")].map((t) => t.type);`,
+  ],
+  [
+    "highlight.js",
+    `import hljs from "highlight.js/lib/core"; import js from "highlight.js/lib/languages/javascript"; hljs.registerLanguage("js", js); export default () => hljs.highlight("let a", { language: "js" }).value;`,
+  ],
+  [
+    "prismjs",
+    `import Prism from "prismjs"; export default () => Prism.highlight("let a", Prism.languages.javascript, "javascript");`,
+  ],
+  ["katex", `import katex from "katex"; export default () => katex.renderToString("x^2").length;`],
+  ["semver-compare", `import cmp from "semver-compare"; export default () => cmp("1.2.3", "1.10.0");`],
+  ["tslib", `import { __rest } from "tslib"; export default () => __rest({ a: 1, b: 2 }, ["a"]);`],
+  [
+    "core-js-pure",
+    `import groupBy from "core-js-pure/actual/object/group-by.js"; export default () => JSON.parse(JSON.stringify(groupBy([1, 2], (x) => (x % 2 ? "o" : "e"))));`,
+  ],
+  [
+    "reflect-metadata",
+    `import "reflect-metadata"; export default () => { const o = {}; Reflect.defineMetadata("a", 1, o); return Reflect.getMetadata("a", o); };`,
+  ],
+  [
+    "inversify",
+    `import "reflect-metadata"; import { Container } from "inversify"; export default () => { const c = new Container(); c.bind("a").toConstantValue(1); return c.get("a"); };`,
+  ],
+  [
+    "class-transformer",
+    `import "reflect-metadata"; import { plainToInstance } from "class-transformer"; export default () => { class A {} return plainToInstance(A, { a: 1 }) instanceof A; };`,
+  ],
+  [
+    "ajv",
+    `import Ajv from "ajv"; export default () => typeof new Ajv().addSchema({ $id: "a", type: "object" }).getKeyword("type");`,
+  ],
+];

@@ -1,0 +1,163 @@
+// Writes docs/npm-compatibility.md: every package of packages.ts bundled and used in the sandbox, and what it gives held against what it
+// gives in Node. `node test/npm/run.ts [NAME…]`, after `npm install --ignore-scripts` in this folder; with names nothing is written.
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
+import * as esbuild from "esbuild";
+import { buildLocated } from "../../src/bundler/bundle.ts";
+import { compileTool } from "../../src/bundler/compile-tool.ts";
+import { loadSandboxArtifacts } from "../../src/bundler/sandbox-artifacts.ts";
+import { DEFAULT_BUNDLE_LIMITS, type ToolBundle } from "../../src/bundler/tool-bundle.ts";
+import { locateTool } from "../../src/bundler/tool-location.ts";
+import {
+  createEngine,
+  createLoadableBundle,
+  makePreludeCache,
+  SILENT,
+  ToolIsolate,
+} from "../../src/sandbox/tool-isolate.ts";
+import { PACKAGES } from "./packages.ts";
+
+const FOLDER = import.meta.dirname;
+const TOOLS = join(FOLDER, "node_modules", ".glovebox");
+const REPORT = join(FOLDER, "..", "..", "docs", "npm-compatibility.md");
+/** Room for packages that are themselves compilers. */
+const LIMITS = { ...DEFAULT_BUNDLE_LIMITS, timeoutMs: 60_000 };
+const CALL_MS = 20_000;
+const MEMORY_MIB = 256;
+const HEADER = {
+  granted: [],
+  denied: [],
+  outputBytes: 8 * 1024 * 1024,
+  logBytes: 256 * 1024,
+  logLines: 1_000,
+  hostCalls: 0,
+  pendingHostCalls: 0,
+  timers: 1_000,
+};
+
+interface Outcome {
+  readonly name: string;
+  readonly version: string;
+  /** Undefined where it passes. */
+  readonly problem?: string;
+  readonly bundleBytes?: number;
+  readonly coldMs?: number;
+}
+
+const { preludeSource, readChunk } = await loadSandboxArtifacts();
+const engine = createEngine({ preludeSource, readChunk, preludeCache: makePreludeCache(preludeSource) });
+
+async function bundle(path: string): Promise<ToolBundle> {
+  const options = { root: FOLDER, limits: LIMITS };
+  const built = await buildLocated(locateTool({ path }, options, LIMITS), options, (request) =>
+    compileTool(request, esbuild.build),
+  );
+  return built.bundle;
+}
+
+/** From nothing to the result: isolate, prelude, bundle, call. No code cache but the prelude's. */
+async function runInSandbox(
+  code: string,
+): Promise<{ readonly coldMs: number; readonly outcome: string; readonly text: string }> {
+  const started = performance.now();
+  const isolate = new ToolIsolate(engine, { memoryMiB: MEMORY_MIB, features: [], coarseTime: false });
+  const clock = setTimeout(() => void isolate.dispose("cpu"), CALL_MS);
+  try {
+    isolate.boot();
+    const loaded = await isolate.load(createLoadableBundle("0".repeat(64), code, new Uint8Array(0)), SILENT);
+    const call = { header: JSON.stringify(HEADER), input: "{}", callId: "c1", tenantId: "npm" };
+    const end = loaded.outcome === "ready" ? await isolate.call(call, SILENT) : loaded;
+    return { coldMs: performance.now() - started, outcome: end.outcome, text: end.text };
+  } finally {
+    clearTimeout(clock);
+    await isolate.dispose();
+  }
+}
+
+/** A failure's first words. */
+function words(text: string): string {
+  const [line = ""] = text.split("\n");
+  return line.replaceAll("|", "\\|").slice(0, 160);
+}
+
+function readError(outcome: string, text: string): string {
+  if (outcome !== "thrown" && outcome !== "refused") return outcome;
+  const { name, message } = JSON.parse(text) as { readonly name: string; readonly message: string };
+  return words(`${name}: ${message}`);
+}
+
+function versionOf(name: string): string {
+  return (
+    JSON.parse(readFileSync(join(FOLDER, "node_modules", name, "package.json"), "utf8")) as { readonly version: string }
+  ).version;
+}
+
+/** The same file in Node itself. */
+async function runInNode(path: string): Promise<unknown> {
+  const { default: run } = (await import(path)) as { readonly default: () => unknown };
+  return JSON.parse(JSON.stringify((await run()) ?? null));
+}
+
+async function tryPackage(name: string, source: string): Promise<Outcome> {
+  const version = versionOf(name);
+  const path = join(TOOLS, `${name.replaceAll("/", "-")}.mjs`);
+  writeFileSync(path, source);
+  const expected = await runInNode(path);
+  let built: ToolBundle;
+  try {
+    built = await bundle(path);
+  } catch (error) {
+    return { name, version, problem: words((error as Error).message) };
+  }
+  const { code } = built;
+  const { coldMs, outcome, text } = await runInSandbox(code);
+  const measured = { name, version, bundleBytes: code.length, coldMs };
+  if (outcome !== "output") return { ...measured, problem: readError(outcome, text) };
+  if (isDeepStrictEqual(JSON.parse(text), expected)) return measured;
+  return {
+    ...measured,
+    problem: words(`gives ${text.slice(0, 60)}, in Node ${JSON.stringify(expected).slice(0, 60)}`),
+  };
+}
+
+function row({ name, version, problem, bundleBytes, coldMs }: Outcome): string {
+  const size = bundleBytes === undefined ? "" : `${Math.ceil(bundleBytes / 1024)} KB`;
+  const cold = coldMs === undefined ? "" : `${Math.round(coldMs)} ms`;
+  return `| ${name} | ${version} | ${problem === undefined ? "pass" : problem} | ${size} | ${cold} |`;
+}
+
+function report(outcomes: readonly Outcome[]): string {
+  const passed = outcomes.filter(({ problem }) => problem === undefined).length;
+  return `# npm packages in the sandbox
+
+Written by \`test/npm/run.ts\`. Each package is bundled as a tool's import would be, used in a fresh isolate (${MEMORY_MIB} MiB, no capability, no
+engine feature), and what it gives is compared with what the same file gives in Node ${process.version}. Bundles are not minified. Cold is the
+time from no isolate at all to the result, without a code cache for bundle or platform, on a machine that did other things too.
+
+**${passed} of ${outcomes.length} pass (${((passed / outcomes.length) * 100).toFixed(1)} %).**
+
+| package | version | result | bundle | cold |
+|---|---|---|---|---|
+${outcomes.map(row).join("\n")}
+`;
+}
+
+const wanted = process.argv.slice(2);
+const chosen = wanted.length === 0 ? PACKAGES : PACKAGES.filter(([name]) => wanted.includes(name));
+mkdirSync(TOOLS, { recursive: true });
+const outcomes: Outcome[] = [];
+for (const [name, source] of chosen) {
+  const outcome = await tryPackage(name, source).catch((error: unknown): Outcome => {
+    return { name, version: "", problem: words(`not in Node: ${(error as Error).message}`) };
+  });
+  outcomes.push(outcome);
+  if (outcome.problem !== undefined) console.log(row(outcome));
+}
+rmSync(TOOLS, { recursive: true });
+console.log(`${outcomes.filter(({ problem }) => problem === undefined).length} of ${outcomes.length} pass`);
+if (wanted.length === 0) {
+  mkdirSync(join(REPORT, ".."), { recursive: true });
+  writeFileSync(REPORT, report(outcomes));
+}
+process.exit(0);
