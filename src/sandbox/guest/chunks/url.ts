@@ -15,6 +15,10 @@ function isOf(prototype: object, getter: string): (value: unknown) => boolean {
   };
 }
 
+// The build tells classes of one name apart by a number.
+for (const [name, made] of Object.entries({ URL, URLSearchParams })) {
+  Object.defineProperty(made, "name", { value: name, configurable: true });
+}
 // Neither is serializable, says the URL standard.
 addPlatformType({ owns: isOf(URL.prototype, "href") });
 addPlatformType({ owns: isOf(URLSearchParams.prototype, "size") });
