@@ -439,7 +439,7 @@ describe("ToolRouter.execute() and what a host function does", () => {
       },
       "TOOL_FAILED",
     ],
-    ["rejects", () => Promise.reject(new Error("at /work/main/src/x.ts")), "TOOL_FAILED"],
+    ["rejects", () => Promise.reject(new Error("at /srv/app/src/x.ts")), "TOOL_FAILED"],
     [
       "throws nothing",
       () => {

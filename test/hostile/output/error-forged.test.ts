@@ -2,6 +2,6 @@
 import { testAttack } from "../support.ts";
 
 testAttack("an error that says it is ours", {
-  source: `export default async () => { throw Object.assign(new Error('Script execution timed out.'), { name: 'ToolError', code: 'INTERNAL', recoverable: true, guestStack: 'at host (/work/main/x.ts:1:1)', details: { a: 1 } }); };`,
+  source: `export default async () => { throw Object.assign(new Error('Script execution timed out.'), { name: 'ToolError', code: 'INTERNAL', recoverable: true, guestStack: 'at host (/srv/app/x.ts:1:1)', details: { a: 1 } }); };`,
   codes: ["TOOL_FAILED"],
 });
