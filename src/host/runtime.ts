@@ -164,6 +164,7 @@ export class Glovebox implements AsyncDisposable {
         ownerOf: (tenant) => this.#ownerOf(tenant),
         granted,
         denied,
+        lacksFetch: !granted.has("fetch"),
         shapes: this.#shapesOf([...granted.keys(), ...denied], definition),
         features,
         onHandlerError: this.#config.onError,

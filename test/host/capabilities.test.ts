@@ -223,6 +223,15 @@ describe("a capability that was not granted", () => {
     expect([error.code, error.recoverable]).toEqual(["CAPABILITY_DENIED", false]);
   });
 
+  test("is fetch for a tool that did not ask for it: the call has the code all the same", async () => {
+    await box.addTool({ name: "fetches", source: "export default () => fetch('https://example.com')" });
+    const error = errorOf(await box.execute({ id: "c1", toolName: "fetches" }));
+    expect([error.code, error.message]).toEqual([
+      "CAPABILITY_DENIED",
+      'The capability "fetch" was not granted to this tool',
+    ]);
+  });
+
   test("is granted by the definition that a host supplies", async () => {
     expect(outputOf(await run("frugal", "lookUp", { sku: "ab" }))).toEqual({ value: { price: 2 } });
   });

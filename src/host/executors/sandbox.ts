@@ -41,6 +41,8 @@ export interface SandboxTool {
   readonly granted: ReadonlyMap<string, Capability>;
   /** Asked for, not granted: the tool is told so when it uses one. */
   readonly denied: readonly string[];
+  /** Its global `fetch` refuses, whether it asked for the capability or not. */
+  readonly lacksFetch?: boolean;
   /** How those of both look to the tool, where they are more than functions. */
   readonly shapes?: CapabilityShapes | undefined;
   /** What of the engine was granted. */
@@ -353,13 +355,15 @@ class SandboxRun {
   }
 
   /**
-   * CAPABILITY_DENIED counts only if the host has really refused something: a guest may write anything. QUOTA_EXCEEDED is the
+   * CAPABILITY_DENIED counts only if the host has really refused something: a guest may write anything. Every tool has a `fetch`, which
+   * the prelude refuses where it was not granted. QUOTA_EXCEEDED is the
    * prelude's word, since it counts before a request leaves; a guest that forges it says no more than that its own call failed.
    */
   #believe(error: ToolError): ToolError {
     const claimed = error.details?.capabilityCode;
     if (typeof claimed !== "string" || !isErrorCode(claimed)) return error;
-    const denied = claimed === "CAPABILITY_DENIED" && this.#tool.denied.length > 0;
+    const isRefused = this.#tool.denied.length > 0 || this.#tool.lacksFetch === true;
+    const denied = claimed === "CAPABILITY_DENIED" && isRefused;
     if (!denied && claimed !== "QUOTA_EXCEEDED" && !this.#broker?.wasRefusedWith(claimed)) return error;
     if (claimed !== "CAPABILITY_DENIED" && claimed !== "QUOTA_EXCEEDED") return error;
     return withCode(error, claimed);
