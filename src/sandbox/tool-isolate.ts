@@ -153,14 +153,21 @@ export interface IsolateOptions extends Omit<BootOptions, "fixed"> {
 const SMALL_BUNDLE_UNITS = 64 * 1024;
 /** What most tools do, and nothing that only some do: each function in the cache is read for every isolate. */
 const REHEARSAL = "(async (register) => register({ default: async (input) => input }))";
-const REHEARSAL_LIMITS = {
+const REHEARSAL_HEADER = JSON.stringify({
+  granted: [],
+  denied: [],
   outputBytes: 1_024,
   logBytes: 0,
   logLines: 0,
   hostCalls: 0,
   pendingHostCalls: 0,
   timers: 0,
-} as const;
+} satisfies InvokeHeader);
+
+const scriptOptions = (filename: string, cache: CodeCache | undefined) => ({
+  filename,
+  ...(cache === undefined ? {} : { cachedData: cache.external }),
+});
 
 /** Hears nothing. */
 export const SILENT: GuestListener = { onLog() {}, onProgress() {}, onCapability() {} };
@@ -226,12 +233,7 @@ export class ToolIsolate {
     const { features, coarseTime, deterministic } = this.#options;
     const fixed = deterministic && { now: deterministic.now, words: seedWords(deterministic.seed) };
     const options: BootOptions = { features, coarseTime, fixed };
-    const cachedData = engine.preludeCache?.external;
-    const script = this.#isolate.compileScriptSync(engine.preludeSource, {
-      filename: PRELUDE_SCRIPT_NAME,
-      ...(cachedData === undefined ? {} : { cachedData }),
-    });
-    const boot = script.runSync(this.#context, { reference: true }) as unknown as ivm.Reference;
+    const boot = this.#evaluate(engine.preludeSource, PRELUDE_SCRIPT_NAME, engine.preludeCache);
     const post = new ivm.Callback(
       (kind: unknown, a: unknown, b: unknown, c: unknown, ...rest: unknown[]) =>
         this.#receive(kind as GuestMessageKind, a, b, c, rest),
@@ -251,12 +253,21 @@ export class ToolIsolate {
    */
   makePreludeCache(): Uint8Array {
     this.boot();
-    const header: InvokeHeader = { granted: [], denied: [], ...REHEARSAL_LIMITS };
-    const text = JSON.stringify(header);
-    const evaluate = this.#isolate.compileScriptSync(REHEARSAL).runSync(this.#context, { reference: true });
-    this.#enter?.applySync(undefined, ["load", (evaluate as unknown as ivm.Reference).derefInto(), text]);
-    this.#enter?.applySync(undefined, ["invoke", "{}", "call", text, "tenant"]);
+    this.#rehearse();
+    this.#enter?.applySync(undefined, ["invoke", "{}", "call", REHEARSAL_HEADER, "tenant"]);
     return this.#makeCache(this.#engine.preludeSource, PRELUDE_SCRIPT_NAME);
+  }
+
+  /** Loads a tool of our own as one is that is loaded ahead, waited for in line. */
+  #rehearse(...chunks: unknown[]): void {
+    const evaluate = this.#evaluate(REHEARSAL, TOOL_SCRIPT_NAME);
+    this.#enter?.applySync(undefined, ["load", evaluate.derefInto(), REHEARSAL_HEADER, ...(chunks as string[])]);
+  }
+
+  /** The value of a script, waited for in line: the prelude's way in, or a function that nothing has called yet. */
+  #evaluate(code: string, filename: string, cache?: CodeCache): ivm.Reference {
+    const script = this.#isolate.compileScriptSync(code, scriptOptions(filename, cache));
+    return script.runSync(this.#context, { reference: true }) as unknown as ivm.Reference;
   }
 
   /** V8's code cache of the bundle, after a warm-up run; only called while the guest is idle. */
@@ -364,43 +375,25 @@ export class ToolIsolate {
 
   /** A bundle's script only makes a function: the tool's first line runs in `enter`. */
   async #compile({ code, codeCache }: LoadableBundle): Promise<ivm.Reference> {
-    const options = {
-      filename: TOOL_SCRIPT_NAME,
-      ...(codeCache === undefined ? {} : { cachedData: codeCache.external }),
-    };
     // What is quickly compiled is not worth a thread's waking up, twice.
     // One that stands at a breakpoint would hold this thread, which is to tell it when to go on.
     if (code.length <= SMALL_BUNDLE_UNITS && this.#options.inspector !== true) {
-      const script = this.#isolate.compileScriptSync(code, options);
-      return script.runSync(this.#context, { reference: true }) as unknown as ivm.Reference;
+      return this.#evaluate(code, TOOL_SCRIPT_NAME, codeCache);
     }
-    const script = await this.#isolate.compileScript(code, options);
+    const script = await this.#isolate.compileScript(code, scriptOptions(TOOL_SCRIPT_NAME, codeCache));
     return (await script.run(this.#context, { reference: true })) as unknown as ivm.Reference;
   }
 
   /** Makes a function only; before anything of the tool's runs, see `#answer`. */
   #compileChunk(name: ChunkName): ivm.Reference {
     const { chunks } = this.#engine;
-    const cachedData = chunks.cache(name)?.external;
-    const script = this.#isolate.compileScriptSync(chunks.source(name), {
-      filename: PRELUDE_SCRIPT_NAME,
-      ...(cachedData === undefined ? {} : { cachedData }),
-    });
-    return script.runSync(this.#context, { reference: true }) as unknown as ivm.Reference;
+    return this.#evaluate(chunks.source(name), PRELUDE_SCRIPT_NAME, chunks.cache(name));
   }
 
   /** V8's code caches of all chunks, in the order of CHUNK_NAMES, after they have been evaluated here, waited for in line. */
   makeChunkCaches(): Uint8Array[] {
     this.boot();
-    const chunks = CHUNK_NAMES.flatMap((each) => [each, this.#compileChunk(each).derefInto()]);
-    const evaluate = this.#isolate.compileScriptSync(REHEARSAL).runSync(this.#context, { reference: true });
-    const header: InvokeHeader = { granted: [], denied: [], ...REHEARSAL_LIMITS };
-    this.#enter?.applySync(undefined, [
-      "load",
-      (evaluate as unknown as ivm.Reference).derefInto(),
-      JSON.stringify(header),
-      ...chunks,
-    ]);
+    this.#rehearse(...CHUNK_NAMES.flatMap((each) => [each, this.#compileChunk(each).derefInto()]));
     return CHUNK_NAMES.map((name) => this.#makeCache(this.#engine.chunks.source(name), PRELUDE_SCRIPT_NAME));
   }
 

@@ -7,6 +7,7 @@ import { type LearnedDefinition, LearnedDefinitionSchema } from "../../sandbox/d
 import type { EngineFeature } from "../../sandbox/engine-features.ts";
 import { ToolError } from "../../sandbox/errors.ts";
 import type { Limits } from "../../sandbox/limits.ts";
+import { pack, unpack } from "../../sandbox/packed.ts";
 import { parseSmallJson } from "../json-text.ts";
 import { problemLine } from "../problem-line.ts";
 import { NO_USAGE } from "../tool-call.ts";
@@ -22,7 +23,6 @@ export interface Learned {
 const DEFINITION_BYTES = 256 * 1024;
 const DEFINITION_DEPTH = 64;
 const DEFINITION_VALUES = 50_000;
-const LENGTH_BYTES = 4;
 /** A machine on which no process is free for this long has more to do than it can. */
 const QUEUE_MS = 30_000;
 const maxCodeCacheBytes = (code: string): number => CODE_CACHE_FACTOR * code.length + 1024 * 1024;
@@ -38,20 +38,12 @@ function parseDefinition(text: string): LearnedDefinition {
   throw new ToolError("BUNDLE_FAILED", `The tool's definition: ${problemLine(problems)}`, { details: { problems } });
 }
 
-/** Both in one entry of the cache: the text's length, the text, the code cache. */
-function pack(definitionText: string, codeCache: Uint8Array): Uint8Array {
-  const text = Buffer.from(definitionText);
-  const length = Buffer.alloc(LENGTH_BYTES);
-  length.writeUInt32LE(text.length, 0);
-  return Buffer.concat([length, text, codeCache]);
-}
-
-function unpack(packed: Uint8Array): Learned | undefined {
-  const bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength);
-  const end = bytes.length < LENGTH_BYTES ? 0 : LENGTH_BYTES + bytes.readUInt32LE(0);
-  if (end === 0 || end > bytes.length) return undefined;
+/** Both are one entry of the cache, packed. */
+function unpackLearned(packed: Uint8Array): Learned | undefined {
+  const [text, codeCache] = unpack(packed);
+  if (text === undefined || codeCache === undefined) return undefined;
   try {
-    return { definition: parseDefinition(bytes.toString("utf8", LENGTH_BYTES, end)), codeCache: bytes.subarray(end) };
+    return { definition: parseDefinition(Buffer.from(text).toString()), codeCache };
   } catch {
     return undefined;
   }
@@ -96,13 +88,13 @@ export class Learner {
     const { cache } = this.#options;
     const key = this.#keyOf(learning.features);
     const known = await cache.getCodeCache(bundle.sha256, key);
-    const unpacked = known === undefined ? undefined : unpack(known);
+    const unpacked = known === undefined ? undefined : unpackLearned(known);
     if (unpacked !== undefined) return unpacked;
     const [text, sent = new Uint8Array(0)] = await this.#run(bundle, stackMapper, learning);
     // A copy: what has come is a part of its frame, and would keep all of it for as long as the tool is known.
     const codeCache = sent.byteLength > maxCodeCacheBytes(bundle.code) ? new Uint8Array(0) : new Uint8Array(sent);
     const definition = parseDefinition(text.toString());
-    await cache.setCodeCache(bundle.sha256, key, pack(text.toString(), codeCache));
+    await cache.setCodeCache(bundle.sha256, key, pack([text, codeCache]));
     return { definition, codeCache };
   }
 

@@ -1,6 +1,6 @@
 // What node:fs does, at once: each function is one of fs's …Sync, on the volume of the call under way.
 import { callSerial } from "../call-state.ts";
-import { makeStats, type Stats } from "./fs-stats.ts";
+import { EntryKind, makeStats, type Stats } from "./fs-stats.ts";
 import { type FsNode, fsError, touch, Volume } from "./fs-volume.ts";
 import { Buffer } from "./node-buffer.ts";
 import { invalidArgument } from "./node-error.ts";
@@ -156,38 +156,16 @@ function list(
   });
 }
 
-export class Dirent {
+export class Dirent extends EntryKind {
   readonly name: unknown;
   readonly parentPath: string;
-  readonly #kind: FsNode["kind"];
   constructor(name: unknown, parentPath: string, kind: FsNode["kind"]) {
+    super(kind);
     this.name = name;
     this.parentPath = parentPath;
-    this.#kind = kind;
   }
   get path(): string {
     return this.parentPath;
-  }
-  isFile(): boolean {
-    return this.#kind === "file";
-  }
-  isDirectory(): boolean {
-    return this.#kind === "folder";
-  }
-  isSymbolicLink(): boolean {
-    return this.#kind === "link";
-  }
-  isBlockDevice(): boolean {
-    return false;
-  }
-  isCharacterDevice(): boolean {
-    return false;
-  }
-  isFIFO(): boolean {
-    return false;
-  }
-  isSocket(): boolean {
-    return false;
   }
 }
 

@@ -3,12 +3,11 @@ import type { FsNode } from "./fs-volume.ts";
 
 const TYPE_BITS = { file: 0o100_000, folder: 0o040_000, link: 0o120_000 } as const;
 
-export class Stats {
-  readonly [name: string]: unknown;
+/** What Stats and Dirent tell of an entry. */
+export class EntryKind {
   readonly #kind: FsNode["kind"];
-  constructor(kind: FsNode["kind"], numbers: object) {
+  constructor(kind: FsNode["kind"]) {
     this.#kind = kind;
-    Object.assign(this, numbers);
   }
   isFile(): boolean {
     return this.#kind === "file";
@@ -30,6 +29,14 @@ export class Stats {
   }
   isSocket(): boolean {
     return false;
+  }
+}
+
+export class Stats extends EntryKind {
+  readonly [name: string]: unknown;
+  constructor(kind: FsNode["kind"], numbers: object) {
+    super(kind);
+    Object.assign(this, numbers);
   }
 }
 
