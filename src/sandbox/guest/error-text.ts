@@ -1,5 +1,6 @@
 // Turns whatever a tool threw into capped text. The thrown value is hostile: getters, proxies, endless strings.
 import { GUEST_ERROR_CAPS, type GuestError } from "../guest-protocol.ts";
+import { callState } from "./call-state.ts";
 import {
   defineValue,
   ErrorConstructor,
@@ -15,14 +16,20 @@ import {
   WeakMapPrototypeSet,
 } from "./primordials.ts";
 
-const capabilityCodes = new WeakMapConstructor<object, string>();
+interface Refusal {
+  readonly code: string;
+  /** The call that was refused: thrown again in a later one, the error says nothing of that one. */
+  readonly serial: number;
+}
+
+const refusals = new WeakMapConstructor<object, Refusal>();
 
 /** An error for a capability's refusal. Its code is remembered where a guest cannot write, so that it can be believed later. */
 export function makeCapabilityError(code: string, message: string): Error {
   const error = new ErrorConstructor(message);
   defineValue(error, "name", "CapabilityError", false);
   defineValue(error, "code", code);
-  WeakMapPrototypeSet(capabilityCodes, error, code);
+  WeakMapPrototypeSet(refusals, error, { code, serial: callState.serial });
   return error;
 }
 
@@ -72,13 +79,13 @@ export function toGuestError(thrown: unknown): GuestError {
   }
   const error = thrown as object;
   const code = readText(error, "code", 64);
-  const capabilityCode = WeakMapPrototypeGet(capabilityCodes, error);
+  const refusal = WeakMapPrototypeGet(refusals, error);
   return {
     __proto__: null,
     name: readText(error, "name", GUEST_ERROR_CAPS.name) ?? "Error",
     message: text,
     stack: readText(error, "stack", GUEST_ERROR_CAPS.stack) ?? "",
     ...(code === undefined ? {} : { code }),
-    ...(capabilityCode === undefined ? {} : { capabilityCode }),
+    ...(refusal?.serial === callState.serial ? { capabilityCode: refusal.code } : {}),
   } as unknown as GuestError;
 }
