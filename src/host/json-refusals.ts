@@ -20,6 +20,14 @@ export interface JsonTextCodes {
   readonly tooLarge: ErrorCode;
 }
 
+/** Where V8's parser stopped, as far as it says so. Nothing else of its message is told: it quotes the text. */
+function placeOf(cause: unknown): string {
+  if (!Error.isError(cause) || !(cause instanceof SyntaxError)) return "";
+  const position = / at position (\d{1,9})/.exec(cause.message)?.[1];
+  if (position !== undefined) return `, at character ${Number(position) + 1}`;
+  return cause.message === "Unexpected end of JSON input" ? ": it ends too soon" : "";
+}
+
 /** Makes the errors for one text; `what` names the value in them, e.g. "The output". */
 export class JsonRefusals {
   readonly #limits: JsonTextLimits;
@@ -61,7 +69,8 @@ export class JsonRefusals {
   }
 
   syntax(cause?: unknown): ToolError {
-    return new ToolError(this.#codes.invalid, `${this.#what}: expected JSON, got text that is not`, { cause });
+    const message = `${this.#what}: expected JSON, got text that is not${placeOf(cause)}`;
+    return new ToolError(this.#codes.invalid, message, { cause });
   }
 
   infinity(): ToolError {

@@ -12,11 +12,14 @@ import type { TenantPolicy } from "./tenants.ts";
 import type { ChunkQueue } from "./tool-stream.ts";
 import type { BesideText, ToolValue } from "./tool-value.ts";
 
-/** One request to run a tool. `arguments` is any JSON value that the tool's schema takes, with bytes (Uint8Array) in it; left out, it is `{}`. */
+/** One request to run a tool, with `arguments` or `argumentsText`, not both; without either they are `{}`. */
 export interface ToolCall {
   readonly id: string;
   readonly toolName: string;
+  /** Any JSON value that the tool's schema takes, with bytes (Uint8Array) in it. */
   readonly arguments?: unknown;
+  /** The same as JSON text, as a model wrote it; blank text is `{}`. */
+  readonly argumentsText?: string | undefined;
 }
 
 /** Who calls, and how. Without a `tenantId` the call belongs to the tenant `default`. */

@@ -80,16 +80,18 @@ export interface CheckedInput {
   readonly input: ToolValue | undefined;
 }
 
-/** What we made of the caller's arguments: it is known to be JSON. */
+/** What we made of the caller's arguments, which is known to be JSON, or text that came as it is. */
 export interface InputText extends ValueText {
   readonly text: string;
+  /** Whether nobody has parsed the text yet. */
+  readonly isForeign?: boolean;
   /** Whether the value is wanted, or the text is enough. */
   readonly wants: "text" | "value";
 }
 
 /** Whether nothing has to be known of the value but its bounds. An object is written with its brace first. */
-const fitsUnread = ({ schema, text, wants }: InputText): boolean =>
-  wants === "text" && (schema === undefined || (schema.acceptsObjects && text.startsWith("{")));
+const fitsUnread = ({ schema, text, wants, isForeign }: InputText): boolean =>
+  !isForeign && wants === "text" && (schema === undefined || (schema.acceptsObjects && text.startsWith("{")));
 
 /** As {@link readSmallValue}, without a value where none is wanted. */
 export function checkSmallInput(read: InputText): CheckedInput {
@@ -105,10 +107,10 @@ export async function checkLargeInput(
   thread: SchemaThread,
   signal: AbortSignal,
 ): Promise<CheckedInput> {
-  const { text, bounds, codes, what, schema, wants } = read;
+  const { text, bounds, codes, what, schema, wants, isForeign } = read;
   const isUnread = fitsUnread(read);
   const inputText = await encodeInTurns(text, signal);
-  if (!isUnread && (wants === "value" || inputText.length <= DIRECT_BYTES)) {
+  if (!isUnread && (wants === "value" || isForeign || inputText.length <= DIRECT_BYTES)) {
     return { inputText, input: await readLargeValue({ ...read, text: inputText }, thread, signal) };
   }
   await checkLargeText(inputText, bounds, codes, what, signal);

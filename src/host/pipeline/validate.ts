@@ -23,6 +23,8 @@ export interface CallEnvelope {
   readonly callId: string;
   readonly toolName: string;
   readonly arguments: unknown;
+  /** Foreign JSON text in the place of a value. */
+  readonly argumentsText?: string | undefined;
 }
 
 export interface ValidatedCall extends CheckedInput {
@@ -72,23 +74,36 @@ function readFields<Fields>(where: string, read: () => Fields): Fields {
   }
 }
 
-const ENVELOPE_FIELDS = ["id", "toolName", "arguments"] as const;
+const ENVELOPE_FIELDS = ["id", "toolName", "arguments", "argumentsText"] as const;
 
 /**
- * Reads the call's three fields, each once.
+ * Reads the call's fields, each once.
  * @throws {ToolError} PARAM_INVALID
  */
 export function readEnvelope(toolCall: unknown): CallEnvelope {
   const expected = "an object { id, toolName, arguments }";
   if (typeof toolCall !== "object" || toolCall === null) throw invalid("toolCall", expected, describe(toolCall));
-  const { keys, id, toolName, args } = readFields("toolCall", () => {
+  const { keys, id, toolName, args, text } = readFields("toolCall", () => {
     const call = toolCall as { readonly [name: string]: unknown };
-    return { keys: Object.keys(call), id: call.id, toolName: call.toolName, args: call.arguments };
+    const { id, toolName, arguments: args, argumentsText: text } = call;
+    return { keys: Object.keys(call), id, toolName, args, text };
   });
   // A call with `args` for `arguments` would run on `{}`.
   const unknown = keys.find((key) => !ENVELOPE_FIELDS.includes(key as (typeof ENVELOPE_FIELDS)[number]));
   if (unknown !== undefined) throw invalid("toolCall", expected, `one with the key ${describe(unknown)}`);
-  return { callId: readText(id, "toolCall.id"), toolName: readText(toolName, "toolCall.toolName"), arguments: args };
+  const argumentsText = text === undefined ? undefined : readArgumentsText(text);
+  if (argumentsText !== undefined && args !== undefined) {
+    throw invalid("toolCall", "one of arguments and argumentsText", "both");
+  }
+  const callId = readText(id, "toolCall.id");
+  return { callId, toolName: readText(toolName, "toolCall.toolName"), arguments: args, argumentsText };
+}
+
+function readArgumentsText(text: unknown): string {
+  if (typeof text !== "string") throw invalid("toolCall.argumentsText", "JSON text", describe(text));
+  // UTF-8 has no halves of a pair: they would reach the tool as other text than was checked.
+  if (!text.isWellFormed()) throw invalid("toolCall.argumentsText", "JSON text", "text with half of a surrogate pair");
+  return text;
 }
 
 /** A real one: what only looks like one throws as soon as it is read. */
@@ -191,7 +206,12 @@ function findUnserializable(root: unknown): string | undefined {
   }
 }
 
-function serializeArguments(args: unknown): { readonly text: string; readonly bytes: TextWithBytes["bytes"] } {
+const BLANK = /^[ \t\r\n]{0,100}$/;
+
+function serializeArguments(envelope: CallEnvelope): { readonly text: string; readonly bytes: TextWithBytes["bytes"] } {
+  const { arguments: args, argumentsText } = envelope;
+  // Models write nothing where there is nothing to say.
+  if (argumentsText !== undefined) return { text: BLANK.test(argumentsText) ? "{}" : argumentsText, bytes: undefined };
   if (args === undefined) return { text: "{}", bytes: undefined };
   let made: TextWithBytes;
   try {
@@ -249,7 +269,7 @@ export function validateCall(
 ): ValidatedCall | Promise<ValidatedCall> {
   const tool = registry.get(envelope.toolName, context.tenantId);
   if (tool === undefined) throw unknownTool(envelope.toolName, context.tenantId, registry);
-  const { text: inputText, bytes } = serializeArguments(envelope.arguments);
+  const { text: inputText, bytes } = serializeArguments(envelope);
   const what = `The arguments of ${envelope.toolName}`;
   const bounds = inputBounds(options.bounds, tool);
   checkJsonBytes(inputText.length + sizeOfBytes(bytes), bounds, INPUT_CODES, what);
@@ -257,7 +277,8 @@ export function validateCall(
   const { tenantId } = context;
   const toCall = (input: CheckedInput): ValidatedCall => ({ callId, tenantId, tool, context, ...input });
   const { wants } = tool.executor;
-  const read = { text: inputText, bounds, codes: INPUT_CODES, what, schema: tool.inputSchema, wants };
+  const isForeign = envelope.argumentsText !== undefined;
+  const read = { text: inputText, isForeign, bounds, codes: INPUT_CODES, what, schema: tool.inputSchema, wants };
   if (bytes !== undefined) {
     return inTime(tool, options, (signal) => checkInputWithBytes(read, bytes, options.thread, signal)).then(toCall);
   }

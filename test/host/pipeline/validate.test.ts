@@ -1,6 +1,7 @@
 // Stage 1 alone: anything in, a validated call or one ToolError out.
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
+import { Clocks } from "../../../src/host/pipeline/clock.ts";
 import {
   checkTimeout,
   readContext,
@@ -12,7 +13,7 @@ import {
 import { MemoryToolRegistry } from "../../../src/host/registry.ts";
 import { SchemaThread } from "../../../src/host/schema-thread.ts";
 import { ToolError } from "../../../src/sandbox/errors.ts";
-import { makeTool, type ToolParts } from "../../support/registered-tool.ts";
+import { fixedExecutor, makeTool, type ToolParts } from "../../support/registered-tool.ts";
 
 const BOUNDS = { bytes: 1_000, depth: 4, values: 100 };
 const thread = new SchemaThread();
@@ -56,6 +57,74 @@ function validate(args: unknown, parts: ToolParts = {}, bounds = BOUNDS): Valida
   return call;
 }
 
+/** Arguments as text through the whole stage, large or small. */
+async function validateText(argumentsText: string, parts: ToolParts = {}, bounds = BOUNDS): Promise<ValidatedCall> {
+  const registry = new MemoryToolRegistry();
+  registry.add(makeTool(parts));
+  const clocks = new Clocks();
+  const envelope = readEnvelope({ id: "c1", toolName: "probe", argumentsText });
+  return await validateCall(envelope, { tenantId: "acme" }, registry, {
+    ...{ bounds, thread },
+    startClock: () =>
+      clocks.start({ timeoutMs: 30_000, toolName: "probe", caller: undefined, admittedAt: performance.now() }),
+  });
+}
+
+describe("argumentsText", () => {
+  const LARGE = { bytes: 1_000_000, depth: 4, values: 1_000_000 };
+
+  test.for<["text" | "value"]>([["text"], ["value"]])(
+    "is the arguments as JSON text, for a tool that wants a %s",
+    async ([wants]) => {
+      const text = ' {"a": [1, "\\ud83d\\ude00"]}\n';
+      const call = await validateText(text, { executor: { ...fixedExecutor("null"), wants } });
+      expect(JSON.parse(call.inputText.toString())).toEqual({ a: [1, "😀"] });
+      if (wants === "value") expect(call.input).toEqual({ a: [1, "😀"] });
+    },
+  );
+
+  test.for(["", " ", "\n\t "])("that is blank, %j, is an empty object", async (text) => {
+    expect((await validateText(text)).inputText).toBe("{}");
+  });
+
+  test.for<[string, string, RegExp]>([
+    ["no JSON", '{"a": 1,, }', /expected JSON, got text that is not, at character 9$/],
+    ["cut off", '{"a": 1', /expected JSON, got text that is not(: it ends too soon|, at character 8)$/],
+    ["JavaScript", "{a: 1}", /expected JSON, got text that is not, at character 2$/],
+    ["other white space", "\u00a0{}", /expected JSON/],
+    ["a key __proto__", '{"__proto__": {}}', /"__proto__" is not allowed, at \/__proto__/],
+    ["a number that no double holds", '{"a": 1e400}', /numbers that a double can hold/],
+    ["nested too deep", "[[[[[]]]]]", /nested at most 4 deep/],
+    ["too much", `"${"x".repeat(2_000)}"`, /at most 1000 bytes/],
+  ])("is refused where it is %s, whether or not the value is wanted", async ([, text, message]) => {
+    for (const wants of ["text", "value"] as const) {
+      const error = await validateText(text, { executor: { ...fixedExecutor("null"), wants } }).catch(
+        (thrown: unknown) => thrown,
+      );
+      expect(error).toMatchObject({ code: "PARAM_INVALID", message: expect.stringMatching(message) });
+    }
+  });
+
+  test("is parsed where it is large too, also for a tool that takes any object as text", async () => {
+    const asText = { executor: { ...fixedExecutor("null"), wants: "text" as const } };
+    const large = JSON.stringify({ list: Array.from({ length: 30_000 }, (_, index) => `value ${index}`) });
+    expect((await validateText(large, asText, LARGE)).inputText.length).toBe(large.length);
+    const error = await validateText(`${large.slice(0, -1)},}`, asText, LARGE).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: "PARAM_INVALID", message: expect.stringMatching(/expected JSON/) });
+  });
+
+  test("does not come with arguments, is text, and has no half of a surrogate pair", () => {
+    const call = { id: "c1", toolName: "probe" };
+    const both = () => readEnvelope({ ...call, arguments: {}, argumentsText: "{}" });
+    expect(refusalOf(both).message).toBe("toolCall: expected one of arguments and argumentsText, got both");
+    expect(refusalOf(() => readEnvelope({ ...call, argumentsText: {} })).message).toMatch(
+      /expected JSON text, got an object/,
+    );
+    expect(refusalOf(() => readEnvelope({ ...call, argumentsText: '"\ud800"' })).message).toMatch(/surrogate pair/);
+    expect(readEnvelope({ ...call, arguments: undefined, argumentsText: "{}" }).argumentsText).toBe("{}");
+  });
+});
+
 describe("readEnvelope()", () => {
   test("takes a call's three fields", () => {
     const call = { id: "c1", toolName: "add", arguments: { a: 1 } };
@@ -71,7 +140,7 @@ describe("readEnvelope()", () => {
       },
     });
     readEnvelope(call);
-    expect(reads.sort()).toEqual(["arguments", "id", "toolName"]);
+    expect(reads.sort()).toEqual(["arguments", "argumentsText", "id", "toolName"]);
   });
 
   test.for<[string, unknown, string]>([
