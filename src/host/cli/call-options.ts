@@ -13,6 +13,7 @@ export const CALL_OPTIONS = {
   "memory-mib": { type: "string" },
   "allow-fetch": { type: "string", multiple: true },
   secret: { type: "string", multiple: true },
+  grant: { type: "string", multiple: true },
   "log-places": { type: "boolean" },
 } as const;
 
@@ -21,6 +22,8 @@ export interface CallOptions {
   readonly tenantId: string;
   readonly limits: PartialLimits;
   readonly egress: EgressRequest;
+  /** What the tool is granted, by name. */
+  readonly grant: readonly string[];
   readonly logPlaces: boolean;
 }
 
@@ -29,6 +32,7 @@ export function readCallOptions({ values }: Arguments, env: NodeJS.ProcessEnv): 
   const text = (name: string): string | undefined => values[name] as string | undefined;
   const tenantId = text("tenant") ?? "default";
   if (tenantId === "") throw new UsageError("--tenant: expected an id, got an empty text");
+  const egress = readEgress(values, env);
   return {
     input: { json: text("input"), file: text("input-file") },
     tenantId,
@@ -37,7 +41,8 @@ export function readCallOptions({ values }: Arguments, env: NodeJS.ProcessEnv): 
       cpuMs: readLimit("cpu-ms", values["cpu-ms"], "cpuMs"),
       memoryMiB: readLimit("memory-mib", values["memory-mib"], "memoryMiB"),
     },
-    egress: readEgress(values, env),
+    egress,
+    grant: [...egress.grant, ...((values.grant as readonly string[] | undefined) ?? [])],
     logPlaces: values["log-places"] === true,
   };
 }

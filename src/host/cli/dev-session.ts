@@ -93,7 +93,7 @@ export class DevSession {
     this.#say("cyan", `${new Date().toTimeString().slice(0, 8)} ${path}`);
     let tool: ToolInspection | undefined;
     try {
-      tool = await this.#box.inspectTool({ path }, { tenantId, grant: this.#options.egress.grant });
+      tool = await this.#box.inspectTool({ path }, { tenantId, grant: this.#options.grant });
       this.#files = tool.files;
       this.#show(await this.#execute(tool), tool);
     } catch (thrown) {
@@ -112,7 +112,7 @@ export class DevSession {
     if (this.#registered !== undefined) this.#box.removeTool(this.#registered, { tenantId });
     const { name } = await this.#box.addTool(
       { path, name: tool.definition.name },
-      { tenantId, grant: this.#options.egress.grant },
+      { tenantId, grant: this.#options.grant },
     );
     this.#registered = name;
     hub?.setSourceMap(tool.bundle.sourceMap);

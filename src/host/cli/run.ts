@@ -55,7 +55,7 @@ const exitCodeOf = (result: ToolResult): number => {
 async function call(box: Glovebox, tool: ToolInspection, request: RunRequest, io: Io): Promise<ToolResult> {
   const { path, tenantId } = request;
   const args = await readInput({ ...request.input, stdin: request.stdin }, tool.definition.inputSchema, io);
-  const { name } = await box.addTool({ path, name: tool.definition.name }, { tenantId, grant: request.egress.grant });
+  const { name } = await box.addTool({ path, name: tool.definition.name }, { tenantId, grant: request.grant });
   const interrupt = new AbortController();
   const onInterrupt = (): void => interrupt.abort();
   io.on("SIGINT", onInterrupt);
@@ -96,7 +96,7 @@ export async function runCommand(args: readonly string[], io: Io): Promise<numbe
   let result: ToolResult;
   // Here the call is what the tool is built for, so its building is part of what the call cost.
   try {
-    tool = await box.inspectTool({ path: request.path }, { tenantId: request.tenantId, grant: request.egress.grant });
+    tool = await box.inspectTool({ path: request.path }, { tenantId: request.tenantId, grant: request.grant });
     const called = await call(box, tool, request, io);
     result = { ...called, usage: { ...called.usage, bundleMs: tool.bundleMs } };
   } catch (thrown) {

@@ -32,6 +32,7 @@ Options of run and dev
   --memory-mib N      memory, ${LIMITS.memoryMiB.min} to ${LIMITS.memoryMiB.max}; ${LIMITS.memoryMiB.default} unless given
   --allow-fetch HOST  let it send requests to HOST: host, host:port, *.host or an origin; may be given again
   --secret NAME=ENV   let it use the environment variable ENV as its secret NAME, towards the hosts of --allow-fetch
+  --grant NAME        grant it a capability or an engine feature (kv, stringToCode, webAssembly …); may be given again
   --log-places        show where in the source each line of console comes from
 
 Options of dev

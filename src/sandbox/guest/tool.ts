@@ -102,14 +102,18 @@ export interface ToolProgress {
   readonly message?: string;
 }
 
-/** The members of an `AbortSignal` that a guest has. */
-export interface ToolAbortSignal {
+interface MinimalAbortSignal {
   readonly aborted: boolean;
   readonly reason: unknown;
   throwIfAborted(): void;
   addEventListener(type: "abort", listener: () => void): void;
   removeEventListener(type: "abort", listener: () => void): void;
 }
+
+/** The `AbortSignal` of the types that a tool is checked with (the DOM's, Node's); where they have none, its main members. */
+export type ToolAbortSignal = typeof globalThis extends { AbortSignal: { prototype: infer Signal } }
+  ? Signal
+  : MinimalAbortSignal;
 
 /** What is kept under a key: a value that JSON has, or bytes. */
 export interface KvEntry<Value = unknown> {
