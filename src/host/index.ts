@@ -43,12 +43,14 @@ export type {
 } from "./capabilities/kv/kv-store.ts";
 export type { AddToolOptions, GloveboxOptions, Hardening, Placement, ShutdownSignal, ToolInput } from "./config.ts";
 export type { HostFunction, HostFunctionContext } from "./executors/host-function.ts";
+export { createToolFailureMessage } from "./failure-message.ts";
+export { type BatchContext, ToolInvoker, type ToolInvokerOptions } from "./invoker.ts";
 export type { LogEntry, LogListener } from "./logs.ts";
 export { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "./registry.ts";
 export { type HostToolDefinition, type RegisterOptions, ToolRouter, type ToolRouterOptions } from "./router.ts";
-export { type BatchContext, createGlovebox, type Glovebox, type ToolInspection } from "./runtime.ts";
+export { createGlovebox, type Glovebox, type ToolInspection } from "./runtime.ts";
 export type { TenantOptions, Tenants } from "./tenants.ts";
-export type { NestedCall, ToolCall, ToolContext, ToolResult, ToolUsage } from "./tool-call.ts";
+export type { NestedCall, ToolCall, ToolContext, ToolInvocation, ToolResult, ToolUsage } from "./tool-call.ts";
 export type { StreamedResult, StreamItem, ToolChunk, ToolStream } from "./tool-stream.ts";
 export { type ToolValue, toJson } from "./tool-value.ts";
 export { type HardeningReport, LAYERS, type Layer, type LayerState } from "./workers/hardening/layers.ts";

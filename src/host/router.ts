@@ -259,7 +259,7 @@ function parseLimits(limits: PartialLimits, where: string): PartialLimits {
 }
 
 /** What a result can name when the call itself cannot be read. */
-function readNames(toolCall: unknown): { readonly callId: string; readonly toolName: string } {
+export function readNames(toolCall: unknown): { readonly callId: string; readonly toolName: string } {
   try {
     const { id, toolName } = toolCall as { readonly id?: unknown; readonly toolName?: unknown };
     return {

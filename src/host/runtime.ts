@@ -42,10 +42,11 @@ import {
 } from "./config.ts";
 import { type Learned, Learner, type Learning } from "./executors/learn.ts";
 import { createSandboxExecutor } from "./executors/sandbox.ts";
+import { type BatchContext, ToolInvoker } from "./invoker.ts";
 import { ToolRouter, toRegisteredTool } from "./router.ts";
 import { closeOnSignals } from "./shutdown.ts";
 import type { TenantPolicy } from "./tenants.ts";
-import type { ToolCall, ToolContext, ToolResult } from "./tool-call.ts";
+import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "./tool-call.ts";
 import type { ToolStream } from "./tool-stream.ts";
 import { EngineCache } from "./workers/engine-cache.ts";
 import { Launcher } from "./workers/hardening/launcher.ts";
@@ -53,11 +54,6 @@ import { type HardeningReport, LAYERS } from "./workers/hardening/layers.ts";
 import type { Inspector } from "./workers/inspected-isolate.ts";
 import { v8FlagsOf } from "./workers/launch.ts";
 import { WorkerPool } from "./workers/worker-pool.ts";
-
-export interface BatchContext extends ToolContext {
-  /** Calls that run at one time, 1 to 10; 4 unless stated. */
-  readonly maxConcurrency?: number | undefined;
-}
 
 /** What `inspect` shows of a tool: it has been bundled and learned, and is not registered. */
 export interface ToolInspection {
@@ -92,6 +88,8 @@ function nameFromSource(source: ToolSource, bundle: ToolBundle): string {
  */
 export class Glovebox implements AsyncDisposable {
   readonly router: ToolRouter;
+  /** Invocations with a time of their own, one by one and in batches, over the same router. */
+  readonly invoker: ToolInvoker;
   readonly #config: Config;
   readonly #bundler: Bundler;
   readonly #pool: WorkerPool;
@@ -113,6 +111,7 @@ export class Glovebox implements AsyncDisposable {
   }) {
     this.#config = parts.config;
     this.router = parts.router;
+    this.invoker = new ToolInvoker(parts.router);
     this.#bundler = parts.bundler;
     this.#pool = parts.pool;
     this.#learner = parts.learner;
@@ -206,26 +205,9 @@ export class Glovebox implements AsyncDisposable {
     return this.router.stream(toolCall, context);
   }
 
-  /**
-   * Runs independent calls side by side; results come in the order of the calls, failures beside successes. Always resolves.
-   * What is no array is taken for a batch of one; a `maxConcurrency` out of its range for the nearest that is in it.
-   */
-  async executeBatch(toolCalls: readonly ToolCall[], context?: BatchContext): Promise<ToolResult[]> {
-    const { maxConcurrency, ...each } = context ?? {};
-    const calls: readonly ToolCall[] = Array.isArray(toolCalls) ? toolCalls : [toolCalls as unknown as ToolCall];
-    const wanted = typeof maxConcurrency === "number" && !Number.isNaN(maxConcurrency) ? maxConcurrency : 4;
-    const lanes = Math.min(10, Math.max(1, Math.floor(wanted)));
-    const results: ToolResult[] = [];
-    let next = 0;
-    const lane = async (): Promise<void> => {
-      while (next < calls.length) {
-        const index = next;
-        next += 1;
-        results[index] = await this.execute(calls[index] as ToolCall, each);
-      }
-    };
-    await Promise.all(Array.from({ length: lanes }, lane));
-    return results;
+  /** Runs independent calls side by side: `box.invoker.executeBatch()`. Always resolves. */
+  executeBatch(toolCalls: readonly (ToolCall | ToolInvocation)[], context?: BatchContext): Promise<ToolResult[]> {
+    return this.invoker.executeBatch(toolCalls, context);
   }
 
   /**

@@ -44,6 +44,14 @@ export interface ToolContext {
   readonly logPlaces?: boolean | undefined;
 }
 
+/** A call as an application asks for it: `id` is made where there is none, and it brings its own time and context along. */
+export interface ToolInvocation extends Omit<ToolCall, "id"> {
+  readonly id?: string | undefined;
+  /** Wall time in ms from the moment that it begins, 1 to 300,000; the lowest of host, tool, context and this wins. */
+  readonly timeoutMs?: number | undefined;
+  readonly context?: ToolContext | undefined;
+}
+
 /** What a call cost. Times in ms; a host function's own cost is not metered. */
 export interface ToolUsage {
   /** CPU time of the tool's isolate. */

@@ -35,7 +35,7 @@ export interface ValidatedCall extends CheckedInput {
 }
 
 /** A value in a message: short, and never read where reading could throw. */
-function describe(value: unknown): string {
+export function describe(value: unknown): string {
   switch (typeof value) {
     case "string":
       return value.length > MAX_SHOWN_UNITS ? `text of ${value.length} characters` : JSON.stringify(value);
@@ -50,7 +50,7 @@ function describe(value: unknown): string {
   }
 }
 
-function invalid(where: string, expected: string, got: string): ToolError {
+export function invalid(where: string, expected: string, got: string): ToolError {
   return new ToolError("PARAM_INVALID", `${where}: expected ${expected}, got ${got}`, {
     details: { problems: [{ pointer: where, expected, got }] },
   });
@@ -64,7 +64,7 @@ function readText(value: unknown, where: string): string {
 }
 
 /** Reads fields of a caller's object, which may be anything at all, a proxy that throws included. */
-function readFields<Fields>(where: string, read: () => Fields): Fields {
+export function readFields<Fields>(where: string, read: () => Fields): Fields {
   try {
     return read();
   } catch (cause) {
@@ -116,8 +116,8 @@ const isFunction = (value: unknown): boolean => value === undefined || typeof va
  * Reads the context's fields, each once; what else the object has stays behind.
  * @throws {ToolError} PARAM_INVALID
  */
-export function readContext(context: unknown): ToolContext & { readonly tenantId: string } {
-  if (context === undefined || context === null) return { tenantId: DEFAULT_TENANT };
+export function readStatedContext(context: unknown): ToolContext {
+  if (context === undefined || context === null) return {};
   if (typeof context !== "object") {
     throw invalid("context", "an object { tenantId, signal, timeoutMs }", describe(context));
   }
@@ -143,7 +143,14 @@ export function readContext(context: unknown): ToolContext & { readonly tenantId
   checkTimeout(timeoutMs, "context.timeoutMs");
   if (executionId !== undefined) readText(executionId, "context.executionId");
   if (stepId !== undefined) readText(stepId, "context.stepId");
-  return { ...fields, tenantId: tenantId === undefined ? DEFAULT_TENANT : readText(tenantId, "context.tenantId") };
+  if (tenantId !== undefined) readText(tenantId, "context.tenantId");
+  return fields;
+}
+
+/** The same, of a tenant that is named: `default` where none is. */
+export function readContext(context: unknown): ToolContext & { readonly tenantId: string } {
+  const stated = readStatedContext(context);
+  return { ...stated, tenantId: stated.tenantId ?? DEFAULT_TENANT };
 }
 
 type DeterministicOption = ToolContext["deterministic"];

@@ -1,0 +1,211 @@
+// ToolInvoker: invocations of an application into results, one at a time or in batches, over any ToolRouter. Never a throw.
+import { AsyncLocalStorage } from "node:async_hooks";
+import { randomUUID } from "node:crypto";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { ToolError, toToolError } from "../sandbox/errors.ts";
+import { toFailure } from "./pipeline/normalize.ts";
+import { DEFAULT_TENANT, describe, invalid, readFields, readStatedContext } from "./pipeline/validate.ts";
+import { readNames, type ToolRouter } from "./router.ts";
+import { type Place, TenantPlaces } from "./tenant-places.ts";
+import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "./tool-call.ts";
+
+export interface BatchContext extends ToolContext {
+  /** Calls of this batch that run at one time, 1 to 10; 4 unless stated. */
+  readonly maxConcurrency?: number | undefined;
+}
+
+export interface ToolInvokerOptions {
+  /** Calls of one tenant that run at one time, over all its batches and invocations, 1 to 10; 10 unless stated. */
+  readonly maxConcurrentTools?: number | undefined;
+}
+
+/** Each gets its result: more would hold the host up with reading them. */
+const MAX_BATCH = 10_000;
+export const MAX_CONCURRENT_TOOLS = 10;
+const BATCH_CONCURRENCY = 4;
+/** So long a batch may keep the event loop to itself. */
+const TURN_MS = 4;
+
+/** The place of the call that code runs in, if an invoker has begun one. */
+const places = new AsyncLocalStorage<{
+  readonly invoker: ToolInvoker;
+  readonly tenantId: string;
+  readonly place: Place;
+}>();
+
+/** What an invocation says, read once. */
+interface Reading {
+  readonly started: number;
+  readonly callId: string;
+  readonly toolName: string;
+  readonly asked:
+    | { readonly toolCall: ToolCall; readonly context: ToolContext; readonly timeoutMs: number | undefined }
+    | { readonly error: ToolError };
+}
+
+/** Calls of a batch take turns with those of others. */
+type Batch = object;
+
+export class ToolInvoker {
+  readonly #router: Pick<ToolRouter, "execute">;
+  readonly #places: TenantPlaces;
+
+  constructor(router: Pick<ToolRouter, "execute">, { maxConcurrentTools }: ToolInvokerOptions = {}) {
+    this.#router = router;
+    this.#places = new TenantPlaces(nearest(maxConcurrentTools, MAX_CONCURRENT_TOOLS));
+  }
+
+  /**
+   * Runs one invocation. Always resolves. Its time begins when it does: while its tenant has as many running as may, it waits, until
+   * then or until its `context.signal` aborts.
+   */
+  async execute(invocation: ToolInvocation): Promise<ToolResult> {
+    return await this.#run(readInvocation(invocation, {}), {});
+  }
+
+  /**
+   * Runs independent invocations side by side; results come in their order, failures beside successes. Always resolves.
+   *
+   * Each has its own time, which begins when it does: waiting for a place costs none, and is ended by `signal`, with CANCELLED. What
+   * an invocation's own context states goes before the batch's, but for the tenant: in a batch with a `tenantId` all are that tenant's.
+   * What is no array is taken for a batch of one, a `maxConcurrency` out of its range for the nearest that is in it; more than 10,000
+   * invocations get one result for all, PARAM_INVALID.
+   */
+  async executeBatch(
+    invocations: readonly (ToolCall | ToolInvocation)[],
+    options?: BatchContext,
+  ): Promise<ToolResult[]> {
+    const { readings, lanes } = readBatch(invocations, options);
+    const batch: Batch = {};
+    const results: ToolResult[] = new Array(readings.length);
+    let next = 0;
+    let turnBegan = performance.now();
+    const lane = async (): Promise<void> => {
+      while (next < readings.length) {
+        const index = next;
+        next += 1;
+        results[index] = await this.#run(readings[index] as Reading, batch);
+        // Calls that wait for nothing would keep everything else waiting.
+        if (performance.now() - turnBegan < TURN_MS) continue;
+        await nextTurn();
+        turnBegan = performance.now();
+      }
+    };
+    await Promise.all(Array.from({ length: Math.min(lanes, readings.length) }, lane));
+    return results;
+  }
+
+  async #run({ asked, ...facts }: Reading, batch: Batch): Promise<ToolResult> {
+    if ("error" in asked) return toFailure(facts, asked.error);
+    const { toolCall, context, timeoutMs } = asked;
+    const { tenantId = DEFAULT_TENANT, signal } = context;
+    const place = signal?.aborted === true ? undefined : await this.#enter(tenantId, batch, signal);
+    if (place === undefined) {
+      const message = `The call of ${facts.toolName} was cancelled by its caller`;
+      return toFailure(facts, new ToolError("CANCELLED", message));
+    }
+    try {
+      return await places.run({ invoker: this, tenantId, place }, () =>
+        this.#router.execute(toolCall, context, timeoutMs),
+      );
+    } catch (thrown) {
+      // A router does not reject; whatever a host puts in the place of one may.
+      return toFailure(facts, toToolError(thrown));
+    } finally {
+      place.release();
+    }
+  }
+
+  #enter(tenantId: string, batch: Batch, signal: AbortSignal | undefined): Place | Promise<Place | undefined> {
+    const around = places.getStore();
+    const isNested = around?.invoker === this && around.tenantId === tenantId;
+    return this.#places.acquire({ tenantId, batch, parent: isNested ? around.place : undefined, signal });
+  }
+}
+
+function nearest(wanted: unknown, otherwise: number): number {
+  const number = typeof wanted === "number" && !Number.isNaN(wanted) ? wanted : otherwise;
+  return Math.min(MAX_CONCURRENT_TOOLS, Math.max(1, Math.floor(number)));
+}
+
+function readBatch(
+  invocations: unknown,
+  options: unknown,
+): { readonly readings: readonly Reading[]; readonly lanes: number } {
+  const started = performance.now();
+  const failed = (value: unknown, error: ToolError): Reading => ({ started, ...readNames(value), asked: { error } });
+  let list: readonly unknown[];
+  try {
+    list = readFields("invocations", () => (Array.isArray(invocations) ? copyList(invocations) : [invocations]));
+  } catch (thrown) {
+    return { readings: [failed(undefined, toToolError(thrown))], lanes: 1 };
+  }
+  try {
+    const around = readStatedContext(options);
+    const lanes = readFields("context", () =>
+      nearest((options as BatchContext | undefined)?.maxConcurrency, BATCH_CONCURRENCY),
+    );
+    return { readings: list.map((value) => readInvocation(value, around)), lanes };
+  } catch (thrown) {
+    const error = toToolError(thrown);
+    return { readings: list.map((value) => failed(value, error)), lanes: 1 };
+  }
+}
+
+/** @throws {ToolError} PARAM_INVALID */
+function copyList(invocations: readonly unknown[]): readonly unknown[] {
+  const { length } = invocations;
+  if (length > MAX_BATCH) {
+    throw invalid("invocations", `at most ${MAX_BATCH} in one batch`, `${length}; make several batches of them`);
+  }
+  return Array.from({ length }, (_, index) => readItem(invocations, index));
+}
+
+/** One that cannot be had is no call, and the others are. */
+function readItem(invocations: readonly unknown[], index: number): unknown {
+  try {
+    return invocations[index];
+  } catch {
+    return undefined;
+  }
+}
+
+const FIELDS = ["id", "toolName", "arguments", "argumentsText", "timeoutMs", "context"];
+const EXPECTED = "an object { toolName, arguments, id?, timeoutMs?, context? }";
+
+/** Each field once; what is in them the router reads. */
+function readInvocation(value: unknown, around: ToolContext): Reading {
+  const started = performance.now();
+  try {
+    if (typeof value !== "object" || value === null) throw invalid("invocation", EXPECTED, describe(value));
+    const { unknown, call, timeoutMs, context } = readFields("invocation", () => {
+      const invocation = value as { readonly [name: string]: unknown };
+      const { id = randomUUID(), toolName, arguments: args, argumentsText, timeoutMs, context } = invocation;
+      const text = argumentsText === undefined ? {} : { argumentsText };
+      const unknown = Object.keys(invocation).find((key) => !FIELDS.includes(key));
+      return { unknown, call: { id, toolName, arguments: args, ...text }, timeoutMs, context };
+    });
+    if (unknown !== undefined) throw invalid("invocation", EXPECTED, `one with the key ${describe(unknown)}`);
+    const toolCall = call as ToolCall;
+    const asked = { toolCall, context: merge(around, readStatedContext(context)), timeoutMs: timeoutMs as number };
+    return { started, ...readNames(toolCall), asked };
+  } catch (thrown) {
+    return { started, ...readNames(value), asked: { error: toToolError(thrown) } };
+  }
+}
+
+/** @throws {ToolError} PARAM_INVALID for an invocation that names another tenant than its batch */
+function merge(around: ToolContext, own: ToolContext): ToolContext {
+  const { tenantId, signal, timeoutMs } = around;
+  if (tenantId !== undefined && own.tenantId !== undefined && own.tenantId !== tenantId) {
+    throw invalid("invocation.context.tenantId", "that of its batch", "another one");
+  }
+  const stated = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined));
+  const merged: ToolContext = { ...around, ...stated };
+  const lowestMs = Math.min(timeoutMs ?? Number.POSITIVE_INFINITY, own.timeoutMs ?? Number.POSITIVE_INFINITY);
+  return {
+    ...merged,
+    ...(Number.isFinite(lowestMs) ? { timeoutMs: lowestMs } : {}),
+    ...(signal !== undefined && own.signal !== undefined ? { signal: AbortSignal.any([signal, own.signal]) } : {}),
+  };
+}
