@@ -13,6 +13,7 @@ const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
 /** The published names, as this checkout has them in source. */
 const PUBLISHED: readonly (readonly [specifier: string, source: string])[] = [
   ['from "glovebox/tool"', "src/sandbox/guest/tool.ts"],
+  ['from "glovebox/agent"', "src/host/agent/index.ts"],
   ['from "glovebox"', "src/host/index.ts"],
 ];
 

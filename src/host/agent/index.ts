@@ -1,0 +1,37 @@
+// The whole public surface of "glovebox/agent".
+export type { AgentEvent, AgentOutcome, AgentStream } from "./agent-events.ts";
+export { AgentLoop, type SingleCall, type SingleTurn } from "./agent-loop.ts";
+export type { AgentContext, AgentLoopOptions, RunOptions, ToolFilter } from "./agent-options.ts";
+export { type AgentState, type ClaimState, createFileClaims, createMemoryClaims } from "./agent-state.ts";
+export type {
+  ApprovalDecision,
+  ApprovalDecisions,
+  ApprovalPredicate,
+  ApprovalQuestion,
+  ApprovalRequest,
+  ApprovalRule,
+} from "./approval.ts";
+export type { AgentRouter } from "./call-tool.ts";
+export { type ConversationProblem, checkConversation, mendConversation, trimConversation } from "./conversation.ts";
+export type {
+  AssistantMessage,
+  AssistantPart,
+  FinishReason,
+  Message,
+  Model,
+  ModelEvent,
+  ModelRequest,
+  ModelToolCall,
+  ModelUsage,
+} from "./model.ts";
+export {
+  type AgentStep,
+  afterFailedSteps,
+  afterOutputTokens,
+  allOf,
+  anyOf,
+  type StopCondition,
+  type StopState,
+  whenCalled,
+  whenSucceeded,
+} from "./stop-conditions.ts";

@@ -1,0 +1,317 @@
+// Approval: a run pauses before marked calls, its state is plain JSON, and what comes back of it is believed in nothing.
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import fc from "fast-check";
+import { describe, expect, onTestFinished, test } from "vitest";
+import {
+  AgentLoop,
+  type AgentOutcome,
+  type AgentState,
+  type ApprovalRule,
+  checkConversation,
+  createFileClaims,
+  createMemoryClaims,
+  type Message,
+  type RunOptions,
+} from "../../../src/host/agent/index.ts";
+import { ToolRouter } from "../../../src/host/router.ts";
+import type { ToolAnnotations } from "../../../src/sandbox/definition.ts";
+import { failureOf } from "../../support/host-zone.ts";
+import { call, says, scriptModel } from "../../support/scripted-model.ts";
+
+const KEY = "a secret of thirty-two characters";
+const USER: Message = { role: "user", content: "Delete it" };
+const loop = new AgentLoop();
+type Paused = Extract<AgentOutcome, { status: "paused" }>;
+
+/** `ran` are the inputs of calls, by tool. */
+function makeRouter(annotations: { readonly [name: string]: ToolAnnotations } = {}): {
+  readonly router: ToolRouter;
+  readonly ran: string[];
+} {
+  const router = new ToolRouter();
+  const ran: string[] = [];
+  for (const name of ["read", "remove"]) {
+    router.register(name, { annotations: annotations[name] }, (input) => {
+      ran.push(`${name} ${JSON.stringify(input)}`);
+      return new Uint8Array([1, 2, 3]);
+    });
+  }
+  return { router, ran };
+}
+
+async function pause(router: ToolRouter, options: Partial<RunOptions> = {}): Promise<Paused> {
+  const { model } = scriptModel(says("Sure.", call("r", "read", { id: 1 }), call("x", "remove", { id: 1 })));
+  const given = { model, router, messages: [USER], needsApproval: ["remove"], ...options } as RunOptions;
+  const outcome = await loop.run(given);
+  if (outcome.status !== "paused") throw new Error(`Expected a pause, got ${outcome.status}`);
+  return outcome;
+}
+
+/** Through what keeps JSON, which may give its keys back in another order. */
+function throughStorage(state: AgentState): AgentState {
+  const reverse = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(reverse);
+    if (typeof value !== "object" || value === null) return value;
+    return Object.fromEntries(
+      Object.entries(value)
+        .toReversed()
+        .map(([key, each]) => [key, reverse(each)]),
+    );
+  };
+  return reverse(JSON.parse(JSON.stringify(state))) as AgentState;
+}
+
+const resume = (router: ToolRouter, state: unknown, options: object = {}): Promise<AgentOutcome> =>
+  loop.run({
+    ...{ model: scriptModel(says("Done.")).model, router, state },
+    ...{ decisions: { x: true }, claim: createMemoryClaims(), ...options },
+  } as RunOptions);
+
+describe("a pause", () => {
+  test("comes before a marked call; the others of its turn run", async () => {
+    const { router, ran } = makeRouter();
+    const { approvals, state, messages } = await pause(router);
+    expect(ran).toEqual(['read {"id":1}']);
+    expect(approvals).toMatchObject([{ call: { id: "x", toolName: "remove" }, definition: { name: "remove" } }]);
+    expect(checkConversation(messages)).toEqual([{ kind: "unanswered-call", messageIndex: 1, callId: "x" }]);
+    expect(JSON.parse(JSON.stringify(state))).toEqual(state);
+    expect(state).toMatchObject({ version: 1, pending: ["x"], stepCount: 1, tenantId: null });
+  });
+
+  test("is told as events before it is the outcome", async () => {
+    const { router } = makeRouter();
+    const { model } = scriptModel(says(call("x", "remove")));
+    const types: string[] = [];
+    const stream = loop.stream({ model, router, messages: [USER], needsApproval: ["remove"] });
+    for await (const event of stream) types.push(event.type);
+    expect(types).toEqual(["step-start", "tool-call", "approval-request", "step-end", "outcome"]);
+  });
+
+  const rules: readonly (readonly [string, ApprovalRule, { [name: string]: ToolAnnotations }, readonly string[]])[] = [
+    ["names", ["read"], {}, ["r"]],
+    [
+      "a predicate",
+      ({ call: { arguments: args, argumentsText } }) => `${args}${argumentsText}`.includes("1"),
+      {},
+      ["r", "x"],
+    ],
+    ["a predicate that takes its time", async ({ definition }) => definition.name === "remove", {}, ["x"]],
+    [
+      "a predicate that throws",
+      () => {
+        throw new Error("no");
+      },
+      {},
+      ["r", "x"],
+    ],
+    ["a predicate that rejects", () => Promise.reject(new Error("no")), {}, ["r", "x"]],
+    ["a predicate that says nothing", (() => undefined) as never, {}, ["r", "x"]],
+    ["annotations that say nothing", "destructive", {}, ["r", "x"]],
+    ["annotations", "destructive", { read: { readOnlyHint: true }, remove: { destructiveHint: true } }, ["x"]],
+    ["harmless annotations", "destructive", { read: { readOnlyHint: true }, remove: { destructiveHint: false } }, []],
+  ];
+  test.for(rules)("by %s", async ([, needsApproval, annotations, expected]) => {
+    const { router } = makeRouter(annotations);
+    const { model } = scriptModel(says(call("r", "read", { id: 1 }), call("x", "remove", { id: 1 })), says("ok"));
+    const outcome = await loop.run({ model, router, messages: [USER], needsApproval });
+    expect(outcome.status === "paused" ? outcome.approvals.map(({ call: { id } }) => id) : []).toEqual(expected);
+  });
+
+  test("asks nobody about a call that would not run", async () => {
+    const { router } = makeRouter();
+    const { model } = scriptModel(
+      says(call("x", "nobody"), { ...call("y", "remove"), problem: "no JSON" }),
+      says("ok"),
+    );
+    expect(await loop.run({ model, router, messages: [USER], needsApproval: () => true })).toMatchObject({
+      status: "finished",
+    });
+  });
+
+  test("is no pause when the run was cancelled meanwhile", async () => {
+    const { router, ran } = makeRouter();
+    const stop = new AbortController();
+    const { model } = scriptModel(says(call("x", "remove")));
+    const needsApproval = (): boolean => {
+      stop.abort();
+      return true;
+    };
+    const outcome = await loop.run({ model, router, messages: [USER], needsApproval, signal: stop.signal });
+    expect(outcome.status).toBe("cancelled");
+    expect(checkConversation(outcome.messages)).toEqual([]);
+    expect(ran).toEqual([]);
+  });
+});
+
+describe("resuming", () => {
+  test("runs what was approved, once, and goes on", async () => {
+    const { router, ran } = makeRouter();
+    const { state } = await pause(router);
+    const outcome = await resume(router, throughStorage(state));
+    expect(outcome).toMatchObject({ status: "finished", text: "Done.", usage: { inputTokens: 20 } });
+    expect(ran).toEqual(['read {"id":1}', 'remove {"id":1}']);
+    expect(checkConversation(outcome.messages)).toEqual([]);
+    // Bytes are bytes again.
+    expect(outcome.messages[2]).toMatchObject({ callId: "r", result: { output: new Uint8Array([1, 2, 3]) } });
+  });
+
+  test("answers what was refused with the reason, and runs nothing", async () => {
+    const { router, ran } = makeRouter();
+    const { state } = await pause(router);
+    const outcome = await resume(router, JSON.stringify(state), {
+      decisions: { x: { approved: false, reason: "not today" } },
+    });
+    expect(ran).toHaveLength(1);
+    expect(outcome.messages.at(-2)).toMatchObject({
+      callId: "x",
+      result: { success: false, error: { code: "APPROVAL_REQUIRED", message: expect.stringContaining("not today") } },
+    });
+  });
+
+  test("pauses again when the next turn asks for it, and counts steps on", async () => {
+    const { router } = makeRouter();
+    const { state } = await pause(router);
+    const { model } = scriptModel(says(call("y", "remove")));
+    const outcome = await resume(router, state, { model, needsApproval: ["remove"], maxSteps: 2 });
+    expect(outcome).toMatchObject({ status: "paused", state: { stepCount: 2, pending: ["y"] } });
+    const end = await resume(router, (outcome as Paused).state, { decisions: { y: true }, maxSteps: 2 });
+    expect(end).toMatchObject({ status: "finished", reason: "max-steps" });
+    expect(checkConversation(end.messages)).toEqual([]);
+  });
+
+  test("is refused a second time, whatever claims are kept in; unless the host allows it", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "claims-"));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    for (const claim of [createMemoryClaims(), createFileClaims(join(folder, "claims"))]) {
+      const { router, ran } = makeRouter();
+      const { state } = await pause(router);
+      const ends = await Promise.allSettled([1, 2, 3].map(() => resume(router, state, { claim })));
+      expect(ends.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected", "rejected"]);
+      expect(ran.filter((each) => each.startsWith("remove"))).toHaveLength(1);
+      await resume(router, state, { claim: () => true });
+      expect(ran.filter((each) => each.startsWith("remove"))).toHaveLength(2);
+    }
+  });
+
+  test("asks to be told how claims are kept", async () => {
+    const { router } = makeRouter();
+    const { state } = await pause(router);
+    expect((await failureOf(resume(router, state, { claim: undefined }))).message).toContain("claim");
+  });
+
+  test.for([
+    ["no decision", {}],
+    ["one for another call", { x: true, y: true }],
+    ["one that is none", { x: "yes" }],
+    ["an array", [true]],
+    ["nothing", undefined],
+  ] as const)("refuses %s, and the state can still be resumed", async ([, decisions]) => {
+    const { router, ran } = makeRouter();
+    const { state } = await pause(router);
+    const claim = createMemoryClaims();
+    expect((await failureOf(resume(router, state, { decisions, claim }))).message).toMatch(/^decisions/);
+    expect(ran).toHaveLength(1);
+    expect(await resume(router, state, { claim })).toMatchObject({ status: "finished" });
+  });
+
+  test("refuses another tenant's state", async () => {
+    const { router } = makeRouter();
+    const { state } = await pause(router, { context: { tenantId: "acme" } });
+    expect((await failureOf(resume(router, state, { context: { tenantId: "other" } }))).message).toContain("tenant");
+    expect(await resume(router, state, { context: { tenantId: "acme" } })).toMatchObject({ status: "finished" });
+  });
+
+  const changes: readonly (readonly [string, (state: Record<string, unknown>) => unknown])[] = [
+    ["nothing at all", () => undefined],
+    ["a text that is no JSON", () => "{"],
+    ["another kind", (state) => ({ ...state, kind: "other" })],
+    ["a later version", (state) => ({ ...state, version: 2 })],
+    ["a field more", (state) => ({ ...state, extra: 1 })],
+    ["no id", ({ id: _id, ...state }) => state],
+    ["an id that is a path", (state) => ({ ...state, id: "../../etc/passwd" })],
+    ["no calls that wait", (state) => ({ ...state, pending: [] })],
+    ["a call that has its answer", (state) => ({ ...state, pending: ["x", "r"] })],
+    ["a call that is nobody's", (state) => ({ ...state, pending: ["x", "z"] })],
+    ["messages that are none", (state) => ({ ...state, messages: [{ role: "root", content: "x" }] })],
+    ["a conversation that was cut", (state) => ({ ...state, messages: (state.messages as unknown[]).slice(0, 1) })],
+    ["a __proto__ in it", (state) => JSON.stringify(state).replace('"stepCount"', '"__proto__":{},"stepCount"')],
+    ["steps below none", (state) => ({ ...state, stepCount: -1 })],
+    ["bytes that are none", (state) => ({ ...state, bytes: { mark: "bytes xx ", parts: ["%%%"] } })],
+  ];
+  test.for(changes)("refuses a state with %s", async ([, change]) => {
+    const { router, ran } = makeRouter();
+    const { state } = await pause(router);
+    const changed = change({ ...state });
+    const options = changed === undefined ? { state: null } : {};
+    const error = await failureOf(resume(router, changed, options));
+    expect(error.code).toBe("PARAM_INVALID");
+    expect(ran).toHaveLength(1);
+  });
+
+  test("refuses any other JSON", async () => {
+    const { router } = makeRouter();
+    await fc.assert(
+      fc.asyncProperty(fc.json(), async (text) => {
+        expect((await failureOf(resume(router, text))).code).toBe("PARAM_INVALID");
+      }),
+    );
+  });
+});
+
+describe("a sealed state", () => {
+  test("is resumed as it was, whatever order its keys are in", async () => {
+    const { router } = makeRouter();
+    const { state } = await pause(router, { stateKey: KEY });
+    expect(await resume(router, throughStorage(state), { stateKey: KEY })).toMatchObject({ status: "finished" });
+  });
+
+  const forgeries: readonly (readonly [string, (state: AgentState) => unknown])[] = [
+    ["no seal", ({ seal: _seal, ...state }) => state],
+    [
+      "other arguments of the call",
+      (state) => JSON.parse(JSON.stringify(state).replaceAll('{\\"id\\":1}', '{\\"id\\":2}')),
+    ],
+    ["another id, to run it again", (state) => ({ ...state, id: crypto.randomUUID() })],
+    ["another tenant", (state) => ({ ...state, tenantId: "acme" })],
+  ];
+  test.for(forgeries)("is refused with %s", async ([, forge]) => {
+    const { router, ran } = makeRouter();
+    const { state } = await pause(router, { stateKey: KEY });
+    const forged = forge(state);
+    expect(forged).not.toEqual(state);
+    const context = (forged as AgentState).tenantId === "acme" ? { tenantId: "acme" } : {};
+    expect((await failureOf(resume(router, forged, { stateKey: KEY, context }))).message).toMatch(/^state: expected/);
+    expect((await failureOf(resume(router, state, { stateKey: `${KEY}!` }))).message).toContain("another key");
+    expect(ran).toHaveLength(1);
+  });
+});
+
+describe("in another process", () => {
+  const SCRIPT = fileURLToPath(new URL("../../support/agent-resume-script.ts", import.meta.url));
+  const run = promisify(execFile);
+
+  test("a run that has paused in this one goes on, once", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "paused-"));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const router = new ToolRouter();
+    router.register("add", {}, () => "never run here", { tenantId: "acme" });
+    const { model } = scriptModel(says(call("c1", "add", { a: 1, b: 2 })));
+    const outcome = await loop.run({
+      ...{ model, router, messages: [USER], needsApproval: ["add"], context: { tenantId: "acme" } },
+      stateKey: KEY,
+    });
+    const file = join(folder, "state.json");
+    await writeFile(file, JSON.stringify((outcome as Paused).state));
+    const args = [SCRIPT, file, join(folder, "claims"), "yes"];
+    const { stdout } = await run(process.execPath, args, { env: { HOME: folder } });
+    const resumed = JSON.parse(stdout) as AgentOutcome;
+    expect(resumed).toMatchObject({ status: "finished", text: "Done." });
+    expect(resumed.messages[2]).toMatchObject({ role: "tool", callId: "c1", result: { success: true, output: 3 } });
+    await expect(run(process.execPath, args, { env: { HOME: folder } })).rejects.toThrow("resumed before");
+  });
+});

@@ -1,0 +1,97 @@
+// Conversations as data: what is wrong with one is found, what is mended is whole, what is trimmed stays whole.
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { checkConversation, type Message, mendConversation, trimConversation } from "../../../src/host/agent/index.ts";
+import { NO_USAGE } from "../../../src/host/tool-call.ts";
+import { call } from "../../support/scripted-model.ts";
+
+const user: Message = { role: "user", content: "hello" };
+const system: Message = { role: "system", content: "be brief" };
+const calls = (...ids: readonly string[]): Message => ({
+  role: "assistant",
+  content: ids.map((id) => ({ type: "tool-call", call: call(id, "tool") })),
+});
+const answer = (callId: string, output = callId): Message => ({
+  ...{ role: "tool", callId, toolName: "tool" },
+  result: { callId, toolName: "tool", durationMs: 1, usage: NO_USAGE, logs: [], success: true, output },
+});
+const shape = (messages: readonly Message[]): readonly string[] =>
+  messages.map((message) => (message.role === "tool" ? `${message.callId}:${message.result.success}` : message.role));
+
+describe("checkConversation()", () => {
+  const cases: readonly (readonly [string, readonly Message[], readonly string[]])[] = [
+    ["nothing", [], []],
+    ["each call answered, in any order", [user, calls("a", "b"), answer("b"), answer("a"), user], []],
+    ["the same id in two turns", [calls("a"), answer("a"), calls("a"), answer("a")], []],
+    ["no answer", [user, calls("a", "b"), answer("a")], ["unanswered-call b 1"]],
+    ["an answer that comes too late", [calls("a"), user, answer("a")], ["unanswered-call a 0", "stray-answer a 2"]],
+    ["two answers", [calls("a"), answer("a"), answer("a")], ["repeated-answer a 2"]],
+    ["an answer before anything", [answer("a"), user], ["stray-answer a 0"]],
+    ["one id for two calls", [calls("a", "a"), answer("a")], ["repeated-call-id a 0"]],
+  ];
+  test.for(cases)("%s", ([, messages, expected]) => {
+    const found = checkConversation(messages).map(
+      ({ kind, callId, messageIndex }) => `${kind} ${callId} ${messageIndex}`,
+    );
+    expect(found).toEqual(expected);
+  });
+});
+
+const ids = fc.constantFrom("a", "b", "c");
+const anyMessage: fc.Arbitrary<Message> = fc.oneof(
+  fc.constantFrom(user, system),
+  fc.array(ids, { maxLength: 3 }).map((each) => calls(...each)),
+  ids.map((id) => answer(id)),
+);
+
+describe("mendConversation()", () => {
+  test("leaves a whole conversation as it is", () => {
+    const messages = [user, calls("a"), answer("a")];
+    expect(mendConversation(messages)).toBe(messages);
+  });
+
+  test("answers what has no answer, keeps the first of several, drops answers to nothing", () => {
+    const messages = [answer("z"), user, calls("a", "b"), answer("b", "first"), answer("b", "second"), user];
+    const mended = mendConversation(messages);
+    expect(shape(mended)).toEqual(["user", "assistant", "a:false", "b:true", "user"]);
+    expect(mended[2]).toMatchObject({ result: { error: { code: "CANCELLED" } } });
+    expect(mended[3]).toMatchObject({ result: { output: "first" } });
+  });
+
+  test("makes any conversation whole, and loses nothing but answers too many", () => {
+    fc.assert(
+      fc.property(fc.array(anyMessage, { maxLength: 12 }), (messages) => {
+        const mended = mendConversation(messages);
+        expect(checkConversation(mended)).toEqual([]);
+        const spoken = (of: readonly Message[]): number => of.filter(({ role }) => role !== "tool").length;
+        expect(spoken(mended)).toBe(spoken(messages));
+        expect(mendConversation(mended)).toBe(mended);
+      }),
+    );
+  });
+});
+
+describe("trimConversation()", () => {
+  test("drops whole exchanges from the oldest on, until it fits", () => {
+    const messages = [system, user, calls("a"), answer("a"), user, calls("b"), answer("b"), user];
+    expect(trimConversation(messages, (kept) => kept.length <= 8)).toBe(messages);
+    expect(shape(trimConversation(messages, (kept) => kept.length <= 7))).toEqual([
+      "system",
+      "user",
+      "assistant",
+      "b:true",
+      "user",
+    ]);
+    expect(shape(trimConversation(messages, (kept) => kept.length <= 2))).toEqual(["system", "user"]);
+    expect(shape(trimConversation(messages, () => false))).toEqual(["system", "user"]);
+  });
+
+  test("leaves a whole conversation whole", () => {
+    fc.assert(
+      fc.property(fc.array(anyMessage, { maxLength: 12 }), fc.nat(12), (messages, most) => {
+        const whole = mendConversation(messages);
+        expect(checkConversation(trimConversation(whole, (kept) => kept.length <= most))).toEqual([]);
+      }),
+    );
+  });
+});
