@@ -9,6 +9,7 @@ import { benchmarkPath } from "./support/tools.ts";
 const BENCHMARKS = [
   "floors",
   "router",
+  "tool-calls",
   "warm",
   "cold",
   "fresh",
