@@ -42,6 +42,7 @@ export type {
   KvWrite,
 } from "./capabilities/kv/kv-store.ts";
 export type { AddToolOptions, GloveboxOptions, Hardening, Placement, ShutdownSignal, ToolInput } from "./config.ts";
+export { type OpenApiDocument, type OpenApiOptions, toCallSchema, toOpenApi } from "./edges/openapi.ts";
 export type { HostFunction, HostFunctionContext } from "./executors/host-function.ts";
 export { createToolFailureMessage } from "./failure-message.ts";
 export { type BatchContext, ToolInvoker, type ToolInvokerOptions } from "./invoker.ts";
