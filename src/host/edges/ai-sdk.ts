@@ -1,0 +1,87 @@
+// "glovebox/ai-sdk": hosted tools as a ToolSet of the AI SDK (`ai` 7). An abort of generateText or streamText stops the tool, too.
+import { dynamicTool, type JSONValue, jsonSchema, type ToolSet } from "ai";
+import * as z from "zod";
+import { ToolError } from "../../sandbox/errors.ts";
+import { createToolFailureMessage } from "../failure-message.ts";
+import type { ToolResult } from "../tool-call.ts";
+import { toJson } from "../tool-value.ts";
+import { type EdgeTools, type HostedTools, selectTools } from "./hosted-tools.ts";
+import { type ModelPart, toModelParts } from "./model-parts.ts";
+
+/** What an output with content becomes: the AI SDK keeps it as JSON, and `toModelOutput` finds the parts in it again. */
+const PartsSchema = z.strictObject({
+  output: z.json(),
+  modelParts: z.array(
+    z.union([
+      z.strictObject({ type: z.literal("text"), text: z.string() }),
+      z.strictObject({
+        type: z.literal("file"),
+        data: z.string(),
+        mimeType: z.string(),
+        filename: z.string().optional(),
+      }),
+    ]),
+  ),
+});
+
+function toOutput(result: Extract<ToolResult, { success: true }>): JSONValue {
+  const parts = toModelParts(result);
+  const output = toJson(result.output) as JSONValue;
+  return parts === undefined ? output : ({ output, modelParts: parts } as unknown as JSONValue);
+}
+
+type ModelOutput = ReturnType<NonNullable<NonNullable<ToolSet[string]>["toModelOutput"]>>;
+
+const toFilePart = ({ data, mimeType, filename }: Extract<ModelPart, { type: "file" }>) => ({
+  type: "file" as const,
+  mediaType: mimeType,
+  data: { type: "data" as const, data },
+  ...(filename === undefined ? {} : { filename }),
+});
+
+function toModelOutput(output: unknown): ModelOutput {
+  const read = PartsSchema.safeParse(output);
+  if (read.success) {
+    return {
+      type: "content",
+      value: (read.data.modelParts as readonly ModelPart[]).map((part) =>
+        part.type === "text" ? part : toFilePart(part),
+      ),
+    };
+  }
+  return typeof output === "string" ? { type: "text", value: output } : { type: "json", value: output as JSONValue };
+}
+
+/**
+ * @param host a Glovebox, or a ToolRouter
+ * @returns one tool a name, to be given as `tools`. A call that fails throws inside the SDK, which tells the model so and goes on:
+ *   the message is one honest sentence. Names that the providers do not take are replaced by aliases.
+ */
+export function toAISDKTools(host: HostedTools, options: EdgeTools = {}): ToolSet {
+  const { tenantId } = options;
+  const { router, tools } = selectTools(host, options);
+  return Object.fromEntries(
+    tools.map(({ alias, definition }) => [
+      alias,
+      dynamicTool({
+        description: definition.description,
+        // Arguments are checked where the call is: what is wrong with them is said by Glovebox, in words that a model can mend it by.
+        inputSchema: jsonSchema(definition.inputSchema as Parameters<typeof jsonSchema>[0]),
+        execute: async (input, { toolCallId, abortSignal }) => {
+          const context = {
+            ...options.context,
+            tenantId,
+            ...(abortSignal === undefined ? {} : { signal: abortSignal }),
+          };
+          const call = { id: toolCallId, toolName: definition.name, arguments: input };
+          const result = await router.execute(call, context);
+          if (result.success) return toOutput(result);
+          const { code, details } = result.error;
+          const message = createToolFailureMessage(result) ?? result.error.userMessage;
+          throw new ToolError(code, message, details === undefined ? {} : { details });
+        },
+        toModelOutput: ({ output }) => toModelOutput(output),
+      }),
+    ]),
+  );
+}
