@@ -2,6 +2,8 @@
 import { createHash } from "node:crypto";
 import { dirname, relative, resolve } from "node:path";
 import type { BuildOptions, BuildResult, Message, Metafile, OutputFile } from "esbuild";
+import { ACTIVATION_EXPORT } from "../sandbox/node-builtins.ts";
+import { type ContextNames, hasImplicitAwaits, keepContext, needsContext } from "./await-context.ts";
 import { BuildLedger } from "./build-ledger.ts";
 import {
   type BuildFailure,
@@ -57,11 +59,22 @@ interface Build {
   readonly policy: Omit<ImportPolicyOptions, "phase" | "entryStub" | "useBuiltin">;
 }
 
-/** The bundle's parameters: names that the tool's own text cannot have, being made from it; the same for the same text, wherever it lies. */
-function parameterNames({ files, policy }: Build): readonly [register: string, useBuiltin: string] {
+/** For names that the tool's own text cannot have, being made from it; the same for the same text, wherever it lies. */
+function nameSuffix({ files, policy }: Build): string {
   const texts = [...policy.scanned].sort().map((path) => [path, files.texts.get(path)]);
-  const suffix = createHash("sha256").update(JSON.stringify(texts)).digest("hex").slice(0, 16);
+  return createHash("sha256").update(JSON.stringify(texts)).digest("hex").slice(0, 16);
+}
+
+function parameterNames(build: Build): readonly [register: string, useBuiltin: string] {
+  const suffix = nameSuffix(build);
   return [`__glovebox_register_${suffix}`, `__glovebox_builtin_${suffix}`];
+}
+
+function contextNames(build: Build): ContextNames {
+  const [, useBuiltin] = parameterNames(build);
+  const suffix = nameSuffix(build);
+  const source = `${useBuiltin}("node-async-hooks", ${JSON.stringify(ACTIVATION_EXPORT)})`;
+  return { source, activationClass: `Activation_${suffix}`, activation: `$a${suffix.slice(0, 8)}` };
 }
 
 /** Our own file; a dependency like any other, so that an upgrade of Glovebox makes bundles anew. */
@@ -89,12 +102,13 @@ function prepare(request: BuildRequest): Build {
   };
 }
 
-function optionsOf(build: Build, phase: "scan" | "link"): BuildOptions {
+function optionsOf(build: Build, phase: "scan" | "link", supported: BuildOptions["supported"]): BuildOptions {
   const [register, useBuiltin] = parameterNames(build);
   const entryStub = `import * as tool from "tool";\n${register}(tool);\n`;
   const level = phase === "scan" ? "warning" : "silent";
   return {
     ...FIXED_OPTIONS,
+    supported: { ...FIXED_OPTIONS.supported, ...supported },
     entryPoints: ["entry"],
     absWorkingDir: build.context.workingDirectory,
     define: {
@@ -125,9 +139,14 @@ function problemsOf({ errors, warnings }: Outcome, build: Build): BuildFailure["
   return toProblems([...errors, ...fatal], build.context);
 }
 
-async function run(build: Build, esbuild: RunEsbuild, phase: "scan" | "link"): Promise<BuildResult | BuildFailure> {
+async function run(
+  build: Build,
+  esbuild: RunEsbuild,
+  phase: "scan" | "link",
+  supported: BuildOptions["supported"] = {},
+): Promise<BuildResult | BuildFailure> {
   try {
-    const result = await esbuild(optionsOf(build, phase));
+    const result = await esbuild(optionsOf(build, phase, supported));
     const problems = problemsOf(result, build);
     return problems.length === 0 ? result : { ok: false, problems };
   } catch (error) {
@@ -198,7 +217,7 @@ function summarize(build: Build, metafile: Metafile | undefined): Pick<BuildSucc
   return { inputs, packages: [...packages].sort() };
 }
 
-function finish(build: Build, exports: readonly string[], result: BuildResult): BuildResponse {
+async function finish(build: Build, exports: readonly string[], result: BuildResult): Promise<BuildResponse> {
   const leftover = findLeftover(result.metafile);
   if (leftover !== undefined)
     return failure({ message: `Cannot import ${JSON.stringify(leftover)}: it is not bundled` });
@@ -206,7 +225,11 @@ function finish(build: Build, exports: readonly string[], result: BuildResult): 
   // Old CommonJS packages assign undeclared variables and use a global `this`.
   const inputs = Object.entries(result.metafile?.inputs ?? {});
   const isStrict = !inputs.some(([path, { format }]) => format === "cjs" && !path.startsWith(`${NAMESPACES.builtin}:`));
-  const code = wrapCode(textOf(result.outputFiles, ".js"), parameterNames(build), names, isStrict);
+  const plain = {
+    code: wrapCode(textOf(result.outputFiles, ".js"), parameterNames(build), names, isStrict),
+    sourceMap: finishSourceMap(textOf(result.outputFiles, ".map"), names),
+  };
+  const { code, sourceMap } = needsContext(plain.code) ? await keepContext(plain, contextNames(build)) : plain;
   const { outputBytes } = build.request.limits;
   const size = Buffer.byteLength(code);
   if (size > outputBytes) {
@@ -216,12 +239,20 @@ function finish(build: Build, exports: readonly string[], result: BuildResult): 
   return {
     ok: true,
     code,
-    sourceMap: finishSourceMap(textOf(result.outputFiles, ".map"), names),
+    sourceMap,
     exports,
     ...summarize(build, result.metafile),
     dependencies: build.ledger.dependencies,
     absent: build.ledger.absent,
   };
+}
+
+async function linkTool(build: Build, esbuild: RunEsbuild): Promise<BuildResult | BuildFailure> {
+  const link = await run(build, esbuild, "link");
+  if ("ok" in link) return link;
+  const code = textOf(link.outputFiles, ".js");
+  const isWhole = !needsContext(code) || !hasImplicitAwaits(code);
+  return isWhole ? link : await run(build, esbuild, "link", { using: false });
 }
 
 async function compile(build: Build, esbuild: RunEsbuild): Promise<BuildResponse> {
@@ -238,8 +269,8 @@ async function compile(build: Build, esbuild: RunEsbuild): Promise<BuildResponse
       hint: "write export default defineTool({ … }), or export default a function",
     });
   }
-  const link = await run(build, esbuild, "link");
-  return "ok" in link ? link : finish(build, exports, link);
+  const link = await linkTool(build, esbuild);
+  return "ok" in link ? link : await finish(build, exports, link);
 }
 
 /** Builds a tool; what is wrong with its source comes back as problems, what is wrong with us is thrown. */

@@ -82,3 +82,6 @@ export function findBuiltin(specifier: string): string | undefined {
   if (!NODE_BUILTINS.has(name)) return undefined;
   return isPrefixed || !PREFIX_ONLY.has(name) ? name : undefined;
 }
+
+/** What bundles that follow an AsyncLocalStorage ask the chunk of async_hooks for (`bundler/await-context.ts`); no import has such a name. */
+export const ACTIVATION_EXPORT = "#activation";

@@ -12,7 +12,7 @@ import { ask, listenForAnswers } from "./host.ts";
 import { defineLazyGlobals, ErrorConstructor } from "./primordials.ts";
 import { reportException } from "./report.ts";
 import { addPlatformType, cloneWithTransfer, structuredClone } from "./structured-clone.ts";
-import { queueTask } from "./timers.ts";
+import { followContext, inContext, queueTask } from "./timers.ts";
 
 type Exports = { readonly [name: string]: unknown };
 /** What a chunk's script is: given a way to its imports, it evaluates to its exports. */
@@ -73,7 +73,7 @@ const PRELUDE_MODULES: { readonly [name: string]: () => Exports } = {
   "prelude:structured-clone": () => ({ addPlatformType, cloneWithTransfer, structuredClone }),
   "prelude:events": () => ({ eventClasses }),
   "prelude:report": () => ({ reportException }),
-  "prelude:timers": () => ({ queueTask }),
+  "prelude:timers": () => ({ followContext, inContext, queueTask }),
 };
 
 const evaluate = Reflect.get(globalThis, "eval") as (source: string) => unknown;

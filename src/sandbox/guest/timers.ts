@@ -52,6 +52,16 @@ export function beginTurn(): void {
   postsThisTurn = 0;
 }
 
+/** What a chunk puts around callbacks that are kept for later: the context of an AsyncLocalStorage. */
+let keepContext = <Run>(run: Run): Run => run;
+
+export function followContext(keep: typeof keepContext): void {
+  keepContext = keep;
+}
+
+/** For what is handed over now and called in tasks of others. */
+export const inContext = <Run>(run: Run): Run => keepContext(run);
+
 /** At least one, as in Node: what is to come as soon as possible has 0. */
 function toDelay(value: unknown): number {
   const delay = typeof value === "symbol" || typeof value === "bigint" ? 0 : MathTrunc(NumberConstructor(value));
@@ -72,7 +82,7 @@ function start(name: string, run: unknown, delayMs: number, repeat: boolean, arg
   }
   lastId += 1;
   const intervalMs = repeat ? delayMs : undefined;
-  MapPrototypeSet(timers, lastId, { run: run as Timer["run"], args, intervalMs, dueAt: dueIn(delayMs) });
+  MapPrototypeSet(timers, lastId, { run: keepContext(run as Timer["run"]), args, intervalMs, dueAt: dueIn(delayMs) });
   post("timer", lastId, delayMs);
   return lastId;
 }
@@ -110,7 +120,7 @@ function forgetTasks(): void {
 export function queueTask(run: () => void): void {
   if (!callState.active) return;
   if (tasks.length === 0) startTaskTimer();
-  append(tasks, run);
+  append(tasks, keepContext(run));
 }
 
 /** Past the allowance the worker is not told: it will ring for a timer that nobody waits for. */
@@ -167,9 +177,10 @@ function queueMicrotask(run: unknown): void {
   if (typeof run !== "function") {
     throw new TypeErrorConstructor(`queueMicrotask expected a function, got ${describeValue(run)}`);
   }
+  const callback = keepContext(run as () => void);
   void PromisePrototypeThen(resolved, () => {
     try {
-      ReflectApply(run as () => void, undefined, []);
+      ReflectApply(callback, undefined, []);
     } catch (thrown) {
       reportException(thrown, "in a microtask");
     }

@@ -1,7 +1,7 @@
 // MessageChannel and MessagePort (HTML, "channel messaging"): each message is a copy, and comes in a turn of its own.
 import { eventClasses } from "../events.ts";
 import { addPlatformType, cloneWithTransfer } from "../structured-clone.ts";
-import { queueTask } from "../timers.ts";
+import { inContext, queueTask } from "../timers.ts";
 import { MessageEvent } from "./message-event.ts";
 import { defineInterface, requireArguments } from "./webidl.ts";
 
@@ -20,6 +20,8 @@ interface End {
   peer: End | undefined;
   isStarted: boolean;
   readonly waiting: Message[];
+  /** In the context that the channel was made in. */
+  readonly deliver: (end: End) => void;
 }
 
 function deliver(end: End): void {
@@ -61,8 +63,8 @@ export class MessagePort extends EventTarget {
       return { target, commit };
     };
     entangle = (left, right) => {
-      const first: End = { owner: left, peer: undefined, isStarted: false, waiting: [] };
-      const second: End = { owner: right, peer: first, isStarted: false, waiting: [] };
+      const first: End = { owner: left, peer: undefined, isStarted: false, waiting: [], deliver: inContext(deliver) };
+      const second: End = { owner: right, peer: first, isStarted: false, waiting: [], deliver: first.deliver };
       first.peer = second;
       left.#end = first;
       right.#end = second;
@@ -84,14 +86,14 @@ export class MessagePort extends EventTarget {
     const { copy, transferred } = cloneWithTransfer(message, listed);
     if (peer === undefined || isDoomed) return;
     peer.waiting.push({ data: copy, ports: transferred.filter(isPort) });
-    if (peer.isStarted) queueTask(() => deliver(peer));
+    if (peer.isStarted) queueTask(() => peer.deliver(peer));
   }
 
   start(): void {
     const end = this.#end;
     if (end === undefined || end.isStarted) return;
     end.isStarted = true;
-    for (const _ of end.waiting) queueTask(() => deliver(end));
+    for (const _ of end.waiting) queueTask(() => end.deliver(end));
   }
 
   close(): void {

@@ -1,99 +1,67 @@
-// node:async_hooks (AsyncLocalStorage and AsyncResource) and node:diagnostics_channel. A context follows every callback of a promise, a
-// timer or a microtask, from where it was handed over; an `await` is such a callback only where the bundler has written it as one.
+// node:async_hooks (AsyncLocalStorage and AsyncResource) and node:diagnostics_channel. How a context follows: async-context.ts.
+import { ACTIVATION_EXPORT } from "../../node-builtins.ts";
+import { Activation, type AnyFunction, currentFrame, enterFrame, type Frame, runIn } from "./async-context.ts";
 import { checkFunction, nodeError } from "./node-error.ts";
-
-type Frame = ReadonlyMap<object, unknown>;
-type AnyFunction = (...args: unknown[]) => unknown;
-
-let current: Frame = new Map();
-
-function runIn<Result>(frame: Frame, run: AnyFunction, receiver: unknown, args: readonly unknown[]): Result {
-  const previous = current;
-  current = frame;
-  try {
-    return Reflect.apply(run, receiver, args) as Result;
-  } finally {
-    current = previous;
-  }
-}
-
-/** The function, in the context that it was handed over in. */
-function bindFunction(run: unknown): unknown {
-  if (typeof run !== "function" || current.size === 0) return run;
-  const frame = current;
-  return function bound(this: unknown, ...args: unknown[]): unknown {
-    return runIn(frame, run as AnyFunction, this, args);
-  };
-}
-
-/** The functions that keep a callback for later, each with how many of their first arguments may be one. */
-function patch(target: object, name: string, callbacks: number): void {
-  const original = Reflect.get(target, name) as unknown;
-  if (typeof original !== "function") return;
-  const patched = {
-    [name](this: unknown, ...args: unknown[]): unknown {
-      for (let index = 0; index < callbacks && index < args.length; index += 1) args[index] = bindFunction(args[index]);
-      return Reflect.apply(original, this, args);
-    },
-  }[name];
-  Object.defineProperty(target, name, { value: patched, writable: true, enumerable: false, configurable: true });
-}
-
-patch(Promise.prototype, "then", 2);
-for (const name of ["setTimeout", "setInterval", "setImmediate", "queueMicrotask"]) patch(globalThis, name, 1);
 
 export class AsyncLocalStorage {
   readonly #defaultValue: unknown;
   readonly name: string;
-  #disabled = false;
 
   constructor(options: { readonly defaultValue?: unknown; readonly name?: string } = {}) {
     this.#defaultValue = options.defaultValue;
-    this.name = options.name ?? "";
+    this.name = options.name === undefined ? "" : String(options.name);
   }
 
   static bind(run: AnyFunction): unknown {
     return AsyncResource.bind(run);
   }
   static snapshot(): (run: AnyFunction, ...args: unknown[]) => unknown {
-    const frame = current;
-    return (run, ...args) => runIn(frame, run, undefined, args);
+    return AsyncResource.bind((run, ...args) => (run as AnyFunction)(...args));
   }
 
   getStore(): unknown {
-    return this.#disabled || !current.has(this) ? this.#defaultValue : current.get(this);
+    const frame = currentFrame();
+    return frame.has(this) ? frame.get(this) : this.#defaultValue;
   }
+  /** What `run` changes of other storages stays, as in Node. */
   run(store: unknown, run: AnyFunction, ...args: unknown[]): unknown {
-    this.#disabled = false;
-    return runIn(new Map(current).set(this, store), run, undefined, args);
+    const prior = this.getStore();
+    if (Object.is(prior, store)) return Reflect.apply(run, null, args);
+    const outer = currentFrame();
+    const inner = this.#with(store);
+    return runIn(inner, run, null, args, () => (currentFrame() === inner ? outer : this.#with(prior)));
   }
   exit(run: AnyFunction, ...args: unknown[]): unknown {
-    const frame = new Map(current);
-    frame.delete(this);
-    return runIn(frame, run, undefined, args);
+    return this.run(undefined, run, ...args);
   }
   enterWith(store: unknown): void {
-    this.#disabled = false;
-    current = new Map(current).set(this, store);
+    enterFrame(this.#with(store));
   }
   withScope(store: unknown): Disposable {
-    const previous = current;
+    const prior = this.getStore();
     this.enterWith(store);
+    let isOver = false;
     return {
       [Symbol.dispose]: () => {
-        current = previous;
+        if (!isOver) this.enterWith(prior);
+        isOver = true;
       },
     };
   }
+  /** In this context, wherever it is the current one; in others the store stays. */
   disable(): void {
-    this.#disabled = true;
+    currentFrame().delete(this);
+  }
+
+  #with(store: unknown): Frame {
+    return new Map(currentFrame()).set(this, store);
   }
 }
 
 let lastId = 1;
 
 export class AsyncResource {
-  readonly #frame: Frame = current;
+  readonly #frame: Frame = currentFrame();
   readonly #id: number;
   readonly type: string;
 
@@ -119,12 +87,14 @@ export class AsyncResource {
   bind(run: AnyFunction, receiver?: unknown): AnyFunction {
     checkFunction(run, "fn");
     const frame = this.#frame;
-    return function bound(this: unknown, ...args: unknown[]): unknown {
-      return runIn(frame, run, receiver ?? this, args);
+    const bound = function (this: unknown, ...args: unknown[]): unknown {
+      return runIn(frame, run, receiver === undefined ? this : receiver, args);
     };
+    return Object.defineProperty(bound, "length", { value: run.length, writable: false, configurable: true });
   }
   static bind(run: AnyFunction, type?: string, receiver?: unknown): AnyFunction {
-    return new AsyncResource(type ?? (run.name || "bound-anonymous-fn")).bind(run, receiver);
+    checkFunction(run, "fn");
+    return new AsyncResource(type || run.name || "bound-anonymous-fn").bind(run, receiver);
   }
 }
 
@@ -259,6 +229,7 @@ interface Hook {
 const hook: Hook = { enable: () => hook, disable: () => hook };
 
 export const builtins = {
+  [ACTIVATION_EXPORT]: Activation,
   async_hooks: {
     AsyncLocalStorage,
     AsyncResource,

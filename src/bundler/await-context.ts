@@ -1,0 +1,233 @@
+// AsyncLocalStorage across native `await`: V8 continues an async function where no guest's JavaScript sees it, so a bundle that names
+// node:async_hooks says itself where it stops and goes on (`Activation` in guest/chunks/async-context.ts). Functions stay native: stack
+// traces, the number of turns and the debugger are what they were.
+import type { Node, Options } from "acorn";
+import { type Insertion, insertText, type MappedScript } from "./text-edits.ts";
+
+/** How the bundle asks for what it needs, and the names that nothing in it has. */
+export interface ContextNames {
+  /** An expression: the class whose instances are activations. */
+  readonly source: string;
+  readonly activationClass: string;
+  readonly activation: string;
+}
+
+/** The word may stand anywhere, as in `process.getBuiltinModule("async_hooks")`: to be wrong costs time only. */
+export const needsContext = (code: string): boolean => code.includes("async_hooks");
+
+/** Its implicit awaits have no place in the text, so esbuild writes them out before they come here. */
+export const hasImplicitAwaits = (code: string): boolean => /\bawait using\b/.test(code);
+
+type Syntax = Node & { readonly [key: string]: unknown };
+
+/** One async function: what is put into it counts only if it ever waits. */
+interface AsyncScope {
+  readonly insertions: Insertion[];
+  waits: boolean;
+}
+
+const isSyntax = (value: unknown): value is Syntax =>
+  typeof value === "object" && value !== null && typeof (value as { type?: unknown }).type === "string";
+
+const FUNCTIONS: ReadonlySet<string> = new Set([
+  "FunctionDeclaration",
+  "FunctionExpression",
+  "ArrowFunctionExpression",
+]);
+
+function childrenOf(node: Syntax): readonly Syntax[] {
+  return Object.values(node).flatMap((value) =>
+    Array.isArray(value) ? value.filter(isSyntax) : isSyntax(value) ? [value] : [],
+  );
+}
+
+function collectNames(pattern: Syntax, names: Set<string>): void {
+  if (pattern.type === "Identifier") names.add(String(pattern.name));
+  else for (const child of childrenOf(pattern)) collectNames(child, names);
+}
+
+const isForAwait = (node: Syntax): boolean => node.type === "ForOfStatement" && node.await === true;
+
+/** `var`s of this function, also in its blocks. */
+function collectVars(node: Syntax, names: Set<string>): void {
+  for (const child of childrenOf(node)) {
+    if (FUNCTIONS.has(child.type) || child.type.startsWith("Class")) continue;
+    if (child.type === "VariableDeclaration" && child.kind === "var")
+      for (const { id } of child.declarations as readonly Syntax[]) collectNames(id as Syntax, names);
+    collectVars(child, names);
+  }
+}
+
+/** A function's body may declare one name twice, as functions or as a function and a `var`; a block may not. */
+function canBeBlock(body: Syntax): boolean {
+  const functions = (body.body as readonly Syntax[]).filter(({ type }) => type === "FunctionDeclaration");
+  if (functions.length === 0) return true;
+  const names = functions.map(({ id }) => String((id as Syntax).name));
+  const vars = new Set<string>();
+  collectVars(body, vars);
+  return new Set(names).size === names.length && !names.some((name) => vars.has(name));
+}
+
+/** Behind a body's directives. */
+function startOf(body: Syntax): number {
+  const directives = (body.body as readonly Syntax[]).filter(({ directive }) => typeof directive === "string");
+  return directives.at(-1)?.end ?? body.start + 1;
+}
+
+/** The body of the function that a bundle is: `(async (…) => { … })`. */
+function bundleBody(program: Syntax): Syntax {
+  const [{ expression }] = program.body as readonly [Syntax];
+  return ((expression as Syntax).expression as Syntax).body as Syntax;
+}
+
+class ContextWriter {
+  readonly insertions: Insertion[] = [];
+  readonly #code: string;
+  readonly #names: ContextNames;
+  #scope: AsyncScope | undefined;
+  #depth = 0;
+  /** Loops whose labels are enclosed with them. */
+  readonly #labelled = new Set<Syntax>();
+
+  constructor(code: string, names: ContextNames) {
+    this.#code = code;
+    this.#names = names;
+  }
+
+  visit(node: Syntax): void {
+    this.#depth += 1;
+    if (FUNCTIONS.has(node.type)) this.#visitFunction(node);
+    else {
+      if (this.#scope !== undefined) this.#visitInAsync(node);
+      for (const child of childrenOf(node)) this.visit(child);
+    }
+    this.#depth -= 1;
+  }
+
+  /** What opens stands inside what opened around it, and what closes likewise. */
+  #open(at: number, text: string): void {
+    this.#scope?.insertions.push({ at, text, rank: this.#depth });
+  }
+  #close(at: number, text: string): void {
+    this.#scope?.insertions.push({ at, text, rank: -this.#depth });
+  }
+  #wait(): void {
+    if (this.#scope !== undefined) this.#scope.waits = true;
+  }
+
+  #visitFunction(node: Syntax): void {
+    const outer = this.#scope;
+    const body = node.body as Syntax;
+    for (const child of childrenOf(node)) if (child !== body) this.visit(child);
+    this.#scope = node.async === true ? { insertions: [], waits: false } : undefined;
+    const scope = this.#scope;
+    this.visit(body);
+    if (scope?.waits) {
+      this.#enclose(node, body);
+      this.insertions.push(...scope.insertions);
+    }
+    this.#scope = outer;
+  }
+
+  /** An activation of its own for each call, which is told when the function is over. */
+  #enclose(node: Syntax, body: Syntax): void {
+    const { activation, activationClass } = this.#names;
+    const begin = `let ${activation} = new ${activationClass}();`;
+    const end = `} finally { ${activation}.away(); }`;
+    if (body.type !== "BlockStatement") {
+      this.#open(body.start, `{ ${begin} try { return (`);
+      this.#close(node.end, `); ${end} }`);
+      return;
+    }
+    const first = startOf(body);
+    const isBlock = canBeBlock(body);
+    this.#open(first, isBlock ? ` ${begin} try {` : ` ${begin}`);
+    if (isBlock) this.#close(body.end - 1, end);
+  }
+
+  #visitInAsync(node: Syntax): void {
+    const { activation } = this.#names;
+    switch (node.type) {
+      case "AwaitExpression":
+        this.#wait();
+        this.#open(node.start, `${activation}.back(`);
+        this.#open(node.start + "await".length, ` ${activation}.leave(`);
+        this.#close(node.end, "))");
+        break;
+      case "YieldExpression":
+        this.#visitYield(node);
+        break;
+      case "LabeledStatement": {
+        let loop = node;
+        while (loop.type === "LabeledStatement") loop = loop.body as Syntax;
+        if (isForAwait(loop)) this.#encloseLoop(node, loop);
+        break;
+      }
+      case "ForOfStatement":
+        if (isForAwait(node)) this.#visitForAwait(node);
+        break;
+      case "CatchClause":
+        this.#open((node.body as Syntax).start + 1, ` ${activation}.caught();`);
+        break;
+      case "TryStatement":
+        if (isSyntax(node.finalizer)) this.#open(node.finalizer.start + 1, ` ${activation}.caught();`);
+        break;
+    }
+  }
+
+  #visitYield(node: Syntax): void {
+    const { activation } = this.#names;
+    const afterWord = node.start + "yield".length;
+    this.#open(node.start, node.delegate === true ? `${activation}.back(` : `${activation}.resumed(`);
+    if (!isSyntax(node.argument)) {
+      this.#close(afterWord, ` ${activation}.yielded())`);
+    } else if (node.delegate !== true) {
+      this.#open(afterWord, ` ${activation}.yielded(`);
+      this.#close(node.end, "))");
+    } else {
+      this.#wait();
+      this.#open(this.#code.indexOf("*", afterWord) + 1, ` ${activation}.all(`);
+      this.#close(node.end, "))");
+    }
+  }
+
+  #visitForAwait(node: Syntax): void {
+    const { activation } = this.#names;
+    const [right, body] = [node.right as Syntax, node.body as Syntax];
+    this.#wait();
+    this.#encloseLoop(node, node);
+    this.#open(right.start, `${activation}.each(`);
+    this.#close(right.end, ")");
+    this.#open(body.start, `{ ${activation}.caught(); `);
+    // Before what encloses the loop.
+    this.#scope?.insertions.push({ at: body.end, text: " }", rank: -this.#depth - 1 });
+  }
+
+  /** Where the loop ends, it may have waited for its iterator. A label stays at its loop. */
+  #encloseLoop(statement: Syntax, loop: Syntax): void {
+    if (this.#labelled.has(loop)) return;
+    this.#labelled.add(loop);
+    this.#open(statement.start, "{ ");
+    this.#close(statement.end, ` ${this.#names.activation}.caught(); }`);
+  }
+}
+
+const PARSER_OPTIONS: Options = { ecmaVersion: "latest", sourceType: "script", preserveParens: true };
+
+/** @returns the script as it was when it never waits, or when only V8 can read it */
+export async function keepContext(script: MappedScript, names: ContextNames): Promise<MappedScript> {
+  // Here, since few bundles need it.
+  const { parse } = await import("acorn");
+  const writer = new ContextWriter(script.code, names);
+  let program: Syntax;
+  try {
+    program = parse(script.code, PARSER_OPTIONS) as unknown as Syntax;
+    writer.visit(program);
+  } catch {
+    // Syntax that is newer than the parser, or nested too deep for it.
+    return script;
+  }
+  if (writer.insertions.length === 0) return script;
+  const declaration = ` const ${names.activationClass} = ${names.source};`;
+  return insertText(script, [{ at: startOf(bundleBody(program)), text: declaration, rank: 0 }, ...writer.insertions]);
+}
