@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { TESTS_FOLDER } from "./tests.ts";
+import { FETCHED_FOLDER, TESTS_FOLDER } from "./tests.ts";
 
 /** Newest first. A mirror's list may name files that it no longer has, or not yet. */
 const DISTRIBUTIONS = ["unstable", "testing", "stable"] as const;
@@ -85,16 +85,21 @@ function getTests(): void {
       "--wildcards",
       "*/test/fixtures/wpt/*",
     ]);
-    mkdirSync(dirname(TESTS_FOLDER), { recursive: true });
-    rmSync(TESTS_FOLDER, { recursive: true, force: true });
-    renameSync(unpacked, TESTS_FOLDER);
+    mkdirSync(dirname(FETCHED_FOLDER), { recursive: true });
+    rmSync(FETCHED_FOLDER, { recursive: true, force: true });
+    renameSync(unpacked, FETCHED_FOLDER);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
 if (existsSync(join(TESTS_FOLDER, "resources", "testharness.js"))) console.log("The web-platform tests are there");
-else {
+else if (TESTS_FOLDER !== FETCHED_FOLDER) {
+  console.error(
+    "GLOVEBOX_WPT names a folder that holds no web-platform tests: expected resources/testharness.js in it",
+  );
+  process.exitCode = 1;
+} else {
   try {
     getTests();
     console.log("The web-platform tests are there now");

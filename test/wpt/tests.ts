@@ -4,14 +4,24 @@ import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** Where get-tests.ts puts them. */
-export const TESTS_FOLDER: string = fileURLToPath(new URL("../../node_modules/.cache/glovebox/wpt", import.meta.url));
+export const FETCHED_FOLDER: string = fileURLToPath(new URL("../../node_modules/.cache/glovebox/wpt", import.meta.url));
+/** Where they are read: in a checkout of web-platform-tests where GLOVEBOX_WPT names one. */
+export const TESTS_FOLDER: string = resolve(process.env.GLOVEBOX_WPT ?? FETCHED_FOLDER);
 
 /** What a tool without a document can use, by the suite's own folders. */
 export const SUITES: { readonly [name: string]: readonly string[] } = {
   url: ["url"],
   encoding: ["encoding"],
   streams: ["streams"],
-  fetch: ["fetch/api/headers", "fetch/api/request", "fetch/api/response", "fetch/api/body", "fetch/data-urls"],
+  fetch: [
+    "fetch/api/headers",
+    "fetch/api/request",
+    "fetch/api/response",
+    "fetch/api/body",
+    "fetch/api/abort",
+    "fetch/content-type",
+    "fetch/data-urls",
+  ],
   formdata: ["xhr/formdata"],
   events: ["dom/events"],
   abort: ["dom/abort"],
@@ -67,9 +77,13 @@ function toTestFiles(folder: string, path: string): TestFile[] {
 /** Debian leaves minified files out of its sources: what needs one cannot be run. */
 const isWhole = ({ scripts }: TestFile): boolean => scripts.every((script) => existsSync(script));
 
-/** All `*.any.js` files of a suite that can be run, in the order of their names; none where the suite was not got. */
+/**
+ * All `*.any.js` files of a suite that can be run, in the order of their names; none where the suite was not got.
+ *
+ * @param suite one of `SUITES`, or a folder below the tests' own
+ */
 export function testFilesOf(suite: string, folder: string = TESTS_FOLDER): TestFile[] {
-  return (SUITES[suite] ?? []).flatMap((part) => {
+  return (SUITES[suite] ?? [suite]).flatMap((part) => {
     const root = join(folder, part);
     if (!existsSync(root)) return [];
     const names = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".any.js"));

@@ -609,6 +609,76 @@ export const RESPONSE_CASES: Cases = {
     const cloned = response.clone();
     return [await response.text(), await cloned.text()];
   },
+  "a clone's chunks share no memory": async () => {
+    const chunks = [
+      new Uint8Array([1, 2]),
+      new Float64Array([3]),
+      new DataView(new ArrayBuffer(4)),
+      new ArrayBuffer(2),
+    ];
+    const stream = new ReadableStream({
+      start(controller) {
+        for (const chunk of chunks) controller.enqueue(chunk);
+        controller.close();
+      },
+    });
+    const response = new Response(stream);
+    const cloned = response.clone();
+    const seen: unknown[] = [];
+    const [mine, theirs] = [response.body?.getReader(), cloned.body?.getReader()];
+    for (const chunk of chunks) {
+      const [own, copy] = [(await mine?.read())?.value as unknown, (await theirs?.read())?.value as unknown];
+      const buffer = (value: unknown) => (ArrayBuffer.isView(value) ? value.buffer : value);
+      seen.push(own === chunk, Object.prototype.toString.call(copy), buffer(copy) === buffer(own));
+    }
+    return [...seen, (await mine?.read())?.done, (await theirs?.read())?.done];
+  },
+  "a clone of what fails fails": async () => {
+    const stream = new ReadableStream({
+      pull(controller) {
+        controller.error(new RangeError("the source"));
+      },
+    });
+    const response = new Response(stream);
+    const cloned = response.clone();
+    const failed = (made: Response) => made.text().then(String, (error: Error) => error.name);
+    return [await failed(cloned), await failed(response)];
+  },
+  "a clone that is cancelled leaves the other": async () => {
+    const stream = new ReadableStream({
+      start(controller) {
+        controller.enqueue(new TextEncoder().encode("left"));
+        controller.close();
+      },
+    });
+    const response = new Response(stream);
+    void response.clone().body?.cancel();
+    return await response.text();
+  },
+  "a body's stream asks no Object.prototype.then": async () => {
+    const prototype = Object.prototype as { then?: unknown };
+    const { body } = new Response("real");
+    const written: number[] = [];
+    const sink = new WritableStream({ write: (chunk: Uint8Array) => void written.push(...chunk) });
+    // biome-ignore lint/suspicious/noThenProperty: what a guest may do
+    prototype.then = (resolve: (value: unknown) => void) => {
+      delete prototype.then;
+      resolve({ done: false, value: new Uint8Array([1]) });
+    };
+    try {
+      await body?.pipeTo(sink);
+    } finally {
+      delete prototype.then;
+    }
+    return written;
+  },
+  ...given("fetch() of a blocked port", [1, 25, 6000, 10_080], async (port: number) => {
+    const refusal = (error: Error) => [error.name, error.message];
+    return [
+      await fetch(`http://127.0.0.1:${port}/`).then(String, refusal),
+      await fetch(`https://[::1]:${port}?x`).then(String, refusal),
+    ];
+  }),
   "clone of what is used": async () => {
     const response = new Response("x");
     await response.text();

@@ -6,19 +6,23 @@ import type { ReadableByteStreamController } from "./streams.ts";
 export interface BodySource {
   /** Undefined at the end. */
   next(): Promise<Uint8Array | undefined>;
+  /** The same at once, where no promise need be asked: its look for a `then` is the guest's to answer. */
+  nextNow?(): Uint8Array | undefined;
   cancel(reason: unknown): Promise<void> | void;
 }
 
 /** Hands out copies: streams take the buffers that are put into them. */
 function sourceOfParts(parts: readonly Uint8Array[]): BodySource {
   let index = 0;
+  const nextNow = (): Uint8Array | undefined => {
+    const part = parts[index];
+    if (part === undefined) return undefined;
+    index += 1;
+    return part.slice();
+  };
   return {
-    next: async () => {
-      const part = parts[index];
-      if (part === undefined) return undefined;
-      index += 1;
-      return part.slice();
-    },
+    next: async () => nextNow(),
+    nextNow,
     cancel: () => {
       index = parts.length;
     },
@@ -39,6 +43,37 @@ function sourceOfStream(stream: Stream): BodySource {
     },
     cancel: (reason) => reader.cancel(reason),
   };
+}
+
+declare function structuredClone(value: unknown): Uint8Array;
+
+/** A tee of such a stream copies its chunks by itself. */
+function takesBytesOnly(stream: Stream): boolean {
+  try {
+    stream.getReader({ mode: "byob" }).releaseLock();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The standard's tee for a clone's branch: its chunks share nothing with the other's. */
+function cloningChunks(branch: Stream): Stream {
+  const reader = branch.getReader();
+  return new (streams().ReadableStream)<Uint8Array>(
+    {
+      start: (controller) => {
+        reader.closed.catch((reason: unknown) => controller.error(reason));
+      },
+      pull: async (controller) => {
+        const { done, value } = await reader.read();
+        if (done) controller.close();
+        else controller.enqueue(structuredClone(value));
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    NO_QUEUE,
+  );
 }
 
 export class Body {
@@ -99,9 +134,10 @@ export class Body {
           this.#controller = controller;
         },
         pull: async (controller: ReadableByteStreamController) => {
-          let bytes = await source.next();
+          let bytes: Uint8Array | undefined;
           // A stream of bytes takes no empty chunks.
-          while (bytes?.byteLength === 0) bytes = await source.next();
+          do bytes = source.nextNow === undefined ? await source.next() : source.nextNow();
+          while (bytes?.byteLength === 0);
           if (bytes !== undefined) controller.enqueue(bytes);
           else {
             controller.close();
@@ -137,7 +173,7 @@ export class Body {
     if (this.parts !== undefined) return Body.ofParts(this.parts);
     const [mine, theirs] = this.stream.tee();
     this.#stream = mine;
-    return Body.ofStream(theirs);
+    return Body.ofStream(takesBytesOnly(this.stream) ? theirs : cloningChunks(theirs));
   }
 
   /** Whoever reads the stream is told. Those who read without one are told by the source. */

@@ -4,6 +4,7 @@ import { Body } from "./fetch-body.ts";
 import { readDataUrl } from "./fetch-data-url.ts";
 import { Exchange } from "./fetch-exchange.ts";
 import { matchesIntegrity } from "./fetch-integrity.ts";
+import { blockedPort } from "./fetch-ports.ts";
 import { Request, type RequestState, requestState } from "./fetch-request.ts";
 import { makeResponse, Response, settleBody } from "./fetch-response.ts";
 
@@ -34,6 +35,8 @@ async function fetchRequest(state: RequestState): Promise<Response> {
     }
   }
   if (url.scheme !== "http" && url.scheme !== "https") throw failed(`The scheme ${url.scheme} is not supported`);
+  const port = blockedPort(url.href);
+  if (port !== undefined) throw failed(`Port ${port} is another protocol's: the Fetch standard blocks it`);
   return await new Exchange(openFetchChannel(), state).run();
 }
 
