@@ -679,6 +679,16 @@ export const RESPONSE_CASES: Cases = {
       await fetch(`https://[::1]:${port}?x`).then(String, refusal),
     ];
   }),
+  "none of fetch's objects is cloned as a value": () => {
+    const made = [new Response("x"), new Headers({ a: "b" }), new FormData(), new Request("http://a.test/")];
+    return made.map((value): unknown => {
+      try {
+        return [structuredClone(value), structuredClone({ in: [value] })];
+      } catch (error) {
+        return (error as Error).name;
+      }
+    });
+  },
   "clone of what is used": async () => {
     const response = new Response("x");
     await response.text();

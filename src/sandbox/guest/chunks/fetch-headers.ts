@@ -142,7 +142,7 @@ function pairsOfInit(init: unknown): Iterable<Pair<unknown>> {
 export let headerListOf: (headers: Headers) => HeaderList;
 /** A Headers object over a list that exists. */
 export let makeHeaders: (list: HeaderList, guard?: HeadersGuard) => Headers;
-let isHeaders: (value: object) => value is Headers;
+export let isHeaders: (value: object) => value is Headers;
 /** With the guard of the other. */
 export let copyHeaders: (headers: Headers) => Headers;
 

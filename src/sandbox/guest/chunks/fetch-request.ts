@@ -192,6 +192,7 @@ function applyBody(state: RequestState, init: RequestInit, inherited: Body | nul
 }
 
 export let requestState: (request: Request) => RequestState;
+export let isRequest: (value: object) => boolean;
 
 export class Request {
   #state: RequestState;
@@ -199,6 +200,7 @@ export class Request {
 
   static {
     requestState = (request) => request.#state;
+    isRequest = (value) => #state in value;
   }
 
   constructor(...args: readonly [input: unknown, init?: unknown]) {

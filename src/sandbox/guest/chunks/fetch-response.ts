@@ -52,6 +52,7 @@ export interface ResponseHead {
   readonly redirected: boolean;
 }
 
+export let isResponse: (value: object) => boolean;
 export let makeResponse: (head: ResponseHead, body: Body | null) => Response;
 /** Reads the body to its end, for a look at it before it is the tool's. */
 export let settleBody: (response: Response, look: (bytes: Uint8Array) => Promise<void>) => Promise<void>;
@@ -91,6 +92,7 @@ export class Response {
   #state: ResponseState;
 
   static {
+    isResponse = (value) => #state in value;
     settleBody = async (response, look) => {
       const { body } = response.#state;
       const bytes = body === null ? new Uint8Array(0) : await readAll(body.take("fetch"));

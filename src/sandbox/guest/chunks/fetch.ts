@@ -1,16 +1,23 @@
 // The Fetch standard for a guest: its classes, and `fetch` over the capability of that name. What may leave is the host's to say.
 import { openFetchChannel } from "../fetch-channel.ts";
+import { addPlatformType } from "../structured-clone.ts";
 import { Body } from "./fetch-body.ts";
 import { readDataUrl } from "./fetch-data-url.ts";
 import { Exchange } from "./fetch-exchange.ts";
+import { formDataEntries } from "./fetch-form-data.ts";
+import { isHeaders } from "./fetch-headers.ts";
 import { matchesIntegrity } from "./fetch-integrity.ts";
 import { blockedPort } from "./fetch-ports.ts";
-import { Request, type RequestState, requestState } from "./fetch-request.ts";
-import { makeResponse, Response, settleBody } from "./fetch-response.ts";
+import { isRequest, Request, type RequestState, requestState } from "./fetch-request.ts";
+import { isResponse, makeResponse, Response, settleBody } from "./fetch-response.ts";
 
 export { FormData } from "./fetch-form-data.ts";
 export { Headers } from "./fetch-headers.ts";
 export { Request, Response };
+
+for (const isOurs of [isHeaders, isRequest, isResponse, (value: object) => formDataEntries(value) !== undefined]) {
+  addPlatformType({ owns: (value) => typeof value === "object" && value !== null && isOurs(value) });
+}
 
 const failed = (reason: string): TypeError => new TypeError("fetch failed", { cause: new Error(reason) });
 
