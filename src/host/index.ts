@@ -47,6 +47,7 @@ export type { HostFunction, HostFunctionContext } from "./executors/host-functio
 export { createToolFailureMessage } from "./failure-message.ts";
 export { type BatchContext, ToolInvoker, type ToolInvokerOptions } from "./invoker.ts";
 export type { LogEntry, LogListener } from "./logs.ts";
+export { type RedactOptions, redact } from "./redaction/redact.ts";
 export { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "./registry.ts";
 export { type HostToolDefinition, type RegisterOptions, ToolRouter, type ToolRouterOptions } from "./router.ts";
 export { createGlovebox, type Glovebox, type ToolInspection } from "./runtime.ts";

@@ -1,0 +1,71 @@
+// The words by which names are told to be secrets', and those beside them that say that it is something else.
+
+const words = (text: string): readonly string[] => text.trim().split(/\s+/);
+
+/** A secret by themselves, wherever in a name they stand as a whole word. */
+export const SECRET_WORDS: ReadonlySet<string> = new Set(
+  words(`
+    password passwords passwd passwds pwd passphrase passphrases passcode passcodes
+    secret secrets token apikey apikeys apitoken apisecret authtoken authkey accesstoken accesskey refreshtoken idtoken
+    sessiontoken csrftoken xsrftoken secretkey privatekey signingkey encryptionkey masterkey sshkey clientkey clientsecret
+    authorization credential credentials creds cred cookie cookies jwt jwts bearer
+    connectionstring connstring connstr otp totp cvv cvc csc ssn htpasswd seedphrase
+    cardnumber creditcard ccnumber passwort kennwort contrasena mdp
+  `),
+);
+
+/** What a word without boundaries may end in: no other word does. */
+export const SECRET_ENDINGS: readonly string[] = words(
+  "password passwd passphrase apikey clientsecret appsecret secretkey privatekey accesstoken refreshtoken authtoken apitoken accesskey sessiontoken csrftoken",
+);
+
+/** Several words that only together name a secret, by the first of them. */
+export const SECRET_PHRASES: ReadonlyMap<string, readonly (readonly string[])[]> = Map.groupBy(
+  `
+    api key|api keys|access key|access keys|access key id|secret key|secret keys|private key|private keys|signing key|signature key
+    encryption key|decryption key|cipher key|crypto key|ssh key|ssh keys|gpg key|pgp key|rsa key|aes key|hmac key|jwt key|master key
+    auth key|authentication key|authorization key|account key|shared key|session key|subscription key|service key|service account key
+    license key|licence key|client key|consumer key|application key|app key|deploy key|server key|storage account key|webhook key
+    security code|card number|credit card|credit card number|debit card|cc number|pan number|card security code
+    social security number|social security|recovery code|recovery codes|backup code|backup codes|one time code|mfa code|two factor code
+    seed phrase|recovery phrase|mnemonic phrase|connection string|connection strings|conn string|conn str|auth header
+    shared access signature|amz signature|amz credential|private token|pass phrase|pass word|pass code|pass wd
+  `
+    .trim()
+    .split(/\||\n/)
+    .map((phrase) => words(phrase)),
+  ([first = ""]) => first,
+);
+
+/** Tokens that are given to somebody: of other kinds there are many, and they are counted. */
+export const TOKEN_KINDS: ReadonlySet<string> = new Set(
+  words("access refresh auth api id session bearer csrf xsrf device push fcm oauth personal security secret private"),
+);
+
+/** Before `token`: a quantity, a place in a list, or a sign of a model's alphabet. */
+export const QUANTITY_BEFORE: ReadonlySet<string> = new Set(
+  words(`
+    max min num total per prompt completion input output reasoning thinking cached remaining used estimated average avg first last
+    page next previous prev continuation pagination cursor sync stop special eos bos pad unk mask sep cls newline end start
+  `),
+);
+
+/** What a name begins with that asks or tells about a secret. */
+export const MODEST_BEFORE: ReadonlySet<string> = new Set(
+  words("is has had needs require requires required should can may allow allows show hide forgot public"),
+);
+
+/** What a name goes on with that is about a secret and no longer the secret. */
+export const MODEST_BEHIND: ReadonlySet<string> = new Set(
+  words(`
+    count counts counter limit limits quota budget usage used price cost rate ratio per length len size sizes min max
+    type types kind name names id ids label title description placeholder prompt url urls uri uris endpoint endpoints server servers
+    expiry expires expired expiration expire at in on ttl age lifetime issued rotated rotation updated created changed modified
+    policy policies rule rules required enabled disabled valid invalid validity verified supported allowed exists present missing
+    format pattern regex schema algorithm alg strength score index position offset scope scopes issuer audience status state error
+    errors version path paths file files filename dir directory folder domain consent banner preference preferences setting settings
+    option options config configuration page form button visible visibility source mode method methods strategy provider providers
+    manager store storage service vault logprob logprobs logprobability probability distribution symbol address decimals balance supply standard amount
+    contract holders economics stream bucket
+  `),
+);

@@ -1,0 +1,7 @@
+// A place in a text, and what stands there.
+export interface Shape {
+  readonly start: number;
+  readonly end: number;
+  /** It is replaced by `[redacted:LABEL]`. */
+  readonly label: string;
+}
