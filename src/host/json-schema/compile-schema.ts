@@ -1,9 +1,11 @@
 // Validation of JSON values against foreign schemas: the entry of this folder. Bounded in time whatever the pair; nothing is
 // generated from a schema, fetched for it, or changed in it.
+import { type AmendOptions, type AmendOutcome, amendValue } from "./amend.ts";
+import type { SchemaGuide } from "./applicable.ts";
 import { BudgetClock } from "./budget-clock.ts";
 import { runGuarded } from "./guard.ts";
-import type { Dialect } from "./keywords.ts";
-import { evaluate, type SchemaNode } from "./node.ts";
+import { type Dialect, refHidesSiblings } from "./keywords.ts";
+import { evaluate, evaluateQuietly, type SchemaNode } from "./node.ts";
 import type { StopReason, ValidationOutcome } from "./outcome.ts";
 import { Run, StopSignal } from "./run.ts";
 import { compileDocument } from "./schema-compiler.ts";
@@ -51,6 +53,8 @@ export interface CompiledSchema {
   toText(): string;
   /** Checks a JSON value (as JSON.parse gives it); never throws, never changes it. */
   validate(value: unknown, options?: ValidateOptions): ValidationOutcome;
+  /** Brings a JSON value closer to the schema and tells what was changed, in as much time as a validation has; never throws, never changes it. */
+  amend(value: unknown, options: AmendOptions): AmendOutcome;
 }
 
 /**
@@ -60,7 +64,17 @@ export interface CompiledSchema {
 export function compileSchema(schema: unknown, options: CompileSchemaOptions = {}): CompiledSchema {
   const refuse = createRefuse(options.code ?? "BUNDLE_FAILED", options.subject ?? "schema");
   const document = new SchemaDocument(copySchema(schema, refuse), refuse);
-  const root = compileDocument(document, refuse);
+  const { root, nodeOf } = compileDocument(document, refuse);
+  const guide: SchemaGuide = {
+    root: document.root,
+    refHidesSiblings: refHidesSiblings(document.dialect),
+    resolve: (part, reference) => document.resolve(part, "$ref", reference).schema,
+    fits: (part, value, run) => {
+      if (!isObject(part)) return part;
+      const node = nodeOf(part);
+      return node === undefined || evaluateQuietly(node, value, run, undefined);
+    },
+  };
   let text: string | undefined;
   return {
     dialect: document.dialect,
@@ -72,6 +86,10 @@ export function compileSchema(schema: unknown, options: CompileSchemaOptions = {
     },
     validate: (value, { budgetMs = DEFAULT_BUDGET_MS, maxProblems = DEFAULT_MAX_PROBLEMS } = {}) =>
       validate(root, value, budgetMs, maxProblems),
+    amend: (value, options) => {
+      const clock = new BudgetClock(DEFAULT_BUDGET_MS);
+      return amendValue(value, options, guide, new Run({ clock, maxProblems: 1, guarded: false }));
+    },
   };
 }
 

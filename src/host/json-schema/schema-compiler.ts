@@ -28,13 +28,19 @@ const LAST_ROWS: readonly Row[] = [
   UNEVALUATED_ITEMS,
 ];
 
-/** The root's node. @throws {ToolError} for a `$ref` that leads nowhere or only back to itself */
-export function compileDocument(document: SchemaDocument, refuse: RefuseSchema): SchemaNode {
+export interface CompiledDocument {
+  readonly root: SchemaNode;
+  /** Undefined for a part of the document that is no schema. */
+  nodeOf(schema: SchemaObject): SchemaNode | undefined;
+}
+
+/** @throws {ToolError} for a `$ref` that leads nowhere or only back to itself */
+export function compileDocument(document: SchemaDocument, refuse: RefuseSchema): CompiledDocument {
   const compiler = new SchemaCompiler(document);
   const root = compiler.compile();
   refuseEndless(compiler.nodes(), refuse);
   shortenAliases(compiler.nodes());
-  return root;
+  return { root, nodeOf: (schema) => compiler.nodeOf(schema) };
 }
 
 class SchemaCompiler {
@@ -65,6 +71,10 @@ class SchemaCompiler {
 
   nodes(): Iterable<SchemaNode> {
     return this.#nodes.values();
+  }
+
+  nodeOf(schema: SchemaObject): SchemaNode | undefined {
+    return this.#nodes.get(schema);
   }
 
   #nodeFor(schema: Schema, resource: Resource, pointer: string): SchemaNode {

@@ -1,0 +1,140 @@
+// Which parts of a schema apply to one value: through $ref, allOf, if and dependentSchemas; and the unions among them.
+import { Pattern } from "./pattern.ts";
+import type { Run } from "./run.ts";
+import { isObject, own, type Schema, type SchemaObject } from "./schema-copy.ts";
+
+/** How to get about in a compiled document. */
+export interface SchemaGuide {
+  readonly root: Schema;
+  resolve(schema: SchemaObject, reference: string): Schema | undefined;
+  /** Whether what stands beside a `$ref` is not read (draft 7 and before). */
+  readonly refHidesSiblings: boolean;
+  fits(schema: Schema, value: unknown, run: Run): boolean;
+}
+
+/** All of them hold for the value, or are to. */
+export interface Applicable {
+  readonly schemas: readonly SchemaObject[];
+  /** The branches of each `anyOf` and `oneOf`. */
+  readonly unions: readonly (readonly Schema[])[];
+}
+
+const schemasOf = (value: unknown): readonly Schema[] => (Array.isArray(value) ? (value as Schema[]) : []);
+const isSchema = (value: unknown): value is Schema => typeof value === "boolean" || isObject(value);
+
+/** Those that apply to `value` beside `given`. Ends: a schema that leads back to itself in place is refused when it is compiled. */
+export function applicableTo(given: readonly Schema[], value: unknown, guide: SchemaGuide, run: Run): Applicable {
+  const schemas = new Set<SchemaObject>();
+  const unions: (readonly Schema[])[] = [];
+  const open = [...given].reverse();
+  for (let schema = open.pop(); schema !== undefined; schema = open.pop()) {
+    run.spend(1);
+    if (!isObject(schema) || schemas.has(schema)) continue;
+    schemas.add(schema);
+    const reference = own(schema, "$ref");
+    const target = typeof reference === "string" ? guide.resolve(schema, reference) : undefined;
+    if (target !== undefined) open.push(target);
+    if (target !== undefined && guide.refHidesSiblings) continue;
+    open.push(...schemasOf(own(schema, "allOf")));
+    for (const keyword of ["anyOf", "oneOf"]) {
+      const branches = schemasOf(own(schema, keyword));
+      if (branches.length > 0) unions.push(branches);
+    }
+    open.push(...conditionalsOf(schema, value, guide, run));
+  }
+  return { schemas: [...schemas], unions };
+}
+
+function conditionalsOf(schema: SchemaObject, value: unknown, guide: SchemaGuide, run: Run): Schema[] {
+  const found: Schema[] = [];
+  const condition = own(schema, "if");
+  if (isSchema(condition)) {
+    const holds = guide.fits(condition, value, run);
+    const then = own(schema, holds ? "then" : "else");
+    if (isSchema(then)) found.push(then);
+    if (holds) found.push(condition);
+  }
+  for (const keyword of ["dependentSchemas", "dependencies"]) {
+    const dependents = own(schema, keyword);
+    if (!isObject(dependents) || !isObject(value)) continue;
+    for (const [name, dependent] of Object.entries(dependents)) {
+      if (isSchema(dependent) && Object.hasOwn(value, name)) found.push(dependent);
+    }
+  }
+  return found;
+}
+
+/** What is said of one member of an object. */
+export interface MemberView {
+  readonly schemas: readonly Schema[];
+  readonly isKnown: boolean;
+}
+
+/** The members that one schema names, whose `additionalProperties` are the others. */
+interface Names {
+  readonly properties: SchemaObject;
+  readonly patterns: readonly (readonly [Pattern, Schema])[];
+  readonly additional: unknown;
+  readonly unevaluated: unknown;
+  readonly required: readonly unknown[];
+  readonly speaks: boolean;
+}
+
+const NOTHING: SchemaObject = Object.create(null);
+
+function namesOf(schema: SchemaObject): Names {
+  const properties = own(schema, "properties");
+  const patterns = own(schema, "patternProperties");
+  const required = own(schema, "required");
+  return {
+    properties: isObject(properties) ? properties : NOTHING,
+    patterns: isObject(patterns)
+      ? Object.entries(patterns).map(([source, member]) => [new Pattern(source), member as Schema] as const)
+      : [],
+    additional: own(schema, "additionalProperties"),
+    unevaluated: own(schema, "unevaluatedProperties"),
+    required: Array.isArray(required) ? required : [],
+    speaks: isObject(properties) || isObject(patterns),
+  };
+}
+
+/**
+ * What all of `schemas` say of an object's members. A member is known if one of them names it, or allows others in so many words, and none
+ * forbids it; where none names any member, whatever is there is known.
+ */
+export function membersIn(schemas: readonly SchemaObject[], run: Run): (key: string) => MemberView {
+  const all = schemas.map(namesOf);
+  const isClosed = all.some((names) => names.additional === false || names.unevaluated === false);
+  const isFree = !isClosed && !all.some((names) => names.speaks);
+  const required = new Set(all.flatMap((names) => names.required));
+  return (key) => {
+    const members: Schema[] = [];
+    let isKnown = isFree || required.has(key);
+    let isForbidden = false;
+    for (const names of all) {
+      const own: Schema[] = [];
+      if (Object.hasOwn(names.properties, key)) own.push(names.properties[key] as Schema);
+      for (const [pattern, member] of names.patterns) if (pattern.test(key, run)) own.push(member);
+      if (own.length > 0) isKnown = true;
+      else if (names.additional === false) isForbidden = true;
+      else if (isSchema(names.additional)) {
+        isKnown = true;
+        own.push(names.additional);
+      } else if (isObject(names.unevaluated)) own.push(names.unevaluated);
+      if (names.unevaluated === true || isObject(names.unevaluated)) isKnown = true;
+      members.push(...own);
+    }
+    return { schemas: members, isKnown: isKnown && !isForbidden };
+  };
+}
+
+/** The schemas of an array's item at `index`. */
+export function itemSchemas(schemas: readonly SchemaObject[], index: number): readonly Schema[] {
+  return schemas.flatMap((schema) => {
+    const items = own(schema, "items");
+    const prefix = Array.isArray(items) ? items : schemasOf(own(schema, "prefixItems"));
+    if (index < prefix.length) return [prefix[index] as Schema];
+    const rest = Array.isArray(items) ? own(schema, "additionalItems") : items;
+    return isSchema(rest) ? [rest] : [];
+  });
+}

@@ -1,0 +1,252 @@
+// Values brought closer to their schemas: what is changed, and what never is.
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { AmendOptions } from "../../../src/host/json-schema/amend.ts";
+import { compileSchema } from "../../../src/host/json-schema/compile-schema.ts";
+
+const PRUNE: AmendOptions = { unknownKeys: "prune", coerce: false };
+const COERCE: AmendOptions = { unknownKeys: "keep", coerce: true };
+const BOTH: AmendOptions = { unknownKeys: "prune", coerce: true };
+
+function amend(schema: unknown, value: unknown, options: AmendOptions): unknown[] {
+  const compiled = compileSchema(schema);
+  const before = JSON.stringify(value);
+  const outcome = compiled.amend(value, options);
+  expect(JSON.stringify(value)).toBe(before);
+  const changes = outcome.amendments.map((each) =>
+    each.kind === "pruned" ? `-${each.pointer}` : `${each.pointer}: ${each.from} → ${each.to}`,
+  );
+  return [outcome.value, ...changes, ...outcome.unknown.map((pointer) => `?${pointer}`)];
+}
+
+const point = { type: "object", properties: { x: { type: "number" }, y: { type: "number" } }, required: ["x"] };
+
+describe("CompiledSchema.amend() prunes", () => {
+  test.for<[string, unknown, unknown, unknown[]]>([
+    ["what an object does not name", point, { x: 1, z: 2 }, [{ x: 1 }, "-/z"]],
+    ["nothing of an object that names nothing", { type: "object" }, { a: 1 }, [{ a: 1 }]],
+    ["nothing where others are allowed", { ...point, additionalProperties: true }, { x: 1, z: 2 }, [{ x: 1, z: 2 }]],
+    ["nothing of a map", { type: "object", additionalProperties: { type: "number" } }, { a: 1 }, [{ a: 1 }]],
+    ["all of an object without members", { type: "object", properties: {} }, { a: 1 }, [{}, "-/a"]],
+    ["all where others are forbidden", { type: "object", additionalProperties: false }, { a: 1 }, [{}, "-/a"]],
+    [
+      "in items, and in values of a map",
+      { type: "object", properties: { list: { type: "array", items: point }, map: { additionalProperties: point } } },
+      { list: [{ x: 1, a: 1 }, { x: 2 }], map: { "a/b": { x: 1, "~": 1 } } },
+      [{ list: [{ x: 1 }, { x: 2 }], map: { "a/b": { x: 1 } } }, "-/list/0/a", "-/map/a~1b/~0"],
+    ],
+    [
+      "in tuples",
+      { prefixItems: [point], items: { type: "object", properties: {} } },
+      [{ x: 1, a: 1 }, { b: 1 }],
+      [[{ x: 1 }, {}], "-/0/a", "-/1/b"],
+    ],
+    [
+      "through $ref, recursively",
+      { $ref: "#/$defs/tree", $defs: { tree: { properties: { kids: { items: { $ref: "#/$defs/tree" } } } } } },
+      { kids: [{ kids: [{ a: 1 }] }], b: 1 },
+      [{ kids: [{ kids: [{}] }] }, "-/kids/0/kids/0/a", "-/b"],
+    ],
+    [
+      "what no part of an allOf names",
+      { allOf: [point, { properties: { name: { type: "string" } } }] },
+      { x: 1, name: "n", a: 1 },
+      [{ x: 1, name: "n" }, "-/a"],
+    ],
+    [
+      "by the branch that holds",
+      { oneOf: [{ properties: { kind: { const: "a" }, a: {} } }, { properties: { kind: { const: "b" }, b: {} } }] },
+      { kind: "b", a: 1, b: 2 },
+      [{ kind: "b", b: 2 }, "-/a"],
+    ],
+    [
+      "by all branches that hold, of an anyOf",
+      { properties: { id: {} }, anyOf: [{ properties: { a: {} } }, { properties: { b: {} } }] },
+      { id: 1, a: 1, b: 2, c: 3 },
+      [{ id: 1, a: 1, b: 2 }, "-/c"],
+    ],
+    [
+      "by the branch that would hold without them",
+      {
+        anyOf: ["a", "b"].map((kind) => ({
+          ...{ type: "object", properties: { kind: { const: kind }, [kind]: {} } },
+          ...{ required: ["kind"], additionalProperties: false },
+        })),
+      },
+      { kind: "b", b: 1, c: 2 },
+      [{ kind: "b", b: 1 }, "-/c"],
+    ],
+    [
+      "but what a pattern or a condition names",
+      {
+        properties: { a: {} },
+        patternProperties: { "^x-": {} },
+        if: { required: ["a"] },
+        // biome-ignore lint/suspicious/noThenProperty: JSON Schema's word
+        then: { properties: { b: {} } },
+        else: { properties: { c: {} } },
+      },
+      { a: 1, b: 2, c: 3, "x-d": 4 },
+      [{ a: 1, b: 2, "x-d": 4 }, "-/c"],
+    ],
+    ["a key __proto__ like any other", point, JSON.parse('{"x":1,"__proto__":{"y":1}}'), [{ x: 1 }, "-/__proto__"]],
+    ["nothing of what is no object", point, [{ z: 1 }], [[{ z: 1 }]]],
+  ])("%s", ([, schema, value, expected]) => {
+    expect(amend(schema, value, PRUNE)).toEqual(expected);
+  });
+
+  test("or tells which it would, where they are refused", () => {
+    expect(amend(point, { x: 1, a: 1, b: 1 }, { unknownKeys: "refuse", coerce: false })).toEqual([
+      { x: 1, a: 1, b: 1 },
+      "?/a",
+      "?/b",
+    ]);
+  });
+});
+
+describe("CompiledSchema.amend() coerces", () => {
+  const of = (member: unknown): unknown => ({ properties: { v: member } });
+  test.for<[string, unknown, unknown, unknown]>([
+    ["text of a number", { type: "number" }, "3", 3],
+    ["text of a fraction", { type: "number" }, "-0.25e2", -25],
+    ["text of an integer", { type: "integer" }, "3", 3],
+    ["text of a large integer", { type: "integer" }, "9007199254740991", 9007199254740991],
+    ["true and false", { type: "boolean" }, "True", true],
+    ["a number for text", { type: "string" }, 3.5, "3.5"],
+    ["a boolean for text", { type: "string" }, false, "false"],
+    ["null as text", { type: "null" }, "null", null],
+    ["what an enum without a type has", { enum: [1, 2] }, "2", 2],
+    ["a constant", { const: "7" }, 7, "7"],
+    ["JSON of an object", { type: "object", properties: { n: { type: "number" } } }, '{"n":"1"}', { n: 1 }],
+    ["JSON of a list", { type: "array", items: { type: "number" } }, "[1,2]", [1, 2]],
+    ["one value for a list", { type: "array", items: { type: "number" } }, "7", [7]],
+    ["one object for a list of them", { type: "array", items: point }, { x: 1 }, [{ x: 1 }]],
+    ["the branch of a union that it can be", { anyOf: [{ type: "boolean" }, { type: "number" }] }, "3", 3],
+    ["a null for what may be missing", { type: "string" }, null, undefined],
+  ])("%s", ([, schema, value, expected]) => {
+    const compiled = compileSchema(of(schema));
+    const outcome = compiled.amend({ v: value }, COERCE);
+    expect(outcome.value).toEqual(expected === undefined ? {} : { v: expected });
+    expect(outcome.amendments[0]).toMatchObject({ kind: "coerced", pointer: "/v" });
+    expect(compiled.validate(outcome.value)).toEqual({ valid: true });
+  });
+
+  test.for<[string, unknown, unknown]>([
+    ["a number that a double does not hold", { type: "number" }, "0.12345678901234567"],
+    ["an integer past the safe ones", { type: "integer" }, "9007199254740993"],
+    ["a fraction for an integer", { type: "integer" }, "3.5"],
+    ["a number for an integer", { type: "integer" }, 3.5],
+    ["text that only begins with a number", { type: "number" }, "3 apples"],
+    ["hexadecimal", { type: "number" }, "0x10"],
+    ["nothing for a number", { type: "number" }, ""],
+    ["1 for true", { type: "boolean" }, 1],
+    ["yes for true", { type: "boolean" }, "yes"],
+    ["what would break another rule", { type: "number", maximum: 2 }, "3"],
+    ["an object for text", { type: "string" }, { a: 1 }],
+    ["a list for one value", { type: "number" }, [3]],
+    ["a null where null is meant", { type: ["string", "null"] }, null],
+    ["text where text is allowed", { type: ["string", "number"] }, "3"],
+    ["JSON in text where text is allowed", { type: "string" }, "[1]"],
+  ])("not %s", ([, schema, value]) => {
+    const given = { v: value };
+    const outcome = compileSchema(of(schema)).amend(given, COERCE);
+    expect(outcome.value).toBe(given);
+    expect(outcome.amendments).toEqual([]);
+  });
+
+  test("not a null that is required, and with nullsOnly nothing else", () => {
+    expect(amend(point, { x: null, y: null }, COERCE)).toEqual([{ x: null }, "/y: null → nothing"]);
+    expect(amend(point, { x: "1", y: null }, { ...COERCE, nullsOnly: true })).toEqual([
+      { x: "1" },
+      "/y: null → nothing",
+    ]);
+  });
+
+  test("and prunes in what it has converted", () => {
+    expect(amend({ properties: { p: point } }, { p: '{"x":"1","a":2}' }, BOTH)).toEqual([
+      { p: { x: 1 } },
+      "/p: string → object",
+      "/p/x: string → number",
+      "-/p/a",
+    ]);
+  });
+});
+
+describe("CompiledSchema.amend()", () => {
+  const scalar = fc.oneof(fc.integer(), fc.double({ noNaN: true }), fc.boolean(), fc.string(), fc.constant(null));
+  const scalarSchema = fc.constantFrom<unknown>(
+    ...[{ type: "string" }, { type: "number" }, { type: "integer" }, { type: "boolean" }, { type: ["number", "null"] }],
+    ...[{ enum: ["a", 1, true] }, {}, { anyOf: [{ type: "number" }, { type: "boolean" }] }],
+  );
+  const { schema: anySchema } = fc.letrec<{ schema: unknown; object: unknown }>((tie) => ({
+    schema: fc.oneof(
+      { depthSize: "small" },
+      scalarSchema,
+      tie("object"),
+      tie("schema").map((items) => ({ type: "array", items })),
+      fc.tuple(tie("object"), tie("object")).map((anyOf) => ({ anyOf })),
+      fc.tuple(tie("object"), tie("object")).map((allOf) => ({ allOf })),
+    ),
+    object: fc
+      .record({
+        properties: fc.dictionary(fc.constantFrom("a", "b", "c"), tie("schema"), { maxKeys: 3 }),
+        required: fc.subarray(["a", "b"]),
+        additionalProperties: fc.constantFrom(undefined, false, true),
+      })
+      .map((parts) => JSON.parse(JSON.stringify({ type: "object", ...parts })) as unknown),
+  }));
+  const anyValue = fc.letrec((tie) => ({
+    value: fc.oneof(
+      { depthSize: "small" },
+      scalar,
+      fc.constantFrom("3", "true", "null", "[1]", '{"a":1}'),
+      fc.dictionary(fc.constantFrom("a", "b", "c", "d"), tie("value"), { maxKeys: 4 }),
+      fc.array(tie("value"), { maxLength: 3 }),
+    ),
+  })).value;
+
+  test("changes no valid value by coercing, and makes none invalid", () => {
+    fc.assert(
+      fc.property(anySchema, anyValue, (schema, value) => {
+        const compiled = compileSchema(schema);
+        const { value: amended, amendments } = compiled.amend(value, COERCE);
+        if (compiled.validate(value).valid) {
+          expect(amended).toBe(value);
+          expect(amendments).toEqual([]);
+        }
+        if (amendments.length === 0) expect(amended).toBe(value);
+        else expect(JSON.stringify(amended)).not.toBe(JSON.stringify(value));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("is done after one round: what it gives it leaves as it is, where it is valid", () => {
+    fc.assert(
+      fc.property(anySchema, anyValue, (schema, value) => {
+        const compiled = compileSchema(schema);
+        const { value: amended } = compiled.amend(value, BOTH);
+        if (!compiled.validate(amended).valid) return;
+        expect(compiled.amend(amended, BOTH).value).toEqual(amended);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("gives up what takes too long or needs too many changes, and has changed nothing then", () => {
+    const many = Object.fromEntries(Array.from({ length: 2_000 }, (_, index) => [`k${index}`, 1]));
+    expect(compileSchema(point).amend(many, PRUNE)).toEqual({
+      value: many,
+      amendments: [],
+      unknown: [],
+      stopped: true,
+    });
+    const branch = (depth: number): unknown =>
+      depth === 0 ? { type: "number", minimum: 10 } : { anyOf: Array.from({ length: 4 }, () => branch(depth - 1)) };
+    const started = process.cpuUsage();
+    const outcome = compileSchema({ type: "array", items: branch(5) }).amend(Array(200).fill("1"), COERCE);
+    const { user, system } = process.cpuUsage(started);
+    expect(outcome.amendments).toEqual([]);
+    expect((user + system) / 1_000).toBeLessThan(2_000);
+  });
+});
