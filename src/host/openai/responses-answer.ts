@@ -1,0 +1,330 @@
+// An answer of the Responses API, whole or as its events come: text, calls, and items to be replayed. Events may be missing, doubled, out
+// of order or forged; a call is complete when its item is, or when the answer ends and nothing says that it was cut off.
+import type {
+  AssistantMessage,
+  AssistantPart,
+  FinishReason,
+  ModelEvent,
+  ModelToolCall,
+  ModelUsage,
+} from "../agent/model.ts";
+import { ARGUMENTS_TOO_LONG, argumentsTextOf, type CallReader, CUT_OFF, isObjectText } from "./calls.ts";
+import {
+  ANSWER_LIMITS,
+  index,
+  isRecord,
+  type Json,
+  list,
+  record,
+  sizeOfItem,
+  text,
+  toModelResponseError,
+} from "./wire.ts";
+
+/** Who an item is replayed to. */
+export const RESPONSES_PROVIDER = "openai-responses";
+
+type ItemKind = "function" | "custom" | "message" | "other";
+
+const kindOf = (type: string | undefined): ItemKind | undefined => {
+  if (type === undefined) return undefined;
+  if (type === "function_call") return "function";
+  if (type === "custom_tool_call") return "custom";
+  return type === "message" ? "message" : "other";
+};
+
+interface Piece {
+  readonly number: number | undefined;
+  readonly delta: string;
+}
+
+/** An item as far as it is known. */
+class Slot {
+  kind: ItemKind | undefined;
+  readonly ids = new Set<string>();
+  outputIndex: number | undefined;
+  callId: string | undefined;
+  name: string | undefined;
+  namespace: string | undefined;
+  pieces: Piece[] = [];
+  pieceChars = 0;
+  /** The whole text, as a `.done` event or the item itself has it. */
+  whole: string | undefined;
+  /** Whether the item has been said to be incomplete. */
+  isIncomplete = false;
+  isDone = false;
+  isTooLong = false;
+  item: Json | undefined;
+  /** What it became; set once. */
+  parts: AssistantPart[] | undefined;
+  /** Text of it that has been passed on. */
+  shown = "";
+
+  /** Its text, from the pieces in the order of their numbers where the whole was never said. */
+  get written(): string {
+    if (this.whole !== undefined && (this.whole !== "" || this.pieces.length === 0)) return this.whole;
+    const numbered = this.pieces.every(({ number }) => number !== undefined);
+    const sorted = numbered ? this.pieces.toSorted((a, b) => (a.number ?? 0) - (b.number ?? 0)) : this.pieces;
+    return sorted.map(({ delta }) => delta).join("");
+  }
+}
+
+const DELTAS: ReadonlyMap<string, ItemKind> = new Map([
+  ["response.function_call_arguments.delta", "function"],
+  ["response.custom_tool_call_input.delta", "custom"],
+  ["response.output_text.delta", "message"],
+  ["response.refusal.delta", "message"],
+]);
+const WHOLES: ReadonlyMap<string, readonly [ItemKind, field: string]> = new Map([
+  ["response.function_call_arguments.done", ["function", "arguments"]],
+  ["response.custom_tool_call_input.done", ["custom", "input"]],
+]);
+
+export class ResponsesAnswer {
+  readonly #reader: CallReader;
+  readonly #slots: Slot[] = [];
+  readonly #byId = new Map<string, Slot>();
+  readonly #byIndex = new Map<number, Slot>();
+  /** Numbers are believed once two differ: some servers give each event the same one. */
+  #firstNumber: number | undefined;
+  #isNumbered = false;
+  readonly #seen = new Map<number, string>();
+  #chars = 0;
+  #end: { readonly status: string; readonly reason: string | undefined } | undefined;
+  #usage: ModelUsage | undefined;
+  #refused = false;
+
+  constructor(reader: CallReader) {
+    this.#reader = reader;
+  }
+
+  /** Whether the answer has said that it is over. */
+  get isOver(): boolean {
+    return this.#end !== undefined;
+  }
+
+  /** A whole response. @throws {ModelResponseError} where it is a failed one */
+  readWhole(response: unknown): void {
+    for (const _ of this.#close(response, text(record(response).status) ?? "completed"));
+  }
+
+  /** What an event makes known. Unknown ones are nothing. @throws {ModelResponseError} where the answer failed */
+  *push(event: unknown): Generator<ModelEvent> {
+    if (!isRecord(event) || this.#isRepeated(event)) return;
+    const type = text(event.type) ?? "";
+    if (DELTAS.has(type)) yield* this.#addDelta(event, type);
+    else if (WHOLES.has(type)) this.#setWhole(event, type);
+    else if (type === "response.output_item.added") this.#openItem(event, false);
+    else if (type === "response.output_item.done") yield* this.#closeItem(event);
+    else if (type === "response.completed" || type === "response.incomplete" || type === "response.cancelled") {
+      yield* this.#close(event.response, type.slice("response.".length));
+    } else if (type === "response.failed") throw toModelResponseError(record(event.response).error);
+    else if (type === "error") throw toModelResponseError(isRecord(event.error) ? event.error : event);
+  }
+
+  /** Calls that were not known to be complete before, then the end. To be asked once, when nothing more comes. */
+  *finish(): Generator<ModelEvent> {
+    for (const slot of this.#slots) yield* this.#settle(slot);
+    const message = this.#message();
+    const usage = this.#usage === undefined ? {} : { usage: this.#usage };
+    yield { type: "finish", message, reason: this.#reason(message), ...usage };
+  }
+
+  /** The same event a second time, by its number; the text stands for the rest, since numbers alone are not trusted. */
+  #isRepeated(event: Json): boolean {
+    const number = index(event.sequence_number);
+    if (number === undefined) return false;
+    this.#firstNumber ??= number;
+    if (number !== this.#firstNumber) this.#isNumbered = true;
+    const said = `${String(event.type)}\n${text(event.delta) ?? ""}`;
+    if (this.#isNumbered && this.#seen.get(number) === said) return true;
+    this.#spend(said.length);
+    this.#seen.set(number, said);
+    return false;
+  }
+
+  /** By the item's id, else by its place; another call at the same place is another item. */
+  #slotOf(event: Json, item: Json = {}): Slot | undefined {
+    const id = text(item.id) ?? text(event.item_id);
+    const outputIndex = index(event.output_index);
+    const callId = text(item.call_id);
+    const known = id === undefined ? undefined : this.#byId.get(id);
+    const placed = outputIndex === undefined ? undefined : this.#byIndex.get(outputIndex);
+    const isSame = (slot: Slot): boolean =>
+      (callId === undefined || slot.callId === undefined || slot.callId === callId) &&
+      (item.type === undefined || slot.kind === undefined || slot.kind === kindOf(text(item.type)));
+    let slot = [known, placed].find((each) => each !== undefined && isSame(each));
+    if (slot === undefined && callId !== undefined) slot = this.#slots.find((each) => each.callId === callId);
+    if (slot === undefined && id === undefined && outputIndex === undefined && item.type === undefined) {
+      slot = this.#slots.findLast((each) => !each.isDone);
+    }
+    if (slot === undefined) {
+      if (this.#slots.length >= ANSWER_LIMITS.items) return undefined;
+      slot = new Slot();
+      this.#slots.push(slot);
+    }
+    if (id !== undefined && !this.#byId.has(id)) {
+      slot.ids.add(id);
+      this.#byId.set(id, slot);
+    }
+    if (outputIndex !== undefined && slot.outputIndex === undefined) {
+      slot.outputIndex = outputIndex;
+      if (!this.#byIndex.has(outputIndex)) this.#byIndex.set(outputIndex, slot);
+    }
+    return slot;
+  }
+
+  *#addDelta(event: Json, type: string): Generator<ModelEvent> {
+    const slot = this.#slotOf(event);
+    const delta = text(event.delta);
+    if (slot === undefined || delta === undefined || slot.isDone) return;
+    slot.kind ??= DELTAS.get(type);
+    if (type === "response.refusal.delta") this.#refused = true;
+    slot.pieceChars += delta.length;
+    const isMessage = DELTAS.get(type) === "message";
+    if (!isMessage && slot.pieceChars > ANSWER_LIMITS.argumentChars) {
+      slot.isTooLong = true;
+      slot.pieces = [];
+      return;
+    }
+    this.#spend(delta.length);
+    slot.pieces.push({ number: this.#isNumbered ? index(event.sequence_number) : undefined, delta });
+    if (!isMessage || delta === "") return;
+    slot.shown += delta;
+    yield { type: "text-delta", text: delta };
+  }
+
+  #setWhole(event: Json, type: string): void {
+    const [kind, field] = WHOLES.get(type) ?? [];
+    const slot = this.#slotOf(event);
+    if (slot === undefined || slot.isDone || field === undefined) return;
+    slot.kind ??= kind;
+    this.#setText(slot, event[field]);
+    slot.name ??= text(event.name);
+  }
+
+  #setText(slot: Slot, given: unknown): void {
+    const whole = argumentsTextOf(given);
+    if (whole.length > ANSWER_LIMITS.argumentChars) slot.isTooLong = true;
+    else if (whole !== "" || slot.pieces.length === 0) {
+      this.#spend(whole.length);
+      slot.whole = whole;
+    }
+  }
+
+  /** Takes over what the item says of itself. */
+  #openItem(event: Json, isDone: boolean): Slot | undefined {
+    const item = record(event.item);
+    const slot = this.#slotOf(event, item);
+    if (slot === undefined || slot.isDone) return undefined;
+    slot.kind = kindOf(text(item.type)) ?? slot.kind;
+    slot.callId ??= text(item.call_id);
+    slot.name = text(item.name) ?? slot.name;
+    slot.namespace = text(item.namespace) ?? slot.namespace;
+    slot.isIncomplete ||= item.status === "incomplete";
+    const given = slot.kind === "custom" ? item.input : item.arguments;
+    const isCall = slot.kind === "function" || slot.kind === "custom";
+    // What an item has when it begins is told again in deltas, or later; by itself it is told once.
+    if (isCall && (isDone || (given !== "" && slot.pieces.length === 0)) && given !== undefined)
+      this.#setText(slot, given);
+    if (isDone || slot.item === undefined) this.#keep(slot, item);
+    return slot;
+  }
+
+  #keep(slot: Slot, item: Json): void {
+    if (slot.kind !== "message" && slot.kind !== "other") return;
+    const size = sizeOfItem(item);
+    if (size === undefined) return;
+    this.#spend(size);
+    slot.item = item;
+  }
+
+  *#closeItem(event: Json): Generator<ModelEvent> {
+    const slot = this.#openItem(event, true);
+    if (slot === undefined) return;
+    slot.isDone = true;
+    yield* this.#settle(slot);
+  }
+
+  /** The end, which repeats all items: those that were told already are as they were. */
+  *#close(response: unknown, status: string): Generator<ModelEvent> {
+    const whole = record(response);
+    if (status === "failed") throw toModelResponseError(whole.error);
+    this.#end ??= { status, reason: text(record(whole.incomplete_details).reason) };
+    const { input_tokens: inputTokens, output_tokens: outputTokens } = record(whole.usage);
+    if (typeof inputTokens === "number" && typeof outputTokens === "number") {
+      this.#usage = { inputTokens, outputTokens };
+    }
+    for (const [at, given] of list(whole.output).slice(0, ANSWER_LIMITS.items).entries()) {
+      const item = record(given);
+      const slot = this.#openItem({ output_index: at, item }, item.status !== "in_progress");
+      if (slot === undefined) continue;
+      slot.isDone = item.status !== "in_progress";
+      if (slot.isDone) yield* this.#settle(slot);
+    }
+  }
+
+  /** What an item became, told once. Until the answer is over, only of what is complete. */
+  *#settle(slot: Slot): Generator<ModelEvent> {
+    if (slot.parts !== undefined) return;
+    if (slot.kind === "function" || slot.kind === "custom") {
+      const calls = this.#callsOf(slot, slot.kind);
+      slot.parts = calls.map((call) => ({ type: "tool-call", call }));
+      for (const call of calls) yield { type: "tool-call", call };
+    } else if (slot.kind === "message") {
+      const whole = this.#textOf(slot);
+      slot.parts = whole === "" ? [] : [{ type: "text", text: whole }];
+      // A server that told only the whole of it, or lost some of its end.
+      if (whole.startsWith(slot.shown) && whole.length > slot.shown.length) {
+        yield { type: "text-delta", text: whole.slice(slot.shown.length) };
+      }
+    } else if (slot.item === undefined) slot.parts = [];
+    else slot.parts = [{ type: "provider", provider: RESPONSES_PROVIDER, item: slot.item }];
+  }
+
+  #callsOf(slot: Slot, kind: "function" | "custom"): readonly ModelToolCall[] {
+    const argumentsText = slot.written;
+    const [itemId] = slot.ids;
+    const { callId: id = itemId, name, namespace } = slot;
+    // Told in full, the arguments are complete without their item's end; and nothing can be added to a whole object.
+    const isWhole = slot.isDone || slot.whole !== undefined || this.#end?.status === "completed" || isObjectText(argumentsText);
+    const problem = slot.isTooLong ? ARGUMENTS_TOO_LONG : slot.isIncomplete || !isWhole ? CUT_OFF : undefined;
+    return this.#reader.read({ id, itemId, namespace, name, kind, argumentsText, problem });
+  }
+
+  #textOf(slot: Slot): string {
+    const parts = list(slot.item?.content).map(record);
+    const refusals = parts.filter(({ type }) => type === "refusal");
+    if (refusals.length > 0) this.#refused = true;
+    const said = parts.map((part) => text(part.text) ?? text(part.refusal) ?? "").join("");
+    return said === "" ? slot.written : said;
+  }
+
+  /** In the order of the output, where places are told and differ; else as they came. */
+  #message(): AssistantMessage {
+    const places = this.#slots.map(({ outputIndex }) => outputIndex);
+    const isOrdered = !places.includes(undefined) && new Set(places).size === places.length;
+    const slots = isOrdered ? this.#slots.toSorted((a, b) => (a.outputIndex ?? 0) - (b.outputIndex ?? 0)) : this.#slots;
+    return { role: "assistant", content: slots.flatMap(({ parts }) => parts ?? []) };
+  }
+
+  #reason({ content }: AssistantMessage): FinishReason {
+    if (content.some(({ type }) => type === "tool-call")) return "tool-calls";
+    if (this.#end?.status === "incomplete") {
+      return this.#end.reason === "content_filter"
+        ? "content-filter"
+        : this.#end.reason === "max_output_tokens"
+          ? "length"
+          : "other";
+    }
+    if (this.#refused) return "content-filter";
+    return this.#end?.status === "completed" ? "stop" : "other";
+  }
+
+  #spend(chars: number): void {
+    this.#chars += chars + 16;
+    if (this.#chars > ANSWER_LIMITS.totalChars) {
+      throw toModelResponseError({ message: `It is longer than ${ANSWER_LIMITS.totalChars} characters` });
+    }
+  }
+}
