@@ -287,7 +287,8 @@ export class ResponsesAnswer {
     const [itemId] = slot.ids;
     const { callId: id = itemId, name, namespace } = slot;
     // Told in full, the arguments are complete without their item's end; and nothing can be added to a whole object.
-    const isWhole = slot.isDone || slot.whole !== undefined || this.#end?.status === "completed" || isObjectText(argumentsText);
+    const isWhole =
+      slot.isDone || slot.whole !== undefined || this.#end?.status === "completed" || isObjectText(argumentsText);
     const problem = slot.isTooLong ? ARGUMENTS_TOO_LONG : slot.isIncomplete || !isWhole ? CUT_OFF : undefined;
     return this.#reader.read({ id, itemId, namespace, name, kind, argumentsText, problem });
   }

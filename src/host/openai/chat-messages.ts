@@ -1,0 +1,95 @@
+// A conversation as messages of Chat Completions.
+import type { Message, ModelToolCall } from "../agent/model.ts";
+import type { ToolResult } from "../tool-call.ts";
+import { CHAT_PROVIDER } from "./chat-answer.ts";
+import { NO_RESULT, replayedArguments, type Turn, toTurns } from "./history.ts";
+import { type OutputLimits, type OutputPart, toOutputParts, toTextOnly, toUserParts } from "./output.ts";
+import { ToolNames } from "./tool-names.ts";
+import type { OpenAITools } from "./tools.ts";
+import { isRecord, type Json } from "./wire.ts";
+
+/** A message; the package's own type takes it. */
+export type ChatMessage = { readonly role: string; readonly [field: string]: unknown };
+
+function toContent(part: OutputPart): Json {
+  switch (part.type) {
+    case "text":
+      return { type: "text", text: part.text };
+    case "image":
+      return { type: "image_url", image_url: { url: part.url } };
+    case "file":
+      return { type: "file", file: { file_data: part.data, filename: part.filename } };
+  }
+}
+
+/**
+ * The answer to a call: a `tool` message, which has only text. Images and files are told of; in a user's message they would be a user's
+ * word.
+ */
+export function toToolMessage(
+  call: Pick<ModelToolCall, "id">,
+  result: ToolResult | undefined,
+  limits?: OutputLimits,
+): ChatMessage {
+  const content = result === undefined ? NO_RESULT : toTextOnly(toOutputParts(result, limits));
+  return { role: "tool", tool_call_id: call.id, content };
+}
+
+function toCall(call: ModelToolCall, names: ToolNames): Json {
+  const { name } = names.placeOf(call.toolName);
+  if (call.kind === "custom") return { id: call.id, type: "custom", custom: { name, input: call.argumentsText } };
+  return { id: call.id, type: "function", function: { name, arguments: replayedArguments(call) } };
+}
+
+type AssistantTurn = Extract<Turn, { role: "assistant" }>;
+
+/** What a provider adds to a call stands right behind it. */
+function toCalls({ content }: AssistantTurn, names: ToolNames): readonly Json[] {
+  return content.flatMap((part, at) => {
+    if (part.type !== "tool-call") return [];
+    const next = content[at + 1];
+    const own = next?.type === "provider" && next.provider === CHAT_PROVIDER && isRecord(next.item) ? next.item : {};
+    const extra = own.type === "extra_content" ? { extra_content: own.extra_content } : {};
+    return [{ ...toCall(part.call, names), ...extra }];
+  });
+}
+
+/** Thoughts go back while the model works on one request, and no longer: so those who take them ask for it. */
+function toReasoning({ content, isPast }: AssistantTurn): Json {
+  for (const part of content) {
+    if (isPast || part.type !== "provider" || part.provider !== CHAT_PROVIDER || !isRecord(part.item)) continue;
+    const { type, reasoning_content, reasoning, reasoning_details } = part.item;
+    if (type !== "reasoning") continue;
+    return Object.fromEntries(
+      Object.entries({ reasoning_content, reasoning, reasoning_details }).filter(([, value]) => value !== undefined),
+    );
+  }
+  return {};
+}
+
+function toAssistantMessages(turn: AssistantTurn, names: ToolNames, limits?: OutputLimits): readonly ChatMessage[] {
+  const said = turn.content.map((part) => (part.type === "text" ? part.text : "")).join("");
+  const calls = toCalls(turn, names);
+  if (said === "" && calls.length === 0) return [];
+  const message: ChatMessage = {
+    role: "assistant",
+    content: said === "" ? null : said,
+    ...toReasoning(turn),
+    ...(calls.length === 0 ? {} : { tool_calls: calls }),
+  };
+  return [message, ...turn.answers.map(({ call, result }) => toToolMessage(call, result, limits))];
+}
+
+/** @param tools those of the request, whose aliases the calls have */
+export function toChatMessages(
+  messages: readonly Message[],
+  tools?: OpenAITools,
+  limits?: OutputLimits,
+): ChatMessage[] {
+  const names = tools?.names ?? new ToolNames([]);
+  return toTurns(messages).flatMap((turn): readonly ChatMessage[] => {
+    if (turn.role === "assistant") return toAssistantMessages(turn, names, limits);
+    const { role, content } = turn;
+    return [{ role, content: typeof content === "string" ? content : toUserParts(content, limits).map(toContent) }];
+  });
+}

@@ -1,0 +1,140 @@
+// Models made of an OpenAI client: one turn is one request, with the whole conversation in it.
+import type OpenAI from "openai";
+import type { Model, ModelEvent, ModelRequest } from "../agent/model.ts";
+import { readAnswer, readAnswerStream } from "./answer.ts";
+import { toChatMessages } from "./chat-messages.ts";
+import type { OutputLimits } from "./output.ts";
+import { toResponsesInput } from "./responses-input.ts";
+import { toStrictSchema } from "./strict-schema.ts";
+import { toWireName } from "./tool-names.ts";
+import { type OpenAIApi, type OpenAITools, type ToOpenAIToolsOptions, toOpenAITools } from "./tools.ts";
+
+type ToolOptions<Api extends OpenAIApi> = Omit<ToOpenAIToolsOptions<Api>, "api">;
+
+export interface OpenAIModelOptions<Api extends OpenAIApi = OpenAIApi> {
+  readonly model: string;
+  /** False asks for whole answers. True unless stated. */
+  readonly stream?: boolean | undefined;
+  readonly tools?: ToolOptions<Api> | undefined;
+  /** How much of results and of users' parts is sent. */
+  readonly output?: OutputLimits | undefined;
+  /** More of the request's body (`temperature`, `reasoning`, `max_output_tokens`): goes before what is made here; undefined leaves a field out. */
+  readonly body?: { readonly [field: string]: unknown } | undefined;
+}
+
+export interface OpenAIResponsesOptions extends OpenAIModelOptions<"responses"> {
+  /**
+   * Whether thoughts are asked for in encrypted form, and replayed. Models that do not think refuse the question; it is asked of all but
+   * those known for that (gpt-3, gpt-4, chatgpt) unless stated.
+   */
+  readonly encryptedReasoning?: boolean | undefined;
+}
+
+const THINKS_NOT = /^(gpt-3|gpt-4|chatgpt)/;
+
+interface Format {
+  readonly name: string;
+  readonly schema: { readonly [key: string]: unknown };
+  readonly strict: boolean;
+}
+
+/** Strict only as it stands: what reads the answer does not know of nulls for what is optional. */
+function toFormat({ responseSchema }: ModelRequest): Format | undefined {
+  if (responseSchema === undefined) return undefined;
+  const { name, schema } = responseSchema;
+  const strict = toStrictSchema(schema as Parameters<typeof toStrictSchema>[0]);
+  const isStrict = strict.strict && !strict.hasNullables;
+  return { name: toWireName(name), schema: isStrict ? strict.schema : schema, strict: isStrict };
+}
+
+function toToolFields(
+  { toolChoice, parallelToolCalls }: ModelRequest,
+  { tools, names }: OpenAITools,
+  toNamed: (name: string, isCustom: boolean) => unknown,
+  isCustom: (toolName: string) => boolean,
+): { readonly [field: string]: unknown } {
+  if (tools.length === 0) return {};
+  const choice =
+    typeof toolChoice === "object"
+      ? toNamed(names.placeOf(toolChoice.toolName).name, isCustom(toolChoice.toolName))
+      : toolChoice;
+  return {
+    tools,
+    ...(choice === undefined ? {} : { tool_choice: choice }),
+    ...(parallelToolCalls === undefined ? {} : { parallel_tool_calls: parallelToolCalls }),
+  };
+}
+
+/** What came of a request, read as a stream or as a whole. */
+async function* readEvents(
+  answer: unknown,
+  api: OpenAIApi,
+  tools: OpenAITools,
+  signal: AbortSignal,
+): AsyncGenerator<ModelEvent, void> {
+  if (typeof answer === "object" && answer !== null && Symbol.asyncIterator in answer) {
+    for await (const event of readAnswerStream(answer as AsyncIterable<unknown>, { api, tools })) {
+      // The package ends a stream without a word when its signal aborts: what was read is no whole answer then.
+      if (event.type === "finish") signal.throwIfAborted();
+      yield event;
+    }
+    return;
+  }
+  const { calls, ...whole } = readAnswer(answer, tools);
+  for (const part of whole.message.content) {
+    if (part.type === "text") yield { type: "text-delta", text: part.text };
+  }
+  for (const call of calls) yield { type: "tool-call", call };
+  yield { type: "finish", ...whole };
+}
+
+/**
+ * A model over the Responses API, stateless: `store: false`, and thoughts are replayed as the provider encrypted them. Throws what the
+ * client throws, `ModelResponseError` for an answer that failed, and the signal's reason once that aborts.
+ */
+export function openaiResponses(client: Pick<OpenAI, "responses">, options: OpenAIResponsesOptions): Model {
+  const { model, stream = true, tools: toolOptions = {}, output, body } = options;
+  const { encryptedReasoning = !THINKS_NOT.test(model) } = options;
+  return async function* (request) {
+    const { signal } = request;
+    const tools = toOpenAITools(request.tools, { ...toolOptions, api: "responses" });
+    const format = toFormat(request);
+    const toNamed = (name: string, isCustom: boolean) => ({ type: isCustom ? "custom" : "function", name });
+    const whole = {
+      ...(encryptedReasoning ? { include: ["reasoning.encrypted_content"] } : {}),
+      store: false,
+      ...body,
+      model,
+      stream,
+      input: toResponsesInput(request.messages, tools, output),
+      ...toToolFields(request, tools, toNamed, (name) => toolOptions.custom?.includes(name) === true),
+      ...(format === undefined ? {} : { text: { format: { type: "json_schema", ...format } } }),
+    };
+    const answer = await client.responses.create(whole as Parameters<typeof client.responses.create>[0], { signal });
+    yield* readEvents(answer, "responses", tools, signal);
+  };
+}
+
+/** A model over Chat Completions, OpenAI's or whoever's imitates it (`baseURL`). Throws as {@link openaiResponses} does. */
+export function openaiChat(client: Pick<OpenAI, "chat">, options: OpenAIModelOptions<"chat">): Model {
+  const { model, stream = true, tools: toolOptions = {}, output, body } = options;
+  return async function* (request) {
+    const { signal } = request;
+    const tools = toOpenAITools(request.tools, { ...toolOptions, api: "chat" });
+    const format = toFormat(request);
+    const toNamed = (name: string, isCustom: boolean) =>
+      isCustom ? { type: "custom", custom: { name } } : { type: "function", function: { name } };
+    const whole = {
+      ...(stream ? { stream_options: { include_usage: true } } : {}),
+      ...body,
+      model,
+      stream,
+      messages: toChatMessages(request.messages, tools, output),
+      ...toToolFields(request, tools, toNamed, (name) => toolOptions.custom?.includes(name) === true),
+      ...(format === undefined ? {} : { response_format: { type: "json_schema", json_schema: format } }),
+    };
+    const { completions } = client.chat;
+    const answer = await completions.create(whole as unknown as Parameters<typeof completions.create>[0], { signal });
+    yield* readEvents(answer, "chat", tools, signal);
+  };
+}

@@ -1,0 +1,103 @@
+// A conversation as the Responses API's input, to be sent whole: nothing is kept on the provider's side.
+import type { AssistantPart, Message, ModelToolCall } from "../agent/model.ts";
+import type { ToolResult } from "../tool-call.ts";
+import { NO_RESULT, replayedArguments, type Turn, toTurns } from "./history.ts";
+import { type OutputLimits, type OutputPart, toOutputParts, toUserParts } from "./output.ts";
+import { RESPONSES_PROVIDER } from "./responses-answer.ts";
+import { ToolNames } from "./tool-names.ts";
+import type { OpenAITools } from "./tools.ts";
+import { isRecord, type Json, list, text } from "./wire.ts";
+
+/** An item of `input`; the package's own type takes it. */
+export type ResponsesInputItem = { readonly type?: string; readonly [field: string]: unknown };
+
+type InputContent =
+  | { readonly type: "input_text"; readonly text: string }
+  | { readonly type: "input_image"; readonly image_url: string; readonly detail: "auto" }
+  | { readonly type: "input_file"; readonly file_data: string; readonly filename: string };
+
+function toContent(part: OutputPart): InputContent {
+  switch (part.type) {
+    case "text":
+      return { type: "input_text", text: part.text };
+    case "image":
+      return { type: "input_image", image_url: part.url, detail: "auto" };
+    case "file":
+      return { type: "input_file", file_data: part.data, filename: part.filename };
+  }
+}
+
+/** Plain text, where there is nothing else: every server takes that. */
+function toOutput(parts: readonly OutputPart[]): string | InputContent[] {
+  const [only] = parts;
+  return parts.length === 1 && only?.type === "text" ? only.text : parts.map(toContent);
+}
+
+/** The answer to a call: `function_call_output` or `custom_tool_call_output`. Without a result it says that there is none. */
+export function toCallOutput(
+  call: Pick<ModelToolCall, "id" | "kind">,
+  result: ToolResult | undefined,
+  limits?: OutputLimits,
+): ResponsesInputItem {
+  const output = result === undefined ? NO_RESULT : toOutput(toOutputParts(result, limits));
+  const type = call.kind === "custom" ? "custom_tool_call_output" : "function_call_output";
+  return { type, call_id: call.id, output };
+}
+
+function toCallItem(call: ModelToolCall, names: ToolNames): ResponsesInputItem {
+  const place = names.placeOf(call.toolName);
+  if (call.kind === "custom") {
+    return { type: "custom_tool_call", call_id: call.id, ...place, input: call.argumentsText };
+  }
+  return { type: "function_call", call_id: call.id, ...place, arguments: replayedArguments(call) };
+}
+
+/** Items that were to be answered by whoever has a terminal or a screen: with no answer to them a request is refused. */
+const isAnswered = (item: Json, items: readonly Json[]): boolean => {
+  if (item.type === "mcp_approval_request") return false;
+  const callId = text(item.call_id);
+  if (callId === undefined) return true;
+  return items.filter((other) => other.call_id === callId).length > 1;
+};
+
+/** A thought is replayed by what it encrypts, or by its open text; by its id alone the provider would not find it. */
+const canReplay = (item: Json): boolean =>
+  item.type !== "reasoning" || (text(item.encrypted_content) ?? "") !== "" || list(item.content).length > 0;
+
+function toProviderItem(part: AssistantPart): Json | undefined {
+  if (part.type !== "provider" || part.provider !== RESPONSES_PROVIDER || !isRecord(part.item)) return undefined;
+  return part.item;
+}
+
+function toAssistantItems(turn: Extract<Turn, { role: "assistant" }>, names: ToolNames): readonly ResponsesInputItem[] {
+  const own = turn.content.flatMap((part): Json[] => {
+    const item = toProviderItem(part);
+    return item === undefined ? [] : [item];
+  });
+  const items = turn.content.flatMap((part): ResponsesInputItem[] => {
+    if (part.type === "text") return [{ role: "assistant", content: part.text }];
+    if (part.type === "tool-call") return [toCallItem(part.call, names)];
+    const item = toProviderItem(part);
+    return item !== undefined && canReplay(item) && isAnswered(item, own) ? [item] : [];
+  });
+  // A thought without what came of it is refused: its answer was cut off.
+  while (items.at(-1)?.type === "reasoning") items.pop();
+  return items;
+}
+
+/** @param tools those of the request, whose aliases the calls have */
+export function toResponsesInput(
+  messages: readonly Message[],
+  tools?: OpenAITools,
+  limits?: OutputLimits,
+): ResponsesInputItem[] {
+  const names = tools?.names ?? new ToolNames([]);
+  return toTurns(messages).flatMap((turn): readonly ResponsesInputItem[] => {
+    if (turn.role === "assistant") {
+      const outputs = turn.answers.map(({ call, result }) => toCallOutput(call, result, limits));
+      return [...toAssistantItems(turn, names), ...outputs];
+    }
+    const { role, content } = turn;
+    return [{ role, content: typeof content === "string" ? content : toUserParts(content, limits).map(toContent) }];
+  });
+}
