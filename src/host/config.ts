@@ -18,6 +18,7 @@ import {
   SecretsSchema,
 } from "./capabilities/egress-policy.ts";
 import type { KvStore } from "./capabilities/kv/kv-store.ts";
+import { type HealthOptions, HealthSchema } from "./health/source-health.ts";
 import { type TenantOptions, TenantOptionsSchema, type Tenants } from "./tenants.ts";
 import { LAYER_NAMES, type Layer } from "./workers/hardening/layers.ts";
 
@@ -118,6 +119,8 @@ export interface GloveboxOptions {
   readonly capabilities?: readonly Capability[] | undefined;
   /** The clock stands still while a tool's code runs, and moves when it gets an answer or a timer rings; false unless stated. */
   readonly coarseTime?: boolean | undefined;
+  /** When a source of tools that keeps failing is left alone for a while. */
+  readonly health?: HealthOptions | undefined;
   /** Told of failures that a caller may not see the cause of. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
@@ -228,6 +231,7 @@ const OptionsSchema = z.strictObject({
     .refine(haveOwnNames, `Expected capabilities of different names, none of them ours: ${OWN_NAMES.join(", ")}`)
     .default([]),
   coarseTime: z.boolean().default(false),
+  health: HealthSchema.prefault({}),
   onError: z.custom<(error: unknown) => void>(isFunction, "Expected a function").optional(),
 });
 

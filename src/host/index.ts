@@ -43,14 +43,18 @@ export type {
 } from "./capabilities/kv/kv-store.ts";
 export type { AddToolOptions, GloveboxOptions, Hardening, Placement, ShutdownSignal, ToolInput } from "./config.ts";
 export { type OpenApiDocument, type OpenApiOptions, toCallSchema, toOpenApi } from "./edges/openapi.ts";
+export type { SourceKind } from "./executors/executor.ts";
 export type { HostFunction, HostFunctionContext } from "./executors/host-function.ts";
 export { createToolFailureMessage } from "./failure-message.ts";
+export type { CircuitState } from "./health/circuit.ts";
+export type { HealthOptions, SourceHealth } from "./health/source-health.ts";
 export { type BatchContext, ToolInvoker, type ToolInvokerOptions } from "./invoker.ts";
 export type { LogEntry, LogListener } from "./logs.ts";
 export { type RedactOptions, redact } from "./redaction/redact.ts";
 export { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "./registry.ts";
 export { type HostToolDefinition, type RegisterOptions, ToolRouter, type ToolRouterOptions } from "./router.ts";
 export { createGlovebox, type Glovebox, type ToolInspection } from "./runtime.ts";
+export type { AddedSource, SourceToolOptions, SourceTransport } from "./source.ts";
 export type { TenantOptions, Tenants } from "./tenants.ts";
 export type { NestedCall, ToolCall, ToolContext, ToolInvocation, ToolResult, ToolUsage } from "./tool-call.ts";
 export type { StreamedResult, StreamItem, ToolChunk, ToolStream } from "./tool-stream.ts";

@@ -1,11 +1,13 @@
 // ToolRouter: the one way to a tool. validate → prepare → execute → normalize; always one ToolResult, never a throw.
-import { ANY_OBJECT_SCHEMA, type ToolDefinition } from "../sandbox/definition.ts";
-import { ToolError, toToolError } from "../sandbox/errors.ts";
+import { ANY_OBJECT_SCHEMA, TOOL_NAME_PATTERN, TOOL_NAME_RULE, type ToolDefinition } from "../sandbox/definition.ts";
+import { type ErrorCode, ToolError, toToolError } from "../sandbox/errors.ts";
 import { type PartialLimits, PartialLimitsSchema } from "../sandbox/limits.ts";
 import type { CallChain } from "./call-chain.ts";
 import { type EgressPolicy, NO_EGRESS, type SecretPolicies } from "./capabilities/egress-policy.ts";
 import type { Executor } from "./executors/executor.ts";
 import { createHostFunctionExecutor, type HostFunction } from "./executors/host-function.ts";
+import type { CircuitOptions } from "./health/circuit.ts";
+import { type HealthOptions, HealthSchema, type SourceHealth, SourceHealthRegistry } from "./health/source-health.ts";
 import { compileSchema } from "./json-schema/compile-schema.ts";
 import { CallLog, tell } from "./logs.ts";
 import { Clocks } from "./pipeline/clock.ts";
@@ -15,6 +17,7 @@ import { prepareCall, startCall } from "./pipeline/prepare.ts";
 import { checkTimeout, DEFAULT_TENANT, readContext, readEnvelope, validateCall } from "./pipeline/validate.ts";
 import { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "./registry.ts";
 import { SchemaThread } from "./schema-thread.ts";
+import { AddedSource, type SourceTransport } from "./source.ts";
 import { TenantPolicies, type Tenants } from "./tenants.ts";
 import type { PreparedCall, ToolCall, ToolContext, ToolResult } from "./tool-call.ts";
 import { type ChunkQueue, type ChunkReading, createToolStream, type ToolStream } from "./tool-stream.ts";
@@ -30,6 +33,8 @@ export interface ToolRouterOptions {
   /** Where sandboxed tools may send requests, and which secrets with them, unless something else is stated for their tenant. */
   readonly egress?: EgressPolicy;
   readonly secrets?: SecretPolicies;
+  /** When a source of tools that keeps failing is left alone for a while. */
+  readonly health?: HealthOptions | undefined;
   /** Told of each failure that is ours (INTERNAL), with its cause: for the operator's log, never for a caller. */
   readonly onInternalError?: (error: ToolError) => void;
 }
@@ -69,6 +74,8 @@ export class ToolRouter implements AsyncDisposable {
   #isDraining = false;
   readonly #thread = new SchemaThread();
   readonly #limits: PartialLimits;
+  readonly #health: SourceHealthRegistry;
+  readonly #sources = new Set<string>();
   /** What is stated for single tenants. */
   readonly tenants: TenantPolicies;
   readonly #onInternalError: ((error: ToolError) => void) | undefined;
@@ -80,11 +87,13 @@ export class ToolRouter implements AsyncDisposable {
     coarseTime = false,
     egress = NO_EGRESS,
     secrets = {},
+    health,
     onInternalError,
   }: ToolRouterOptions = {}) {
     this.registry = registry;
     this.#limits = parseLimits(limits, "limits");
     this.tenants = new TenantPolicies(tenants, this.#limits, { coarseTime, egress, secrets });
+    this.#health = new SourceHealthRegistry(parseHealth(health));
     this.#onInternalError = onInternalError;
   }
 
@@ -104,6 +113,33 @@ export class ToolRouter implements AsyncDisposable {
         `The handler of ${JSON.stringify(toolName)}: expected a function, got ${typeof handler}`,
       );
     }
+    const executor = createHostFunctionExecutor(handler, { source: "host", sourceId: `host:${toolName}` });
+    this.#register(toolName, definition, executor, options);
+  }
+
+  /**
+   * Adds a source of tools with a transport of its own, as an upstream server is one. Its tools are registered on what this returns. A
+   * source that keeps failing is left alone for a while, with all its tools: {@link ToolRouter.health}.
+   * @throws {ToolError} PARAM_INVALID for a malformed or taken id, or a transport without `call`
+   */
+  addSource(id: string, transport: SourceTransport): AddedSource {
+    checkSource(id, transport);
+    if (this.#sources.has(id)) throw new ToolError("PARAM_INVALID", `There is a source with the id "${id}" already`);
+    this.#sources.add(id);
+    return new AddedSource(id, transport, {
+      add: (toolName, definition, executor, options) => this.#register(toolName, definition, executor, options),
+      remove: (toolName, tenantId, executor) => {
+        const tool = this.registry.get(toolName, tenantId);
+        if (tool?.executor === executor) this.registry.remove(toolName, tenantId);
+      },
+      dispose: () => {
+        this.#sources.delete(id);
+        this.#health.forget(id);
+      },
+    });
+  }
+
+  #register(toolName: string, definition: HostToolDefinition, executor: Executor, options: RegisterOptions): void {
     const { description = "", inputSchema = ANY_OBJECT_SCHEMA, limits: stated, ...rest } = definition ?? {};
     if (typeof description !== "string") {
       throw new ToolError("PARAM_INVALID", `definition.description: expected text, got a ${typeof description}`);
@@ -116,7 +152,22 @@ export class ToolRouter implements AsyncDisposable {
       inputSchema,
       ...(limits === undefined ? {} : { limits }),
     };
-    this.registry.add(toRegisteredTool(whole, createHostFunctionExecutor(handler), { ...options, hostLimits: limits }));
+    this.add(toRegisteredTool(whole, executor, { ...options, hostLimits: limits }));
+  }
+
+  /** Puts a tool into the registry; what was known of the health of another one by its name is forgotten. Throws as the registry does. */
+  add(tool: RegisteredTool): void {
+    this.registry.add(tool);
+    const { source, sourceId } = tool.executor;
+    if (sourceId === `${source}:${tool.definition.name}`) this.#health.forget(sourceId);
+  }
+
+  /**
+   * Sources of tools and whether they can be asked: those of a tenant's and everybody's tools; without a tenant those of everybody's
+   * tools and all with which something is wrong for any tenant. By id.
+   */
+  health({ tenantId }: RegisterOptions = {}): readonly SourceHealth[] {
+    return this.#health.list(this.registry.list(tenantId), tenantId);
   }
 
   /** Definitions of a tenant's and the global tools, by name; without a tenant those that a call without one would find. */
@@ -195,7 +246,10 @@ export class ToolRouter implements AsyncDisposable {
       const { call } = preparation;
       if (chunks !== undefined) chunks.reading = toReading(call);
       const log = new CallLog(call.limits, call.context.onLog);
-      const execution = await executeCall(validated.tool.executor, call, log);
+      const { executor } = validated.tool;
+      const admission = this.#health.admit(executor, call.tenantId);
+      const execution = await executeCall(executor, call, log);
+      this.#health.record(executor, call.tenantId, admission, execution);
       const usage = { ...execution.usage, logsDropped: execution.usage.logsDropped + log.dropped };
       const normalizing = normalize({ ...facts, usage, logs: log.entries, calls: call.chain.calls }, execution, {
         ...{ tool: validated.tool, limits: call.limits, thread: this.#thread, signal: call.signal },
@@ -229,10 +283,34 @@ export class ToolRouter implements AsyncDisposable {
     if (result.success) return result;
     const { code, message } = result.error;
     // Of a host function's failure the caller learns only that it happened: its cause is for the operator too.
-    const isOurs = code === "INTERNAL" || (code === "TOOL_FAILED" && error?.cause !== undefined);
+    const isOurs = code === "INTERNAL" || (HIDES_CAUSE.has(code) && error?.cause !== undefined);
     if (isOurs) tell(this.#onInternalError, error ?? new ToolError("INTERNAL", message));
     return result;
   }
+}
+
+/** A caller learns that it happened; why is for the operator. */
+const HIDES_CAUSE: ReadonlySet<ErrorCode> = new Set(["TOOL_FAILED", "TOOL_UNAVAILABLE"]);
+
+/** @throws {ToolError} PARAM_INVALID */
+function checkSource(id: unknown, transport: unknown): void {
+  if (typeof id !== "string" || !TOOL_NAME_PATTERN.test(id)) {
+    throw new ToolError("PARAM_INVALID", `Expected an id of ${TOOL_NAME_RULE} for a source`);
+  }
+  const { call, kind = "host" } = (transport ?? {}) as Partial<SourceTransport>;
+  if (typeof call !== "function")
+    throw new ToolError("PARAM_INVALID", `The source ${id}: expected { call } with a function`);
+  if (kind !== "host" && kind !== "mcp" && kind !== "python") {
+    throw new ToolError("PARAM_INVALID", `The source ${id}: expected a kind of host, mcp, python`);
+  }
+}
+
+/** @throws {ToolError} PARAM_INVALID */
+function parseHealth(options: HealthOptions | undefined): CircuitOptions | false {
+  const parsed = HealthSchema.safeParse(options ?? {});
+  if (parsed.success) return parsed.data;
+  const text = parsed.error.issues.map(({ path, message }) => `${["health", ...path].join(".")}: ${message}`);
+  throw new ToolError("PARAM_INVALID", text.join("; "));
 }
 
 /** Who reads a call's chunks, and how they end it. */

@@ -42,8 +42,9 @@ import {
 } from "./config.ts";
 import { type Learned, Learner, type Learning } from "./executors/learn.ts";
 import { createSandboxExecutor } from "./executors/sandbox.ts";
+import type { SourceHealth } from "./health/source-health.ts";
 import { type BatchContext, ToolInvoker } from "./invoker.ts";
-import { ToolRouter, toRegisteredTool } from "./router.ts";
+import { type RegisterOptions, ToolRouter, toRegisteredTool } from "./router.ts";
 import { closeOnSignals } from "./shutdown.ts";
 import type { TenantPolicy } from "./tenants.ts";
 import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "./tool-call.ts";
@@ -134,6 +135,14 @@ export class Glovebox implements AsyncDisposable {
     return this.#pool.pids;
   }
 
+  /**
+   * Sources of tools and whether they can be asked: those of a tenant's and everybody's tools; without a tenant those of everybody's
+   * tools and all with which something is wrong for any tenant.
+   */
+  health(options?: RegisterOptions): readonly SourceHealth[] {
+    return this.router.health(options);
+  }
+
   /** Which layers of hardening the worker processes are wrapped in on this machine. */
   get hardening(): HardeningReport {
     return this.#launcher.report;
@@ -161,6 +170,8 @@ export class Glovebox implements AsyncDisposable {
         isolation: isolation ?? this.#config.isolation,
         prewarm: definition.prewarm !== false,
         ownerOf: (tenant) => this.#ownerOf(tenant),
+        sharesProcesses: this.#config.placement === "shared",
+        sourceId: `sandbox:${definition.name}`,
         granted,
         denied,
         lacksFetch: !granted.has("fetch"),
@@ -171,7 +182,7 @@ export class Glovebox implements AsyncDisposable {
       this.#pool,
     );
     const authorLimits = learned.definition.limits;
-    this.router.registry.add(
+    this.router.add(
       toRegisteredTool(definition, executor, {
         ...(tenantId === undefined ? {} : { tenantId }),
         hostLimits: input.definition?.limits,
@@ -369,7 +380,7 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
   // Not in the middle of somebody's call.
   if (config.egress.allow.length > 0) loadHttpClient();
   const artifacts = await loadSandboxArtifacts();
-  const { limits, tenants, coarseTime, egress, secrets, hardening, workers, bundler, onError } = config;
+  const { limits, tenants, coarseTime, egress, secrets, health, hardening, workers, bundler, onError } = config;
   const { cache: cacheOptions } = config;
   const cache = createBundleCache(cacheOptions);
   const preludeSha256 = createHash("sha256").update(artifacts.preludeSource).digest("hex");
@@ -410,6 +421,7 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
     coarseTime,
     egress,
     secrets,
+    health,
     ...(onError === undefined ? {} : { onInternalError: onError }),
   });
   return new Glovebox({ config, router, bundler: new Bundler({ ...bundler, cache }), pool, learner, launcher });

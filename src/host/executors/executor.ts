@@ -19,7 +19,16 @@ export type Execution =
       /** Whose host time it is that reading a large output takes. */
       readonly payer?: Payer;
     }
-  | { readonly usage: ToolUsage; readonly error: ToolError };
+  | {
+      readonly usage: ToolUsage;
+      readonly error: ToolError;
+      /** The source itself has failed, not its tool: it could not be reached, did not answer in time, or broke. */
+      readonly isSourceFailure?: boolean;
+    };
+
+/** `mcp` and `python` are sources that are added to a router: {@link ToolRouter.addSource}. */
+export const SOURCE_KINDS = ["sandbox", "host", "mcp", "python"] as const;
+export type SourceKind = (typeof SOURCE_KINDS)[number];
 
 /**
  * Runs prepared calls of one tool. Settles soon after `call.signal` aborts, with the signal's reason as the error.
@@ -27,7 +36,12 @@ export type Execution =
  */
 export interface Executor {
   /** Where the tool comes from, for routing, listing and telemetry. */
-  readonly source: "sandbox" | "host";
+  readonly source: SourceKind;
+  /**
+   * Which one of them: what is there or not there as one. Each sandboxed tool and each host function is one by itself
+   * (`sandbox:add`, `host:lookUp`); an upstream server is one with all its tools. Without it no health is kept.
+   */
+  readonly sourceId?: string | undefined;
   /** What it takes of a call's arguments: a value that nobody wants is not made. */
   readonly wants: "text" | "value";
   execute(call: PreparedCall, log: CallLog): Promise<Execution>;

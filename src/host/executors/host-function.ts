@@ -113,14 +113,26 @@ function toOutput(returned: unknown, name: string): Omit<Extract<Execution, { ou
   return { outputText: text, outputBytes: bytes, content };
 }
 
-function toFailure(thrown: unknown): ToolError {
+type Failure = Pick<Extract<Execution, { error: unknown }>, "error" | "isSourceFailure">;
+
+function toFailure(thrown: unknown, { isRemote, sourceId }: HostSource): Failure {
   // A revoked proxy throws when it is asked what it is: a proxy is no error.
-  if (Error.isError(thrown) && thrown instanceof ToolError) return thrown;
-  // A host function's message may hold a path or a secret of the host: it stays with the operator.
-  return new ToolError("TOOL_FAILED", "The host function failed", { cause: thrown });
+  if (Error.isError(thrown) && thrown instanceof ToolError) {
+    return { error: thrown, isSourceFailure: thrown.code === "TOOL_UNAVAILABLE" };
+  }
+  // The message may hold a path or a secret of the host: it stays with the operator.
+  const options = { cause: thrown, recoverable: true };
+  if (isRemote !== true) return { error: new ToolError("TOOL_FAILED", "The host function failed", options) };
+  return { error: new ToolError("TOOL_UNAVAILABLE", `${sourceId} could not be asked`, options), isSourceFailure: true };
 }
 
-export function createHostFunctionExecutor(handler: HostFunction): Executor {
+/** Whose function it is. */
+export interface HostSource extends Pick<Executor, "source" | "sourceId"> {
+  /** It only asks a source elsewhere: what it throws is that source's failure, not a tool's. */
+  readonly isRemote?: boolean;
+}
+
+export function createHostFunctionExecutor(handler: HostFunction, host: HostSource): Executor {
   const run = async (call: PreparedCall, log: CallLog): Promise<Execution> => {
     const { callId, tenantId, signal } = call;
     const started = performance.now();
@@ -138,11 +150,12 @@ export function createHostFunctionExecutor(handler: HostFunction): Executor {
         : { output: returned, isStreamed: false };
       return { usage: usage(), ...toOutput(output, call.definition.name), isStreamed };
     } catch (thrown) {
-      return { usage: usage(), error: toFailure(thrown) };
+      return { usage: usage(), ...toFailure(thrown, host) };
     }
   };
   return {
-    source: "host",
+    source: host.source,
+    sourceId: host.sourceId,
     wants: "value",
     execute: (call, log) => untilAborted(run(call, log), call.signal),
   };
@@ -152,8 +165,11 @@ export function createHostFunctionExecutor(handler: HostFunction): Executor {
 function untilAborted(execution: Promise<Execution>, signal: AbortSignal): Promise<Execution> {
   const started = performance.now();
   return new Promise((resolve) => {
-    const abort = (): void =>
-      resolve({ usage: { ...NO_USAGE, executeMs: performance.now() - started }, error: signal.reason as ToolError });
+    const abort = (): void => {
+      const error = signal.reason as ToolError;
+      const usage = { ...NO_USAGE, executeMs: performance.now() - started };
+      resolve({ usage, error, isSourceFailure: error.code === "TOOL_TIMEOUT" });
+    };
     if (signal.aborted) abort();
     signal.addEventListener("abort", abort, { once: true });
     void execution.then((end) => {

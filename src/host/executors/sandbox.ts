@@ -38,6 +38,9 @@ export interface SandboxTool {
   readonly prewarm: boolean;
   /** Which processes it may run in: a tenant's own, or those of a trust group. */
   readonly ownerOf: (tenantId: string) => string;
+  /** Other tenants' tools run in the same processes: that one of them ends says nothing of this tool. */
+  readonly sharesProcesses?: boolean;
+  readonly sourceId?: string;
   readonly granted: ReadonlyMap<string, Capability>;
   /** Asked for, not granted: the tool is told so when it uses one. */
   readonly denied: readonly string[];
@@ -73,6 +76,7 @@ export function createSandboxExecutor(tool: SandboxTool, pool: WorkerPool): Exec
   };
   return {
     source: "sandbox",
+    sourceId: tool.sourceId,
     wants: "text",
     execute: (call, log) => new SandboxRun({ tool, sent, profile: profileOf(call), call, log, pool }).run(),
   };
@@ -283,7 +287,8 @@ class SandboxRun {
       },
       onLost: (loss, peakBytes) => {
         const usage = this.#usage(undefined, peakBytes);
-        resolve({ usage, error: this.#lost(loss, usage) });
+        const error = this.#lost(loss, usage);
+        resolve({ usage, error, isSourceFailure: this.#isSourceFailure(loss, error) });
       },
       onHeld: (isHeld) => this.#call.clock?.hold(isHeld),
       onStuck() {},
@@ -311,6 +316,11 @@ class SandboxRun {
     return new ToolError("SANDBOX_CRASHED", "The sandbox process of the call ended before the call did", {
       details: { begun },
     });
+  }
+
+  /** A tool that takes too long does so by itself; a process that cannot be had, or breaks, is what all its calls need. */
+  #isSourceFailure({ isNotStarted }: Loss, { code }: ToolError): boolean {
+    return isNotStarted === true || (code === "SANDBOX_CRASHED" && this.#tool.sharesProcesses !== true);
   }
 
   #toExecution(message: EndedMessage, parts: readonly Buffer[], peakBytes: number): Execution {

@@ -7,14 +7,12 @@ import { NO_USAGE, type PreparedCall } from "../tool-call.ts";
 /** An executor that is told to stop may take this long to say how the call ended; then the router answers without it. */
 const LAST_RESORT_MS = 1_000;
 
-const failure = (thrown: unknown): Execution => ({
-  usage: NO_USAGE,
+function failure(thrown: unknown): Execution {
   // A proxy is no error, and asking a revoked one what it is throws.
-  error:
-    Error.isError(thrown) && thrown instanceof ToolError
-      ? thrown
-      : new ToolError("INTERNAL", "The executor failed", { cause: thrown }),
-});
+  if (Error.isError(thrown) && thrown instanceof ToolError) return { usage: NO_USAGE, error: thrown };
+  const error = new ToolError("INTERNAL", "The executor failed", { cause: thrown });
+  return { usage: NO_USAGE, error, isSourceFailure: true };
+}
 
 /** Always resolves. A call whose signal has aborted already is not begun. */
 export async function executeCall(executor: Executor, call: PreparedCall, log: CallLog): Promise<Execution> {
@@ -24,7 +22,9 @@ export async function executeCall(executor: Executor, call: PreparedCall, log: C
     call.signal.addEventListener(
       "abort",
       () => {
-        timer = setTimeout(() => resolve(failure(call.signal.reason)), LAST_RESORT_MS);
+        const error = call.signal.reason as ToolError;
+        const isSourceFailure = error.code === "TOOL_TIMEOUT";
+        timer = setTimeout(() => resolve({ usage: NO_USAGE, error, isSourceFailure }), LAST_RESORT_MS);
       },
       { once: true },
     );

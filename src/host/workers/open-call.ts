@@ -15,8 +15,10 @@ export interface Loss {
   readonly outOfMemory?: boolean;
   /** The tool may be what ended the process. */
   readonly isSuspect?: boolean;
-  /** No process could be had at all. */
+  /** Why it was given up before it had begun. */
   readonly cause?: ToolError;
+  /** No process could be had at all. */
+  readonly isNotStarted?: boolean;
 }
 
 /** Hears what becomes of one call. After `onEnded` or `onLost` nothing more comes, but for `onStuck`. */

@@ -320,7 +320,7 @@ export class WorkerPool implements AsyncDisposable {
       this.#countKind(placed.kind, 1);
       return;
     }
-    this.#giveUp(placed, worker.isReady ? loss : { ...loss, cause: notStarted(worker) }, peakBytes);
+    this.#giveUp(placed, worker.isReady ? loss : { ...loss, cause: notStarted(worker), isNotStarted: true }, peakBytes);
   }
 
   #onChange(worker: WorkerProcess): void {

@@ -1,0 +1,71 @@
+// A source of tools that a host adds: a transport to wherever its tools are, and the tools it is asked for. What is known of its health
+// is known of all of them.
+import { ToolError } from "../sandbox/errors.ts";
+import type { Executor, SourceKind } from "./executors/executor.ts";
+import { createHostFunctionExecutor, type HostFunctionContext } from "./executors/host-function.ts";
+import type { HostToolDefinition, RegisterOptions } from "./router.ts";
+import type { ToolValue } from "./tool-value.ts";
+
+/** How a source is asked. */
+export interface SourceTransport {
+  /** `host` unless stated. */
+  readonly kind?: Exclude<SourceKind, "sandbox"> | undefined;
+  /**
+   * Runs one of the source's tools, by the name that it has there; returns or yields as a host function does. A ToolError that it throws
+   * is the tool's own answer (TOOL_FAILED, PARAM_INVALID …), but for TOOL_UNAVAILABLE: that, anything else that it throws, and a call
+   * that it does not end in time, count as failures of the source.
+   */
+  call(toolName: string, input: ToolValue, context: HostFunctionContext): unknown;
+}
+
+export interface SourceToolOptions extends RegisterOptions {
+  /** What the source calls it; as it is registered unless stated. */
+  readonly nameAtSource?: string | undefined;
+}
+
+interface Registrar {
+  add(toolName: string, definition: HostToolDefinition, executor: Executor, options: RegisterOptions): void;
+  remove(toolName: string, tenantId: string | undefined, executor: Executor): void;
+  dispose(): void;
+}
+
+/** Dispose it to take its tools out of the router; calls that have begun go on. */
+export class AddedSource implements Disposable {
+  readonly id: string;
+  readonly #transport: SourceTransport;
+  readonly #registrar: Registrar;
+  #tools: (() => void)[] = [];
+  #isDisposed = false;
+
+  /** @internal use {@link ToolRouter.addSource} */
+  constructor(id: string, transport: SourceTransport, registrar: Registrar) {
+    this.id = id;
+    this.#transport = transport;
+    this.#registrar = registrar;
+  }
+
+  /**
+   * Adds one of the source's tools.
+   * @throws {ToolError} PARAM_INVALID for a malformed or taken name; BUNDLE_FAILED for a bad schema; TOOL_UNAVAILABLE after disposal
+   */
+  register(toolName: string, definition: HostToolDefinition, options: SourceToolOptions = {}): void {
+    if (this.#isDisposed) throw new ToolError("TOOL_UNAVAILABLE", `The source ${this.id} has been removed`);
+    const { nameAtSource = toolName, tenantId } = options;
+    const transport = this.#transport;
+    const executor = createHostFunctionExecutor((input, context) => transport.call(nameAtSource, input, context), {
+      source: transport.kind ?? "host",
+      sourceId: this.id,
+      isRemote: true,
+    });
+    this.#registrar.add(toolName, definition, executor, tenantId === undefined ? {} : { tenantId });
+    this.#tools.push(() => this.#registrar.remove(toolName, tenantId, executor));
+  }
+
+  /** Twice is a no-op. */
+  [Symbol.dispose](): void {
+    if (this.#isDisposed) return;
+    this.#isDisposed = true;
+    for (const remove of this.#tools.splice(0)) remove();
+    this.#registrar.dispose();
+  }
+}
