@@ -84,8 +84,9 @@ export interface GuestIssue {
  * | `deliver` | request id | JSON text of a {@link CapabilityEnvelope}; then further pairs of the two |
  * | `timer` | timer id | |
  * | `answer` | request id of a job | JSON text of a JobAnswer (crypto/wire.ts); then its ArrayBuffers |
+ * | `unhandled` | what a promise was rejected with that nobody handles, as text | |
  */
-export type EnterKind = "load" | "describe" | "invoke" | "credit" | "deliver" | "timer" | "answer";
+export type EnterKind = "load" | "describe" | "invoke" | "credit" | "deliver" | "timer" | "answer" | "unhandled";
 
 /**
  * Chunks on their way from a tool to their reader: the tool is not asked for the next one while so many, or so much of them, have

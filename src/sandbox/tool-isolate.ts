@@ -170,6 +170,10 @@ const scriptOptions = (filename: string, cache: CodeCache | undefined) => ({
 });
 
 /** Hears nothing. */
+const MAX_REASON_LENGTH = 4_096;
+/** Between the isolate's frames and ours, in the stack of an error that isolated-vm has copied. */
+const STACK_BOUNDARY = "    at (<isolated-vm boundary>)";
+
 export const SILENT: GuestListener = { onLog() {}, onProgress() {}, onCapability() {} };
 /** After its result a guest may finish what it is doing for this long; then its isolate is not reused but disposed. */
 const SETTLE_MS = 2;
@@ -185,6 +189,17 @@ const isGuestOutcome = (value: unknown): value is GuestOutcome => GUEST_OUTCOMES
  * Every entry into the guest is an `apply` whose promise settles when the thread has left the isolate, microtasks included
  * (measured); `#running` counts them, so that "disposed" can be told from "really stopped".
  */
+/**
+ * The guest's part of a copied reason: a primitive, or an error of this realm whose stack goes on in our own files.
+ * @returns no stack where isolated-vm has not marked its end
+ */
+function describeReason(reason: unknown): string {
+  if (!(reason instanceof Error)) return String(reason).slice(0, MAX_REASON_LENGTH);
+  const end = reason.stack?.indexOf(STACK_BOUNDARY) ?? -1;
+  const text = end < 0 ? `${reason.name}: ${reason.message}` : (reason.stack ?? "").slice(0, end).trimEnd();
+  return text.slice(0, MAX_REASON_LENGTH);
+}
+
 export class ToolIsolate {
   readonly #engine: Engine;
   readonly #options: IsolateOptions;
@@ -499,7 +514,14 @@ export class ToolIsolate {
     if (this.isDisposed || this.#enter === undefined) return;
     if (this.#running === 0) this.#enteredAt = performance.now();
     this.#running += 1;
-    // A rejection says nothing to be believed: a detached promise of the guest can cause it. Only the isolate's end counts.
+    const exchange = this.#finish;
+    // A rejection says nothing to be believed of the exchange: it is a promise of the guest's that nobody handles. Only the isolate's end
+    // counts. isolated-vm has copied its reason; the guest itself logs it, as it logs whatever else its author should know.
+    const rejected = (reason: unknown): void => {
+      const isOpen = exchange !== undefined && this.#finish === exchange;
+      if (isOpen && kind !== "unhandled") void this.#run("unhandled", describeReason(reason));
+      left();
+    };
     const left = (): void => {
       this.#running -= 1;
       if (this.#isolate.isDisposed) this.#finish?.(this.#stopped("isolate-failed"));
@@ -507,7 +529,7 @@ export class ToolIsolate {
       this.#unreadMs += performance.now() - this.#enteredAt;
       this.#becomeIdle();
     };
-    await this.#enter.apply(undefined, [kind, ...(args as string[])]).then(left, left);
+    await this.#enter.apply(undefined, [kind, ...(args as string[])]).then(left, rejected);
   }
 
   #receive(kind: GuestMessageKind, a: unknown, b: unknown, c: unknown, rest: readonly unknown[]): void {

@@ -14,7 +14,7 @@ import { type Ask, connectHost, hearAnswer, type Post } from "./host.ts";
 import { lockDown } from "./lockdown.ts";
 import { installPlatform, takeChunks } from "./platform.ts";
 import { defineGlobal, flushGlobals, JSONParse } from "./primordials.ts";
-import { installReport } from "./report.ts";
+import { installReport, reportRejection } from "./report.ts";
 import { takeCredit } from "./stream-output.ts";
 import { installStructuredClone } from "./structured-clone.ts";
 import { beginTurn, fireTimer, installTimers } from "./timers.ts";
@@ -80,6 +80,9 @@ function enter(kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?: unkno
       break;
     case "timer":
       fireTimer(a as number);
+      break;
+    case "unhandled":
+      reportRejection(a as string);
       break;
     case "answer":
       hearAnswer(a as number, b as string, [c, d, ...rest] as ArrayBuffer[]);

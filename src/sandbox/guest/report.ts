@@ -1,7 +1,7 @@
 // What nobody catches: told to the guest's own `onerror`, else logged. It fails no call, as in a browser.
 import { writeLog } from "./console.ts";
 import { describeValue } from "./error-text.ts";
-import { inspect } from "./inspect.ts";
+import { dropPreludeFrames, inspect } from "./inspect.ts";
 import { defineGlobal, ReflectApply, TypeErrorConstructor } from "./primordials.ts";
 
 /** A handler that throws is not asked about that. */
@@ -25,6 +25,11 @@ function handlerTakes(thrown: unknown): boolean {
 /** @param where "in a timer" */
 export function reportException(thrown: unknown, where: string): void {
   if (!handlerTakes(thrown)) writeLog("error", `Uncaught ${where}: ${inspect(thrown, 4_096)}`);
+}
+
+/** Of a promise that nobody handles the worker knows the reason only, as text: enough to tell the author. */
+export function reportRejection(text: string): void {
+  writeLog("error", dropPreludeFrames(`Uncaught (in a promise): ${text}`));
 }
 
 export function installReport(): void {

@@ -1,0 +1,67 @@
+// What nobody handles: a promise's reason is a line of the call's log, as far as the call still runs.
+import { describe, expect, test } from "vitest";
+import { runGuest } from "../../support/guest.ts";
+
+describe("a rejection that nobody handles", () => {
+  test.for<[string, () => unknown, readonly unknown[]]>([
+    [
+      "an error, with its stack",
+      () => Promise.reject(new TypeError("lost")),
+      [/^error: Uncaught \(in a promise\): TypeError: lost\n +at .*glovebox:/],
+    ],
+    ["a text", () => Promise.reject("why"), [/^error: Uncaught \(in a promise\): why$/]],
+    [
+      "what an async function throws",
+      () =>
+        (async () => {
+          await null;
+          throw new RangeError("deep");
+        })(),
+      [/RangeError: deep/],
+    ],
+    [
+      "handled in the same turn",
+      () => {
+        const lost = Promise.reject(new Error("x"));
+        queueMicrotask(() => lost.catch(() => undefined));
+      },
+      [],
+    ],
+    ["the one that comes of then()", () => Promise.reject(new Error("first")).then(() => 1), [/Error: first/]],
+    [
+      "a hostile reason",
+      () =>
+        Promise.reject({
+          get message() {
+            throw new Error("trap");
+          },
+          toString: () => "told",
+        }),
+      [/^error: Uncaught/],
+    ],
+    [
+      "an error whose stack is a trap",
+      () => {
+        const error = new Error("x");
+        Object.defineProperty(error, "stack", {
+          get: () => {
+            throw error;
+          },
+        });
+        void Promise.reject(error);
+      },
+      [/^error: Uncaught/],
+    ],
+  ])("is logged: %s", async ([, leave, lines]) => {
+    const code = `async () => { (${leave})(); await new Promise((resolve) => setTimeout(resolve, 5)); return 1; }`;
+    const end = await runGuest(code);
+    expect(end.value).toBe(1);
+    expect(end.logs.join()).not.toMatch(/boundary|node_modules|\.ts:/);
+    expect(end.logs).toEqual(lines.map((line) => expect.stringMatching(line as RegExp)));
+  });
+
+  test("is no line of a call that is over, nor of the next one's", async () => {
+    const end = await runGuest(`() => { Promise.reject(new Error("late")); return 1; }`);
+    expect([end.value, end.logs]).toEqual([1, []]);
+  });
+});
