@@ -67,20 +67,19 @@ export type RunOptions = AgentLoopOptions &
     readonly signal?: AbortSignal | undefined;
   };
 
-const fn = z.custom<(...args: readonly unknown[]) => unknown>(
-  (value) => typeof value === "function",
-  "Expected a function",
-);
+export const functionSchema: z.ZodType<(...args: readonly unknown[]) => unknown> = z.custom<
+  (...args: readonly unknown[]) => unknown
+>((value) => typeof value === "function", "Expected a function");
 
 const OptionsSchema = z.object({
-  model: fn,
+  model: functionSchema,
   maxSteps: z.int().min(1).max(1_000).default(16),
   maxParallelTools: z.int().min(1).max(10).default(4),
-  stopWhen: z.union([fn.transform((one) => [one]), z.array(fn)]).default([]),
-  needsApproval: z.union([z.literal("destructive"), z.array(z.string()), fn]).optional(),
-  tools: z.union([z.array(z.string()), fn]).optional(),
-  prepareMessages: fn.optional(),
-  onError: fn.optional(),
+  stopWhen: z.union([functionSchema.transform((one) => [one]), z.array(functionSchema)]).default([]),
+  needsApproval: z.union([z.literal("destructive"), z.array(z.string()), functionSchema]).optional(),
+  tools: z.union([z.array(z.string()), functionSchema]).optional(),
+  prepareMessages: functionSchema.optional(),
+  onError: functionSchema.optional(),
   signal: z.instanceof(AbortSignal).optional(),
 });
 
@@ -96,17 +95,20 @@ export interface RunSettings extends AgentLoopOptions {
 }
 
 /** @throws {ToolError} PARAM_INVALID, naming each option that is wrong */
+export function parseWith<Schema extends z.ZodType>(schema: Schema, options: unknown): z.infer<Schema> {
+  const parsed = schema.safeParse(options);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map(({ path, message }) => ({ pointer: path.join("."), message }));
+  const text = problems.map(({ pointer, message }) => `${pointer}: ${message}`).join("; ");
+  throw new ToolError("PARAM_INVALID", text, { details: { problems } });
+}
+
+/** @throws {ToolError} PARAM_INVALID, naming each option that is wrong */
 export function parseRunOptions(
   options: AgentLoopOptions & { readonly signal?: AbortSignal | undefined },
 ): RunSettings {
-  const parsed = OptionsSchema.safeParse(options);
-  if (!parsed.success) {
-    const problems = parsed.error.issues.map(({ path, message }) => ({ pointer: path.join("."), message }));
-    const text = problems.map(({ pointer, message }) => `${pointer}: ${message}`).join("; ");
-    throw new ToolError("PARAM_INVALID", text, { details: { problems } });
-  }
+  const { maxSteps, maxParallelTools, stopWhen } = parseWith(OptionsSchema, options);
   checkStateKey(options.stateKey);
-  const { maxSteps, maxParallelTools, stopWhen } = parsed.data;
   return {
     ...options,
     model: options.model as Model,

@@ -24,6 +24,7 @@ export type {
   ModelToolCall,
   ModelUsage,
 } from "./model.ts";
+export type { RoutingDecision } from "./routing-decision.ts";
 export {
   type AgentStep,
   afterFailedSteps,
@@ -35,3 +36,6 @@ export {
   whenCalled,
   whenSucceeded,
 } from "./stop-conditions.ts";
+export { ToolsRouterAgent } from "./tools-router-agent.ts";
+export type { ToolsRouterEvent, ToolsRouterOutcome, ToolsRouterStream } from "./tools-router-events.ts";
+export type { Fallback, FallbackStage, ToolsRequest, ToolsRouterOptions } from "./tools-router-options.ts";

@@ -1,0 +1,334 @@
+// One request on its way: narrow the tools, let the model choose, run what it chose, let the model answer; each stage with its retries.
+import { randomUUID } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
+import type { ToolDefinition } from "../../sandbox/definition.ts";
+import { ToolError, type ToolErrorData, toToolError } from "../../sandbox/errors.ts";
+import { createToolFailureMessage } from "../failure-message.ts";
+import { tell } from "../logs.ts";
+import { toFailure } from "../pipeline/normalize.ts";
+import type { ToolContext, ToolResult } from "../tool-call.ts";
+import type { ToolValue } from "../tool-value.ts";
+import { offeredTools } from "./agent-options.ts";
+import { callsOf, mendConversation, textOf } from "./conversation.ts";
+import type { EventQueue } from "./event-stream.ts";
+import { fallbackText } from "./fallback.ts";
+import type { Message, ModelRequest, ModelToolCall, ModelUsage } from "./model.ts";
+import { readTurn, type Turn } from "./model-turn.ts";
+import {
+  type DecisionReading,
+  NO_TOOL,
+  type RoutingDecision,
+  readCallAsDecision,
+  readDecision,
+} from "./routing-decision.ts";
+import { type RoutingAttempt, toAnswerRules, toDecisionSchema, toRoutingMessages } from "./routing-prompt.ts";
+import type { ToolSearch } from "./tool-search.ts";
+import type { ToolsRouterEvent, ToolsRouterOutcome } from "./tools-router-events.ts";
+import type { FallbackStage, ToolsRequest, ToolsRouterSettings } from "./tools-router-options.ts";
+
+/** What a failed tool may be run again after. */
+const IN_VAIN: ReadonlySet<string> = new Set(["PARAM_INVALID", "CANCELLED", "APPROVAL_REQUIRED", "QUOTA_EXCEEDED"]);
+const MAX_DELAY_MS = 60_000;
+/** Of a reply that cannot be used the model is shown so much again. */
+const MAX_SHOWN_UNITS = 4_000;
+/** Of what a tool yielded, the answer is made from so much, as JSON. */
+const MAX_CHUNK_UNITS = 64 * 1024;
+const MAX_NAMED = 50;
+
+/** What the user said last, and before that: what a search is made with. */
+function queryOf(messages: readonly Message[]): string {
+  const texts = messages.flatMap((message) => {
+    if (message.role !== "user") return [];
+    if (typeof message.content === "string") return [message.content];
+    return [message.content.map((part) => (part.type === "text" ? part.text : "")).join(" ")];
+  });
+  return texts.slice(-2).toReversed().join("\n");
+}
+
+function toConversation(request: ToolsRequest): readonly Message[] {
+  if (typeof request === "string") return [{ role: "user", content: request }];
+  if (Array.isArray(request)) return mendConversation(request);
+  throw new ToolError("PARAM_INVALID", `request: expected text or messages, got ${typeof request}`);
+}
+
+/** What was chosen, or why nothing was. */
+type Choice = { readonly definition: ToolDefinition; readonly decision: RoutingDecision } | typeof NO_TOOL | ToolError;
+
+export class RoutedRequest {
+  readonly #settings: ToolsRouterSettings;
+  readonly #search: ToolSearch;
+  readonly #signal: AbortSignal;
+  readonly #conversation: readonly Message[];
+  readonly #executionId: string;
+  readonly #mistakes: RoutingAttempt[] = [];
+  readonly #attempts = { routing: 0, tool: 0 };
+  #usage: ModelUsage = { inputTokens: 0, outputTokens: 0 };
+  #events: EventQueue<ToolsRouterEvent> | undefined;
+
+  /** @throws {ToolError} PARAM_INVALID for a request that is none */
+  constructor(request: ToolsRequest, settings: ToolsRouterSettings, search: ToolSearch, signal: AbortSignal) {
+    this.#conversation = toConversation(request);
+    this.#settings = settings;
+    this.#search = search;
+    this.#signal = signal;
+    this.#executionId = settings.context.executionId ?? randomUUID();
+  }
+
+  /** Always resolves. Once. */
+  async finish(events: EventQueue<ToolsRouterEvent> | undefined): Promise<ToolsRouterOutcome> {
+    this.#events = events;
+    try {
+      return await this.#finish();
+    } catch (thrown) {
+      if (this.#signal.aborted) return { status: "cancelled", ...this.#base("") };
+      const error = toToolError(thrown);
+      tell(this.#settings.onError, error);
+      return this.#failed(error);
+    }
+  }
+
+  async #finish(): Promise<ToolsRouterOutcome> {
+    const offered = new Map(offeredTools(this.#settings, this.#settings.context.tenantId));
+    offered.delete(NO_TOOL);
+    const candidates = await this.#narrow(offered);
+    for (;;) {
+      const choice = candidates.length === 0 ? NO_TOOL : await this.#choose(offered, candidates);
+      if (choice === NO_TOOL) return await this.#answerWithoutTool();
+      if (choice instanceof ToolError) return this.#failed(choice);
+      const { definition, decision } = choice;
+      const { result, chunks } = await this.#runTool(definition, decision);
+      this.#signal.throwIfAborted();
+      if (result.success) return await this.#answer(definition, decision, result, chunks);
+      // Inputs that are not valid are the model's to mend.
+      const canMend = result.error.code === "PARAM_INVALID" && this.#routingLeft > 0;
+      if (!canMend)
+        return {
+          status: "failed",
+          stage: "tool",
+          error: result.error,
+          decision,
+          result,
+          ...this.#base(this.#fallback("tool", result.error)),
+        };
+      this.#addMistake(JSON.stringify(decision), createToolFailureMessage(result) ?? "");
+    }
+  }
+
+  #emit(event: ToolsRouterEvent, key?: string): void {
+    this.#events?.push(event, key);
+  }
+
+  #base(text: string): Pick<ToolsRouterOutcome, "text" | "attempts" | "usage"> {
+    return { text, attempts: { ...this.#attempts }, usage: this.#usage };
+  }
+
+  #fallback(stage: FallbackStage, error?: ToolErrorData): string {
+    return fallbackText(this.#settings.fallback, stage, error);
+  }
+
+  #failed(thrown: ToolError): ToolsRouterOutcome {
+    const error = thrown.toData("the model");
+    return { status: "failed", stage: "routing", error, ...this.#base(this.#fallback("routing", error)) };
+  }
+
+  get #routingLeft(): number {
+    return 1 + this.#settings.routingRetries - this.#attempts.routing;
+  }
+
+  #addMistake(reply: string, problem: string): void {
+    this.#mistakes.push({ reply: reply.slice(0, MAX_SHOWN_UNITS) || "(nothing)", problem });
+  }
+
+  /** The tools that the model is shown; all of them where they are few. */
+  async #narrow(offered: ReadonlyMap<string, ToolDefinition>): Promise<readonly ToolDefinition[]> {
+    const { maxTools } = this.#settings;
+    const all = [...offered.values()];
+    if (all.length <= maxTools) return all;
+    const found = (await this.#search.indexOf(all)).search(queryOf(this.#conversation), maxTools);
+    // A request in other words than the tools' own finds little: then there is room for some that it did not find.
+    const rest = all.filter((definition) => !found.includes(definition)).slice(0, maxTools - found.length);
+    const candidates = [...found, ...rest];
+    this.#emit({ type: "candidates", total: all.length, toolNames: candidates.map(({ name }) => name) });
+    return candidates;
+  }
+
+  async #wait(stage: "routing" | "tool", attempt: number, problem: string, atLeastMs = 0): Promise<void> {
+    const delayMs = Math.min(MAX_DELAY_MS, Math.max(atLeastMs, this.#settings.backoffMs * attempt));
+    this.#emit({ type: "retry", stage, attempt, delayMs, problem });
+    if (delayMs > 0) await pause(delayMs, undefined, { signal: this.#signal });
+  }
+
+  async #ask(request: Omit<ModelRequest, "signal">, onText?: (text: string) => void): Promise<Turn> {
+    const turn = await readTurn(
+      this.#settings.model,
+      { ...request, signal: this.#signal },
+      { ...(onText === undefined ? {} : { onText }), room: () => this.#events?.room() },
+    );
+    this.#signal.throwIfAborted();
+    const { usage, error } = turn;
+    this.#usage = {
+      inputTokens: this.#usage.inputTokens + (usage?.inputTokens ?? 0),
+      outputTokens: this.#usage.outputTokens + (usage?.outputTokens ?? 0),
+    };
+    if (error !== undefined) tell(this.#settings.onError, error);
+    return turn;
+  }
+
+  /** Asks until there is a decision that names a tool, as often as may be. */
+  async #choose(offered: ReadonlyMap<string, ToolDefinition>, candidates: readonly ToolDefinition[]): Promise<Choice> {
+    const { instructions, responseSchema } = this.#settings;
+    let failure: ToolError | undefined;
+    while (this.#routingLeft > 0) {
+      const problem = failure?.message ?? this.#mistakes.at(-1)?.problem ?? "";
+      if (this.#attempts.routing > 0) await this.#wait("routing", this.#attempts.routing, problem);
+      this.#attempts.routing += 1;
+      const turn = await this.#ask({
+        messages: toRoutingMessages(this.#conversation, candidates, this.#mistakes, instructions),
+        tools: [],
+        ...(responseSchema ? { responseSchema: toDecisionSchema(candidates) } : {}),
+      });
+      failure = turn.error;
+      if (failure !== undefined) continue;
+      const reading = this.#read(turn, offered, candidates);
+      if ("decision" in reading) {
+        const { decision } = reading;
+        this.#emit({ type: "decision", decision, attempt: this.#attempts.routing });
+        const definition = offered.get(decision.tool);
+        return definition === undefined ? NO_TOOL : { definition, decision };
+      }
+      this.#addMistake(textOf(turn.message), reading.problem);
+    }
+    return (
+      failure ??
+      new ToolError("INTERNAL", "The model made no decision that can be used", {
+        details: { problem: this.#mistakes.at(-1)?.problem ?? "" },
+      })
+    );
+  }
+
+  #read(
+    turn: Turn,
+    offered: ReadonlyMap<string, ToolDefinition>,
+    candidates: readonly ToolDefinition[],
+  ): DecisionReading {
+    const reading = readReply(turn);
+    if (!("decision" in reading)) return reading;
+    const { tool } = reading.decision;
+    // A tool that the search has not shown is a tool all the same.
+    if (tool === NO_TOOL || offered.has(tool)) return reading;
+    const names = candidates.slice(0, MAX_NAMED).map(({ name }) => name);
+    const problem = `There is no tool named ${JSON.stringify(tool.slice(0, 128))}; choose one of: ${[...names, NO_TOOL].join(", ")}`;
+    return { problem };
+  }
+
+  /** Runs the tool, and again where that can help. */
+  async #runTool(definition: ToolDefinition, decision: RoutingDecision): Promise<ToolRun> {
+    for (let retry = 1; ; retry += 1) {
+      this.#attempts.tool += 1;
+      const run = await this.#runOnce(decision);
+      const { result } = run;
+      this.#emit({ type: "tool-result", result });
+      if (result.success || this.#signal.aborted || retry > this.#settings.toolRetries) return run;
+      const { error } = result;
+      if (!error.recoverable || IN_VAIN.has(error.code) || !mayRunAgain(definition)) return run;
+      const retryAfterMs = error.details?.retryAfterMs;
+      const atLeastMs = typeof retryAfterMs === "number" ? retryAfterMs : 0;
+      await this.#wait("tool", retry, createToolFailureMessage(result) ?? error.message, atLeastMs);
+    }
+  }
+
+  async #runOnce({ tool: toolName, inputs }: RoutingDecision): Promise<ToolRun> {
+    const { callRouter, context, streamTools } = this.#settings;
+    const callId = `call_${randomUUID()}`;
+    const call = { id: callId, toolName, arguments: inputs };
+    const started = performance.now();
+    this.#emit({ type: "tool-start", callId, toolName });
+    const whole: ToolContext = {
+      ...{ ...context, executionId: this.#executionId, signal: this.#signal },
+      onLog: (entry) => this.#emit({ type: "tool-log", callId, entry }),
+      onProgress: (progress) => this.#emit({ type: "tool-progress", callId, progress }, callId),
+    };
+    const chunks: ToolValue[] = [];
+    try {
+      if (this.#events === undefined || !streamTools) return { result: await callRouter.execute(call, whole), chunks };
+      let units = 0;
+      for await (const item of callRouter.stream(call, whole)) {
+        if (item.type === "result") {
+          const { type: _type, ...result } = item;
+          return { result, chunks };
+        }
+        this.#emit({ type: "tool-chunk", callId, value: item.value });
+        if (units < MAX_CHUNK_UNITS) {
+          units += JSON.stringify(item.value).length;
+          chunks.push(item.value);
+        }
+        await this.#events.room();
+      }
+      throw new ToolError("INTERNAL", "The router's stream ended without a result");
+    } catch (thrown) {
+      return { result: toFailure({ callId, toolName, started }, toToolError(thrown)), chunks };
+    }
+  }
+
+  async #answerWithoutTool(): Promise<ToolsRouterOutcome> {
+    const { answer, instructions } = this.#settings;
+    if (!answer) return { status: "none", ...this.#base(this.#fallback("none")) };
+    const { text } = await this.#answerText([toAnswerRules(false, instructions), ...this.#conversation], []);
+    return { status: "none", ...this.#base(text || this.#fallback("none")) };
+  }
+
+  async #answer(
+    definition: ToolDefinition,
+    decision: RoutingDecision,
+    result: Extract<ToolResult, { success: true }>,
+    chunks: readonly ToolValue[],
+  ): Promise<ToolsRouterOutcome> {
+    const { answer, instructions } = this.#settings;
+    if (!answer) return { status: "answered", decision, result, ...this.#base("") };
+    const call: ModelToolCall = {
+      ...{ id: result.callId, toolName: decision.tool, kind: "function" },
+      ...{ arguments: decision.inputs, argumentsText: JSON.stringify(decision.inputs) },
+    };
+    // What was yielded is the output of a tool that returned nothing.
+    const shown = result.output === null && chunks.length > 0 ? { ...result, output: chunks } : result;
+    const messages: readonly Message[] = [
+      toAnswerRules(true, instructions),
+      ...this.#conversation,
+      { role: "assistant", content: [{ type: "tool-call", call }] },
+      { role: "tool", callId: call.id, toolName: call.toolName, result: shown },
+    ];
+    const { text, error } = await this.#answerText(messages, [definition]);
+    const data = error?.toData("the model");
+    return {
+      ...{ status: "answered", decision, result, ...this.#base(text || this.#fallback("answer", data)) },
+      ...(data === undefined ? {} : { error: data }),
+    };
+  }
+
+  /** Words that broke off are no answer. */
+  async #answerText(
+    messages: readonly Message[],
+    tools: readonly ToolDefinition[],
+  ): Promise<{ readonly text: string; readonly error: ToolError | undefined }> {
+    const request = { messages, tools, ...(tools.length === 0 ? {} : { toolChoice: "none" as const }) };
+    const { message, error } = await this.#ask(request, (text) => this.#emit({ type: "text-delta", text }));
+    return { text: error === undefined ? textOf(message) : "", error };
+  }
+}
+
+interface ToolRun {
+  readonly result: ToolResult;
+  /** What it has yielded, or the beginning of that. */
+  readonly chunks: readonly ToolValue[];
+}
+
+/** A tool may have done something before it failed. */
+const mayRunAgain = ({ annotations }: ToolDefinition): boolean =>
+  annotations?.destructiveHint !== true || annotations.idempotentHint === true;
+
+function readReply({ message }: Turn): DecisionReading {
+  const [call, ...others] = callsOf(message);
+  if (call === undefined) return readDecision(textOf(message));
+  if (others.length > 0) return { problem: `Expected exactly one tool, got ${others.length + 1} calls` };
+  return readCallAsDecision(call.toolName, call.arguments, call.argumentsText);
+}

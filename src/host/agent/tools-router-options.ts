@@ -1,0 +1,92 @@
+// What a ToolsRouterAgent is made with, and what a request may state otherwise; parsed once, with the defaults stated here.
+import * as z from "zod";
+import type { ToolError, ToolErrorData } from "../../sandbox/errors.ts";
+import { type AgentContext, functionSchema, parseWith, type ToolFilter } from "./agent-options.ts";
+import { type AgentRouter, type CallRouter, toCallRouter } from "./call-tool.ts";
+import type { Message, Model } from "./model.ts";
+
+/** What a user wants: text, or a conversation that ends in what the user has said last. */
+export type ToolsRequest = string | readonly Message[];
+
+/** Where a request ended without its tool's result; `none`: no tool fits. */
+export type FallbackStage = "routing" | "tool" | "answer" | "none";
+
+/** What the user is told where there is no answer of the model's. `error` is the operator's to read, not the user's. */
+export type Fallback = string | ((stage: FallbackStage, error: ToolErrorData | undefined) => string);
+
+export interface ToolsRouterOptions {
+  readonly model?: Model | undefined;
+  readonly router?: AgentRouter | undefined;
+  readonly context?: AgentContext | undefined;
+  /** Which tools there are to choose from; all of the tenant's unless stated. */
+  readonly tools?: ToolFilter | undefined;
+  /** Tools that the model is shown, 1 to 200; where there are more, the best of a search by the request. 20 unless stated. */
+  readonly maxTools?: number | undefined;
+  /** Told to the model beside the rules, when it chooses and when it answers. */
+  readonly instructions?: string | undefined;
+  /** How often the model may choose again, after a reply that cannot be used or inputs that are not valid: 0 to 10; 2 unless stated. */
+  readonly routingRetries?: number | undefined;
+  /**
+   * How often a tool that failed is run again, where trying again can help: 0 to 10; 1 unless stated. Never one whose annotations say
+   * `destructiveHint: true` and not `idempotentHint: true`.
+   */
+  readonly toolRetries?: number | undefined;
+  /** Before the n-th retry it waits n times as long, in ms, 0 to 60,000; 700 unless stated. */
+  readonly backoffMs?: number | undefined;
+  /** Whether `stream` tells what a tool yields as it comes; true unless stated. */
+  readonly streamTools?: boolean | undefined;
+  /** Whether the model puts the result into words; true unless stated. Else `text` is empty, or the fallback. */
+  readonly answer?: boolean | undefined;
+  /** Whether the provider is told the form of a decision as a JSON Schema; true unless stated. False for those that refuse one. */
+  readonly responseSchema?: boolean | undefined;
+  readonly fallback?: Fallback | undefined;
+  /** Told of what went wrong besides tools, with its cause: for the operator's log. */
+  readonly onError?: ((error: ToolError) => void) | undefined;
+  /** Ends the request: the model is left, and a tool that runs is killed. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+const OptionsSchema = z.object({
+  model: functionSchema,
+  tools: z.union([z.array(z.string()), functionSchema]).optional(),
+  maxTools: z.int().min(1).max(200).default(20),
+  instructions: z.string().max(100_000).optional(),
+  routingRetries: z.int().min(0).max(10).default(2),
+  toolRetries: z.int().min(0).max(10).default(1),
+  backoffMs: z.number().min(0).max(60_000).default(700),
+  streamTools: z.boolean().default(true),
+  answer: z.boolean().default(true),
+  responseSchema: z.boolean().default(true),
+  fallback: z.union([z.string(), functionSchema]).optional(),
+  onError: functionSchema.optional(),
+  signal: z.instanceof(AbortSignal).optional(),
+});
+
+/** A request's options, with nothing left to decide. */
+export interface ToolsRouterSettings extends ToolsRouterOptions {
+  readonly model: Model;
+  readonly callRouter: CallRouter;
+  readonly context: AgentContext;
+  readonly maxTools: number;
+  readonly routingRetries: number;
+  readonly toolRetries: number;
+  readonly backoffMs: number;
+  readonly streamTools: boolean;
+  readonly answer: boolean;
+  readonly responseSchema: boolean;
+}
+
+/** @throws {ToolError} PARAM_INVALID, naming each option that is wrong */
+export function parseToolsRouterOptions(options: ToolsRouterOptions): ToolsRouterSettings {
+  const { maxTools, routingRetries, toolRetries, backoffMs, streamTools, answer, responseSchema } = parseWith(
+    OptionsSchema,
+    options,
+  );
+  return {
+    ...options,
+    ...{ maxTools, routingRetries, toolRetries, backoffMs, streamTools, answer, responseSchema },
+    model: options.model as Model,
+    callRouter: toCallRouter(options.router),
+    context: options.context ?? {},
+  };
+}

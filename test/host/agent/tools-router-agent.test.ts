@@ -1,0 +1,373 @@
+// ToolsRouterAgent: one tool for one request; choosing, mending, running and answering, each bounded; what a user is told leaks nothing.
+import { getEventListeners } from "node:events";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  type Model,
+  type ModelRequest,
+  ToolsRouterAgent,
+  type ToolsRouterEvent,
+  type ToolsRouterOptions,
+  type ToolsRouterOutcome,
+} from "../../../src/host/agent/index.ts";
+import { ToolRouter } from "../../../src/host/router.ts";
+import type { Glovebox } from "../../../src/host/runtime.ts";
+import { type ErrorCode, ToolError } from "../../../src/sandbox/errors.ts";
+import { expectPublishable, makeBox } from "../../support/host-zone.ts";
+import { call, finish, type ScriptedTurn, says, scriptModel, textEvent } from "../../support/scripted-model.ts";
+import { makeCatalog } from "../../support/tool-catalog.ts";
+
+let box: Glovebox;
+beforeAll(async () => {
+  box = await makeBox();
+  const inputSchema = {
+    type: "object",
+    properties: { a: { type: "number" }, b: { type: "number" } },
+    required: ["a", "b"],
+  };
+  const definition = { description: "Adds two numbers", inputSchema };
+  await box.addTool({ name: "add", source: "export default ({ a, b }) => a + b", definition });
+  const rows = "export default async function* ({ n }) { for (let i = 0; i < n; i += 1) yield { row: i } }";
+  await box.addTool({ name: "rows", source: rows });
+  await box.addTool({ name: "forever", source: "export default () => { for (;;); }" });
+});
+afterAll(() => box.close());
+
+const choose = (tool: string, inputs: unknown = {}): ScriptedTurn => says(JSON.stringify({ tool, inputs }));
+const ADD = choose("add", { a: 1, b: 2 });
+const DONE = says("It is ", "3.");
+
+function agentOf(...turns: readonly ScriptedTurn[]): {
+  readonly agent: ToolsRouterAgent;
+  readonly requests: readonly ModelRequest[];
+} {
+  const { model, requests } = scriptModel(...turns);
+  return { agent: new ToolsRouterAgent({ model, router: box, backoffMs: 0 }), requests };
+}
+
+async function collect(
+  stream: AsyncIterable<ToolsRouterEvent>,
+): Promise<{ readonly events: readonly ToolsRouterEvent[]; readonly outcome: ToolsRouterOutcome }> {
+  const events: ToolsRouterEvent[] = [];
+  for await (const event of stream) events.push(event);
+  const last = events.pop();
+  if (last?.type !== "outcome") throw new Error(`Expected the outcome last, got ${last?.type}`);
+  return { events, outcome: last };
+}
+const typesOf = (events: readonly ToolsRouterEvent[]): readonly string[] => events.map(({ type }) => type);
+const systemOf = (request: ModelRequest | undefined): string => {
+  const first = request?.messages[0];
+  return first?.role === "system" ? first.content : "";
+};
+
+/** A host function that fails as often as stated, and then does not. */
+function flaky(
+  failures: number,
+  code: ErrorCode = "TOOL_FAILED",
+  annotations = {},
+): { router: ToolRouter; ran: () => number } {
+  const router = new ToolRouter();
+  let ran = 0;
+  router.register("work", { annotations }, () => {
+    ran += 1;
+    if (ran <= failures) throw new ToolError(code, "at /root/secret: sk-12345");
+    return "done";
+  });
+  return { router, ran: () => ran };
+}
+
+describe("ToolsRouterAgent", () => {
+  test("chooses, runs and answers, told as it goes", async () => {
+    const { agent, requests } = agentOf(ADD, DONE);
+    const { events, outcome } = await collect(agent.stream("How much is 1 + 2?"));
+    expect(typesOf(events)).toEqual(["decision", "tool-start", "tool-result", "text-delta", "text-delta"]);
+    expect(outcome).toMatchObject({
+      status: "answered",
+      text: "It is 3.",
+      decision: { tool: "add", inputs: { a: 1, b: 2 } },
+      result: { success: true, output: 3 },
+      attempts: { routing: 1, tool: 1 },
+      usage: { inputTokens: 20, outputTokens: 10 },
+    });
+    const [routing, answering] = requests;
+    expect(systemOf(routing)).toContain('"name":"add"');
+    expect(routing).toMatchObject({
+      tools: [],
+      responseSchema: { schema: { properties: { tool: { enum: ["add", "forever", "rows", "none"] } } } },
+    });
+    expect(answering?.messages.map(({ role }) => role)).toEqual(["system", "user", "assistant", "tool"]);
+    expect(answering).toMatchObject({ toolChoice: "none", tools: [{ name: "add" }] });
+  });
+
+  test("takes a conversation for a request, and a tool call for a decision", async () => {
+    const { agent } = agentOf(says(call("x", "add", { a: 2, b: 3 })), says("5"));
+    const outcome = await agent.run([
+      { role: "system", content: "be brief" },
+      { role: "user", content: "2 + 3?" },
+    ]);
+    expect(outcome).toMatchObject({ status: "answered", result: { output: 5 } });
+  });
+
+  test("tells what a tool yields as it comes; run() has it as the output", async () => {
+    const streamed = agentOf(choose("rows", { n: 3 }), says("ok"));
+    const { events } = await collect(streamed.agent.stream("rows"));
+    expect(events.flatMap((event) => (event.type === "tool-chunk" ? [event.value] : []))).toEqual([
+      { row: 0 },
+      { row: 1 },
+      { row: 2 },
+    ]);
+    expect(streamed.requests[1]?.messages.at(-1)).toMatchObject({
+      result: { output: [{ row: 0 }, { row: 1 }, { row: 2 }] },
+    });
+    const { agent } = agentOf(choose("rows", { n: 2 }), says("ok"));
+    expect(await agent.run("rows")).toMatchObject({ result: { output: [{ row: 0 }, { row: 1 }] } });
+  });
+
+  test("answers without a tool where none fits", async () => {
+    const { agent, requests } = agentOf(choose("none"), says("I have no tool for that."));
+    expect(await agent.run("Bake a cake")).toMatchObject({ status: "none", text: "I have no tool for that." });
+    expect(requests[1]).toMatchObject({ tools: [] });
+  });
+
+  test("asks no model to choose where there are no tools", async () => {
+    const { agent, requests } = agentOf(says("Sorry."));
+    expect(await agent.run("Anything", { tools: [] })).toMatchObject({ status: "none", attempts: { routing: 0 } });
+    expect(requests).toHaveLength(1);
+  });
+
+  test("does without the model's words where they are not wanted", async () => {
+    const { agent, requests } = agentOf(ADD, choose("none"));
+    expect(await agent.run("1 + 2", { answer: false })).toMatchObject({
+      status: "answered",
+      text: "",
+      result: { output: 3 },
+    });
+    expect(await agent.run("cake", { answer: false })).toMatchObject({
+      status: "none",
+      text: expect.stringMatching(/None of the tools/),
+    });
+    expect(requests).toHaveLength(2);
+  });
+
+  test("tells the model the host's instructions, and lets a request state otherwise", async () => {
+    const { agent, requests } = agentOf(ADD, DONE);
+    await agent.run("1 + 2", {
+      instructions: "Answer in rhymes.",
+      tools: ({ name }) => name === "add",
+      responseSchema: false,
+    });
+    for (const request of requests) expect(systemOf(request)).toContain("Answer in rhymes.");
+    expect(systemOf(requests[0])).not.toContain("forever");
+    expect(requests[0]).not.toHaveProperty("responseSchema");
+  });
+});
+
+describe("choosing", () => {
+  test("is tried again, twice, with what was wrong shown to the model", async () => {
+    const { agent, requests } = agentOf(says("I'd use add."), choose("sum", {}), ADD, DONE);
+    const { events, outcome } = await collect(agent.stream("1 + 2"));
+    expect(outcome).toMatchObject({ status: "answered", attempts: { routing: 3, tool: 1 } });
+    expect(typesOf(events).slice(0, 3)).toEqual(["retry", "retry", "decision"]);
+    expect(JSON.stringify(requests[1]?.messages)).toContain("no JSON object");
+    expect(requests[2]?.messages.at(-1)).toMatchObject({
+      content: expect.stringContaining('There is no tool named \\"sum\\"'.replaceAll("\\", "")),
+    });
+  });
+
+  test("that never works ends in words that leak nothing", async () => {
+    const { agent, requests } = agentOf(...Array.from({ length: 5 }, () => says("sk-12345 /root/x")));
+    const outcome = await agent.run("1 + 2");
+    expect(requests).toHaveLength(3);
+    expect(outcome).toMatchObject({ status: "failed", stage: "routing", attempts: { routing: 3, tool: 0 } });
+    expect(outcome.text).toMatch(/could not work out/);
+    expect(outcome.text).not.toMatch(/sk-|root|JSON/);
+    expectPublishable(outcome);
+  });
+
+  test("a model that fails is asked again; its cause is the operator's", async () => {
+    const errors: ToolError[] = [];
+    const broken: ScriptedTurn = () => {
+      throw new Error("sk-12345");
+    };
+    const { agent } = agentOf(broken, ADD, DONE);
+    const outcome = await agent.run("1 + 2", { onError: (error) => errors.push(error) });
+    expect(outcome).toMatchObject({ status: "answered", attempts: { routing: 2 } });
+    expect(errors).toHaveLength(1);
+    const failed = await agentOf(broken, broken, broken).agent.run("1 + 2");
+    expect(failed).toMatchObject({ status: "failed", stage: "routing", error: { code: "INTERNAL" } });
+    expect(JSON.stringify(failed)).not.toContain("sk-");
+  });
+
+  test("inputs that are not valid are shown to the model, which mends them", async () => {
+    const { agent, requests } = agentOf(choose("add", { a: 1, b: "two" }), ADD, DONE);
+    const outcome = await agent.run("1 + 2");
+    expect(outcome).toMatchObject({ status: "answered", attempts: { routing: 2, tool: 2 } });
+    expect(requests[1]?.messages.at(-1)).toMatchObject({ content: expect.stringContaining("/b") });
+  });
+
+  test("inputs that stay invalid end in a plea for more", async () => {
+    const { agent } = agentOf(...Array.from({ length: 5 }, () => choose("add", { a: "x" })));
+    expect(await agent.run("add")).toMatchObject({
+      ...{ status: "failed", stage: "tool", attempts: { routing: 3, tool: 3 } },
+      ...{ error: { code: "PARAM_INVALID" }, text: expect.stringContaining("more exactly") },
+    });
+  });
+
+  test("a tool that the filter leaves out cannot be chosen", async () => {
+    const { agent } = agentOf(choose("forever"), choose("forever"), choose("forever"));
+    expect(await agent.run("loop", { tools: ["add"] })).toMatchObject({
+      status: "failed",
+      stage: "routing",
+      attempts: { tool: 0 },
+    });
+  });
+
+  test("a tool named none is not offered, and hurts no other", async () => {
+    const router = new ToolRouter();
+    router.register("none", {}, () => "never");
+    router.register("one", {}, () => 1);
+    const { agent, requests } = agentOf(choose("one"), says("1"));
+    expect(await agent.run("one", { router })).toMatchObject({ status: "answered", result: { output: 1 } });
+    expect(systemOf(requests[0])).not.toContain('"name":"none"');
+  });
+
+  test("waits 0.7 s times the attempt before it is tried again", async () => {
+    const { model } = scriptModel(says("?"), says("?"), ADD, DONE);
+    const stop = new AbortController();
+    const delays: number[] = [];
+    for await (const event of new ToolsRouterAgent({ model, router: box }).stream("1 + 2", { signal: stop.signal })) {
+      if (event.type !== "retry") continue;
+      delays.push(event.delayMs);
+      if (delays.length === 2) stop.abort();
+    }
+    expect(delays).toEqual([700, 1_400]);
+  });
+});
+
+describe("a tool that fails", () => {
+  const work = (options: ToolsRouterOptions): Promise<ToolsRouterOutcome> => {
+    const { agent } = agentOf(choose("work"), says("Done."));
+    return agent.run("work", options);
+  };
+
+  test("is run once more", async () => {
+    const { router, ran } = flaky(1);
+    expect(await work({ router })).toMatchObject({ status: "answered", attempts: { routing: 1, tool: 2 } });
+    expect(ran()).toBe(2);
+  });
+
+  test.for([
+    [5, "TOOL_FAILED", {}, 2],
+    [5, "CAPABILITY_DENIED", {}, 1],
+    [5, "QUOTA_EXCEEDED", {}, 1],
+    [5, "TOOL_FAILED", { destructiveHint: true }, 1],
+    [5, "TOOL_FAILED", { destructiveHint: true, idempotentHint: true }, 2],
+  ] as const)("%d times with %s and %j is run %4$d times", async ([failures, code, annotations, runs]) => {
+    const { router, ran } = flaky(failures, code, annotations);
+    const outcome = await work({ router });
+    expect(ran()).toBe(runs);
+    expect(outcome).toMatchObject({ status: "failed", stage: "tool", error: { code }, decision: { tool: "work" } });
+    expect(outcome.text).toMatch(/^[^/]*work[^/]*\.$/);
+    expect(outcome.text).not.toContain("sk-");
+  });
+
+  test("is told in the host's own words where it has some", async () => {
+    const seen: unknown[] = [];
+    const fallback = (...given: readonly unknown[]): string => {
+      seen.push(given);
+      return "Ask Ada.";
+    };
+    expect(await work({ router: flaky(9).router, fallback })).toMatchObject({ text: "Ask Ada." });
+    expect(seen).toEqual([["tool", expect.objectContaining({ code: "TOOL_FAILED" })]]);
+    const broken = (): never => {
+      throw new Error("no");
+    };
+    expect((await work({ router: flaky(9).router, fallback: broken })).text).toContain("work failed");
+  });
+
+  test("an answer that the model cannot give leaves the result", async () => {
+    const cut: ScriptedTurn = () => [textEvent("It i")];
+    const { agent } = agentOf(ADD, cut);
+    expect(await agent.run("1 + 2")).toMatchObject({
+      ...{ status: "answered", result: { output: 3 }, error: { code: "INTERNAL" } },
+      ...{ text: expect.stringContaining("could not put the result into words") },
+    });
+  });
+});
+
+describe("cancellation", () => {
+  test("kills the tool", async () => {
+    const stop = new AbortController();
+    const { agent } = agentOf(choose("forever"));
+    const outcomes: ToolsRouterOutcome[] = [];
+    for await (const event of agent.stream("loop", { signal: stop.signal })) {
+      if (event.type === "tool-start") stop.abort();
+      if (event.type === "outcome") outcomes.push(event);
+    }
+    expect(outcomes).toMatchObject([{ status: "cancelled" }]);
+  });
+
+  test("ends a wait between two attempts, and leaves no listener behind", async () => {
+    const stop = new AbortController();
+    const { agent } = agentOf(says("?"), ADD);
+    const events: string[] = [];
+    for await (const event of agent.stream("x", { signal: stop.signal, backoffMs: 60_000 })) {
+      events.push(event.type === "outcome" ? event.status : event.type);
+      if (event.type === "retry") stop.abort();
+    }
+    expect(events).toEqual(["retry", "cancelled"]);
+    expect(getEventListeners(stop.signal, "abort")).toEqual([]);
+  });
+
+  test("comes of leaving the stream", async () => {
+    let signal: AbortSignal | undefined;
+    const model: Model = async function* (request) {
+      signal = request.signal;
+      yield textEvent("{");
+      await new Promise(() => {});
+      yield finish([]);
+    };
+    const stream = new ToolsRouterAgent({ model, router: box }).stream("x");
+    const first = stream.next();
+    await new Promise(setImmediate);
+    await stream.return();
+    expect(signal?.aborted).toBe(true);
+    expect(await first).toMatchObject({ value: { type: "outcome", status: "cancelled" } });
+  });
+});
+
+describe("a large catalog", () => {
+  test("is narrowed to maxTools by the request; the index is made once", async () => {
+    const router = new ToolRouter();
+    const { definitions, cases } = makeCatalog();
+    for (const { name, ...definition } of definitions) router.register(name, definition, () => name);
+    const chosen = cases[321] ?? { request: "", toolName: "" };
+    const { agent, requests } = agentOf(choose(chosen.toolName), says("ok"), choose("none"), says("no"));
+    const { events, outcome } = await collect(agent.stream(chosen.request, { router }));
+    expect(events[0]).toMatchObject({ type: "candidates", total: 1_000 });
+    expect(events[0]).toHaveProperty("toolNames.length", 20);
+    expect(outcome).toMatchObject({ status: "answered", result: { output: chosen.toolName } });
+    expect(systemOf(requests[0])).toContain(`"name":"${chosen.toolName}"`);
+    expect(systemOf(requests[0]).length).toBeLessThan(20_000);
+    // A request that finds nothing is shown some all the same.
+    const lost = await collect(agent.stream("xyzzy", { router, maxTools: 5 }));
+    expect(lost.events[0]).toHaveProperty("toolNames.length", 5);
+  }, 60_000);
+});
+
+test.for([
+  ["model", { model: 5 }],
+  ["maxTools", { maxTools: 0 }],
+  ["routingRetries", { routingRetries: -1 }],
+  ["backoffMs", { backoffMs: Number.NaN }],
+  ["router", { router: null }],
+] as const)("refuses a wrong %s by its name", async ([name, wrong]) => {
+  const { agent } = agentOf();
+  await expect(agent.run("x", wrong as never)).rejects.toThrow(name);
+  expect((await collect(agent.stream("x", wrong as never))).outcome).toMatchObject({
+    status: "failed",
+    error: { code: "PARAM_INVALID" },
+  });
+});
+test("refuses a request that is none", async () => {
+  await expect(agentOf().agent.run(5 as never)).rejects.toThrow("request");
+});
