@@ -239,7 +239,8 @@ function makeTargetClass({ control }: ReturnType<typeof makeEventClass>) {
 
   let add: (target: EventTarget, type: string, registration: Registration) => void;
   let remove: (target: EventTarget, type: string, listener: Listener | null, capture: boolean) => void;
-  let dispatch: (target: EventTarget, event: unknown, isTrusted: boolean) => boolean;
+  /** `shown` is whom listeners see, where that is not the target itself: the global object. */
+  let dispatch: (target: EventTarget, event: unknown, isTrusted: boolean, shown?: object) => boolean;
   /** The value of an event handler such as `onabort`. */
   let getHandler: (target: EventTarget, type: string) => unknown;
   let setHandler: (target: EventTarget, type: string, value: unknown) => void;
@@ -270,7 +271,7 @@ function makeTargetClass({ control }: ReturnType<typeof makeEventClass>) {
         MapPrototypeSet(target.#listeners, type, kept);
       };
       /** Those there are now: what is added meanwhile waits for the next event, what is removed is not called. */
-      const invoke = (target: EventTarget, event: Event, capture: boolean): void => {
+      const invoke = (target: EventTarget, event: Event, capture: boolean, shown: object): void => {
         if (control.isStopped(event)) return;
         const { type } = event;
         const registrations = MapPrototypeGet(target.#listeners, type) ?? [];
@@ -280,15 +281,15 @@ function makeTargetClass({ control }: ReturnType<typeof makeEventClass>) {
           if (registration.removed || registration.capture !== capture) continue;
           if (registration.once) remove(target, type, registration.listener, capture);
           control.setPassive(event, registration.passive);
-          callListener(registration.listener, target, event);
+          callListener(registration.listener, shown, event);
           control.setPassive(event, false);
         }
       };
-      dispatch = (target, given, isTrusted) => {
-        control.begin(given, target, isTrusted);
+      dispatch = (target, given, isTrusted, shown = target) => {
+        control.begin(given, shown, isTrusted);
         const event = given as Event;
-        invoke(target, event, true);
-        invoke(target, event, false);
+        invoke(target, event, true, shown);
+        invoke(target, event, false, shown);
         control.end(event);
         return !control.isCanceled(event);
       };

@@ -10,7 +10,7 @@ import { eventClasses } from "./events.ts";
 import { openFetchChannel } from "./fetch-channel.ts";
 import { ask, listenForAnswers } from "./host.ts";
 import { defineLazyGlobals, ErrorConstructor } from "./primordials.ts";
-import { reportException } from "./report.ts";
+import { onException, reportException } from "./report.ts";
 import { addPlatformType, cloneWithTransfer, structuredClone } from "./structured-clone.ts";
 import { followContext, inContext, queueTask } from "./timers.ts";
 
@@ -42,7 +42,17 @@ const GLOBALS: { readonly [Name in ChunkName]?: readonly string[] } = {
   crypto: ["crypto", "Crypto", "CryptoKey", "SubtleCrypto"],
   "node-buffer": ["Buffer"],
   "node-process": ["process"],
-  messaging: ["MessageChannel", "MessagePort", "MessageEvent", "ErrorEvent", "PromiseRejectionEvent"],
+  messaging: [
+    "MessageChannel",
+    "MessagePort",
+    "MessageEvent",
+    "ErrorEvent",
+    "PromiseRejectionEvent",
+    "BroadcastChannel",
+    "addEventListener",
+    "removeEventListener",
+    "dispatchEvent",
+  ],
   performance: [
     "performance",
     "Performance",
@@ -72,7 +82,7 @@ const PRELUDE_MODULES: { readonly [name: string]: () => Exports } = {
   "prelude:platform": () => ({ useBuiltin }),
   "prelude:structured-clone": () => ({ addPlatformType, cloneWithTransfer, structuredClone }),
   "prelude:events": () => ({ eventClasses }),
-  "prelude:report": () => ({ reportException }),
+  "prelude:report": () => ({ onException, reportException }),
   "prelude:timers": () => ({ followContext, inContext, queueTask }),
 };
 

@@ -22,9 +22,29 @@ function handlerTakes(thrown: unknown): boolean {
   }
 }
 
+/** Tells the listeners of the global object, once there may be any; true where one has handled it. */
+let tellListeners = (_thrown: unknown, _message: string): boolean => false;
+
+export function onException(tell: typeof tellListeners): void {
+  tellListeners = tell;
+}
+
+function listenersTake(thrown: unknown): boolean {
+  if (isHandling) return false;
+  isHandling = true;
+  try {
+    return tellListeners(thrown, describeValue(thrown));
+  } catch {
+    return false;
+  } finally {
+    isHandling = false;
+  }
+}
+
 /** @param where "in a timer" */
 export function reportException(thrown: unknown, where: string): void {
-  if (!handlerTakes(thrown)) writeLog("error", `Uncaught ${where}: ${inspect(thrown, 4_096)}`);
+  const isTold = listenersTake(thrown);
+  if (!handlerTakes(thrown) && !isTold) writeLog("error", `Uncaught ${where}: ${inspect(thrown, 4_096)}`);
 }
 
 /** Of a promise that nobody handles the worker knows the reason only, as text: enough to tell the author. */

@@ -1,4 +1,5 @@
 // Blob and File (W3C File API). A blob's bytes never change and never leave it but as copies, so slices and clones share them.
+import { callSerial } from "../call-state.ts";
 import { now } from "../coarse-time.ts";
 import { encodingClasses } from "../encoding.ts";
 import { addPlatformType } from "../structured-clone.ts";
@@ -167,6 +168,37 @@ export class File extends Blob {
   get lastModified(): number {
     return this.#lastModified;
   }
+}
+
+declare const crypto: { randomUUID(): string };
+const objectUrls = new Map<string, { readonly blob: Blob; readonly serial: number }>();
+
+/** Those of a call are gone with it; those that were made while the tool was loaded stay. */
+function dropOldUrls(): void {
+  for (const [url, { serial }] of objectUrls) if (serial !== 0 && serial !== callSerial()) objectUrls.delete(url);
+}
+
+/** A URL for the blob, until it is revoked or the call is over (File API, "blob URL store"). */
+export function createObjectURL(...args: readonly [unknown?]): string {
+  requireArguments("createObjectURL", 1, args.length);
+  const [blob] = args;
+  if (!isBlob(blob)) throw new TypeError("createObjectURL expected a Blob");
+  dropOldUrls();
+  // A tool has no origin, which is written so.
+  const url = `blob:null/${crypto.randomUUID()}`;
+  objectUrls.set(url, { blob, serial: callSerial() });
+  return url;
+}
+
+export function revokeObjectURL(...args: readonly [unknown?]): void {
+  requireArguments("revokeObjectURL", 1, args.length);
+  objectUrls.delete(String(args[0]));
+}
+
+/** The blob that a URL stands for; a fragment is no part of it. */
+export function resolveObjectURL(url: string): Blob | undefined {
+  dropOldUrls();
+  return objectUrls.get(url.replace(/#.*$/s, ""))?.blob;
 }
 
 defineInterface("Blob", Blob);

@@ -7,6 +7,7 @@ import { Exchange } from "./fetch-exchange.ts";
 import { formDataEntries } from "./fetch-form-data.ts";
 import { isHeaders } from "./fetch-headers.ts";
 import { matchesIntegrity } from "./fetch-integrity.ts";
+import { blobs } from "./fetch-platform.ts";
 import { blockedPort } from "./fetch-ports.ts";
 import { isRequest, Request, type RequestState, requestState } from "./fetch-request.ts";
 import { isResponse, makeResponse, Response, settleBody } from "./fetch-response.ts";
@@ -28,6 +29,20 @@ function answerDataUrl({ method, url }: RequestState): Response {
   return makeResponse({ status: 200, statusText: "OK", headers, url: url.href, redirected: false }, body);
 }
 
+/** A blob that this tool has made a URL for; the host is not asked. */
+function answerBlobUrl({ method, url }: RequestState): Response {
+  const { blobBytes, resolveObjectURL } = blobs();
+  const blob = resolveObjectURL(url.href);
+  if (blob === undefined) throw failed("The URL stands for no blob");
+  if (method !== "GET") throw failed("A blob is there for GET only");
+  const headers = [
+    ["Content-Length", String(blob.size)],
+    ["Content-Type", blob.type],
+  ] as const;
+  const body = Body.ofParts([blobBytes(blob).slice()]);
+  return makeResponse({ status: 200, statusText: "OK", headers, url: url.href, redirected: false }, body);
+}
+
 async function fetchRequest(state: RequestState): Promise<Response> {
   const { followed, url } = state;
   if (followed?.aborted) {
@@ -41,6 +56,7 @@ async function fetchRequest(state: RequestState): Promise<Response> {
       throw new TypeError("fetch failed", { cause });
     }
   }
+  if (url.scheme === "blob") return answerBlobUrl(state);
   if (url.scheme !== "http" && url.scheme !== "https") throw failed(`The scheme ${url.scheme} is not supported`);
   const port = blockedPort(url.href);
   if (port !== undefined) throw failed(`Port ${port} is another protocol's: the Fetch standard blocks it`);

@@ -5,6 +5,8 @@ import { inContext, queueTask } from "../timers.ts";
 import { MessageEvent } from "./message-event.ts";
 import { defineInterface, requireArguments } from "./webidl.ts";
 
+export { BroadcastChannel } from "./broadcast-channel.ts";
+export { addEventListener, dispatchEvent, removeEventListener } from "./global-events.ts";
 export { ErrorEvent, MessageEvent, PromiseRejectionEvent } from "./message-event.ts";
 
 const { Event, EventTarget, dispatch, getHandler, setHandler } = eventClasses();

@@ -45,6 +45,9 @@ function transcode(source: Uint8Array, from: string, to: string): Buffer {
   );
 }
 
+// By its file, as an import would be: loaded when it is first used.
+declare function require(file: "./blob.ts"): typeof import("./blob.ts");
+
 const buffer = {
   Buffer,
   SlowBuffer,
@@ -63,7 +66,7 @@ const buffer = {
   get File(): unknown {
     return web.File;
   },
-  resolveObjectURL: (): undefined => undefined,
+  resolveObjectURL: (url: unknown): unknown => require("./blob.ts").resolveObjectURL(String(url)),
 };
 
 export const builtins = { buffer, string_decoder: { StringDecoder } };

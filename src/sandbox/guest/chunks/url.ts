@@ -19,6 +19,19 @@ function isOf(prototype: object, getter: string): (value: unknown) => boolean {
 for (const [name, made] of Object.entries({ URL, URLSearchParams })) {
   Object.defineProperty(made, "name", { value: name, configurable: true });
 }
+// By its file, as an import would be: loaded when it is first used.
+declare function require(file: "./blob.ts"): typeof import("./blob.ts");
+const objectUrls = {
+  createObjectURL(...args: unknown[]): string {
+    return require("./blob.ts").createObjectURL(...(args as [unknown]));
+  },
+  revokeObjectURL(...args: unknown[]): void {
+    require("./blob.ts").revokeObjectURL(...(args as [unknown]));
+  },
+};
+for (const [name, value] of Object.entries(objectUrls)) {
+  Object.defineProperty(URL, name, { value, writable: true, enumerable: true, configurable: true });
+}
 // Neither is serializable, says the URL standard.
 addPlatformType({ owns: isOf(URL.prototype, "href") });
 addPlatformType({ owns: isOf(URLSearchParams.prototype, "size") });

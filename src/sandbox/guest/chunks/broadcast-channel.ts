@@ -1,0 +1,69 @@
+// BroadcastChannel (HTML, "broadcasting to other browsing contexts"): to the others of its name in this isolate, of which there is no
+// outside.
+import { eventClasses } from "../events.ts";
+import { structuredClone } from "../structured-clone.ts";
+import { inContext, queueTask } from "../timers.ts";
+import { MessageEvent } from "./message-event.ts";
+import { defineInterface, requireArguments } from "./webidl.ts";
+
+const { EventTarget, dispatch, getHandler, setHandler } = eventClasses();
+
+/** In the order in which they were made, which is that of their messages. */
+const open = new Set<BroadcastChannel>();
+
+export class BroadcastChannel extends EventTarget {
+  readonly #name: string;
+  /** In the context that the channel was made in. */
+  readonly #deliver: (data: unknown) => void;
+
+  constructor(name: unknown) {
+    requireArguments("BroadcastChannel", 1, arguments.length);
+    super();
+    this.#name = String(name);
+    this.#deliver = inContext((data: unknown): void => {
+      if (open.has(this)) dispatch(this, new MessageEvent("message", { data }), true);
+    });
+    open.add(this);
+  }
+
+  get name(): string {
+    return this.#name;
+  }
+
+  postMessage(message: unknown): void {
+    requireArguments("postMessage", 1, arguments.length);
+    if (!open.has(this)) throw new DOMException("The channel is closed", "InvalidStateError");
+    const others = [...open].filter((one) => one !== this && one.#name === this.#name);
+    // A value that cannot be cloned throws, whether anybody listens or not.
+    const copies = others.map((other) => ({ other, data: structuredClone(message) }));
+    if (others.length === 0) structuredClone(message);
+    for (const { other, data } of copies) queueTask(() => other.#deliver(data));
+  }
+
+  close(): void {
+    open.delete(this);
+  }
+
+  /** No channel keeps a call alive; Node's have these. */
+  ref(): this {
+    return this;
+  }
+  unref(): this {
+    return this;
+  }
+
+  get onmessage(): unknown {
+    return getHandler(this, "message");
+  }
+  set onmessage(handler: unknown) {
+    setHandler(this, "message", handler);
+  }
+  get onmessageerror(): unknown {
+    return getHandler(this, "messageerror");
+  }
+  set onmessageerror(handler: unknown) {
+    setHandler(this, "messageerror", handler);
+  }
+}
+
+defineInterface("BroadcastChannel", BroadcastChannel);

@@ -1,0 +1,22 @@
+// The global object as an EventTarget (ECMA-429): what nobody catches is an event there. It is none to `instanceof`: its prototype is the
+// engine's.
+import { eventClasses } from "../events.ts";
+import { onException } from "../report.ts";
+import { ErrorEvent } from "./message-event.ts";
+
+const { EventTarget, dispatch } = eventClasses();
+const hub = new EventTarget();
+
+export function addEventListener(...args: [type: unknown, listener: unknown, options?: unknown]): void {
+  hub.addEventListener(...args);
+}
+export function removeEventListener(...args: [type: unknown, listener: unknown, options?: unknown]): void {
+  hub.removeEventListener(...args);
+}
+export function dispatchEvent(event: unknown): boolean {
+  return dispatch(hub, event, false, globalThis);
+}
+
+onException((error, message) => {
+  return !dispatch(hub, new ErrorEvent("error", { cancelable: true, error, message }), true, globalThis);
+});
