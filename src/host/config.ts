@@ -1,6 +1,7 @@
 // createGlovebox's options: one schema that states every default. An error names the option's path.
 import { availableParallelism, homedir, totalmem } from "node:os";
 import { join } from "node:path";
+import type { MeterProvider, TracerProvider } from "@opentelemetry/api";
 import * as z from "zod";
 import { BundleLimitsSchema } from "../bundler/bundler.ts";
 import type { BundleLimits } from "../bundler/tool-bundle.ts";
@@ -19,6 +20,10 @@ import {
 } from "./capabilities/egress-policy.ts";
 import type { KvStore } from "./capabilities/kv/kv-store.ts";
 import { type HealthOptions, HealthSchema } from "./health/source-health.ts";
+import type { Hook } from "./hooks.ts";
+import type { LoggerOption } from "./host-log.ts";
+import type { RedactOptions } from "./redaction/redact.ts";
+import type { TelemetryOptions } from "./telemetry/telemetry.ts";
 import { type TenantOptions, TenantOptionsSchema, type Tenants } from "./tenants.ts";
 import { LAYER_NAMES, type Layer } from "./workers/hardening/layers.ts";
 
@@ -121,6 +126,12 @@ export interface GloveboxOptions {
   readonly coarseTime?: boolean | undefined;
   /** When a source of tools that keeps failing is left alone for a while. */
   readonly health?: HealthOptions | undefined;
+  /** Functions of the host's own around each stage of a call: they observe, amend or refuse. */
+  readonly hooks?: readonly Hook[] | undefined;
+  /** OpenTelemetry: `true` for the global providers, or the host's own. It needs `@opentelemetry/api`. */
+  readonly telemetry?: true | TelemetryOptions | undefined;
+  /** The operator's log: a pino of the host's own, pino's options, a level, or `true`; none unless stated. */
+  readonly logger?: LoggerOption | undefined;
   /** Told of failures that a caller may not see the cause of. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
@@ -141,6 +152,12 @@ const isKvStore = (value: unknown): value is KvStore =>
 const areTenants = (value: unknown): boolean => z.record(z.string(), TenantOptionsSchema).safeParse(value).success;
 const isLookUp = (value: unknown): value is (tenantId: string) => TenantOptions | undefined =>
   typeof value === "function";
+const hasMethod =
+  (name: string) =>
+  (value: unknown): boolean =>
+    typeof value === "object" &&
+    value !== null &&
+    typeof (value as { readonly [key: string]: unknown })[name] === "function";
 const isFunction = (value: unknown): value is (error: unknown) => void => typeof value === "function";
 
 const LayerSchema = z.enum(LAYER_NAMES as readonly [Layer, ...Layer[]]);
@@ -232,6 +249,28 @@ const OptionsSchema = z.strictObject({
     .default([]),
   coarseTime: z.boolean().default(false),
   health: HealthSchema.prefault({}),
+  hooks: z.custom<readonly Hook[]>(Array.isArray, "Expected a list of hooks").optional(),
+  telemetry: z
+    .union(
+      [
+        z.literal(true),
+        z.strictObject({
+          tracerProvider: z.custom<TracerProvider>(hasMethod("getTracer"), "Expected a TracerProvider").optional(),
+          meterProvider: z.custom<MeterProvider>(hasMethod("getMeter"), "Expected a MeterProvider").optional(),
+          captureContent: z.boolean().optional(),
+          redact: z.custom<RedactOptions>((value) => typeof value === "object" && value !== null).optional(),
+          propagate: z.union([z.boolean(), z.array(z.string())]).optional(),
+        }),
+      ],
+      "Expected true or { tracerProvider?, meterProvider?, captureContent?, redact?, propagate? }",
+    )
+    .optional(),
+  logger: z
+    .custom<LoggerOption>(
+      (value) => value === true || typeof value === "string" || (typeof value === "object" && value !== null),
+      "Expected a pino logger, pino's options, a level or true",
+    )
+    .optional(),
   onError: z.custom<(error: unknown) => void>(isFunction, "Expected a function").optional(),
 });
 

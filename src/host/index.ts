@@ -48,6 +48,22 @@ export type { HostFunction, HostFunctionContext } from "./executors/host-functio
 export { createToolFailureMessage } from "./failure-message.ts";
 export type { CircuitState } from "./health/circuit.ts";
 export type { HealthOptions, SourceHealth } from "./health/source-health.ts";
+export type {
+  AmendedResult,
+  CapabilityEvent,
+  CapabilityResultEvent,
+  ExecuteEvent,
+  Hook,
+  HookCall,
+  HookStage,
+  NormalizeEvent,
+  ObservedEvent,
+  PrepareEvent,
+  Refusal,
+  ResultEvent,
+  ValidateEvent,
+} from "./hooks.ts";
+export type { LoggerOption } from "./host-log.ts";
 export { type BatchContext, ToolInvoker, type ToolInvokerOptions } from "./invoker.ts";
 export type { LogEntry, LogListener } from "./logs.ts";
 export { type RedactOptions, redact } from "./redaction/redact.ts";
@@ -55,6 +71,7 @@ export { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "./re
 export { type HostToolDefinition, type RegisterOptions, ToolRouter, type ToolRouterOptions } from "./router.ts";
 export { createGlovebox, type Glovebox, type ToolInspection } from "./runtime.ts";
 export type { AddedSource, SourceToolOptions, SourceTransport } from "./source.ts";
+export type { TelemetryOptions } from "./telemetry/telemetry.ts";
 export type { TenantOptions, Tenants } from "./tenants.ts";
 export type { NestedCall, ToolCall, ToolContext, ToolInvocation, ToolResult, ToolUsage } from "./tool-call.ts";
 export type { StreamedResult, StreamItem, ToolChunk, ToolStream } from "./tool-stream.ts";

@@ -4,23 +4,37 @@ import { type ErrorCode, ToolError, toToolError } from "../sandbox/errors.ts";
 import { type PartialLimits, PartialLimitsSchema } from "../sandbox/limits.ts";
 import type { CallChain } from "./call-chain.ts";
 import { type EgressPolicy, NO_EGRESS, type SecretPolicies } from "./capabilities/egress-policy.ts";
-import type { Executor } from "./executors/executor.ts";
+import type { Execution, Executor } from "./executors/executor.ts";
 import { createHostFunctionExecutor, type HostFunction } from "./executors/host-function.ts";
 import type { CircuitOptions } from "./health/circuit.ts";
 import { type HealthOptions, HealthSchema, type SourceHealth, SourceHealthRegistry } from "./health/source-health.ts";
+import { type Hook, type HookFailure, Hooks } from "./hooks.ts";
+import type { HostLog } from "./host-log.ts";
 import { compileSchema } from "./json-schema/compile-schema.ts";
 import { CallLog, tell } from "./logs.ts";
 import { Clocks } from "./pipeline/clock.ts";
 import { executeCall } from "./pipeline/execute.ts";
 import { normalize, type ResultFacts, toFailure } from "./pipeline/normalize.ts";
-import { prepareCall, startCall } from "./pipeline/prepare.ts";
-import { checkTimeout, DEFAULT_TENANT, readContext, readEnvelope, validateCall } from "./pipeline/validate.ts";
+import { type PrepareOptions, prepareCall, startCall } from "./pipeline/prepare.ts";
+import {
+  type CallEnvelope,
+  checkTimeout,
+  copyArguments,
+  DEFAULT_TENANT,
+  readContext,
+  readEnvelope,
+  type ValidateOptions,
+  validateCall,
+} from "./pipeline/validate.ts";
 import { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "./registry.ts";
 import { SchemaThread } from "./schema-thread.ts";
 import { AddedSource, type SourceTransport } from "./source.ts";
+import type { Telemetry } from "./telemetry/telemetry.ts";
 import { TenantPolicies, type Tenants } from "./tenants.ts";
-import type { PreparedCall, ToolCall, ToolContext, ToolResult } from "./tool-call.ts";
+import type { PreparedCall, ToolCall, ToolContext, ToolResult, ToolUsage } from "./tool-call.ts";
 import { type ChunkQueue, type ChunkReading, createToolStream, type ToolStream } from "./tool-stream.ts";
+import { type ToolValue, toTextWithBytes } from "./tool-value.ts";
+import { CallWatch, type WatchParts } from "./watch.ts";
 
 export interface ToolRouterOptions {
   readonly registry?: ToolRegistry;
@@ -37,6 +51,11 @@ export interface ToolRouterOptions {
   readonly health?: HealthOptions | undefined;
   /** Told of each failure that is ours (INTERNAL), with its cause: for the operator's log, never for a caller. */
   readonly onInternalError?: (error: ToolError) => void;
+  /** Functions around each stage of a call, in their order. */
+  readonly hooks?: readonly Hook[] | undefined;
+  /** Made by `createTelemetry` and `createHostLog`. */
+  readonly telemetry?: Telemetry | undefined;
+  readonly log?: HostLog | undefined;
 }
 
 /** What `register` needs of a definition: the name comes beside it, the rest has defaults. */
@@ -79,6 +98,8 @@ export class ToolRouter implements AsyncDisposable {
   /** What is stated for single tenants. */
   readonly tenants: TenantPolicies;
   readonly #onInternalError: ((error: ToolError) => void) | undefined;
+  /** Undefined where nobody looks at calls from outside: those are none the slower for it. */
+  readonly #watching: WatchParts | undefined;
 
   constructor({
     registry = new MemoryToolRegistry(),
@@ -89,12 +110,24 @@ export class ToolRouter implements AsyncDisposable {
     secrets = {},
     health,
     onInternalError,
+    hooks = [],
+    telemetry,
+    log,
   }: ToolRouterOptions = {}) {
     this.registry = registry;
     this.#limits = parseLimits(limits, "limits");
     this.tenants = new TenantPolicies(tenants, this.#limits, { coarseTime, egress, secrets });
     this.#health = new SourceHealthRegistry(parseHealth(health));
     this.#onInternalError = onInternalError;
+    const asked = hooks.length === 0 ? undefined : new Hooks(hooks, (failure) => this.#hookFailed(failure, log));
+    const parts = { hooks: asked, telemetry, log };
+    this.#watching = Object.values(parts).some((part) => part !== undefined) ? parts : undefined;
+  }
+
+  #hookFailed(failure: HookFailure, log: HostLog | undefined): void {
+    log?.hookFailed(failure);
+    const { hook, stage, reason, cause } = failure;
+    tell(this.#onInternalError, new ToolError("INTERNAL", `The hook ${hook} ${reason} at ${stage}`, { cause }));
   }
 
   /**
@@ -223,6 +256,7 @@ export class ToolRouter implements AsyncDisposable {
   ): Promise<ToolResult> {
     const started = performance.now();
     let facts: ResultFacts = { ...readNames(toolCall), started };
+    let watch: CallWatch | undefined;
     try {
       if (this.#clocks.isClosed) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is closed");
       if (this.#isDraining && parent === undefined)
@@ -234,33 +268,91 @@ export class ToolRouter implements AsyncDisposable {
       const read = stream === undefined ? given : { ...given, signal: eitherOf(given.signal, stream.stop) };
       const tenant = this.tenants.of(read.tenantId);
       const chunks = stream?.chunks;
-      const prepare = { limits: this.#limits, tenant, clocks: this.#clocks, admittedAt: started, parent, chunks };
-      const validating = validateCall(envelope, read, this.registry, {
+      if (this.#watching !== undefined) {
+        const begun = { ...facts, context: read, isNested: parent !== undefined };
+        watch = new CallWatch(this.#watching, begun);
+      }
+      const prepare = {
+        limits: this.#limits,
+        tenant,
+        clocks: this.#clocks,
+        admittedAt: started,
+        parent,
+        chunks,
+        watch,
+      };
+      const validate: ValidateOptions = {
         bounds: tenant.inputBounds,
         thread: this.#thread,
         startClock: (tool) => startCall(tool, read, prepare, timeoutMs).clock,
-      });
+      };
+      const admitted =
+        watch === undefined ? envelope : await this.#admit(watch, envelope, read, validate, prepare, timeoutMs);
+      const validating = validateCall(admitted, read, this.registry, validate);
       // Small values are read at once: without an `await` a warm call is some microseconds shorter.
       const validated = validating instanceof Promise ? await validating : validating;
       using preparation = prepareCall(validated, prepare, timeoutMs);
       const { call } = preparation;
+      if (watch !== undefined) await watch.prepare(call);
       if (chunks !== undefined) chunks.reading = toReading(call);
       const log = new CallLog(call.limits, call.context.onLog);
       const { executor } = validated.tool;
+      // Before its source's circuit is asked: what that lets through must be tried.
+      if (watch !== undefined) await watch.execute(call);
       const admission = this.#health.admit(executor, call.tenantId);
-      const execution = await executeCall(executor, call, log);
-      this.#health.record(executor, call.tenantId, admission, execution);
+      const executed = await executeCall(executor, call, log);
+      this.#health.record(executor, call.tenantId, admission, executed);
+      const execution = watch === undefined ? executed : await watch.normalize(executed);
       const usage = { ...execution.usage, logsDropped: execution.usage.logsDropped + log.dropped };
-      const normalizing = normalize({ ...facts, usage, logs: log.entries, calls: call.chain.calls }, execution, {
+      const ended = { ...facts, usage, logs: log.entries, calls: call.chain.calls };
+      const options = {
         ...{ tool: validated.tool, limits: call.limits, thread: this.#thread, signal: call.signal },
         streamedBytes: chunks?.bytes ?? 0,
-      });
-      const result = normalizing instanceof Promise ? await normalizing : normalizing;
-      return this.#report(result, "error" in execution ? execution.error : undefined);
+      };
+      const normalizing = normalize(ended, execution, options);
+      const made = normalizing instanceof Promise ? await normalizing : normalizing;
+      const error = "error" in execution ? execution.error : undefined;
+      if (watch === undefined) return this.#report(made, error);
+      const result = await watch.result(
+        made,
+        async (given) => await normalize(ended, toExecution(given, usage), options),
+      );
+      return this.#end(watch, result, error);
     } catch (thrown) {
       const error = toToolError(thrown);
-      return this.#report(toFailure(facts, error), error);
+      const failed = toFailure(facts, error);
+      if (this.#watching === undefined) return this.#report(failed, error);
+      watch ??= new CallWatch(this.#watching, facts);
+      const result = await watch.result(failed, async (given) => toFailure(facts, asError(given)));
+      return this.#end(watch, result, error);
     }
+  }
+
+  /** The call as hooks let it in. @throws {ToolError} as a rejection */
+  async #admit(
+    watch: CallWatch,
+    envelope: CallEnvelope,
+    context: ToolContext & { readonly tenantId: string },
+    validate: ValidateOptions,
+    prepare: PrepareOptions,
+    timeoutMs: number | undefined,
+  ): Promise<CallEnvelope> {
+    const tool = this.registry.get(envelope.toolName, context.tenantId);
+    watch.beginValidate();
+    if (tool === undefined) return envelope;
+    const { clock, deadlineAt } = startCall(tool, context, prepare, timeoutMs);
+    using own = clock;
+    watch.found(tool.definition, tool.executor.source, prepare.tenant, { until: deadlineAt, signal: own.signal });
+    if (!watch.asks("validate")) return envelope;
+    const { callId, toolName } = envelope;
+    const copy = (args: unknown): Promise<ToolValue> => copyArguments({ toolName, arguments: args }, tool, validate);
+    const args = await watch.validate(await copyArguments(envelope, tool, validate), copy);
+    return { callId, toolName, arguments: args };
+  }
+
+  #end(watch: CallWatch, result: ToolResult, error: ToolError | undefined): ToolResult {
+    watch.ended(result, error);
+    return this.#report(result, error);
   }
 
   /** Takes no more calls (they get TOOL_UNAVAILABLE); resolves when those in it are over, or after `withinMs`. */
@@ -312,6 +404,23 @@ function parseHealth(options: HealthOptions | undefined): CircuitOptions | false
   const text = parsed.error.issues.map(({ path, message }) => `${["health", ...path].join(".")}: ${message}`);
   throw new ToolError("PARAM_INVALID", text.join("; "));
 }
+
+/** What a hook has put in the place of what its tool said: read as that is. */
+function toExecution(given: { readonly output: unknown } | { readonly error: ToolError }, usage: ToolUsage): Execution {
+  if ("error" in given) return { usage, error: given.error };
+  try {
+    const { text, bytes } = toTextWithBytes(given.output);
+    if (text !== undefined)
+      return { usage, outputText: text, ...(bytes === undefined ? {} : { outputBytes: () => bytes }) };
+  } catch {
+    // What has no JSON is no output.
+  }
+  return { usage, error: new ToolError("OUTPUT_INVALID", "A hook has put in an output that has no JSON") };
+}
+
+/** A call that its tool has never had has no output. */
+const asError = (given: { readonly output: unknown } | { readonly error: ToolError }): ToolError =>
+  "error" in given ? given.error : new ToolError("OUTPUT_INVALID", "A hook has put in an output where no tool has run");
 
 /** Who reads a call's chunks, and how they end it. */
 interface Streamed {

@@ -43,9 +43,11 @@ import {
 import { type Learned, Learner, type Learning } from "./executors/learn.ts";
 import { createSandboxExecutor } from "./executors/sandbox.ts";
 import type { SourceHealth } from "./health/source-health.ts";
+import { createHostLog } from "./host-log.ts";
 import { type BatchContext, ToolInvoker } from "./invoker.ts";
 import { type RegisterOptions, ToolRouter, toRegisteredTool } from "./router.ts";
 import { closeOnSignals } from "./shutdown.ts";
+import { createTelemetry } from "./telemetry/telemetry.ts";
 import type { TenantPolicy } from "./tenants.ts";
 import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "./tool-call.ts";
 import type { ToolStream } from "./tool-stream.ts";
@@ -380,7 +382,9 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
   // Not in the middle of somebody's call.
   if (config.egress.allow.length > 0) loadHttpClient();
   const artifacts = await loadSandboxArtifacts();
-  const { limits, tenants, coarseTime, egress, secrets, health, hardening, workers, bundler, onError } = config;
+  const { limits, tenants, coarseTime, egress, secrets, hardening, workers, bundler, onError, health, hooks } = config;
+  const telemetry = config.telemetry === undefined ? undefined : await createTelemetry(config.telemetry);
+  const log = config.logger === undefined ? undefined : await createHostLog(config.logger);
   const { cache: cacheOptions } = config;
   const cache = createBundleCache(cacheOptions);
   const preludeSha256 = createHash("sha256").update(artifacts.preludeSource).digest("hex");
@@ -422,6 +426,7 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
     egress,
     secrets,
     health,
+    ...{ hooks, telemetry, log },
     ...(onError === undefined ? {} : { onInternalError: onError }),
   });
   return new Glovebox({ config, router, bundler: new Bundler({ ...bundler, cache }), pool, learner, launcher });

@@ -11,6 +11,7 @@ import type { Clock } from "./pipeline/clock.ts";
 import type { TenantPolicy } from "./tenants.ts";
 import type { ChunkQueue } from "./tool-stream.ts";
 import type { BesideText, ToolValue } from "./tool-value.ts";
+import type { CallWatch } from "./watch.ts";
 
 /** One request to run a tool, with `arguments` or `argumentsText`, not both; without either they are `{}`. */
 export interface ToolCall {
@@ -27,6 +28,12 @@ export interface ToolContext {
   readonly tenantId?: string | undefined;
   readonly executionId?: string | undefined;
   readonly stepId?: string | undefined;
+  /**
+   * The trace that the call is part of, as in W3C's headers of these names; without, or where it is none, the active one of
+   * OpenTelemetry. Read where the host has telemetry.
+   */
+  readonly traceparent?: string | undefined;
+  readonly tracestate?: string | undefined;
   /** Ends the call at once, with CANCELLED; the tool is stopped, not abandoned. */
   readonly signal?: AbortSignal | undefined;
   /** Wall time in ms from admission, 1 to 300,000. The lowest of host, tool and call wins. */
@@ -138,6 +145,8 @@ export interface PreparedCall {
   /** What the signal's deadline is kept by. */
   readonly clock?: Pick<Clock, "hold">;
   readonly context: ToolContext;
+  /** Who looks at it from outside; undefined where nobody does. */
+  readonly watch?: CallWatch | undefined;
   /** Where its chunks go; undefined where nobody wants them as they come. */
   readonly chunks?: ChunkQueue | undefined;
 }

@@ -5,6 +5,7 @@ import type { Limits } from "../../sandbox/limits.ts";
 import { isSmallJson, parseLargeText, parseSmallJson } from "../json-text.ts";
 import { tell } from "../logs.ts";
 import type { Payer } from "../turns.ts";
+import type { CallWatch } from "../watch.ts";
 import type { Capability, CapabilityContext } from "./capability.ts";
 
 /** An answer may be as large as this though the tool's own output may not: a part of a body, say. */
@@ -31,6 +32,8 @@ export interface BrokerOptions {
   readonly context: CapabilityContext;
   /** Whose host time it is that reading a large input takes. */
   readonly payer?: Payer;
+  /** Who looks at the call from outside. */
+  readonly watch?: CallWatch | undefined;
   /** Hears what the tool may not: failures of a handler that are not ToolErrors. */
   readonly onHandlerError?: ((error: unknown, capability: string) => void) | undefined;
 }
@@ -76,7 +79,7 @@ export class CapabilityBroker {
   }
 
   async #run(name: string, inputText: string): Promise<string> {
-    const { granted, limits, context, payer } = this.#options;
+    const { granted, limits, context, payer, watch } = this.#options;
     const capability = granted.get(name);
     if (capability === undefined) {
       throw new ToolError("CAPABILITY_DENIED", `The capability "${name}" was not granted to this tool`);
@@ -89,11 +92,26 @@ export class CapabilityBroker {
     const raw = isSmallJson(inputText)
       ? parseSmallJson(inputText, bounds, INPUT_CODES, what)
       : await parseLargeText(inputText, bounds, INPUT_CODES, what, context.signal, payer);
-    if (uncounted.length > 0) this.#count(name, uncounted.includes(opOf(raw)));
+    const isFurther = uncounted.length > 0 && uncounted.includes(opOf(raw));
+    if (uncounted.length > 0) this.#count(name, isFurther);
+    if (watch === undefined || name === "log" || isFurther)
+      return await this.#call(capability, raw, context, undefined);
+    return await watch.capability(name, raw, context, (input, own, amend) => this.#call(capability, input, own, amend));
+  }
+
+  async #call(
+    capability: Capability,
+    raw: unknown,
+    context: CapabilityContext,
+    amend: ((output: unknown) => Promise<unknown>) | undefined,
+  ): Promise<string> {
+    const { name } = capability;
+    const { limits } = this.#options;
     const checked = capability.checkInput(raw);
     const input = checked instanceof Promise ? await checked : checked;
-    if ("problem" in input) throw new ToolError("PARAM_INVALID", `${what}: ${input.problem}`);
-    const returned = await capability.handler(input.value as never, context);
+    if ("problem" in input) throw new ToolError("PARAM_INVALID", `The input of capability ${name}: ${input.problem}`);
+    const answered = await capability.handler(input.value as never, context);
+    const returned = amend === undefined ? answered : await amend(answered ?? null);
     const output = await capability.checkOutput(returned ?? null);
     if ("problem" in output) {
       throw new ToolError("OUTPUT_INVALID", `The capability ${name} answered with something it may not`, {

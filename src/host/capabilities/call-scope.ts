@@ -2,6 +2,7 @@
 import type { CapabilityRequests } from "../../sandbox/definition.ts";
 import { ToolError } from "../../sandbox/errors.ts";
 import type { Redactor } from "../redaction/redactor.ts";
+import type { TraceContext } from "../telemetry/trace-context.ts";
 import type { PreparedCall } from "../tool-call.ts";
 import type { CapabilityContext } from "./capability.ts";
 
@@ -18,6 +19,22 @@ async function dispose(kept: unknown): Promise<void> {
 
 /** The calls behind contexts: for capabilities of our own, which may know more than a host's need to. */
 const calls = new WeakMap<CapabilityContext, PreparedCall>();
+
+type TraceOf = (url: URL) => TraceContext | undefined;
+/** What a request of a capability call tells its server of the trace that it is part of. */
+const traces = new WeakMap<CapabilityContext, TraceOf>();
+
+/** The same context within a trace; `traceOf` tells which servers hear of that. */
+export function scopedContext(context: CapabilityContext, trace: TraceContext, traceOf: TraceOf): CapabilityContext {
+  const scoped = { ...context, ...trace };
+  const call = calls.get(context);
+  if (call !== undefined) calls.set(scoped, call);
+  traces.set(scoped, traceOf);
+  return scoped;
+}
+
+/** Undefined where the host says nothing of it, or there is none. */
+export const traceOf = (context: CapabilityContext, url: URL): TraceContext | undefined => traces.get(context)?.(url);
 
 /** @throws {ToolError} INTERNAL for a context that the sandbox has not made */
 export function callOf(context: CapabilityContext): PreparedCall {

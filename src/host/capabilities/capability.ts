@@ -20,6 +20,9 @@ export interface CapabilityContext {
   readonly toolName: string;
   /** Aborts when the tool's call is over, for whatever reason. */
   readonly signal: AbortSignal;
+  /** The span of this capability call, as W3C's headers have it, where the host has telemetry: for what is asked in its turn. */
+  readonly traceparent?: string | undefined;
+  readonly tracestate?: string | undefined;
   /** Writes a line into the log of the tool's call; `info` unless stated. */
   log(message: string, data?: JsonValue, level?: LogLevel): void;
   /**

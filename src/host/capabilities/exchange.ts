@@ -9,7 +9,7 @@ import { loadHttpClient } from "./http-client.ts";
 import { networkError, toExchangeError } from "./network-errors.ts";
 import { checkRedirects, type Hop, locationOf, redirectOf } from "./redirects.ts";
 import { checkRequestBytes, fillBody, fromBase64, Upload, writingOf } from "./request-body.ts";
-import { checkHeaders, type HeaderList, headerOf, withDefaults } from "./request-headers.ts";
+import { checkHeaders, type HeaderList, headerOf, withDefaults, withTrace } from "./request-headers.ts";
 import { readBody } from "./response-body.ts";
 import type { CallSecrets } from "./secrets.ts";
 
@@ -19,6 +19,8 @@ export interface ExchangeRequest {
   readonly headers: HeaderList;
   readonly body: { readonly base64: string } | { readonly stream: true } | null;
   readonly redirect: "follow" | "error" | "manual";
+  /** What the host adds for a server, instead of what the tool has said: asked for each hop. */
+  readonly headersTo?: ((url: URL) => HeaderList) | undefined;
 }
 
 export interface ResponseHead {
@@ -71,6 +73,7 @@ export class Exchange {
   #url: URL | undefined;
   #isOver = false;
   #failure: ToolError | undefined;
+  #headersTo: ExchangeRequest["headersTo"];
 
   constructor(parts: ExchangeParts, onOver: () => void) {
     this.#parts = parts;
@@ -82,6 +85,7 @@ export class Exchange {
   /** Resolves with the head of the response that the tool gets. */
   async request(request: ExchangeRequest): Promise<ResponseHead> {
     try {
+      this.#headersTo = request.headersTo;
       return await this.#follow(this.#firstHop(request), request.redirect);
     } catch (thrown) {
       throw this.#fail(thrown);
@@ -202,7 +206,7 @@ export class Exchange {
     });
     // A value may have what no header may.
     checkHeaders(filled);
-    return filled;
+    return withTrace(filled, this.#headersTo?.(url) ?? []);
   }
 
   async #bodyOf({ body, url, headers }: Hop): Promise<Buffer | Readable | null> {

@@ -1,10 +1,12 @@
 // fetch: requests of a tool, sent by the host to where its egress rules allow. What each answers is in the schema's comments.
 import * as z from "zod";
 import { ToolError } from "../../sandbox/errors.ts";
+import { traceOf } from "./call-scope.ts";
 import { type Capability, type CapabilityContext, defineCapability } from "./capability.ts";
 import { Connections } from "./connections.ts";
 import { type EgressPolicy, readAskedHosts } from "./egress-policy.ts";
 import { Exchange, type ExchangeParts } from "./exchange.ts";
+import { type HeaderList, traceHeaders } from "./request-headers.ts";
 import type { CallSecrets } from "./secrets.ts";
 import { SystemResolver } from "./system-resolver.ts";
 
@@ -104,14 +106,15 @@ export function createFetchCapability({ policyOf, secretsOf }: FetchParts): Capa
     uncounted: ["write", "end", "read", "cancel"],
     inputSchema: InputSchema,
     outputSchema: z.unknown(),
-    handler: async (input, context) => answer(input, await context.perCall(open)),
+    handler: async (input, context) =>
+      answer(input, await context.perCall(open), (url) => traceHeaders(traceOf(context, url))),
   });
 }
 
-function answer(input: Input, exchanges: CallExchanges): unknown {
+function answer(input: Input, exchanges: CallExchanges, headersTo: (url: URL) => HeaderList): unknown {
   switch (input.op) {
     case "request":
-      return exchanges.begin(input.id).request(input);
+      return exchanges.begin(input.id).request({ ...input, headersTo });
     case "write":
       return exchanges.get(input.id).write(input.base64);
     case "end":

@@ -1,4 +1,5 @@
 // Which headers a tool may send. Those that frame the message, or speak to proxies, are the host's alone.
+import type { TraceContext } from "../telemetry/trace-context.ts";
 import { denied } from "./egress-policy.ts";
 
 export type HeaderList = readonly (readonly [name: string, value: string])[];
@@ -63,3 +64,14 @@ export const withDefaults = (headers: HeaderList): HeaderList => [
 
 export const withoutHeaders = (headers: HeaderList, isDropped: (name: string, value: string) => boolean): HeaderList =>
   headers.filter(([name, value]) => !isDropped(name.toLowerCase(), value));
+
+/** Of the trace that a request is part of, in the place of what the tool itself says. */
+export const traceHeaders = ({ traceparent, tracestate }: TraceContext = {}): HeaderList =>
+  traceparent === undefined
+    ? []
+    : [["traceparent", traceparent], ...(tracestate === undefined ? [] : [["tracestate", tracestate] as const])];
+
+export const withTrace = (headers: HeaderList, trace: HeaderList): HeaderList =>
+  trace.length === 0
+    ? headers
+    : [...withoutHeaders(headers, (name) => name === "traceparent" || name === "tracestate"), ...trace];

@@ -37,7 +37,10 @@ const nestedSeed = (seed: string, { begun }: CallChain): string =>
   createHash("sha256").update(`${begun}\0${seed}`).digest("hex");
 
 /** Who calls stays who it was; the caller's listeners are its own. */
-function contextOf({ tenantId, context, deadlineAt, chain }: PreparedCall, signal: AbortSignal): ToolContext {
+function contextOf(
+  { tenantId, context, deadlineAt, chain }: PreparedCall,
+  { signal, traceparent, tracestate }: CapabilityContext,
+): ToolContext {
   const { deterministic } = context;
   const leftMs = Math.floor(deadlineAt - performance.now());
   if (leftMs < 1) throw new ToolError("TOOL_TIMEOUT", "There is no time left to call a tool");
@@ -47,6 +50,7 @@ function contextOf({ tenantId, context, deadlineAt, chain }: PreparedCall, signa
     signal,
     timeoutMs: leftMs,
     ...(context.stepId === undefined ? {} : { stepId: context.stepId }),
+    ...(traceparent === undefined ? {} : { traceparent, tracestate }),
     ...(deterministic === undefined
       ? {}
       : { deterministic: { ...deterministic, seed: nestedSeed(deterministic.seed, chain) } }),
@@ -82,7 +86,7 @@ export function createToolsCapability(router: NestedRouter): Capability {
       checkName(name, context);
       const args = bytes === undefined ? input : unmarkBytes(input as JsonValue, bytes);
       const toolCall = { id: call.chain.begin(name), toolName: name, arguments: args };
-      const nested = contextOf(call, context.signal);
+      const nested = contextOf(call, context);
       const result = await router.executeNested(toolCall, nested, call.chain);
       call.chain.ended(toNestedCall(result));
       if (result.success) return markBytes(result.output);

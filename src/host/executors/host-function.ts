@@ -138,13 +138,17 @@ export function createHostFunctionExecutor(handler: HostFunction, host: HostSour
     const started = performance.now();
     const usage = (): Execution["usage"] => ({ ...NO_USAGE, executeMs: performance.now() - started });
     try {
-      const returned = await handler(call.input ?? null, {
+      const span = call.watch?.span;
+      const context: HostFunctionContext = {
         ...call.context,
-        callId,
-        tenantId,
-        signal,
+        ...span?.traceContext,
+        ...{ callId, tenantId, signal },
         log: (message, data) => log.add("info", Date.now(), message, { data }),
-      });
+      };
+      const input = call.input ?? null;
+      const returned = await (span === undefined
+        ? handler(input, context)
+        : span.within(() => handler(input, context)));
       const { output, isStreamed } = isStream(returned)
         ? await readStream(returned, call)
         : { output: returned, isStreamed: false };

@@ -168,7 +168,7 @@ class SandboxRun {
 
   #brokerOfCall(): CapabilityBroker {
     if (this.#broker !== undefined) return this.#broker;
-    const { callId, tenantId, limits, definition } = this.#call;
+    const { callId, tenantId, limits, definition, watch } = this.#call;
     const { granted, onHandlerError } = this.#tool;
     const redactor = new Redactor();
     this.#redactor = redactor;
@@ -187,7 +187,7 @@ class SandboxRun {
       },
     });
     const { context } = this.#scope;
-    this.#broker = new CapabilityBroker({ granted, limits, context, payer: this.#payer, onHandlerError });
+    this.#broker = new CapabilityBroker({ granted, limits, context, payer: this.#payer, watch, onHandlerError });
     return this.#broker;
   }
 

@@ -6,6 +6,7 @@ import { resolveLimits } from "../resolve-limits.ts";
 import type { TenantPolicy } from "../tenants.ts";
 import type { PreparedCall, ToolContext } from "../tool-call.ts";
 import type { ChunkQueue } from "../tool-stream.ts";
+import type { CallWatch } from "../watch.ts";
 import type { Clock, Clocks } from "./clock.ts";
 import type { ValidatedCall } from "./validate.ts";
 
@@ -27,6 +28,8 @@ export interface PrepareOptions {
   readonly admittedAt?: number;
   /** The call that it is nested in. */
   readonly parent?: CallChain | undefined;
+  /** Who looks at the call from outside. */
+  readonly watch?: CallWatch | undefined;
 }
 
 /** What one call may spend, and its clock, which runs from here on. */
@@ -70,6 +73,7 @@ export function prepareCall(
       clock,
       context,
       chunks: options.chunks,
+      watch: options.watch,
     },
     [Symbol.dispose]: () => clock[Symbol.dispose](),
   };

@@ -7,9 +7,15 @@ import { checkJsonBytes, isSmallJson } from "../json-text.ts";
 import type { RegisteredTool, ToolRegistry } from "../registry.ts";
 import type { SchemaThread } from "../schema-thread.ts";
 import type { ToolContext } from "../tool-call.ts";
-import { sizeOfBytes, type TextWithBytes, toTextWithBytes } from "../tool-value.ts";
+import { sizeOfBytes, type TextWithBytes, type ToolValue, toTextWithBytes } from "../tool-value.ts";
 import type { Clock } from "./clock.ts";
-import { type CheckedInput, checkInputWithBytes, checkLargeInput, checkSmallInput } from "./read-value.ts";
+import {
+  type CheckedInput,
+  checkInputWithBytes,
+  checkLargeInput,
+  checkSmallInput,
+  readValueWithBytes,
+} from "./read-value.ts";
 
 export const DEFAULT_TENANT = "default";
 const MAX_ID_UNITS = 1_024;
@@ -123,10 +129,23 @@ export function readStatedContext(context: unknown): ToolContext {
   }
   const { hasSignal, misnamed, ...fields } = readFields("context", () => {
     const { tenantId, executionId, stepId, signal, timeoutMs, onLog, onProgress, logPlaces } = context as ToolContext;
+    const { traceparent, tracestate } = context as ToolContext;
     const deterministic = copyDeterministic((context as ToolContext).deterministic);
     const hasSignal = signal === undefined || isAbortSignal(signal);
     const misnamed = tenantId === undefined ? Object.keys(context).find((key) => /^tenant/i.test(key)) : undefined;
-    const own = { tenantId, executionId, stepId, signal, timeoutMs, onLog, onProgress, logPlaces, deterministic };
+    const trace = traceparent === undefined && tracestate === undefined ? {} : { traceparent, tracestate };
+    const own = {
+      tenantId,
+      executionId,
+      stepId,
+      signal,
+      timeoutMs,
+      onLog,
+      onProgress,
+      logPlaces,
+      deterministic,
+      ...trace,
+    };
     return { ...own, hasSignal, misnamed };
   });
   // Taken for another tenant's call, a slip of the pen would cross the one line that must hold.
@@ -141,6 +160,8 @@ export function readStatedContext(context: unknown): ToolContext {
   }
   checkDeterministic(fields.deterministic);
   checkTimeout(timeoutMs, "context.timeoutMs");
+  if (fields.traceparent !== undefined) readText(fields.traceparent, "context.traceparent");
+  if (fields.tracestate !== undefined) readText(fields.tracestate, "context.tracestate");
   if (executionId !== undefined) readText(executionId, "context.executionId");
   if (stepId !== undefined) readText(stepId, "context.stepId");
   if (tenantId !== undefined) readText(tenantId, "context.tenantId");
@@ -215,7 +236,10 @@ function findUnserializable(root: unknown): string | undefined {
 
 const BLANK = /^[ \t\r\n]{0,100}$/;
 
-function serializeArguments(envelope: CallEnvelope): { readonly text: string; readonly bytes: TextWithBytes["bytes"] } {
+function serializeArguments(envelope: Pick<CallEnvelope, "arguments" | "argumentsText">): {
+  readonly text: string;
+  readonly bytes: TextWithBytes["bytes"];
+} {
   const { arguments: args, argumentsText } = envelope;
   // Models write nothing where there is nothing to say.
   if (argumentsText !== undefined) return { text: BLANK.test(argumentsText) ? "{}" : argumentsText, bytes: undefined };
@@ -293,12 +317,29 @@ export function validateCall(
   return inTime(tool, options, (signal) => checkLargeInput(read, options.thread, signal)).then(toCall);
 }
 
+/**
+ * The arguments as a value of our own, not validated yet: what hooks are shown, and what the call then goes on with.
+ * @throws {ToolError} PARAM_INVALID, as a rejection
+ */
+export async function copyArguments(
+  envelope: Pick<CallEnvelope, "toolName" | "arguments" | "argumentsText">,
+  tool: RegisteredTool,
+  options: ValidateOptions,
+): Promise<ToolValue> {
+  const { text, bytes } = serializeArguments(envelope);
+  const what = `The arguments of ${envelope.toolName}`;
+  const bounds = inputBounds(options.bounds, tool);
+  checkJsonBytes(text.length + sizeOfBytes(bytes), bounds, INPUT_CODES, what);
+  const read = { text, bounds, codes: INPUT_CODES, what, schema: undefined };
+  return await inTime(tool, options, (signal) => readValueWithBytes(read, bytes, options.thread, signal));
+}
+
 /** Within the call's own time. */
-async function inTime(
+async function inTime<Read>(
   tool: RegisteredTool,
   { startClock }: ValidateOptions,
-  check: (signal: AbortSignal) => Promise<CheckedInput>,
-): Promise<CheckedInput> {
+  check: (signal: AbortSignal) => Promise<Read>,
+): Promise<Read> {
   using clock = startClock(tool);
   return await check(clock.signal);
 }

@@ -1,0 +1,299 @@
+// OpenTelemetry: a span for each call and one for each of its parts, and how long calls take, by the GenAI semantic conventions
+// (open-telemetry/semantic-conventions-genai, docs/gen-ai: span and metric of `execute_tool`; in development as of 2026).
+import type { Attributes, Context, Histogram, MeterProvider, Span, Tracer, TracerProvider } from "@opentelemetry/api";
+import type { ToolDefinition } from "../../sandbox/definition.ts";
+import { type ErrorCode, ToolError } from "../../sandbox/errors.ts";
+import { scopedContext } from "../capabilities/call-scope.ts";
+import type { CapabilityContext } from "../capabilities/capability.ts";
+import { type EgressRule, matchesRule, parseEgressRule } from "../capabilities/egress-rules.ts";
+import type { Execution } from "../executors/executor.ts";
+import type { HookCall } from "../hooks.ts";
+import { type RedactOptions, ValueRedactor } from "../redaction/redact.ts";
+import { MAX_SECRET_BYTES, MIN_SECRET_BYTES } from "../redaction/redactor.ts";
+import type { TenantPolicy } from "../tenants.ts";
+import type { ToolResult } from "../tool-call.ts";
+import { toJson } from "../tool-value.ts";
+import { parseTraceparent, type TraceContext, toTraceContext } from "./trace-context.ts";
+
+type Api = typeof import("@opentelemetry/api");
+
+export interface TelemetryOptions {
+  /** The global one unless stated. */
+  readonly tracerProvider?: TracerProvider | undefined;
+  /** The global one unless stated. */
+  readonly meterProvider?: MeterProvider | undefined;
+  /** Arguments, results and messages of errors as attributes of spans, redacted; false unless stated. */
+  readonly captureContent?: boolean | undefined;
+  /** How they are redacted. Values of the host's and the tenant's `secrets` are known, where they are stated as text. */
+  readonly redact?: RedactOptions | undefined;
+  /**
+   * Servers that are told of the trace by a tool's `fetch` (`traceparent`, `tracestate`): true for all that it may send requests to, or
+   * rules as in `egress.allow`; none unless stated.
+   */
+  readonly propagate?: boolean | readonly string[] | undefined;
+}
+
+const SCOPE = "glovebox";
+/** As the convention has them, in seconds. */
+const DURATION_BUCKETS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
+/** A description may be any length; a text in an attribute is sent with every span. */
+const MAX_DESCRIPTION_UNITS = 1_024;
+/** Larger arguments and results are not read again for their span. */
+const MAX_CONTENT_UNITS = 256 * 1024;
+/** Names that a model has made up are of any number: a metric has one for all. */
+const UNKNOWN_TOOL = "_OTHER";
+
+/** By performance.now(), as OpenTelemetry takes it. */
+const toTime = (at: number): number => performance.timeOrigin + at;
+
+/** @throws {ToolError} PARAM_INVALID where `@opentelemetry/api` is not installed, or a rule is none */
+export async function createTelemetry(options: true | TelemetryOptions): Promise<Telemetry> {
+  let api: Api;
+  try {
+    api = await import("@opentelemetry/api");
+  } catch (cause) {
+    throw new ToolError("PARAM_INVALID", "options.telemetry: expected the package @opentelemetry/api to be installed", {
+      cause,
+    });
+  }
+  return new Telemetry(api, options === true ? {} : options);
+}
+
+export class Telemetry {
+  readonly api: Api;
+  readonly tracer: Tracer;
+  readonly capturesContent: boolean;
+  readonly #duration: Histogram;
+  readonly #propagates: boolean | readonly EgressRule[];
+  readonly #redact: RedactOptions;
+  readonly #redactor: ValueRedactor;
+  readonly #redactors = new WeakMap<TenantPolicy, ValueRedactor>();
+
+  constructor(api: Api, options: TelemetryOptions) {
+    const { tracerProvider = api.trace.getTracerProvider(), meterProvider = api.metrics.getMeterProvider() } = options;
+    const { captureContent = false, redact = {}, propagate = false } = options;
+    this.api = api;
+    this.tracer = tracerProvider.getTracer(SCOPE);
+    this.#duration = meterProvider.getMeter(SCOPE).createHistogram("gen_ai.execute_tool.duration", {
+      description: "The duration of a single tool execution.",
+      unit: "s",
+      advice: { explicitBucketBoundaries: DURATION_BUCKETS },
+    });
+    this.capturesContent = captureContent;
+    this.#redact = redact;
+    this.#redactor = new ValueRedactor(redact);
+    this.#propagates = typeof propagate === "boolean" ? propagate : propagate.map(toRule);
+  }
+
+  /** @param started by performance.now() */
+  begin(call: HookCall, started: number, given: TraceContext | undefined, isNested: boolean): CallSpan {
+    const parent = this.#parentOf(given, isNested);
+    const span = this.tracer.startSpan(
+      `execute_tool ${call.toolName}`,
+      { kind: this.api.SpanKind.INTERNAL, startTime: toTime(started), attributes: toAttributes(call) },
+      parent,
+    );
+    return new CallSpan(this, span, this.api.trace.setSpan(parent, span));
+  }
+
+  #parentOf({ traceparent, tracestate }: TraceContext = {}, isNested: boolean): Context {
+    const { api } = this;
+    const active = api.context.active();
+    const parsed = traceparent === undefined ? undefined : parseTraceparent(traceparent);
+    if (parsed === undefined) return active;
+    const traceState = tracestate === undefined ? undefined : api.createTraceState(tracestate);
+    return api.trace.setSpanContext(active, {
+      ...parsed,
+      isRemote: !isNested,
+      ...(traceState === undefined ? {} : { traceState }),
+    });
+  }
+
+  record(seconds: number, attributes: Attributes, context: Context): void {
+    this.#duration.record(seconds, attributes, context);
+  }
+
+  propagatesTo(url: URL): boolean {
+    const rules = this.#propagates;
+    return typeof rules === "boolean" ? rules : rules.some((rule) => matchesRule(rule, url));
+  }
+
+  redactorOf(tenant: TenantPolicy | undefined): ValueRedactor {
+    if (tenant === undefined) return this.#redactor;
+    const known = this.#redactors.get(tenant);
+    if (known !== undefined) return known;
+    const stated = Object.entries(tenant.secrets).flatMap(([label, { value }]) =>
+      isKnowable(value) ? [[label, value]] : [],
+    );
+    const values = { ...(Object.fromEntries(stated) as { [label: string]: string }), ...this.#redact.values };
+    const redactor = new ValueRedactor({ ...this.#redact, values });
+    this.#redactors.set(tenant, redactor);
+    return redactor;
+  }
+}
+
+function isKnowable(value: unknown): value is string {
+  if (typeof value !== "string") return false;
+  const bytes = Buffer.byteLength(value);
+  return bytes >= MIN_SECRET_BYTES && bytes <= MAX_SECRET_BYTES;
+}
+
+function toRule(text: string): EgressRule {
+  const rule = parseEgressRule(text);
+  if (rule !== undefined) return rule;
+  throw new ToolError(
+    "PARAM_INVALID",
+    `options.telemetry.propagate: expected hosts as in egress.allow, got ${JSON.stringify(text.slice(0, 200))}`,
+  );
+}
+
+function toAttributes({ callId, toolName, tenantId, executionId, stepId }: HookCall): Attributes {
+  return {
+    "gen_ai.operation.name": "execute_tool",
+    "gen_ai.tool.name": toolName,
+    "gen_ai.tool.call.id": callId,
+    "gen_ai.tool.type": "function",
+    "glovebox.tenant.id": tenantId,
+    "glovebox.execution.id": executionId,
+    "glovebox.step.id": stepId,
+  };
+}
+
+/** The span of one call. */
+export class CallSpan {
+  readonly #telemetry: Telemetry;
+  readonly #span: Span;
+  readonly #context: Context;
+  #tenant: TenantPolicy | undefined;
+  #toolName: string | undefined;
+  #source: string | undefined;
+  #executedAt = 0;
+
+  constructor(telemetry: Telemetry, span: Span, context: Context) {
+    this.#telemetry = telemetry;
+    this.#span = span;
+    this.#context = context;
+  }
+
+  get traceContext(): TraceContext {
+    return toTraceContext(this.#span.spanContext());
+  }
+
+  /** The span is the active one meanwhile, where the host has a context manager. */
+  within<Value>(run: () => Value): Value {
+    return this.#telemetry.api.context.with(this.#context, run);
+  }
+
+  found({ name, description }: ToolDefinition, source: string, tenant: TenantPolicy): void {
+    this.#toolName = name;
+    this.#source = source;
+    this.#tenant = tenant;
+    this.#span.setAttributes({
+      "gen_ai.tool.description": description.slice(0, MAX_DESCRIPTION_UNITS),
+      "glovebox.tool.source": source,
+    });
+  }
+
+  get #capturesContent(): boolean {
+    return this.#telemetry.capturesContent && this.#span.isRecording();
+  }
+
+  #shown(text: string | Buffer): string {
+    if (text.length > MAX_CONTENT_UNITS) return `[${text.length} characters]`;
+    return this.#telemetry.redactorOf(this.#tenant).text(text.toString());
+  }
+
+  validated(inputText: string | Buffer): void {
+    if (this.#capturesContent) this.#span.setAttribute("gen_ai.tool.call.arguments", this.#shown(inputText));
+  }
+
+  executing(): void {
+    this.#executedAt = performance.now();
+  }
+
+  /** What the call waited for, loaded and ran: told when it is over, by the times that its process has reported, within its own. */
+  executed({ usage }: Execution): void {
+    const ended = performance.now();
+    const began = this.#executedAt;
+    this.#span.setAttributes({
+      "glovebox.usage.cpu_ms": usage.cpuMs,
+      "glovebox.usage.heap_bytes": usage.heapBytes,
+      "glovebox.usage.peak_bytes": usage.peakBytes,
+    });
+    let at = began;
+    if (this.#source === "sandbox") {
+      at = this.#part("queue", at, Math.min(ended, at + usage.queueMs));
+      at = this.#part("start", at, Math.min(ended, at + usage.startMs));
+    }
+    // One that has never been placed has waited until its end.
+    if (at < ended) this.#part("execute", at, ended);
+  }
+
+  #part(name: string, from: number, to: number): number {
+    const span = this.#telemetry.tracer.startSpan(name, { startTime: toTime(from) }, this.#context);
+    span.end(toTime(to));
+    return to;
+  }
+
+  capability(name: string, context: CapabilityContext): CapabilitySpan {
+    const { api, tracer } = this.#telemetry;
+    const attributes = { "glovebox.capability.name": name };
+    const span = tracer.startSpan(`capability ${name}`, { kind: api.SpanKind.INTERNAL, attributes }, this.#context);
+    return new CapabilitySpan(this.#telemetry, span, api.trace.setSpan(this.#context, span), context);
+  }
+
+  /** @param started by performance.now() */
+  ended(result: ToolResult, started: number): void {
+    const ended = performance.now();
+    if (!result.success) {
+      const { code, message, userMessage } = result.error;
+      this.#span.setAttribute("error.type", code);
+      // A message may quote the arguments.
+      const text = this.#capturesContent ? this.#shown(message) : userMessage;
+      this.#span.setStatus({ code: this.#telemetry.api.SpanStatusCode.ERROR, message: text });
+    } else if (this.#capturesContent) {
+      this.#span.setAttribute("gen_ai.tool.call.result", this.#shownOutput(result));
+    }
+    this.#span.end(toTime(ended));
+    const attributes = {
+      "gen_ai.tool.name": this.#toolName ?? UNKNOWN_TOOL,
+      "gen_ai.tool.type": "function",
+      ...(result.success ? {} : { "error.type": result.error.code }),
+    };
+    this.#telemetry.record((ended - started) / 1_000, attributes, this.#context);
+  }
+
+  #shownOutput({ output }: Extract<ToolResult, { success: true }>): string {
+    const text = JSON.stringify(toJson(output)) ?? "null";
+    return this.#shown(text);
+  }
+}
+
+/** The span of one capability call. */
+export class CapabilitySpan {
+  readonly #telemetry: Telemetry;
+  readonly #span: Span;
+  readonly #active: Context;
+  /** What the capability is given: with the trace that it is part of. */
+  readonly context: CapabilityContext;
+
+  constructor(telemetry: Telemetry, span: Span, active: Context, context: CapabilityContext) {
+    this.#telemetry = telemetry;
+    this.#span = span;
+    this.#active = active;
+    const trace = toTraceContext(span.spanContext());
+    this.context = scopedContext(context, trace, (url) => (telemetry.propagatesTo(url) ? trace : undefined));
+  }
+
+  within<Value>(run: () => Value): Value {
+    return this.#telemetry.api.context.with(this.#active, run);
+  }
+
+  ended(code: "ok" | ErrorCode): void {
+    if (code !== "ok") {
+      this.#span.setAttribute("error.type", code);
+      this.#span.setStatus({ code: this.#telemetry.api.SpanStatusCode.ERROR });
+    }
+    this.#span.end();
+  }
+}

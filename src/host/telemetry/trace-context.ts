@@ -1,0 +1,24 @@
+// W3C Trace Context (level 1): the two headers by which one trace goes through several programs.
+import type { SpanContext } from "@opentelemetry/api";
+
+export interface TraceContext {
+  /** `00-` 32 hexadecimal digits of the trace `-` 16 of the span `-` two of flags. */
+  readonly traceparent?: string | undefined;
+  readonly tracestate?: string | undefined;
+}
+
+/** A version of the future may go on behind the flags. */
+const TRACEPARENT = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.{0,400})?$/;
+
+/** Undefined for what is none: then a trace begins anew, as the standard has it. */
+export function parseTraceparent(text: string): Pick<SpanContext, "traceId" | "spanId" | "traceFlags"> | undefined {
+  const [, version, traceId, spanId, flags, more] = TRACEPARENT.exec(text) ?? [];
+  if (traceId === undefined || spanId === undefined || (version === "00" && more !== undefined)) return undefined;
+  return { traceId, spanId, traceFlags: Number.parseInt(flags ?? "0", 16) & 1 };
+}
+
+export function toTraceContext({ traceId, spanId, traceFlags, traceState }: SpanContext): TraceContext {
+  const tracestate = traceState?.serialize() ?? "";
+  const flags = traceFlags.toString(16).padStart(2, "0");
+  return { traceparent: `00-${traceId}-${spanId}-${flags}`, ...(tracestate === "" ? {} : { tracestate }) };
+}

@@ -1,0 +1,339 @@
+// Hooks around each stage: what they see, amend and refuse, and what it costs a call when one of them throws or stalls.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { defineCapability } from "../../src/host/capabilities/capability.ts";
+import type { Hook, ObservedEvent } from "../../src/host/hooks.ts";
+import { type HostToolDefinition, ToolRouter, type ToolRouterOptions } from "../../src/host/router.ts";
+import { createGlovebox, type Glovebox } from "../../src/host/runtime.ts";
+import type { ToolContext, ToolResult } from "../../src/host/tool-call.ts";
+import { ERROR_CODES, ToolError } from "../../src/sandbox/errors.ts";
+import { codeOf, errorOf, outputOf } from "../support/host-zone.ts";
+
+const ADD: HostToolDefinition = {
+  description: "Adds",
+  inputSchema: { type: "object", properties: { a: { type: "number" }, b: { type: "number" } }, required: ["a", "b"] },
+  outputSchema: { type: "object", properties: { sum: { type: "number" } }, required: ["sum"] },
+};
+type Numbers = { readonly a: number; readonly b: number };
+
+/** A router with `add`, and what it has run and reported. */
+function routerOf(hooks: readonly Hook[], options: ToolRouterOptions = {}) {
+  const ran: unknown[] = [];
+  const reported: ToolError[] = [];
+  const router = new ToolRouter({ ...options, hooks, onInternalError: (error) => reported.push(error) });
+  router.register("add", ADD, (input) => {
+    ran.push(input);
+    const { a, b } = input as unknown as Numbers;
+    return { sum: a + b };
+  });
+  const call = (args: unknown = { a: 1, b: 2 }, context?: ToolContext, toolName = "add"): Promise<ToolResult> =>
+    router.execute({ id: "c1", toolName, arguments: args }, context);
+  return { router, call, ran, reported };
+}
+
+const never = new Promise<never>(() => {});
+const STAGES = ["validate", "prepare", "execute", "normalize", "result"] as const;
+
+describe("a hook that observes", () => {
+  test("hears each stage begin and end, and the result", async () => {
+    const events: ObservedEvent[] = [];
+    const { call } = routerOf([{ name: "eye", observe: (event) => events.push(event) }]);
+    const result = await call(undefined, { tenantId: "acme", executionId: "e1", stepId: "s1" });
+    expect(events.map(({ stage, phase }) => `${stage} ${phase}`)).toEqual([
+      ...["validate", "prepare", "execute", "normalize"].flatMap((stage) => [`${stage} begin`, `${stage} end`]),
+      "result end",
+    ]);
+    expect(events[0]?.call).toEqual({
+      callId: "c1",
+      toolName: "add",
+      tenantId: "acme",
+      executionId: "e1",
+      stepId: "s1",
+    });
+    expect(events.at(-1)).toMatchObject({ result });
+    for (const event of events)
+      if (event.phase === "end" && "durationMs" in event) expect(event.durationMs).toBeGreaterThanOrEqual(0);
+  });
+
+  test.for<[string, unknown, string, string]>([
+    ["arguments that do not fit", { a: "x" }, "validate", "PARAM_INVALID"],
+    ["an unknown tool", undefined, "validate", "TOOL_UNAVAILABLE"],
+  ])("hears in which stage %s end the call", async ([, args, stage, code]) => {
+    const events: ObservedEvent[] = [];
+    const { call } = routerOf([{ name: "eye", observe: (event) => events.push(event) }]);
+    expect(codeOf(await call(args, {}, args === undefined ? "none" : "add"))).toBe(code);
+    expect(
+      events.filter(({ phase }) => phase === "end").map((event) => [event.stage, "code" in event ? event.code : ""]),
+    ).toEqual([
+      [stage, code],
+      ["result", ""],
+    ]);
+  });
+
+  test("hears of a call that is none", async () => {
+    const events: ObservedEvent[] = [];
+    const { router } = routerOf([{ name: "eye", observe: (event) => events.push(event) }]);
+    expect(codeOf(await router.execute(null as never))).toBe("PARAM_INVALID");
+    expect(events).toMatchObject([{ stage: "result", result: { success: false } }]);
+  });
+
+  test("may throw, reject and stall: the call does not wait for it", async () => {
+    const { call, reported } = routerOf([
+      { name: "throws", observe: () => ToolError.captureStackTrace({}) ?? fail() },
+      { name: "rejects", observe: async () => fail() },
+      { name: "stalls", observe: () => never },
+    ]);
+    expect(outputOf(await call())).toEqual({ sum: 3 });
+    await Promise.resolve();
+    expect(new Set(reported.map(({ message }) => message.split(" at ")[0]))).toEqual(
+      new Set(["The hook throws threw", "The hook rejects threw"]),
+    );
+  });
+});
+
+const fail = (): never => {
+  throw new Error("no");
+};
+
+describe("a hook that amends", () => {
+  test("the arguments: what it gives is validated as the caller's is", async () => {
+    const { call, ran } = routerOf([
+      { name: "one", validate: ({ arguments: args }) => ({ amend: { arguments: { ...(args as object), b: 40 } } }) },
+      {
+        name: "two",
+        validate: async ({ arguments: args }) => ({ amend: { arguments: { ...(args as object), a: 2 } } }),
+      },
+    ]);
+    expect(outputOf(await call({ a: 1 }))).toEqual({ sum: 42 });
+    expect(ran).toEqual([{ a: 2, b: 40 }]);
+    const bad = routerOf([{ name: "one", validate: () => ({ amend: { arguments: { a: "x" } } }) }]);
+    expect(errorOf(await bad.call())).toMatchObject({ code: "PARAM_INVALID", message: expect.stringContaining("/a") });
+    expect(bad.ran).toEqual([]);
+  });
+
+  test("sees what the tool will see, whatever the caller's object says next time", async () => {
+    let reads = 0;
+    const twoFaced = {
+      b: 2,
+      get a(): number {
+        reads += 1;
+        return reads;
+      },
+    };
+    const seen: unknown[] = [];
+    const { call, ran } = routerOf([
+      { name: "guard", validate: ({ arguments: args }) => void seen.push(structuredClone(args)) },
+    ]);
+    await call(twoFaced);
+    expect(ran).toEqual(seen);
+  });
+
+  test("arguments that came as a model's text, and bytes", async () => {
+    const seen: unknown[] = [];
+    const { router } = routerOf([{ name: "guard", validate: ({ arguments: args }) => void seen.push(args) }]);
+    router.register("echo", {}, (input) => input);
+    const text = await router.execute({ id: "c1", toolName: "add", argumentsText: '{"a":1,"b":2}' });
+    const bytes = await router.execute({ id: "c2", toolName: "echo", arguments: { data: new Uint8Array([1, 2]) } });
+    expect(outputOf(text)).toEqual({ sum: 3 });
+    expect(outputOf(bytes)).toEqual({ data: new Uint8Array([1, 2]) });
+    expect(seen).toEqual([{ a: 1, b: 2 }, { data: new Uint8Array([1, 2]) }]);
+  });
+
+  test.for<[string, unknown, object]>([
+    ["an output", { output: { sum: 7 } }, { success: true, output: { sum: 7 } }],
+    ["one that does not fit", { output: { sum: "x" } }, { success: false, error: { code: "OUTPUT_INVALID" } }],
+    ["one that has no JSON", { output: 1n }, { success: false, error: { code: "OUTPUT_INVALID" } }],
+    [
+      "an error",
+      { error: { code: "TOOL_FAILED", message: "Later" } },
+      { success: false, error: { code: "TOOL_FAILED", message: "Later" } },
+    ],
+  ])("the result: %s", async ([, amend, expected]) => {
+    const { call } = routerOf([{ name: "last", result: () => ({ amend: amend as never }) }]);
+    const result = await call();
+    expect(result).toMatchObject(expected);
+    expect(result).toMatchObject({ callId: "c1", toolName: "add", logs: [] });
+  });
+
+  test("a failure: another message, or an output in its place", async () => {
+    const worded = routerOf([{ name: "words", result: () => ({ amend: { error: { message: "Try with numbers" } } }) }]);
+    expect(errorOf(await worded.call({}))).toMatchObject({ code: "PARAM_INVALID", message: "Try with numbers" });
+    const router = new ToolRouter({ hooks: [{ name: "rescue", result: () => ({ amend: { output: { sum: 0 } } }) }] });
+    router.register("add", ADD, fail);
+    expect(outputOf(await router.execute({ id: "c", toolName: "add", arguments: { a: 1, b: 1 } }))).toEqual({ sum: 0 });
+  });
+});
+
+describe("a hook that refuses", () => {
+  test.for(
+    STAGES.flatMap((stage) =>
+      (["CAPABILITY_DENIED", "APPROVAL_REQUIRED", "QUOTA_EXCEEDED"] as const).map((code) => [stage, code] as const),
+    ),
+  )("at %s, with %s", async ([stage, code]) => {
+    const details = { rule: "r1" };
+    const { call, ran } = routerOf([
+      { name: "guard", [stage]: () => ({ refuse: { code, message: "Not today", details } }) },
+    ]);
+    const error = errorOf(await call());
+    expect(error).toMatchObject({ code, message: "Not today", details, recoverable: ERROR_CODES[code].recoverable });
+    expect(ran).toHaveLength(stage === "normalize" || stage === "result" ? 1 : 0);
+  });
+
+  test("with a ToolError as it is; hooks behind it are not asked", async () => {
+    let asked = 0;
+    const refuse = new ToolError("APPROVAL_REQUIRED", "Ask the owner", { recoverable: false });
+    const { call } = routerOf([
+      { name: "first", execute: () => ({ refuse }) },
+      {
+        name: "second",
+        execute: () => {
+          asked += 1;
+        },
+      },
+    ]);
+    expect(errorOf(await call())).toMatchObject({ code: "APPROVAL_REQUIRED", recoverable: false });
+    expect(asked).toBe(0);
+  });
+});
+
+describe("a hook that fails", () => {
+  const ways: readonly [string, () => unknown, RegExp][] = [
+    ["throws", fail, /broken threw/],
+    ["rejects", async () => fail(), /broken threw/],
+    ["stalls", () => never, /broken stalled/],
+    ["answers with nonsense", () => ({ amend: { nothing: 1 } }), /broken answered wrongly/],
+    ["answers with text", () => "yes", /broken answered wrongly/],
+    ["refuses with an unknown code", () => ({ refuse: { code: "NO", message: "" } }), /broken answered wrongly/],
+    [
+      "amends to nothing that can be read",
+      () => ({ amend: new Proxy({}, { ownKeys: fail }) }),
+      /broken answered wrongly/,
+    ],
+  ];
+  test.for(STAGES.flatMap((stage) => ways.map(([way, hook, message]) => [stage, way, hook, message] as const)))(
+    "at %s, and %s, is left out and reported",
+    async ([stage, , hook, message]) => {
+      const { call, reported } = routerOf([{ name: "broken", timeoutMs: 20, [stage]: hook }]);
+      expect(outputOf(await call())).toEqual({ sum: 3 });
+      expect(reported.map((error) => error.message)).toEqual([expect.stringMatching(message)]);
+    },
+  );
+
+  test.for(STAGES.flatMap((stage) => ways.map(([way, hook]) => [stage, way, hook] as const)))(
+    "at %s, and %s, refuses where it is failClosed",
+    async ([stage, , hook]) => {
+      const { call, ran } = routerOf([{ name: "guard", failClosed: true, timeoutMs: 20, [stage]: hook }]);
+      expect(errorOf(await call())).toMatchObject({ code: "INTERNAL" });
+      expect(ran).toHaveLength(stage === "normalize" || stage === "result" ? 1 : 0);
+    },
+  );
+
+  test.for(["validate", "prepare", "execute", "normalize"] as const)(
+    "and stalls at %s does not hold the call past its own time",
+    async (stage) => {
+      const { call } = routerOf([{ name: "slow", timeoutMs: 30_000, [stage]: () => never }]);
+      const began = performance.now();
+      const result = await call(undefined, { timeoutMs: 60 });
+      expect(performance.now() - began).toBeLessThan(5_000);
+      if (stage !== "normalize") expect(codeOf(result)).toBe("TOOL_TIMEOUT");
+    },
+  );
+
+  test("and stalls at the result of a call that had no time left costs a moment more", async () => {
+    const router = new ToolRouter({ hooks: [{ name: "slow", timeoutMs: 30_000, result: () => never }] });
+    router.register("add", ADD, () => never);
+    const began = performance.now();
+    expect(
+      codeOf(await router.execute({ id: "c", toolName: "add", arguments: { a: 1, b: 1 } }, { timeoutMs: 50 })),
+    ).toBe("TOOL_TIMEOUT");
+    expect(performance.now() - began).toBeLessThan(5_000);
+  });
+
+  test("ends with the call when its caller cancels", async () => {
+    const stop = new AbortController();
+    const { call, reported } = routerOf([
+      {
+        name: "slow",
+        failClosed: true,
+        timeoutMs: 30_000,
+        execute: () => {
+          stop.abort();
+          return never;
+        },
+      },
+    ]);
+    expect(codeOf(await call(undefined, { signal: stop.signal }))).toBe("CANCELLED");
+    expect(reported).toEqual([]);
+  });
+});
+
+describe("hooks as options", () => {
+  test.for<[string, unknown, RegExp]>([
+    ["without a name", [{}], /hooks\.0\.name/],
+    ["with an unknown stage", [{ name: "x", valdate: fail }], /hooks\.0.*valdate/],
+    ["with a function that is none", [{ name: "x", execute: 5 }], /hooks\.0\.execute: Expected a function/],
+    ["with a time out of range", [{ name: "x", timeoutMs: 0 }], /hooks\.0\.timeoutMs/],
+  ])("are refused %s", ([, hooks, message]) => {
+    expect(() => new ToolRouter({ hooks: hooks as never })).toThrow(message);
+  });
+});
+
+describe("hooks around capabilities", () => {
+  const events: ObservedEvent[] = [];
+  let policy: Partial<Hook> = {};
+  let box: Glovebox;
+  const lookUp = defineCapability({
+    name: "lookUp",
+    inputSchema: { type: "object", properties: { sku: { type: "string" } }, required: ["sku"] },
+    outputSchema: { type: "object", properties: { price: { type: "number" } }, required: ["price"] },
+    handler: (input) => ({ price: (input as { readonly sku: string }).sku.length }),
+  });
+  beforeAll(async () => {
+    const hook: Hook = {
+      name: "policy",
+      observe: (event) => void events.push(event),
+      capability: (event) => policy.capability?.(event),
+      capabilityResult: (event) => policy.capabilityResult?.(event),
+    };
+    box = await createGlovebox({ capabilities: [lookUp], hooks: [hook], cache: false });
+    const source = `export default async ({ sku }, { log, lookUp }) => {
+      log.info("asking");
+      try { return await lookUp({ sku }); } catch (error) { return { code: error.code, message: error.message }; }
+    }`;
+    await box.addTool({ name: "price", source }, { grant: ["lookUp"] });
+  });
+  afterAll(() => box.close());
+
+  test.for<[string, Partial<Hook>, unknown]>([
+    ["see them, and lines of log not", {}, { price: 3 }],
+    ["amend the input", { capability: () => ({ amend: { input: { sku: "12345" } } }) }, { price: 5 }],
+    ["amend it to one that does not fit", { capability: () => ({ amend: { input: {} } }) }, { code: "PARAM_INVALID" }],
+    [
+      "refuse",
+      { capability: () => ({ refuse: { code: "CAPABILITY_DENIED", message: "Not this" } }) },
+      { code: "CAPABILITY_DENIED", message: "Not this" },
+    ],
+    ["amend the output", { capabilityResult: () => ({ amend: { output: { price: 1 } } }) }, { price: 1 }],
+    [
+      "amend it to one that does not fit",
+      { capabilityResult: () => ({ amend: { output: {} } }) },
+      { code: "OUTPUT_INVALID" },
+    ],
+    [
+      "refuse the output",
+      { capabilityResult: () => ({ refuse: { code: "QUOTA_EXCEEDED", message: "Enough" } }) },
+      { code: "QUOTA_EXCEEDED" },
+    ],
+  ])("%s", async ([, asked, expected]) => {
+    policy = asked;
+    events.length = 0;
+    expect(outputOf(await box.execute({ id: "c1", toolName: "price", arguments: { sku: "abc" } }))).toMatchObject(
+      expected as object,
+    );
+    const capability = events.filter(({ stage }) => stage === "capability");
+    const code = (expected as { readonly code?: string }).code ?? "ok";
+    expect(capability).toMatchObject([
+      { phase: "begin", capability: "lookUp" },
+      { phase: "end", capability: "lookUp", code },
+    ]);
+  });
+});

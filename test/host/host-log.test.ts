@@ -1,0 +1,120 @@
+// The operator's log: one line for each call that failed and each hook that did, with ids and codes, redacted; by a real pino.
+import { spawnSync } from "node:child_process";
+import { Writable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import { pino } from "pino";
+import { describe, expect, test } from "vitest";
+import { createHostLog, type LoggerOption } from "../../src/host/host-log.ts";
+import { ToolRouter } from "../../src/host/router.ts";
+import { createGlovebox } from "../../src/host/runtime.ts";
+import { ToolError } from "../../src/sandbox/errors.ts";
+import { codeOf } from "../support/host-zone.ts";
+
+type Line = { readonly [name: string]: unknown };
+
+/** A logger of a host's own, and what it has written. */
+function capture(level = "info"): { readonly logger: LoggerOption; readonly lines: Line[] } {
+  const lines: Line[] = [];
+  const stream = new Writable({
+    write: (chunk, _, done) => {
+      lines.push(JSON.parse(String(chunk)) as Line);
+      done();
+    },
+  });
+  return { logger: pino({ level }, stream), lines };
+}
+const fail = (): never => {
+  throw new Error("at db with password=hunter22");
+};
+
+describe("logger", () => {
+  test("writes one line for a call that failed, and none for one that did not", async () => {
+    const { logger, lines } = capture();
+    await using box = await createGlovebox({ logger, cache: false });
+    box.router.register("sum", { inputSchema: { type: "object", properties: { n: { type: "number" } } } }, () => 1);
+    box.router.register("broken", {}, fail);
+    const context = { tenantId: "acme", executionId: "e1", stepId: "s1" };
+    await box.execute({ id: "c1", toolName: "sum", arguments: { n: 1 } }, context);
+    expect(lines).toEqual([]);
+    await box.execute({ id: "c2", toolName: "sum", arguments: { n: "Bearer abc123def" } }, context);
+    await box.execute({ id: "c3", toolName: "broken" }, context);
+    const ids = { tenantId: "acme", executionId: "e1", stepId: "s1", component: "glovebox", event: "call.failed" };
+    expect(lines).toMatchObject([
+      { ...ids, level: 40, callId: "c2", toolName: "sum", code: "PARAM_INVALID", msg: "sum failed: PARAM_INVALID" },
+      { ...ids, level: 40, callId: "c3", toolName: "broken", code: "TOOL_FAILED", durationMs: expect.any(Number) },
+    ]);
+    expect(JSON.stringify(lines)).not.toMatch(/abc123def|hunter22/);
+    expect(lines[1]?.error).toMatchObject({ cause: { message: "at db with password=[redacted:value]" } });
+  });
+
+  test("tells a crash, and what the host's own hooks have failed in", async () => {
+    const { logger, lines } = capture();
+    const log = await createHostLog(logger);
+    const router = new ToolRouter({
+      log,
+      hooks: [{ name: "slow", timeoutMs: 10, execute: () => new Promise(() => {}) }],
+    });
+    router.register("crash", {}, () => {
+      throw new ToolError("SANDBOX_CRASHED", "It is gone");
+    });
+    expect(codeOf(await router.execute({ id: "c1", toolName: "crash" }))).toBe("SANDBOX_CRASHED");
+    expect(lines).toMatchObject([
+      { level: 40, event: "hook.failed", hook: "slow", stage: "execute", reason: "stalled", callId: "c1" },
+      { level: 50, event: "crash", code: "SANDBOX_CRASHED", callId: "c1" },
+    ]);
+  });
+
+  test("that throws costs no call", async () => {
+    const { logger } = capture();
+    const log = await createHostLog(
+      Object.assign(logger as object, { child: () => ({ warn: fail, error: fail }) }) as never,
+    );
+    const router = new ToolRouter({ log });
+    router.register("broken", {}, fail);
+    expect(codeOf(await router.execute({ id: "c1", toolName: "broken" }))).toBe("TOOL_FAILED");
+  });
+
+  test.for<[string, LoggerOption, number]>([
+    ["a level", "error", 0],
+    ["pino's options", { level: "warn" }, 1],
+  ])("takes %s", async ([, option, expected]) => {
+    const written: string[] = [];
+    // What pino would write to standard output, before it does.
+    const options = typeof option === "string" ? { level: option } : (option as object);
+    const log = await createHostLog({
+      ...options,
+      hooks: { streamWrite: (line: string) => written.splice(written.length, 0, line).join("") },
+    } as never);
+    const router = new ToolRouter({ log });
+    router.register("broken", {}, fail);
+    await router.execute({ id: "c1", toolName: "broken" });
+    expect(written).toHaveLength(expected);
+  });
+
+  test.for<[string, unknown, RegExp]>([
+    ["a level that is none", "loud", /options\.logger: .*loud/],
+    ["a number", 5, /options\.logger: Expected a pino logger/],
+  ])("is refused for %s", async ([, logger, message]) => {
+    await expect(createGlovebox({ logger: logger as never, cache: false })).rejects.toThrow(message);
+  });
+});
+
+test("a program that asks for neither log nor telemetry loads neither", () => {
+  const index = new URL("../../src/host/index.ts", import.meta.url).href;
+  const script = `
+    import { registerHooks } from "node:module";
+    const seen = [];
+    registerHooks({ resolve: (name, context, next) => { seen.push(name); return next(name, context); } });
+    const { ToolRouter } = await import(${JSON.stringify(index)});
+    const router = new ToolRouter();
+    router.register("one", {}, () => 1);
+    await router.execute({ id: "c1", toolName: "one" });
+    console.log(seen.filter((name) => /pino|opentelemetry/.test(name)).join());
+  `;
+  const cwd = fileURLToPath(new URL("../..", import.meta.url));
+  const { stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", script], {
+    cwd,
+    encoding: "utf8",
+  });
+  expect({ stdout, stderr }).toEqual({ stdout: "\n", stderr: "" });
+});
