@@ -9,6 +9,7 @@ import { benchmarkPath } from "./support/tools.ts";
 const BENCHMARKS = [
   "floors",
   "router",
+  "agent",
   "tool-calls",
   "warm",
   "cold",

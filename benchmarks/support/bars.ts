@@ -18,6 +18,9 @@ export interface Bar {
 
 const subject = (result: Result, name: string): Summary | undefined => result.subjects?.[name];
 const p50 = (result: Result, name: string): number => subject(result, name)?.p50Ms ?? Number.NaN;
+/** Of the agent loop's, by API. */
+const worseP50 = (result: Result, what: string): number =>
+  Math.max(p50(result, `Responses: ${what}`), p50(result, `Chat Completions: ${what}`));
 const ratio = (result: Result, name: string, baseline: string): number => p50(result, name) / p50(result, baseline);
 const cell = (result: Result, row: string, column: string): number =>
   Number(result.rows?.[row]?.[column] ?? Number.NaN);
@@ -280,6 +283,26 @@ export const BARS: readonly Bar[] = [
     result: "router",
     how: "The same call through the router to a host function; p50",
     figure: (result) => p50(result, "router"),
+    unit: "ms",
+    atMost: 5,
+    isOlder: true,
+  },
+  {
+    question: "Agent loop: from a call's last byte to the tool's start",
+    bar: "≤ 5 ms",
+    result: "agent",
+    how: "Over OpenAI's own client and a local server, the worse of both APIs; p50",
+    figure: (result) => worseP50(result, "call complete → tool starts"),
+    unit: "ms",
+    atMost: 5,
+    isOlder: true,
+  },
+  {
+    question: "Agent loop: from the result to the next request",
+    bar: "≤ 5 ms",
+    result: "agent",
+    how: "Over OpenAI's own client and a local server, the worse of both APIs; p50",
+    figure: (result) => worseP50(result, "result → next request"),
     unit: "ms",
     atMost: 5,
     isOlder: true,

@@ -38,6 +38,7 @@ const ORDER = [
   "scale-tenants",
   "scale-queue",
   "router",
+  "agent",
 ];
 
 export async function readResults(): Promise<ReadonlyMap<string, Result>> {
