@@ -3,9 +3,10 @@ import { dynamicTool, type JSONValue, jsonSchema, type ToolSet } from "ai";
 import * as z from "zod";
 import { ToolError } from "../../sandbox/errors.ts";
 import { createToolFailureMessage } from "../failure-message.ts";
+import { ToolNames } from "../openai/tool-names.ts";
 import type { ToolResult } from "../tool-call.ts";
 import { toJson } from "../tool-value.ts";
-import { type EdgeTools, type HostedTools, selectTools } from "./hosted-tools.ts";
+import { contextOf, type EdgeTools, type HostedTools, selectTools } from "./hosted-tools.ts";
 import { type ModelPart, toModelParts } from "./model-parts.ts";
 
 /** What an output with content becomes: the AI SDK keeps it as JSON, and `toModelOutput` finds the parts in it again. */
@@ -55,26 +56,22 @@ function toModelOutput(output: unknown): ModelOutput {
 /**
  * @param host a Glovebox, or a ToolRouter
  * @returns one tool a name, to be given as `tools`. A call that fails throws inside the SDK, which tells the model so and goes on:
- *   the message is one honest sentence. Names that the providers do not take are replaced by aliases.
+ *   the message is one honest sentence. A name that providers do not take is replaced by an alias.
+ * @throws {ToolError} TOOL_UNAVAILABLE for a tool that is asked for by name and is not there
  */
 export function toAISDKTools(host: HostedTools, options: EdgeTools = {}): ToolSet {
-  const { tenantId } = options;
-  const { router, tools } = selectTools(host, options);
+  const { router, definitions } = selectTools(host, options);
+  const names = new ToolNames(definitions.map(({ name }) => name));
   return Object.fromEntries(
-    tools.map(({ alias, definition }) => [
-      alias,
+    definitions.map(({ name: toolName, description, inputSchema }) => [
+      names.placeOf(toolName).name,
       dynamicTool({
-        description: definition.description,
+        description,
         // Arguments are checked where the call is: what is wrong with them is said by Glovebox, in words that a model can mend it by.
-        inputSchema: jsonSchema(definition.inputSchema as Parameters<typeof jsonSchema>[0]),
+        inputSchema: jsonSchema(inputSchema as Parameters<typeof jsonSchema>[0]),
         execute: async (input, { toolCallId, abortSignal }) => {
-          const context = {
-            ...options.context,
-            tenantId,
-            ...(abortSignal === undefined ? {} : { signal: abortSignal }),
-          };
-          const call = { id: toolCallId, toolName: definition.name, arguments: input };
-          const result = await router.execute(call, context);
+          const call = { id: toolCallId, toolName, arguments: input };
+          const result = await router.execute(call, contextOf(options, abortSignal));
           if (result.success) return toOutput(result);
           const { code, details } = result.error;
           const message = createToolFailureMessage(result) ?? result.error.userMessage;

@@ -1,55 +1,54 @@
 // "glovebox/openai-agents": hosted tools as function tools of the OpenAI Agents SDK (`@openai/agents`). When a run is aborted, its tools
 // are stopped.
-import { randomUUID } from "node:crypto";
 import type { FunctionTool, ToolCallOutputContent } from "@openai/agents";
-import { createToolFailureMessage } from "../failure-message.ts";
-import type { ToolResult } from "../tool-call.ts";
-import { toJson } from "../tool-value.ts";
-import { type EdgeTools, type HostedTools, selectTools } from "./hosted-tools.ts";
-import { type ModelPart, toModelParts } from "./model-parts.ts";
+import { callTool } from "../agent/call-tool.ts";
+import type { ModelToolCall } from "../agent/model.ts";
+import { CallReader } from "../openai/calls.ts";
+import { type OutputPart, toOutputParts } from "../openai/output.ts";
+import { type ResponsesFunctionTool, toOpenAITools } from "../openai/tools.ts";
+import { contextOf, type EdgeTools, type HostedTools, selectTools } from "./hosted-tools.ts";
 
 type AgentsTool = FunctionTool<unknown>;
 
-function toOutputPart(part: ModelPart): ToolCallOutputContent {
-  if (part.type === "text") return part;
-  const { data, mimeType, filename = "file" } = part;
-  return mimeType.startsWith("image/")
-    ? { type: "image", image: `data:${mimeType};base64,${data}` }
-    : { type: "file", file: { data, mediaType: mimeType, filename } };
+const FILE = /^data:([^;]*);base64,(.*)$/s;
+
+function toOutputContent(part: OutputPart): ToolCallOutputContent {
+  switch (part.type) {
+    case "text":
+      return part;
+    case "image":
+      return { type: "image", image: part.url };
+    case "file": {
+      const [, mediaType = "", data = ""] = FILE.exec(part.data) ?? [];
+      return { type: "file", file: { data, mediaType, filename: part.filename } };
+    }
+  }
 }
 
-/** Text, but where there is content: the SDK would take some objects for parts of its own, and they are a tool's. */
-function toOutput(result: Extract<ToolResult, { success: true }>): string | ToolCallOutputContent[] {
-  const parts = toModelParts(result);
-  if (parts !== undefined) return parts.map(toOutputPart);
-  return typeof result.output === "string" ? result.output : JSON.stringify(toJson(result.output));
+/** One text is a string: the SDK would take some objects for parts of its own, and what is in them is a tool's. */
+function toOutput(parts: readonly OutputPart[]): string | ToolCallOutputContent[] {
+  const [first] = parts;
+  return parts.length === 1 && first?.type === "text" ? first.text : parts.map(toOutputContent);
 }
 
 /**
  * @param host a Glovebox, or a ToolRouter
- * @returns one function tool for each tool, to be given as an agent's `tools`. A call that fails is answered with one honest sentence, so
- *   that the run goes on. Names that the provider does not take are replaced by aliases.
+ * @returns one function tool for each tool, to be given as an agent's `tools`: strict where its schema allows it, under an alias where its
+ *   name is none of OpenAI's. A call that fails is answered with one honest sentence, so that the run goes on.
+ * @throws {ToolError} TOOL_UNAVAILABLE for a tool that is asked for by name and is not there
  */
 export function toAgentsTools(host: HostedTools, options: EdgeTools = {}): AgentsTool[] {
-  const { tenantId } = options;
-  const { router, tools } = selectTools(host, options);
-  return tools.map(({ alias, definition }) => ({
-    type: "function",
-    name: alias,
-    description: definition.description,
-    parameters: definition.inputSchema as AgentsTool["parameters"],
-    strict: false,
+  const { router, definitions } = selectTools(host, options);
+  const openai = toOpenAITools(definitions, { api: "responses" });
+  return (openai.tools as readonly ResponsesFunctionTool[]).map(({ name, description, parameters, strict }) => ({
+    ...{ type: "function", name, description, strict },
+    parameters: parameters as AgentsTool["parameters"],
     needsApproval: async () => false,
     isEnabled: async () => true,
     invoke: async (_run, argumentsText, details) => {
-      const call = { id: details?.toolCall?.callId ?? randomUUID(), toolName: definition.name, argumentsText };
-      const signal = details?.signal;
-      const result = await router.execute(call, {
-        ...options.context,
-        tenantId,
-        ...(signal === undefined ? {} : { signal }),
-      });
-      return result.success ? toOutput(result) : (createToolFailureMessage(result) ?? result.error.userMessage);
+      const written = { id: details?.toolCall?.callId, name, kind: "function", argumentsText } as const;
+      const [call] = new CallReader(openai).read(written) as [ModelToolCall];
+      return toOutput(toOutputParts(await callTool(router, call, contextOf(options, details?.signal))));
     },
   }));
 }

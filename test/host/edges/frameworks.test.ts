@@ -17,6 +17,8 @@ const TOOLS: { readonly [name: string]: string } = {
     export const inputSchema = { type: "object", properties: { a: { type: "number" }, b: { type: "number" } }, required: ["a", "b"] };
     export default ({ a, b }) => ({ sum: a + b });`,
   "shop.look-up": "export default ({ sku }) => 'costs 9.50: ' + sku;",
+  greet: `export const inputSchema = { type: "object", properties: { name: { type: "string" }, title: { type: "string" } }, required: ["name"] };
+    export default (input) => Object.keys(input).join();`,
   spin: "export default () => { for (;;); };",
   fails: "export default () => { throw new RangeError('no such order'); };",
   chart: `import { content, image, text } from "glovebox/tool";
@@ -189,6 +191,14 @@ test("images reach a model over the Responses API", async () => {
       expect.objectContaining({ type: "input_image", image_url: `data:image/png;base64,${PIXEL}` }),
     ]);
   }
+});
+
+test("a schema that can be strict is, in the Agents SDK: a null for what is optional is taken out again", async () => {
+  const server = await serverOf([call("greet", { name: "Ada", title: null })], [say("Hello")]);
+  await FRAMEWORKS.at(-1)?.run(server);
+  expect(outputsIn(server)).toEqual({ call_1: "name" });
+  const offered = server.requests[0]?.body.tools as readonly { readonly name: string; readonly strict: boolean }[];
+  expect(offered.find(({ name }) => name === "greet")).toMatchObject({ strict: true });
 });
 
 test("streamText runs tools, too", async () => {
