@@ -1,7 +1,8 @@
-// The operator's log, by pino: a line for each call that failed, each hook that did, each circuit that opened or closed. Ids and
+// The operator's log, by pino: a line for each call that failed, each hook that did, each circuit that opens or closes. Ids and
 // codes; messages are redacted.
 import type pinoTypes from "pino";
 import { ToolError } from "../sandbox/errors.ts";
+import type { CircuitChange } from "./health/source-health.ts";
 import type { HookCall, HookFailure } from "./hooks.ts";
 import { ValueRedactor } from "./redaction/redact.ts";
 import type { ToolResult } from "./tool-call.ts";
@@ -60,6 +61,20 @@ export class HostLog {
   hookFailed({ hook, stage, reason, call, cause }: HookFailure): void {
     const line = { event: "hook.failed", ...call, hook, stage, reason, error: this.#error({ message: reason, cause }) };
     this.#write("warn", line, `The hook ${hook} ${reason} at ${stage}`);
+  }
+
+  /** A source that is left alone, is tried again, or is there again. */
+  circuitChanged({ sourceId, tenantId, from, state, failures, code }: CircuitChange): void {
+    const line = {
+      event: "circuit",
+      sourceId,
+      tenantId,
+      from,
+      state,
+      failures,
+      ...(code === undefined ? {} : { code }),
+    };
+    this.#write(state === "open" ? "warn" : "info", line, `The circuit of ${sourceId} is ${state}`);
   }
 
   #error({ message, cause }: ErrorFacts): unknown {

@@ -119,6 +119,7 @@ export class ToolRouter implements AsyncDisposable {
     this.tenants = new TenantPolicies(tenants, this.#limits, { coarseTime, egress, secrets });
     this.#health = new SourceHealthRegistry(parseHealth(health));
     this.#onInternalError = onInternalError;
+    if (log !== undefined) this.#health.onChange = (change) => log.circuitChanged(change);
     const asked = hooks.length === 0 ? undefined : new Hooks(hooks, (failure) => this.#hookFailed(failure, log));
     const parts = { hooks: asked, telemetry, log };
     this.#watching = Object.values(parts).some((part) => part !== undefined) ? parts : undefined;

@@ -266,6 +266,45 @@ describe("a hook that fails", () => {
   });
 });
 
+describe("hooks of calls that stream and calls that are nested", () => {
+  test("a refusal of the result is the last item, behind the chunks", async () => {
+    const router = new ToolRouter({
+      hooks: [{ name: "guard", result: () => ({ refuse: { code: "CAPABILITY_DENIED", message: "No" } }) }],
+    });
+    router.register("rows", {}, async function* () {
+      yield 1;
+      yield 2;
+    });
+    const items: unknown[] = [];
+    for await (const item of router.stream({ id: "c1", toolName: "rows" })) items.push(item);
+    expect(items).toMatchObject([
+      { type: "chunk", value: 1 },
+      { type: "chunk", value: 2 },
+      { type: "result", success: false, error: { code: "CAPABILITY_DENIED" } },
+    ]);
+  });
+
+  test("a nested call is asked for as any other is", async () => {
+    const asked: string[] = [];
+    const hook: Hook = {
+      name: "guard",
+      execute: ({ call }) => {
+        asked.push(`${call.tenantId} ${call.toolName}`);
+        return call.toolName === "inner" ? { refuse: { code: "APPROVAL_REQUIRED", message: "Ask" } } : undefined;
+      },
+    };
+    await using box = await createGlovebox({ hooks: [hook], cache: false });
+    await box.addTool({ name: "inner", source: "export default () => 1" }, { tenantId: "acme" });
+    const source =
+      "export default async (input, { tools }) => { try { await tools.inner({}); } catch (error) { return error.code; } }";
+    await box.addTool({ name: "outer", source }, { tenantId: "acme", grant: ["tools"] });
+    expect(outputOf(await box.execute({ id: "c1", toolName: "outer" }, { tenantId: "acme" }))).toBe(
+      "APPROVAL_REQUIRED",
+    );
+    expect(asked).toEqual(["acme outer", "acme inner"]);
+  });
+});
+
 describe("hooks as options", () => {
   test.for<[string, unknown, RegExp]>([
     ["without a name", [{}], /hooks\.0\.name/],

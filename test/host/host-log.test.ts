@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { pino } from "pino";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { createHostLog, type LoggerOption } from "../../src/host/host-log.ts";
 import { ToolRouter } from "../../src/host/router.ts";
 import { createGlovebox } from "../../src/host/runtime.ts";
@@ -61,6 +61,33 @@ describe("logger", () => {
     expect(lines).toMatchObject([
       { level: 40, event: "hook.failed", hook: "slow", stage: "execute", reason: "stalled", callId: "c1" },
       { level: 50, event: "crash", code: "SANDBOX_CRASHED", callId: "c1" },
+    ]);
+  });
+
+  test("tells when a source is left alone, tried again and there again", async () => {
+    const { logger, lines } = capture();
+    const router = new ToolRouter({
+      log: await createHostLog(logger),
+      health: { failures: 2, openMs: 10, maxOpenMs: 10 },
+    });
+    let isDown = true;
+    const source = router.addSource("up", {
+      call: async () => {
+        if (isDown) throw new Error("no connection");
+        return { output: 1 };
+      },
+    });
+    source.register("ping", {});
+    const ping = async (): Promise<string> =>
+      codeOf(await router.execute({ id: "c1", toolName: "ping" }, { tenantId: "a" }));
+    await ping();
+    await ping();
+    isDown = false;
+    await vi.waitFor(async () => expect(await ping()).toBe("ok"));
+    expect(lines.filter(({ event }) => event === "circuit")).toMatchObject([
+      { level: 40, sourceId: "up", tenantId: "a", from: "closed", state: "open", failures: 2 },
+      { level: 30, from: "open", state: "half-open" },
+      { level: 30, from: "half-open", state: "closed" },
     ]);
   });
 

@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { type ErrorCode, ToolError } from "../../sandbox/errors.ts";
 import type { Execution, Executor } from "../executors/executor.ts";
+import { tell } from "../logs.ts";
 import type { RegisteredTool } from "../registry.ts";
 import { type Admission, Circuit, type CircuitOptions, type CircuitState, type Evidence } from "./circuit.ts";
 
@@ -46,6 +47,18 @@ export interface SourceHealth {
   readonly nextProbeAt?: number;
 }
 
+/** A circuit has come into another state. */
+export interface CircuitChange {
+  readonly sourceId: string;
+  readonly tenantId: string;
+  readonly from: CircuitState;
+  readonly state: CircuitState;
+  /** In a row. */
+  readonly failures: number;
+  /** Of the last failure. */
+  readonly code?: ErrorCode | undefined;
+}
+
 interface Entry {
   readonly sourceId: string;
   readonly source: Executor["source"];
@@ -81,6 +94,8 @@ export class SourceHealthRegistry {
   readonly #options: CircuitOptions | undefined;
   readonly #now: () => number;
   readonly #entries = new Map<string, Entry>();
+  /** Hears of each change, for the operator's log. */
+  onChange: ((change: CircuitChange) => void) | undefined;
 
   /** @param now milliseconds by a clock that never goes back */
   constructor(options: CircuitOptions | false, now: () => number = () => performance.now()) {
@@ -97,7 +112,9 @@ export class SourceHealthRegistry {
     const entry = this.#entries.get(keyOf(sourceId, tenantId));
     if (entry === undefined) return undefined;
     const { circuit } = entry;
+    const before = circuit.state;
     const admission = circuit.admit(this.#now());
+    this.#tell(entry, before);
     if ("epoch" in admission) return admission;
     const { retryAfterMs } = admission;
     const last = circuit.lastFailure === undefined ? "" : `, the last one ${circuit.lastFailure.code}`;
@@ -124,8 +141,16 @@ export class SourceHealthRegistry {
       this.#entries.set(key, entry);
     }
     // A call that began before anything was known is one of a circuit that has never been open.
+    const before = entry.circuit.state;
     entry.circuit.record(admission ?? { isProbe: false, epoch: 0 }, evidence, now);
+    this.#tell(entry, before);
     if (entry.circuit.isForgotten(now)) this.#entries.delete(key);
+  }
+
+  #tell({ sourceId, tenantId, circuit }: Entry, from: CircuitState): void {
+    const { state, failures, lastFailure } = circuit;
+    if (state === from) return;
+    tell(this.onChange, { sourceId, tenantId, from, state, failures, code: lastFailure?.code });
   }
 
   #makeRoom(now: number): void {

@@ -116,6 +116,11 @@ function readArgumentsText(text: unknown): string {
 const isAbortSignal = (value: unknown): value is AbortSignal =>
   value instanceof AbortSignal && typeof value.aborted === "boolean";
 
+/** What it holds is another program's word: where it is none, a trace begins anew. */
+function checkHeader(value: unknown, where: string): void {
+  if (value !== undefined && typeof value !== "string") throw invalid(where, "a header's text", describe(value));
+}
+
 const isFunction = (value: unknown): boolean => value === undefined || typeof value === "function";
 
 /**
@@ -160,8 +165,8 @@ export function readStatedContext(context: unknown): ToolContext {
   }
   checkDeterministic(fields.deterministic);
   checkTimeout(timeoutMs, "context.timeoutMs");
-  if (fields.traceparent !== undefined) readText(fields.traceparent, "context.traceparent");
-  if (fields.tracestate !== undefined) readText(fields.tracestate, "context.tracestate");
+  checkHeader(fields.traceparent, "context.traceparent");
+  checkHeader(fields.tracestate, "context.tracestate");
   if (executionId !== undefined) readText(executionId, "context.executionId");
   if (stepId !== undefined) readText(stepId, "context.stepId");
   if (tenantId !== undefined) readText(tenantId, "context.tenantId");

@@ -13,7 +13,7 @@ import { MAX_SECRET_BYTES, MIN_SECRET_BYTES } from "../redaction/redactor.ts";
 import type { TenantPolicy } from "../tenants.ts";
 import type { ToolResult } from "../tool-call.ts";
 import { toJson } from "../tool-value.ts";
-import { parseTraceparent, type TraceContext, toTraceContext } from "./trace-context.ts";
+import { MAX_STATE_UNITS, parseTraceparent, type TraceContext, toTraceContext } from "./trace-context.ts";
 
 type Api = typeof import("@opentelemetry/api");
 
@@ -101,7 +101,8 @@ export class Telemetry {
     const active = api.context.active();
     const parsed = traceparent === undefined ? undefined : parseTraceparent(traceparent);
     if (parsed === undefined) return active;
-    const traceState = tracestate === undefined ? undefined : api.createTraceState(tracestate);
+    const hasState = tracestate !== undefined && tracestate.length <= MAX_STATE_UNITS;
+    const traceState = hasState ? api.createTraceState(tracestate) : undefined;
     return api.trace.setSpanContext(active, {
       ...parsed,
       isRemote: !isNested,

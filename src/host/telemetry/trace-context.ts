@@ -10,6 +10,9 @@ export interface TraceContext {
 /** A version of the future may go on behind the flags. */
 const TRACEPARENT = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.{0,400})?$/;
 
+/** The standard's least that must be passed on is 512; longer ones are left out. */
+export const MAX_STATE_UNITS = 1_024;
+
 /** Undefined for what is none: then a trace begins anew, as the standard has it. */
 export function parseTraceparent(text: string): Pick<SpanContext, "traceId" | "spanId" | "traceFlags"> | undefined {
   const [, version, traceId, spanId, flags, more] = TRACEPARENT.exec(text) ?? [];

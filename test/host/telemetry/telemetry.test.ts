@@ -241,7 +241,9 @@ describe("the trace that a call is part of", () => {
     const active = tracerProvider.getTracer("test").startSpan("caller");
     for (const traceparent of [
       undefined,
+      "",
       "garbage",
+      "0".repeat(100_000),
       `00-${"0".repeat(32)}-${PARENT}-01`,
       `ff-${TRACE}-${PARENT}-01`,
       `${TRACEPARENT}-more`,
@@ -253,7 +255,7 @@ describe("the trace that a call is part of", () => {
     active.end();
   });
 
-  test.for([5, {}, ""])("is refused where it is no text: %j", async (traceparent) => {
+  test.for([5, {}, null])("is refused where it is no text: %j", async (traceparent) => {
     expect(codeOf(await run("echo", {}, { traceparent }))).toBe("PARAM_INVALID");
   });
 
