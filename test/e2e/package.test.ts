@@ -57,6 +57,21 @@ describe("the packed tarball", () => {
       await writeFile(join(project, "add.ts"), adds);
       const { stdout } = await inProject("glovebox", ["run", "add.ts", "--input", '{"a":1,"b":2}']);
       expect(JSON.parse(stdout)).toEqual({ sum: 3, url: "http://a.example/x" });
+
+      const talks = `import { ToolRouter } from "glovebox";
+        import { AgentLoop } from "glovebox/agent";
+        const router = new ToolRouter();
+        router.register("add", {}, ({ a, b }) => a + b);
+        const said = (...content) => ({ type: "finish", reason: "stop", message: { role: "assistant", content } });
+        const call = { id: "c1", toolName: "add", argumentsText: '{"a":1,"b":2}', kind: "function" };
+        const model = async function* ({ messages }) {
+          const { result } = messages.at(-1);
+          yield result ? said({ type: "text", text: "It is " + result.output }) : said({ type: "tool-call", call });
+        };
+        const outcome = await new AgentLoop({ model, router }).run({ messages: [{ role: "user", content: "1 + 2?" }] });
+        console.log(outcome.status, outcome.text);`;
+      await writeFile(join(project, "talks.mjs"), talks);
+      expect((await inProject("node", ["talks.mjs"])).stdout).toBe("finished It is 3\n");
     },
   );
 });
