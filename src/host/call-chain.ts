@@ -2,6 +2,7 @@
 // too large, or a circle, is refused here before it begins.
 import { ToolError } from "../sandbox/errors.ts";
 import type { Limits } from "../sandbox/limits.ts";
+import type { CallLog } from "./logs.ts";
 import type { NestedCall } from "./tool-call.ts";
 
 /** The place in the queue that a running call holds. While it waits for a call that is nested in it, that one may have it. */
@@ -26,6 +27,8 @@ export class CallChain {
   #seat: Seat | undefined;
   #calls: NestedCall[] | undefined;
   #begun = 0;
+  /** Once it runs; what calls nested in it log is told there. */
+  log: CallLog | undefined;
   /** Of all that are nested in an outermost call, however deep; counted there. */
   #family = 0;
 

@@ -140,8 +140,10 @@ const isCapability = (value: unknown): value is Capability =>
   typeof value === "object" && value !== null && typeof (value as Capability).checkInput === "function";
 /** Capabilities of ours: a host's have other names. */
 const OWN_NAMES = ["log", "fetch", "secrets", "kv", "tools"] as const;
+const isOurs = (name: string): boolean => (OWN_NAMES as readonly string[]).includes(name);
 const haveOwnNames = (capabilities: readonly Capability[]): boolean =>
-  new Set([...OWN_NAMES, ...capabilities.map(({ name }) => name)]).size === capabilities.length + OWN_NAMES.length;
+  new Set(capabilities.map(({ name }) => name)).size === capabilities.length &&
+  capabilities.every(({ name, standsIn }) => !isOurs(name) || (standsIn === true && name !== "log"));
 const isKvStore = (value: unknown): value is KvStore =>
   typeof value === "object" &&
   value !== null &&

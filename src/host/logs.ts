@@ -6,7 +6,8 @@ import type { Redactor } from "./redaction/redactor.ts";
 
 /**
  * One line of a tool's log. `time` is milliseconds since 1970; `data` is what `ctx.log` was given beside the message; `place` is where a
- * line of console comes from (`tool.ts:12:5`), for a call with `logPlaces`.
+ * line of console comes from (`tool.ts:12:5`), for a call with `logPlaces`; `callId` is there for a line of a call that is nested in the
+ * listener's own, and is that call's.
  */
 export interface LogEntry {
   readonly level: LogLevel;
@@ -14,6 +15,7 @@ export interface LogEntry {
   readonly message: string;
   readonly data?: JsonValue;
   readonly place?: string;
+  readonly callId?: string;
 }
 
 export type LogListener = (entry: LogEntry) => void;
@@ -97,5 +99,19 @@ export class CallLog {
     };
     this.entries.push(entry);
     tell(this.#listener, entry);
+  }
+
+  /** A line of a call that is nested in this one: its result has it and its limits have capped it; whoever listens here hears of it. */
+  forward(entry: LogEntry, callId: string): void {
+    if (this.#listener === undefined) return;
+    tell(this.#listener, this.#redacted({ ...entry, callId: entry.callId ?? callId }));
+  }
+
+  #redacted(entry: LogEntry): LogEntry {
+    const { redactor } = this;
+    if (redactor === undefined) return entry;
+    const data = redactData(toDataText(entry.data), redactor);
+    const message = redactor.text(entry.message);
+    return { ...entry, message, ...(data === undefined ? {} : { data: JSON.parse(data) as JsonValue }) };
   }
 }

@@ -297,6 +297,7 @@ export class ToolRouter implements AsyncDisposable {
       if (watch !== undefined) await watch.prepare(call);
       if (chunks !== undefined) chunks.reading = toReading(call);
       const log = new CallLog(call.limits, call.context.onLog);
+      call.chain.log = log;
       const { executor } = validated.tool;
       // Before its source's circuit is asked: what that lets through must be tried.
       if (watch !== undefined) await watch.execute(call);

@@ -1,7 +1,8 @@
 // "glovebox/testing": a tool in its author's own tests, run for real in the sandbox. Needs no test runner; knows vitest where it is there.
 import { fileURLToPath } from "node:url";
 import type { DefinitionOverrides, ToolDefinition } from "../sandbox/definition.ts";
-import { type Capability, type CapabilityContext, defineCapability } from "./capabilities/capability.ts";
+import type { Capability, CapabilityContext } from "./capabilities/capability.ts";
+import { createStandIn, type StubInput } from "./capabilities/stand-ins.ts";
 import type { GloveboxOptions } from "./config.ts";
 import { createGlovebox, type Glovebox } from "./runtime.ts";
 import type { ToolContext, ToolResult } from "./tool-call.ts";
@@ -13,7 +14,7 @@ const DEFAULT_TENANT = "test";
 export interface OpenToolOptions {
   /** On whose behalf it is called; "test" unless stated. */
   readonly tenantId?: string;
-  /** Stand-ins for what a host would grant: each is granted. Of capabilities that are Glovebox's own, `grant` and `host` are what there is. */
+  /** Stand-ins for what a host would grant, our own `fetch`, `kv`, `secrets` and `tools` among them: each is granted. */
   readonly capabilities?: readonly Capability[];
   /** Further capabilities and engine features to grant, by name. */
   readonly grant?: readonly string[];
@@ -129,20 +130,31 @@ export interface StubbedCapability extends Capability {
   readonly inputs: readonly unknown[];
 }
 
-/** @param answer is given the input; what it returns must be JSON, what it throws the tool gets as an error */
-export function stubCapability(
-  name: string,
-  answer: (input: unknown, context: CapabilityContext) => unknown = () => null,
+/**
+ * The tool sees it as it sees the capability of that name. Of our own, `answer` is given, and gives:
+ *
+ * | name | input | answer; without one |
+ * |---|---|---|
+ * | `fetch` | `{ method, url, headers, body }`, names of headers in lower case, the body as text | a `Response`, or JSON that becomes the body of one; 404 |
+ * | `kv` | `{ op: "get" or "delete", key }`, `{ op: "set", key, value, … }`, `{ op: "list", prefix, … }` | what `ctx.kv.getEntry`, `delete`, `set`, `list` give; `getEntry`'s may leave `version` out; nothing is there, all can be set |
+ * | `secrets` | the secret's name | the placeholder; `placeholder-of-NAME` |
+ * | `tools` | `{ name, input }` | the tool's output; null |
+ *
+ * @param answer of any other capability it is given the input; what it returns must be JSON, what it throws the tool gets as an error
+ * @example
+ * ```typescript
+ * const api = stubCapability("fetch", ({ url }) => Response.json({ asked: url }));
+ * await using tool = await openTool(import.meta.dirname, { capabilities: [api] });
+ * ```
+ */
+export function stubCapability<Name extends string>(
+  name: Name,
+  answer?: (input: StubInput<Name>, context: CapabilityContext) => unknown,
 ): StubbedCapability {
   const inputs: unknown[] = [];
-  const capability = defineCapability({
-    name,
-    inputSchema: {},
-    outputSchema: {},
-    handler: (input, context) => {
-      inputs.push(input);
-      return answer(input, context);
-    },
+  const capability = createStandIn(name, (input, context) => {
+    inputs.push(input);
+    return answer?.(input as StubInput<Name>, context);
   });
   return { ...capability, inputs };
 }

@@ -43,7 +43,8 @@ const SOURCES: { readonly [file: string]: string } = {
   "shows.ts": `
     import { content, image, text } from "glovebox/tool";
     export default () => content([text("hi"), image(new Uint8Array([104, 105]), "image/png")], new Uint8Array([1]));`,
-  "counts.ts": "export default async function* () { yield 1; yield 2; }",
+  "counts.ts": "export default async function* () { yield 1; yield 2; return { counted: 2 }; }",
+  "waits.ts": "export default async function* () { yield 1; await new Promise(() => {}); }",
   "shout.ts": `
     export const description = "Shouts";
     export const inputSchema = { type: "object", properties: { text: { type: "string" } }, required: ["text"] };
@@ -95,8 +96,21 @@ describe("glovebox run", () => {
     expect((await glovebox(["run", "add.ts", "-"], '{"a":2,"b":2}')).stdout).toBe('{"sum":4}\n');
   });
 
-  test("prints the chunks of a tool that streams as a list, content beside the output, and bytes as base64", async () => {
-    expect((await glovebox(["run", "counts.ts"])).stdout).toBe("[1,2]\n");
+  test("prints the chunks of a tool that streams as they come, then what it returns", async () => {
+    expect((await glovebox(["run", "counts.ts"])).stdout).toBe('1\n2\n{"counted":2}\n');
+    expect(JSON.parse((await glovebox(["run", "waits.ts", "--json", "--timeout-ms", "500"])).stdout)).toMatchObject({
+      success: false,
+      error: { code: "TOOL_TIMEOUT" },
+    });
+    const child = spawn(process.execPath, [MAIN, "run", "waits.ts"], { cwd: folder, env: { HOME: folder } });
+    const exit = once(child, "exit");
+    const [first] = await once(child.stdout, "data");
+    expect(String(first)).toBe("1\n");
+    child.kill("SIGINT");
+    expect((await exit)[0]).toBe(130);
+  });
+
+  test("prints content beside the output, and bytes as base64", async () => {
     const { code, stdout } = await glovebox(["run", "shows.ts"]);
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toEqual({

@@ -76,6 +76,8 @@ export interface Capability {
   readonly uncounted: readonly string[];
   /** Of our own only: the chunk that makes what the tool sees of it. */
   readonly chunk?: MemberChunk | undefined;
+  /** In the place of one of ours of the same name, in a tool's tests. */
+  readonly standsIn?: true | undefined;
   readonly checkInput: Check;
   readonly checkOutput: Check;
   readonly handler: (input: never, context: CapabilityContext) => unknown;

@@ -36,12 +36,13 @@ function checkName(name: string, { asked, toolName }: CapabilityContext): void {
 const nestedSeed = (seed: string, { begun }: CallChain): string =>
   createHash("sha256").update(`${begun}\0${seed}`).digest("hex");
 
-/** Who calls stays who it was; the caller's listeners are its own. */
+/** Who calls stays who it was; who listens to its log hears this one's too. */
 function contextOf(
   { tenantId, context, deadlineAt, chain }: PreparedCall,
+  callId: string,
   { signal, traceparent, tracestate }: CapabilityContext,
 ): ToolContext {
-  const { deterministic } = context;
+  const { deterministic, logPlaces, onLog } = context;
   const leftMs = Math.floor(deadlineAt - performance.now());
   if (leftMs < 1) throw new ToolError("TOOL_TIMEOUT", "There is no time left to call a tool");
   return {
@@ -49,6 +50,8 @@ function contextOf(
     executionId: context.executionId ?? chain.root.callId,
     signal,
     timeoutMs: leftMs,
+    logPlaces,
+    ...(onLog === undefined ? {} : { onLog: (entry) => chain.log?.forward(entry, callId) }),
     ...(context.stepId === undefined ? {} : { stepId: context.stepId }),
     ...(traceparent === undefined ? {} : { traceparent, tracestate }),
     ...(deterministic === undefined
@@ -86,7 +89,7 @@ export function createToolsCapability(router: NestedRouter): Capability {
       checkName(name, context);
       const args = bytes === undefined ? input : unmarkBytes(input as JsonValue, bytes);
       const toolCall = { id: call.chain.begin(name), toolName: name, arguments: args };
-      const nested = contextOf(call, context);
+      const nested = contextOf(call, toolCall.id, context);
       const result = await router.executeNested(toolCall, nested, call.chain);
       call.chain.ended(toNestedCall(result));
       if (result.success) return markBytes(result.output);

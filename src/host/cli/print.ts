@@ -28,11 +28,12 @@ export function printable(text: string): string {
 }
 
 export function printLog(entry: LogEntry, output: Output): void {
-  const { level, message, place } = entry;
+  const { level, message, place, callId } = entry;
   const data = entry.data === undefined ? "" : ` ${JSON.stringify(entry.data)}`;
   const shownPlace = place === undefined ? "" : `${style("dim", printable(place), output)} `;
+  const shownCall = callId === undefined ? "" : `${style("dim", printable(callId), output)} `;
   const shownLevel = style(LEVEL_STYLES[level], level.padEnd(5), output);
-  output.write(`${shownLevel} ${shownPlace}${printable(`${message}${data}`)}\n`);
+  output.write(`${shownLevel} ${shownCall}${shownPlace}${printable(`${message}${data}`)}\n`);
 }
 
 function indent(text: string): string {
@@ -105,6 +106,11 @@ export function printOutput(
 ): void {
   const shown = content === undefined ? output : { output, content };
   target.write(`${toPrintableJson(shown, target.isTTY ? 2 : undefined)}\n`);
+}
+
+/** One of a stream, as it comes: in a pipe a line each. */
+export function printChunk(value: ToolValue, target: NodeJS.Process["stdout"]): void {
+  target.write(`${toPrintableJson(value, target.isTTY ? 2 : undefined)}\n`);
 }
 
 /** Milliseconds by step; what is left over is the way between the parts. */

@@ -2,9 +2,10 @@
 import { ToolError } from "../../sandbox/errors.ts";
 import { createGlovebox, type Glovebox, type ToolInspection } from "../runtime.ts";
 import { NO_USAGE, type ToolResult } from "../tool-call.ts";
+import type { ToolStream } from "../tool-stream.ts";
 import { CALL_OPTIONS, type CallOptions, readCallOptions } from "./call-options.ts";
 import { readInput } from "./input.ts";
-import { printError, printLog, printOutput, printTimes, toPrintableJson } from "./print.ts";
+import { printChunk, printError, printLog, printOutput, printTimes, toPrintableJson } from "./print.ts";
 import { createShowCode } from "./source-lines.ts";
 import { type Arguments, type Io, onePositional, readArguments } from "./usage.ts";
 
@@ -52,23 +53,36 @@ const exitCodeOf = (result: ToolResult): number => {
   return result.error.code === "BUNDLE_FAILED" ? 2 : 1;
 };
 
+/** Prints what a tool yields as it comes; and its output, unless the chunks were all it had to say. */
+async function showStream(stream: ToolStream, io: Io): Promise<ToolResult> {
+  let chunks = 0;
+  for await (const item of stream) {
+    if (item.type === "chunk") {
+      printChunk(item.value, io.stdout);
+      chunks += 1;
+      continue;
+    }
+    const { type: _type, ...result } = item;
+    if (result.success && (chunks === 0 || result.output !== null || result.content !== undefined)) {
+      printOutput(result, io.stdout);
+    }
+    return result;
+  }
+  throw new ToolError("INTERNAL", "Expected a stream to end with its result");
+}
+
 async function call(box: Glovebox, tool: ToolInspection, request: RunRequest, io: Io): Promise<ToolResult> {
   const { path, tenantId } = request;
   const args = await readInput({ ...request.input, stdin: request.stdin }, tool.definition.inputSchema, io);
   const { name } = await box.addTool({ path, name: tool.definition.name }, { tenantId, grant: request.grant });
   const interrupt = new AbortController();
   const onInterrupt = (): void => interrupt.abort();
+  const toolCall = { id: CALL_ID, toolName: name, arguments: args };
+  const context = { tenantId, signal: interrupt.signal, logPlaces: request.logPlaces };
   io.on("SIGINT", onInterrupt);
   try {
-    return await box.execute(
-      { id: CALL_ID, toolName: name, arguments: args },
-      {
-        tenantId,
-        signal: interrupt.signal,
-        logPlaces: request.logPlaces,
-        ...(request.asJson ? {} : { onLog: (entry) => printLog(entry, io.stderr) }),
-      },
-    );
+    if (request.asJson) return await box.execute(toolCall, context);
+    return await showStream(box.stream(toolCall, { ...context, onLog: (entry) => printLog(entry, io.stderr) }), io);
   } finally {
     io.off("SIGINT", onInterrupt);
   }
@@ -77,9 +91,7 @@ async function call(box: Glovebox, tool: ToolInspection, request: RunRequest, io
 function report(result: ToolResult, tool: ToolInspection | undefined, request: RunRequest, io: Io): void {
   if (request.asJson) {
     io.stdout.write(`${toPrintableJson(result)}\n`);
-  } else if (result.success) {
-    printOutput(result, io.stdout);
-  } else {
+  } else if (!result.success) {
     printError(result.error, io.stderr, createShowCode(request.path, tool?.bundle.sourceMap));
   }
   if (!request.asJson && result.usage.logsDropped > 0) {

@@ -1,6 +1,7 @@
 // ctx.tools in real tools: who may call whom, how deep, how often, for how long, and what comes of a call that fails.
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import type { GloveboxOptions } from "../../../src/host/config.ts";
 import type { Glovebox } from "../../../src/host/runtime.ts";
 import type { ToolContext, ToolResult } from "../../../src/host/tool-call.ts";
@@ -53,6 +54,59 @@ beforeAll(async () => {
 afterAll(() => box.close());
 
 describe("ctx.tools", () => {
+  test("lets whoever listens to the outer call hear what nested ones log, marked with their ids", async () => {
+    const own = await open();
+    const nest = (to: string): string =>
+      `export default async (input, { tools, log }) => { console.log("before ${to}"); await tools.${to}(input); log.warn("after ${to}", { n: 1 }); }`;
+    await add(own, "outer", nest("middle"));
+    await add(own, "middle", nest("inner"));
+    await add(own, "inner", `export default () => { console.error("deep"); return 1; }`);
+    const heard: unknown[] = [];
+    const result = await run(
+      own,
+      "outer",
+      {},
+      {
+        logPlaces: true,
+        onLog: ({ level, message, callId, place }) => heard.push([level, message, callId ?? null, place !== undefined]),
+      },
+    );
+    expect(heard).toEqual([
+      ["info", "before middle", null, true],
+      ["info", "before inner", "c1.1", true],
+      ["error", "deep", "c1.1.1", true],
+      ["warn", "after inner", "c1.1", false],
+      ["warn", "after middle", null, false],
+    ]);
+    expect(result.logs.map(({ message }) => message)).toEqual(["before middle", "after middle"]);
+  });
+
+  test("shows a listener nothing that the outer call has concealed", async () => {
+    const hide = defineCapability({
+      name: "hide",
+      inputSchema: {},
+      outputSchema: {},
+      handler: (_input, { conceal }) => {
+        conceal("KEY", "value-that-is-secret");
+        return "value-that-is-secret";
+      },
+    });
+    const own = await open({ capabilities: [hide] });
+    await own.addTool(
+      {
+        name: "outer",
+        source: "export default async (input, ctx) => { await ctx.tools.inner({ key: await ctx.hide() }); }",
+        definition: { capabilities: { tools: true } },
+      },
+      { tenantId: "acme", grant: ["hide"] },
+    );
+    await add(own, "inner", `export default ({ key }, { log }) => { console.log("got", key); log("got", { key }); }`);
+    const heard: string[] = [];
+    await run(own, "outer", {}, { onLog: (entry) => heard.push(JSON.stringify(entry)) });
+    expect(heard).toHaveLength(2);
+    for (const line of heard) expect(line).toMatch(/got.*\[redacted:KEY\].*"callId":"c1\.1"/);
+  });
+
   test("calls another tool by name, as a member or by call(), host functions too", async () => {
     const source = `export default async (input, { tools }) => [
       await tools.add({ a: 1, b: 2 }), await tools["sub_one"]({ n: 3 }), await tools.call("add", { a: 2, b: 2 }), await tools.everybody()
