@@ -45,6 +45,8 @@ function isSecretWord(words: readonly string[], at: number): boolean {
   if (word === "tokens") return TOKEN_KINDS.has(words[at - 1] ?? "");
   // A name may be `pass` and nothing else, or somebody's.
   if (word === "pass") return at === words.length - 1 && (words.length === 1 || PASS_OWNERS.has(words[at - 1] ?? ""));
+  // `bearerAuth` and `bearerFormat` are words of OpenAPI.
+  if (word === "bearer") return at === words.length - 1;
   if (word === "auth") return at === words.length - 1 && words.slice(0, at).every((before) => before === "x");
   return SECRET_WORDS.has(word) || endsInSecret(word);
 }

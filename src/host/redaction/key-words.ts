@@ -8,9 +8,9 @@ export const SECRET_WORDS: ReadonlySet<string> = new Set(
     password passwords passwd passwds pwd passphrase passphrases passcode passcodes
     secret secrets token apikey apikeys apitoken apisecret authtoken authkey accesstoken accesskey refreshtoken idtoken
     sessiontoken csrftoken xsrftoken secretkey privatekey signingkey encryptionkey masterkey sshkey clientkey clientsecret
-    authorization credential credentials creds cred cookie cookies jwt jwts bearer
+    authorization credential credentials creds cred cookie cookies sessioncookie jwt jwts
     connectionstring connstring connstr otp totp cvv cvc csc ssn htpasswd seedphrase
-    cardnumber creditcard ccnumber passwort kennwort contrasena mdp
+    cardnumber cardno creditcard ccnumber ccnum passwort kennwort contrasena mdp
   `),
 );
 
@@ -22,11 +22,14 @@ export const SECRET_ENDINGS: readonly string[] = words(
 /** Several words that only together name a secret, by the first of them. */
 export const SECRET_PHRASES: ReadonlyMap<string, readonly (readonly string[])[]> = Map.groupBy(
   `
+    openai key|anthropic key|stripe key|gemini key|mistral key|cohere key|groq key|deepseek key|openrouter key|huggingface key|hf key
+    pinecone key|sendgrid key|mailgun key|twilio key|github key|gitlab key|slack key|aws key|azure key|gcp key|algolia key
+    cloudflare key|heroku key|supabase key|datadog key|replicate key|perplexity key|elevenlabs key|deepgram key
     api key|api keys|access key|access keys|access key id|secret key|secret keys|private key|private keys|signing key|signature key
     encryption key|decryption key|cipher key|crypto key|ssh key|ssh keys|gpg key|pgp key|rsa key|aes key|hmac key|jwt key|master key
     auth key|authentication key|authorization key|account key|shared key|session key|subscription key|service key|service account key
     license key|licence key|client key|consumer key|application key|app key|deploy key|server key|storage account key|webhook key
-    security code|card number|credit card|credit card number|debit card|cc number|pan number|card security code
+    security code|card number|card no|cc num|functions key|maps key|credit card|credit card number|debit card|cc number|pan number|card security code
     social security number|social security|recovery code|recovery codes|backup code|backup codes|one time code|mfa code|two factor code
     seed phrase|recovery phrase|mnemonic phrase|connection string|connection strings|conn string|conn str|auth header
     shared access signature|amz signature|amz credential|private token|pass phrase|pass word|pass code|pass wd
@@ -52,7 +55,10 @@ export const QUANTITY_BEFORE: ReadonlySet<string> = new Set(
 
 /** What a name begins with that asks or tells about a secret. */
 export const MODEST_BEFORE: ReadonlySet<string> = new Set(
-  words("is has had needs require requires required should can may allow allows show hide forgot public"),
+  words(`
+    is has had needs require requires required should can may allow allows accept accepts enable enables disable disables
+    show hide forgot public
+  `),
 );
 
 /** What a name goes on with that is about a secret and no longer the secret. */
@@ -66,6 +72,6 @@ export const MODEST_BEHIND: ReadonlySet<string> = new Set(
     errors version path paths file files filename dir directory folder domain consent banner preference preferences setting settings
     option options config configuration page form button visible visibility source mode method methods strategy provider providers
     manager store storage service vault logprob logprobs logprobability probability distribution symbol address decimals balance supply standard amount
-    contract holders economics stream bucket
+    contract holders economics stream bucket map class start end field fields ref refs arn prefix suffix last protected login
   `),
 );

@@ -21,6 +21,7 @@ const SECRET_NAMES = names(`
   sharedKey subscriptionKey Ocp-Apim-Subscription-Key consumerKey licenseKey deployKey clientKey appKey
   credential credentials awsCredentials creds cookie Cookie cookies set-cookie Set-Cookie jwt jwtToken
   connectionString connection_string cardNumber card_number creditCard creditCardNumber cvv cvc CVV2 ssn socialSecurityNumber
+  sessionCookie OPENAI_KEY stripeKey googleMapsKey cardNo ccnum bearer x-functions-key resetToken password_reset_token NODE_AUTH_TOKEN pgpassword
   otp totpSecret recoveryCodes backup_codes seedPhrase authorizationCode sasToken sharedAccessSignature Ｐassword
 `);
 
@@ -40,6 +41,8 @@ const PLAIN_NAMES = names(`
   userId sessionId session_id id url host port message content description query text value data type status code country
   postcode zipCode pinCode bearerFormat signature cardinal cardHolder discard postcard wildcard cardType creditScore credit
   credentialType apiVersion apiUrl api keyframes monkeyKey passthrough password_expires_at secret-version otpLength accessLevel
+  tokenMap tokenStart passwordField passwordProtected enablePasswordLogin secretKeyRef secretArn acceptCookies apiKeyPrefix bearerAuth
+  card_last4 ssnLast4 jwks_uri token_endpoint_auth_method apiKeyId passportNumber opinion
   accessible refresh refreshRate privateNote private clientId client_id client clientele connection string connectionId
 `);
 
