@@ -3,6 +3,7 @@
 import { randomFillSync, webcrypto } from "node:crypto";
 import type { SeededBytes } from "../seeded-bytes.ts";
 import { checkSubtleRequest } from "./caps.ts";
+import { KeyOperations } from "./key-operations.ts";
 import { KeyStore } from "./key-store.ts";
 import type { NativeLanes } from "./native-lanes.ts";
 import { NodeFunctions } from "./node-functions.ts";
@@ -65,6 +66,7 @@ export class GuestCrypto {
   readonly #parts: GuestCryptoParts;
   readonly #keys: KeyStore;
   readonly #functions = new NodeFunctions();
+  readonly #keyOperations: KeyOperations;
   /** Jobs that wait or run, and their bytes. */
   #jobs = 0;
   #jobBytes = 0;
@@ -80,6 +82,7 @@ export class GuestCrypto {
   constructor(parts: GuestCryptoParts) {
     this.#parts = parts;
     this.#keys = new KeyStore(Math.min(MAX_KEY_BYTES, parts.memoryMiB * 256 * 1024));
+    this.#keyOperations = new KeyOperations(this.#keys);
   }
 
   get isBusy(): boolean {
@@ -88,7 +91,7 @@ export class GuestCrypto {
 
   /** For tests: what is held for the guest. */
   get held(): number {
-    return this.#keys.size + this.#functions.size;
+    return this.#keys.size + this.#functions.size + this.#keyOperations.keys.size;
   }
 
   /** Time that the process's threads have been at work for this isolate outside of it, in ms of the wall's clock. */
@@ -117,6 +120,7 @@ export class GuestCrypto {
       if (method === "supports") return JSON.stringify({ ok: true, value: this.#supports(args, bytes) });
       if (method === "cloneKey") return JSON.stringify({ ok: true, value: this.#keys.clone(args[0]) });
       if (method === "forgetKeys") return this.#forget(args);
+      if (this.#keyOperations.has(method)) return this.#keyOperations.call(method, args, bytes);
       return this.#functions.call(method, args, bytes);
     } catch (thrown) {
       return JSON.stringify(toFailure(thrown));
@@ -186,6 +190,10 @@ export class GuestCrypto {
   }
 
   #prepare(method: string, args: readonly unknown[], buffers: readonly ArrayBuffer[]): () => Promise<Settled> {
+    if (method === "generateKeyPair") {
+      const generate = this.#keyOperations.keys.prepareGenerate(args);
+      return async () => ({ answer: { ok: true, type: "value", value: await generate() }, buffers: [] });
+    }
     if (!isSubtleMethod(method)) {
       const run = this.#functions.prepareJob(method, args, buffers);
       return async () => ({ answer: { ok: true, type: "bytes" }, buffers: [await run()] });
@@ -213,7 +221,7 @@ export class GuestCrypto {
     dropStaleErrors();
     this.#running.delete(clock);
     this.#spentMs += performance.now() - clock.begun;
-    if (this.#isDisposed) this.#keys.clear();
+    if (this.#isDisposed) this.#clear();
     else void this.#give(id, settled);
     this.#jobs -= 1;
     this.#jobBytes -= size;
@@ -249,13 +257,18 @@ export class GuestCrypto {
     return { answer, buffers: isBytes ? [ciphertext, sharedKey] : [ciphertext] };
   }
 
+  #clear(): void {
+    this.#keys.clear();
+    this.#functions.clear();
+    this.#keyOperations.clear();
+  }
+
   /** What has not begun never will; what runs on a thread is the only thing left, until it has come to its end. */
   dispose(): void {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
     this.#parts.lanes.drop(this);
-    this.#keys.clear();
-    this.#functions.clear();
+    this.#clear();
     this.#jobs = this.#running.size;
   }
 }

@@ -33,7 +33,7 @@ const MAX_STATES = 1_024;
 const MAX_KEY_BYTES = 64 * 1024;
 const MAX_OUTPUT_BYTES = 1024 * 1024;
 const CIPHERS =
-  /^(?:aes-?(?:128|192|256)-(?:cbc|ctr|gcm|ecb|cfb|cfb8|ofb)|id-aes(?:128|192|256)-gcm|chacha20-poly1305)$/i;
+  /^(?:aes-?(?:128|192|256)-(?:cbc|ccm|ctr|gcm|ecb|cfb|cfb1|cfb8|ocb|ofb)|id-aes(?:128|192|256)-[cg]cm|chacha20-poly1305)$/i;
 
 const Text = z.string().max(64);
 const Length = z.int().min(0).max(MAX_OUTPUT_BYTES);

@@ -192,6 +192,15 @@ export interface KeyFacts {
   readonly usages: readonly string[];
 }
 
+/** An asymmetric key of node:crypto, as its guest knows it. */
+export interface KeyObjectFacts {
+  readonly handle: number;
+  readonly type: "public" | "private";
+  readonly asymmetricKeyType: string | undefined;
+  /** `publicExponent` as decimal digits. */
+  readonly details: { readonly [name: string]: unknown };
+}
+
 /** What a job has come to, beside its buffers. Nothing is thrown into a guest. */
 export type JobAnswer =
   | { readonly ok: true; readonly type: "bytes" }

@@ -10,7 +10,7 @@ import { makeDomException } from "../dom-exception.ts";
 import { ask } from "../host.ts";
 import { Crossing } from "./crypto-arguments.ts";
 import { runJob, toError } from "./crypto-jobs.ts";
-import { CryptoKey, toCryptoKey } from "./crypto-key.ts";
+import { CryptoKey, handleOf, toCryptoKey } from "./crypto-key.ts";
 import { fillRandom } from "./crypto-random.ts";
 
 const TOKEN = Symbol("Crypto");
@@ -195,4 +195,4 @@ export class Crypto {
 defineInterface(Crypto, "Crypto");
 
 export const crypto: Crypto = new Crypto(TOKEN);
-export { CryptoKey, fillRandom, runJob, toError };
+export { CryptoKey, fillRandom, handleOf, runJob, toCryptoKey, toError };

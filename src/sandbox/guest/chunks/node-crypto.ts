@@ -1,5 +1,5 @@
-// node:crypto over the worker's cryptography: hashes, HMACs, ciphers, random bytes, key derivation and webcrypto. Keys as objects and
-// signatures are crypto.subtle's.
+// node:crypto over the worker's cryptography: hashes, HMACs, ciphers, random bytes, key derivation and webcrypto; keys, signatures,
+// agreement and certificates have files of their own.
 import {
   pbkdf2 as derivePbkdf2,
   pbkdf2Sync as derivePbkdf2Sync,
@@ -20,56 +20,47 @@ import {
   randomUUID,
   webcrypto,
 } from "./crypto-native.ts";
-import { Buffer } from "./node-buffer.ts";
-import { checkFunction, checkString, invalidArgument, nodeError, unsupported } from "./node-error.ts";
+import {
+  createDiffieHellman,
+  createECDH,
+  DiffieHellmanGroup,
+  diffieHellman,
+  ECDH,
+  getCurves,
+  getDiffieHellman,
+} from "./node-agreement.ts";
+import { X509Certificate } from "./node-certificate.ts";
+import { cryptoConstants } from "./node-crypto-constants.ts";
+import { type Callback, type Data, encode, maybeLater } from "./node-crypto-data.ts";
+import { checkFunction, checkString, invalidArgument, nodeError } from "./node-error.ts";
+import {
+  createPrivateKey,
+  createPublicKey,
+  createSecretKey,
+  generateKey,
+  generateKeyPair,
+  generateKeyPairSync,
+  generateKeySync,
+  KeyObject,
+  keyBytes,
+} from "./node-keys.ts";
+import {
+  createSign,
+  createVerify,
+  privateDecrypt,
+  privateEncrypt,
+  publicDecrypt,
+  publicEncrypt,
+  Sign,
+  sign,
+  Verify,
+  verify,
+} from "./node-signatures.ts";
 import { Transform } from "./node-stream.ts";
 
-type Data = string | ArrayBufferView | ArrayBuffer;
-type Callback = (error: unknown, value?: unknown) => void;
 type Done = (error?: Error | null, data?: unknown) => void;
-declare function queueMicrotask(run: () => void): void;
 
-/** Secret keys only: the others are crypto.subtle's. */
-class KeyObject {
-  readonly type = "secret";
-  readonly #bytes: Uint8Array;
-  constructor(bytes: Uint8Array) {
-    this.#bytes = bytes;
-  }
-  get symmetricKeySize(): number {
-    return this.#bytes.length;
-  }
-  export(options: { readonly format?: string } = {}): unknown {
-    if (options.format !== "jwk") return encode(this.#bytes);
-    return { kty: "oct", k: encode(this.#bytes, "base64url") };
-  }
-  equals(other: unknown): boolean {
-    return other instanceof KeyObject && encode(other.#bytes, "hex") === encode(this.#bytes, "hex");
-  }
-  static bytesOf(key: KeyObject): Uint8Array {
-    return key.#bytes;
-  }
-}
-
-function createSecretKey(key: Data, encoding?: string): KeyObject {
-  return new KeyObject(new Uint8Array(toBytes(key, "key", encoding)));
-}
-
-function toBytes(data: unknown, name: string, encoding?: string): Uint8Array {
-  if (data instanceof KeyObject) return KeyObject.bytesOf(data);
-  if (typeof data === "string")
-    return Buffer.from(data, (encoding === "buffer" ? "utf8" : (encoding ?? "utf8")) as "utf8");
-  if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer as ArrayBuffer, data.byteOffset, data.byteLength);
-  if (data instanceof ArrayBuffer) return new Uint8Array(data);
-  throw invalidArgument(name, "of type string or an instance of ArrayBuffer, Buffer, TypedArray, or DataView", data);
-}
-
-const encode = (bytes: Uint8Array, encoding?: string): unknown => {
-  const buffer = Buffer.from(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength);
-  return encoding === undefined || encoding === null || encoding === "buffer"
-    ? buffer
-    : buffer.toString(encoding as "utf8");
-};
+const toBytes = keyBytes;
 
 /** Both a hash and an HMAC: one after the other with update() and digest(), or a stream. */
 class Hash extends Transform {
@@ -173,15 +164,6 @@ const makeCipher =
       options,
     );
   };
-
-/** At once, or to a callback as the last argument. */
-function maybeLater<Value>(callback: unknown, make: () => Value): Value | undefined {
-  if (callback === undefined) return make();
-  checkFunction(callback, "callback");
-  const value = make();
-  queueMicrotask(() => (callback as unknown as Callback)(null, value));
-  return undefined;
-}
 
 function randomBytes(size: number, callback?: unknown): unknown {
   if (typeof size !== "number") throw invalidArgument("size", "of type number", size);
@@ -288,47 +270,38 @@ function hkdfSync(digest: string, key: Data, salt: Data, info: Data, length: num
   return made.slice().buffer as ArrayBuffer;
 }
 
-const refuse = (name: string, instead: string) => (): never => {
-  throw unsupported(`crypto.${name}()`, instead);
-};
-const USE_SUBTLE = "keys and signatures are crypto.subtle's";
-const refused = Object.fromEntries(
-  [
-    "createDiffieHellman",
-    "createECDH",
-    "createPrivateKey",
-    "createPublicKey",
-    "createSign",
-    "createVerify",
-    "diffieHellman",
-    "generateKey",
-    "generateKeyPair",
-    "generateKeyPairSync",
-    "generateKeySync",
-    "privateDecrypt",
-    "privateEncrypt",
-    "publicDecrypt",
-    "publicEncrypt",
-    "sign",
-    "verify",
-  ].map((name) => [name, refuse(name, USE_SUBTLE)]),
-);
-
 const crypto = {
-  ...refused,
   Cipheriv: Cipher,
   Decipheriv: Cipher,
+  DiffieHellmanGroup,
+  ECDH,
   Hash,
   Hmac: Hash,
   KeyObject,
-  constants: {},
+  Sign,
+  Verify,
+  X509Certificate,
+  constants: cryptoConstants,
   createCipheriv: makeCipher(false),
   createDecipheriv: makeCipher(true),
   createHash,
+  createDiffieHellman,
+  createDiffieHellmanGroup: getDiffieHellman,
+  createECDH,
   createHmac,
+  createPrivateKey,
+  createPublicKey,
   createSecretKey,
+  createSign,
+  createVerify,
+  diffieHellman,
+  generateKey,
+  generateKeyPair,
+  generateKeyPairSync,
+  generateKeySync,
   getCiphers,
-  getCurves: (): string[] => [],
+  getCurves,
+  getDiffieHellman,
   getFips: (): number => 0,
   getHashes,
   getRandomValues: (target: ArrayBufferView): unknown => webcrypto.getRandomValues(target as never),
@@ -342,8 +315,12 @@ const crypto = {
   hkdfSync,
   pbkdf2,
   pbkdf2Sync,
+  privateDecrypt,
+  privateEncrypt,
   prng: randomBytes,
   pseudoRandomBytes: randomBytes,
+  publicDecrypt,
+  publicEncrypt,
   randomBytes,
   randomFill,
   randomFillSync,
@@ -351,8 +328,10 @@ const crypto = {
   randomUUID: (): string => randomUUID(),
   scrypt,
   scryptSync,
+  sign,
   subtle: webcrypto.subtle,
   timingSafeEqual,
+  verify,
   webcrypto,
 };
 

@@ -1,0 +1,153 @@
+// Agreement on a secret: ECDH, Diffie-Hellman by the groups of RFC 2409 and 3526, and diffieHellman() for keys. Private keys are the guest's
+// own here, as its getPrivateKey() says.
+import { callWorker, callWorkerForBytes } from "./crypto-call.ts";
+import { Handles } from "./crypto-handles.ts";
+import { Buffer } from "./node-buffer.ts";
+import { type Data, dataBytes, encode } from "./node-crypto-data.ts";
+import { checkString, invalidArgument, nodeError, unsupported } from "./node-error.ts";
+import { KeyObject, keyHandle } from "./node-keys.ts";
+
+interface Halves {
+  readonly privateKey: Uint8Array;
+  readonly publicKey: Uint8Array;
+}
+
+/** The private half's length stands before it, in two bytes. */
+function split(answer: Uint8Array): Halves {
+  const length = (answer[0] as number) + 256 * (answer[1] as number);
+  return { privateKey: answer.slice(2, 2 + length), publicKey: answer.slice(2 + length) };
+}
+
+const noKey = (which: string): Error =>
+  nodeError(
+    Error,
+    `ERR_CRYPTO_ECDH_INVALID_${which === "public" ? "PUBLIC" : "PRIVATE"}_KEY`,
+    `There is no ${which} key yet`,
+  );
+
+abstract class Agreement {
+  protected readonly name: string;
+  #privateKey: Uint8Array | undefined;
+  #publicKey: Uint8Array | undefined;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  protected keep(halves: Partial<Halves>): void {
+    this.#privateKey = halves.privateKey ?? this.#privateKey;
+    this.#publicKey = halves.publicKey ?? this.#publicKey;
+  }
+  protected get privateBytes(): Uint8Array {
+    if (this.#privateKey === undefined) throw noKey("private");
+    return this.#privateKey;
+  }
+  protected get publicBytes(): Uint8Array {
+    if (this.#publicKey === undefined) throw noKey("public");
+    return this.#publicKey;
+  }
+  getPrivateKey(encoding?: string): unknown {
+    return encode(this.privateBytes, encoding);
+  }
+}
+
+const FORMATS: readonly unknown[] = ["compressed", "uncompressed", "hybrid"];
+
+function convert(curve: string, bytes: Uint8Array, format: unknown): Uint8Array {
+  if (!FORMATS.includes(format))
+    throw nodeError(TypeError, "ERR_CRYPTO_ECDH_INVALID_FORMAT", `Invalid ECDH format: ${String(format)}`);
+  return callWorkerForBytes("ecdhConvert", [curve, format], [bytes]);
+}
+
+export class ECDH extends Agreement {
+  constructor(curve: string) {
+    checkString(curve, "curve");
+    super(curve);
+    if (!(callWorker("curves", [], []) as string[]).includes(curve)) {
+      throw nodeError(TypeError, "ERR_CRYPTO_INVALID_CURVE", "Invalid EC curve name");
+    }
+  }
+  generateKeys(encoding?: string, format?: string): unknown {
+    this.keep(split(callWorkerForBytes("ecdhGenerate", [this.name], [])));
+    return this.getPublicKey(encoding, format);
+  }
+  getPublicKey(encoding?: string, format: string = "uncompressed"): unknown {
+    const bytes = this.publicBytes;
+    return encode(format === "uncompressed" ? bytes : convert(this.name, bytes, format), encoding);
+  }
+  setPrivateKey(key: Data, encoding?: string): void {
+    const privateKey = new Uint8Array(dataBytes(key, "key", encoding));
+    this.keep({ privateKey, publicKey: callWorkerForBytes("ecdhPublic", [this.name], [privateKey]) });
+  }
+  setPublicKey(key: Data, encoding?: string): void {
+    this.keep({ publicKey: convert(this.name, dataBytes(key, "key", encoding), "uncompressed") });
+  }
+  computeSecret(other: Data, inputEncoding?: string, outputEncoding?: string): unknown {
+    const bytes = dataBytes(other, "otherPublicKey", inputEncoding);
+    return encode(callWorkerForBytes("ecdhSecret", [this.name], [this.privateBytes, bytes]), outputEncoding);
+  }
+  static convertKey(
+    ...[key, curve, from, to, format = "uncompressed"]: readonly [Data, string, string?, string?, string?]
+  ): unknown {
+    return encode(convert(curve, dataBytes(key, "key", from), format), to);
+  }
+}
+
+const groups = new Handles("forgetGroups");
+
+interface GroupFacts {
+  readonly handle: number;
+  readonly prime: string;
+  readonly generator: string;
+}
+
+export class DiffieHellmanGroup extends Agreement {
+  readonly verifyError = 0;
+  readonly #facts: GroupFacts;
+
+  constructor(group: string) {
+    checkString(group, "name");
+    super(group);
+    this.#facts = callWorker("openGroup", [group], []) as GroupFacts;
+    groups.add(this.#facts.handle, this);
+  }
+  getPrime(encoding?: string): unknown {
+    return encode(Buffer.from(this.#facts.prime, "hex"), encoding);
+  }
+  getGenerator(encoding?: string): unknown {
+    return encode(Buffer.from(this.#facts.generator, "hex"), encoding);
+  }
+  generateKeys(encoding?: string): unknown {
+    this.keep(split(callWorkerForBytes("groupGenerate", [this.#facts.handle], [])));
+    return this.getPublicKey(encoding);
+  }
+  getPublicKey(encoding?: string): unknown {
+    return encode(this.publicBytes, encoding);
+  }
+  computeSecret(other: Data, inputEncoding?: string, outputEncoding?: string): unknown {
+    const bytes = dataBytes(other, "otherPublicKey", inputEncoding);
+    return encode(callWorkerForBytes("groupSecret", [this.#facts.handle], [bytes]), outputEncoding);
+  }
+}
+
+export const createECDH = (curve: string): ECDH => new ECDH(curve);
+export const getDiffieHellman = (group: string): DiffieHellmanGroup => new DiffieHellmanGroup(group);
+
+/** To check that a number of the guest's is a prime would take seconds that nobody can stop. */
+export function createDiffieHellman(): never {
+  throw unsupported(
+    "crypto.createDiffieHellman()",
+    "getDiffieHellman() has the groups of RFC 3526, createECDH() the curves",
+  );
+}
+
+export function diffieHellman(options: { readonly privateKey?: unknown; readonly publicKey?: unknown }): unknown {
+  const { privateKey, publicKey } = options;
+  if (!(privateKey instanceof KeyObject))
+    throw invalidArgument("options.privateKey", "an instance of KeyObject", privateKey);
+  if (!(publicKey instanceof KeyObject))
+    throw invalidArgument("options.publicKey", "an instance of KeyObject", publicKey);
+  return encode(callWorkerForBytes("agreeOnSecret", [keyHandle(privateKey), keyHandle(publicKey)], []));
+}
+
+export const getCurves = (): string[] => callWorker("curves", [], []) as string[];

@@ -1,0 +1,20 @@
+// crypto.constants: what OpenSSL calls its paddings, checks and point formats by.
+export const cryptoConstants: { readonly [name: string]: number } = {
+  __proto__: null as never,
+  DH_CHECK_P_NOT_PRIME: 1,
+  DH_CHECK_P_NOT_SAFE_PRIME: 2,
+  DH_NOT_SUITABLE_GENERATOR: 8,
+  DH_UNABLE_TO_CHECK_GENERATOR: 4,
+  POINT_CONVERSION_COMPRESSED: 2,
+  POINT_CONVERSION_HYBRID: 6,
+  POINT_CONVERSION_UNCOMPRESSED: 4,
+  RSA_NO_PADDING: 3,
+  RSA_PKCS1_OAEP_PADDING: 4,
+  RSA_PKCS1_PADDING: 1,
+  RSA_PKCS1_PSS_PADDING: 6,
+  RSA_PSS_SALTLEN_AUTO: -2,
+  RSA_PSS_SALTLEN_DIGEST: -1,
+  RSA_PSS_SALTLEN_MAX_SIGN: -2,
+  RSA_SSLV23_PADDING: 2,
+  RSA_X931_PADDING: 5,
+};
