@@ -68,7 +68,7 @@ await measure({
 raw.dispose();
 
 const { preludeSource, readChunk } = await loadSandboxArtifacts();
-const engine = createEngine({ preludeSource, readChunk, preludeCache: makePreludeCache(preludeSource) });
+const engine = createEngine({ preludeSource, readChunk, preludeCache: makePreludeCache(preludeSource, readChunk) });
 const bundle = createLoadableBundle("", CODE, new Uint8Array(0));
 
 async function bareIsolate(): Promise<void> {

@@ -49,12 +49,32 @@ async function readArtifacts(folder: string): Promise<SandboxArtifacts> {
   };
 }
 
-/** A script whose completion value is a function of what the module requires: nothing is left on the global object. */
-const asFunction = (code: string): string =>
-  `(function (require) { "use strict"; const module = { exports: {} };\n${code}\nreturn module.exports; })`;
+/** Of another chunk, or of a module of the prelude: the rest is bundled. */
+const IMPORT = /\bimport\s*(?:\*\s*as\s+([\w$]+)|\{([^{}]*)\})\s*from\s*"((?:prelude:)?[\w-]+)";/g;
+const EXPORT = /\bexport\s*\{([^{}]*)\};?\s*$/;
+
+/** `a, b as c` as the members of a pattern, or of an object. */
+const toMembers = (names: string, renamed: "$1:$2" | "$2:$1"): string =>
+  names.replace(/([\w$]+)\s+as\s+([\w$]+)/g, renamed);
+
+/**
+ * A module as a script whose completion value is a function of what the module requires: nothing is left on the global object. Each
+ * import and export is one look-up here; esbuild's own form of CommonJS defines them by getters, with functions that a guest may have
+ * replaced by the time a chunk is evaluated.
+ */
+function asFunction(module: string, banner = ""): string {
+  let imports = "";
+  const code = module.replace(IMPORT, (_, namespace: string | undefined, names: string | undefined, path: string) => {
+    imports += `const ${namespace ?? `{${toMembers(names ?? "", "$1:$2")}}`}=require("${path}");`;
+    return "";
+  });
+  const body = code.replace(EXPORT, (_, names: string) => `return{__proto__:null,${toMembers(names, "$2:$1")}};`);
+  return `(function (require) { "use strict";${banner}${imports}\n${body}\n})`;
+}
 
 /** Its frames are the prelude's, which no stack shows. */
-const asChunk = (code: string): string => `${asFunction(code)}\n//# sourceURL=${PRELUDE_SCRIPT_NAME}`;
+const asChunk = (name: ChunkName, module: string): string =>
+  `${asFunction(module, bannerOf(name))}\n//# sourceURL=${PRELUDE_SCRIPT_NAME}`;
 
 const CHUNKS = join(HERE, "..", "sandbox", "guest", "chunks");
 
@@ -67,9 +87,15 @@ const STAND_INS: ReadonlyMap<string, string> = new Map([
   ["qs", "url-qs.ts"],
   ["string_decoder/", "node-buffer.ts"],
   ["tr46", "url-idna.ts"],
+  ["webidl-conversions", "url-conversions.ts"],
   ["@exodus/bytes/encoding.js", "url-percent.ts"],
   ["@exodus/bytes/whatwg.js", "url-percent.ts"],
 ]);
+
+/** The same of modules within a package, by the end of the importer's path. */
+const INNER_STAND_INS: readonly (readonly [importer: RegExp, path: RegExp, file: string])[] = [
+  [/whatwg-url[\\/]lib[\\/]URL(?:SearchParams)?-impl\.js$/, /^\.\/url(?:-state-machine|encoded)$/, "url-later.ts"],
+];
 
 /** From these the packages themselves are imported. */
 const KEEPS_PACKAGES = /idna\.ts$|legacy-encodings\.ts$|[\\/]@exodus[\\/]/;
@@ -83,11 +109,15 @@ const standIns: Plugin = {
       const name = basename(file, ".ts");
       return isChunkName(name) ? { path: name, external: true } : { path: join(CHUNKS, file) };
     });
+    onResolve({ filter: /^\.\// }, ({ path, importer }) => {
+      const found = INNER_STAND_INS.find(([from, to]) => from.test(importer) && to.test(path));
+      return found === undefined ? undefined : { path: join(CHUNKS, found[2]) };
+    });
   },
 };
 
 /**
- * What a chunk takes from elsewhere in the guest: another chunk, or a module of the prelude (`PRELUDE_MODULES` in platform.ts). The rest
+ * What a chunk takes from elsewhere in the guest: another chunk, or a module of the prelude (`makePreludeModules` in platform.ts). The rest
  * of what it imports is bundled into it.
  */
 const chunkImports: Plugin = {
@@ -103,6 +133,7 @@ const chunkImports: Plugin = {
   },
 };
 
+const READS_SHARED_MEMORY: readonly ChunkName[] = ["url", "node-url"];
 /** Some packages read getters of this prototype while they load; guests have no such class. */
 const NO_SHARED_MEMORY =
   "const SharedArrayBuffer = class { get byteLength() { throw new TypeError(); } get growable() { throw new TypeError(); } };";
@@ -110,8 +141,10 @@ const NO_SHARED_MEMORY =
 /** What the legacy encodings' package finds of native decoders: it would ask the guest's own TextDecoder, which asks it. */
 const NO_NATIVE_DECODERS = "const globalThis = {};";
 
-const bannerOf = (name: ChunkName): string =>
-  name === "legacy-encodings" ? NO_SHARED_MEMORY + NO_NATIVE_DECODERS : NO_SHARED_MEMORY;
+function bannerOf(name: ChunkName): string {
+  if (name === "legacy-encodings") return NO_SHARED_MEMORY + NO_NATIVE_DECODERS;
+  return READS_SHARED_MEMORY.includes(name) ? NO_SHARED_MEMORY : "";
+}
 
 /** Writes them all into `folder`. Ours only: no source of a tool comes near this build. */
 export async function writeSandboxArtifacts(folder: string): Promise<void> {
@@ -122,17 +155,16 @@ export async function writeSandboxArtifacts(folder: string): Promise<void> {
   const [worker, probe, prelude, ...chunks] = await Promise.all([
     build({ ...program, entryPoints: [join(sandbox, "worker.ts")] }),
     build({ ...program, entryPoints: [join(sandbox, "probe-main.ts")] }),
-    build({ ...common, entryPoints: [join(sandbox, "guest", "main.ts")], platform: "neutral", format: "cjs" }),
+    build({ ...common, entryPoints: [join(sandbox, "guest", "main.ts")], platform: "neutral", format: "esm" }),
     ...CHUNK_NAMES.map((name) =>
       build({
         ...common,
         entryPoints: [join(CHUNKS, `${name}.ts`)],
         platform: "browser",
-        format: "cjs",
+        format: "esm",
         // Names are kept: a class's is seen.
         minifySyntax: true,
         minifyWhitespace: true,
-        banner: { js: bannerOf(name) },
         plugins: [chunkImports, standIns],
       }),
     ),
@@ -143,7 +175,7 @@ export async function writeSandboxArtifacts(folder: string): Promise<void> {
   await writeFile(join(folder, FILES.worker), text(worker));
   await writeFile(join(folder, FILES.probe), text(probe));
   await writeFile(join(folder, FILES.prelude), `${asFunction(text(prelude))}().boot`);
-  const scripts = chunks.map((built) => asChunk(text(built)));
+  const scripts = CHUNK_NAMES.map((name, index) => asChunk(name, text(chunks[index] ?? { outputFiles: [] })));
   for (const [index, name] of CHUNK_NAMES.entries())
     await writeFile(join(folder, chunkFile(name)), scripts[index] ?? "");
   const all = scripts.join("");

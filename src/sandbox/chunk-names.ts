@@ -7,13 +7,23 @@ export type MemberChunk = (typeof MEMBER_CHUNKS)[number];
 
 /** A file each, src/sandbox/guest/chunks/NAME.ts, with all that is imported there. */
 export const CHUNK_NAMES = [
+  "dom-exception",
+  "console",
+  "encoding",
+  "events",
+  "abort",
+  "atob",
+  "structured-clone",
+  "stream-output",
   "url",
+  "url-parser",
   "idna",
   "streams",
   "blob",
   "fetch",
   "encoding-streams",
   "compression",
+  "zlib-codecs",
   "legacy-encodings",
   "crypto",
   "crypto-native",
@@ -40,7 +50,7 @@ export const CHUNK_NAMES = [
   "performance",
   "navigator",
   "urlpattern",
-  "console",
+  "formatting",
 ] as const;
 export type ChunkName = (typeof CHUNK_NAMES)[number];
 

@@ -99,7 +99,7 @@ class Worker {
 
   /** Where the prelude has no code cache yet, this process makes it: nothing of a tool's has been in it. */
   #open(preludeSource: string, known: Uint8Array, packedCaches: Uint8Array): void {
-    const made = known.byteLength > 0 ? [] : [makePreludeCache(preludeSource)];
+    const made = known.byteLength > 0 ? [] : [makePreludeCache(preludeSource, readChunk)];
     const engine = createEngine({
       preludeSource,
       readChunk,

@@ -46,7 +46,7 @@ interface Outcome {
 }
 
 const { preludeSource, readChunk } = await loadSandboxArtifacts();
-const engine = createEngine({ preludeSource, readChunk, preludeCache: makePreludeCache(preludeSource) });
+const engine = createEngine({ preludeSource, readChunk, preludeCache: makePreludeCache(preludeSource, readChunk) });
 
 async function bundle(path: string): Promise<ToolBundle> {
   const options = { root: FOLDER, limits: LIMITS };

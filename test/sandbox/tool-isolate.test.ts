@@ -503,7 +503,7 @@ describe("the prelude's code cache", () => {
     isolate.boot();
     const atBoot = isolate.makeCodeCache(toBundle(preludeSource));
     await isolate.dispose();
-    const made = makePreludeCache(preludeSource);
+    const made = makePreludeCache(preludeSource, readChunk);
     expect(made.byteLength).toBeGreaterThan(atBoot.byteLength + 4_096);
   });
 

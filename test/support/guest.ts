@@ -33,7 +33,7 @@ const DEADLINE_MS = 15_000;
 let engine: Engine | undefined;
 export async function sharedEngine(): Promise<Engine> {
   const { preludeSource, readChunk } = await loadSandboxArtifacts();
-  engine ??= createEngine({ preludeSource, readChunk, preludeCache: makePreludeCache(preludeSource) });
+  engine ??= createEngine({ preludeSource, readChunk, preludeCache: makePreludeCache(preludeSource, readChunk) });
   return engine;
 }
 

@@ -31,7 +31,7 @@ const GRACE_MS = 10_000;
 let engine: Promise<Engine> | undefined;
 async function makeEngine(): Promise<Engine> {
   const { preludeSource, readChunk } = await loadSandboxArtifacts();
-  return createEngine({ preludeSource, readChunk, preludeCache: makePreludeCache(preludeSource) });
+  return createEngine({ preludeSource, readChunk, preludeCache: makePreludeCache(preludeSource, readChunk) });
 }
 
 /** The text of a file of the suite that a test asks for by its URL; never one beside the suite. */

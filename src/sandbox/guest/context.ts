@@ -1,12 +1,11 @@
 // The ctx that `execute` receives: who called, a signal, log, progress, and one member per capability.
 import type { MemberChunk } from "../chunk-names.ts";
 import type { CapabilityShape, InvokeHeader } from "../guest-protocol.ts";
-import { type AbortSignal, abortSignal, createAbortSignal } from "./abort.ts";
 import { callCapability, shapeOf } from "./bridge.ts";
 import { allowance, callState } from "./call-state.ts";
+import { useChunk } from "./chunk-loader.ts";
 import { capText, describeValue, makeCapabilityError } from "./error-text.ts";
 import { post } from "./host.ts";
-import { useChunk } from "./platform.ts";
 import {
   defineValue,
   JSONStringify,
@@ -116,12 +115,19 @@ export interface CallContext {
   end(): void;
 }
 
+/** Signals of the platform's own. */
+interface AbortChunk {
+  createAbortSignal(): object;
+  abortSignal(signal: object, reason: unknown): void;
+}
+const abortChunk = (): AbortChunk => useChunk("abort") as unknown as AbortChunk;
+
 let sharedLog: ToolContext["log"] | undefined;
 
 export function createCallContext(header: InvokeHeader, callId: string, tenantId: string): CallContext {
   const { serial } = callState;
   sharedLog ??= makeLog();
-  let signal: AbortSignal | undefined;
+  let signal: object | undefined;
   let isOver = false;
   const ctx: { [member: string]: unknown } = {
     callId,
@@ -135,9 +141,9 @@ export function createCallContext(header: InvokeHeader, callId: string, tenantId
     configurable: true,
     get: () => {
       if (signal === undefined) {
-        signal = createAbortSignal();
+        signal = abortChunk().createAbortSignal();
         // A tool that kept its ctx may look for the first time when the call is over.
-        if (isOver) abortSignal(signal, undefined);
+        if (isOver) abortChunk().abortSignal(signal, undefined);
       }
       return signal;
     },
@@ -156,7 +162,7 @@ export function createCallContext(header: InvokeHeader, callId: string, tenantId
   }
   const end = (): void => {
     isOver = true;
-    if (signal !== undefined) abortSignal(signal, undefined);
+    if (signal !== undefined) abortChunk().abortSignal(signal, undefined);
   };
   return { ctx: ctx as unknown as ToolContext, end };
 }

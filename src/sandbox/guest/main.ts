@@ -1,22 +1,15 @@
 // The prelude's entry: runs first in every isolate, captures intrinsics, gives the guest its globals, and returns the one way in.
 import type { BootOptions, EnterKind } from "../guest-protocol.ts";
-import { installAbort } from "./abort.ts";
-import { installBase64 } from "./base64.ts";
 import { deliver } from "./bridge.ts";
 import { installBytesText } from "./bytes-text.ts";
+import { takeChunks, useChunk } from "./chunk-loader.ts";
 import { advanceTime, beginTime, installCoarseTime } from "./coarse-time.ts";
-import { installConsole } from "./console.ts";
-import { installDomException } from "./dom-exception.ts";
-import { installEncoding } from "./encoding.ts";
-import { installEvents } from "./events.ts";
 import { installFixedRandom } from "./fixed-random.ts";
 import { type Ask, connectHost, hearAnswer, type Post } from "./host.ts";
 import { lockDown } from "./lockdown.ts";
-import { installPlatform, takeChunks } from "./platform.ts";
+import { installPlatform } from "./platform.ts";
 import { defineGlobal, flushGlobals, JSONParse } from "./primordials.ts";
 import { installReport, reportRejection } from "./report.ts";
-import { takeCredit } from "./stream-output.ts";
-import { installStructuredClone } from "./structured-clone.ts";
 import { beginTurn, fireTimer, installTimers } from "./timers.ts";
 import { type BundleFunction, describe, invoke, load } from "./tool-runner.ts";
 
@@ -33,15 +26,8 @@ export function boot(post: Post, ask: Ask, options: string): Enter {
   } else if (coarseTime) installCoarseTime();
   beginTime();
   defineGlobal("self", globalThis);
-  installConsole();
   installTimers();
-  installDomException();
   installBytesText();
-  installStructuredClone();
-  installEncoding();
-  installBase64();
-  installEvents();
-  installAbort();
   installReport();
   installPlatform();
   lockDown(features);
@@ -71,7 +57,7 @@ function enter(kind: EnterKind, a?: unknown, b?: unknown, c?: unknown, d?: unkno
       );
       break;
     case "credit":
-      takeCredit(a as number);
+      (useChunk("stream-output").takeCredit as (chunks: number) => void)(a as number);
       break;
     case "deliver":
       deliver(a as number, b as string);

@@ -1,24 +1,29 @@
 // The web platform's globals that come in chunks, and what a chunk may take from the prelude. A tool pays for what it touches.
 import type { ChunkName } from "../chunk-names.ts";
-import { markBytesOf } from "./bytes-text.ts";
+import { fromTextWithBytes, markBytesOf } from "./bytes-text.ts";
 import { callSerial } from "./call-state.ts";
+import { connectModules, makeDomException, type PreludeModules, useBuiltin, useChunk } from "./chunk-loader.ts";
 import { now, timeOrigin } from "./coarse-time.ts";
-import { connectFormatting, type Formatting } from "./console.ts";
-import { makeDomException } from "./dom-exception.ts";
-import { connectLegacyEncodings, encodingClasses, type LegacyDecoder } from "./encoding.ts";
-import { eventClasses } from "./events.ts";
+import { capText, describeValue } from "./error-text.ts";
 import { openFetchChannel } from "./fetch-channel.ts";
-import { ask, listenForAnswers } from "./host.ts";
-import { defineLazyGlobals, ErrorConstructor } from "./primordials.ts";
+import { ask, listenForAnswers, post, postWithBytes } from "./host.ts";
+import { serialize, sizeOf } from "./json-output.ts";
+import { LINE_UNITS, writeLazily } from "./log-lines.ts";
+import {
+  addPlatformType,
+  capturePlatformTypes,
+  errorConstructor,
+  platformTypeOf,
+  viewConstructor,
+} from "./platform-types.ts";
+import { allPrimordials, defineGlobal, defineLazyGlobal, ReflectApply } from "./primordials.ts";
 import { onException, reportException } from "./report.ts";
-import { addPlatformType, cloneWithTransfer, structuredClone } from "./structured-clone.ts";
-import { followContext, inContext, queueTask } from "./timers.ts";
+import { followContext, inContext, queueTask, startTimer } from "./timers.ts";
 
-type Exports = { readonly [name: string]: unknown };
-/** What a chunk's script is: given a way to its imports, it evaluates to its exports. */
-type ChunkFunction = (require: (name: string) => unknown) => Exports;
+type Names = { readonly [Name in ChunkName]?: readonly string[] };
 
-const GLOBALS: { readonly [Name in ChunkName]?: readonly string[] } = {
+/** Those that are looked at before they are used, and made then. */
+const GLOBALS: Names = {
   url: ["URL", "URLSearchParams"],
   streams: [
     "ReadableStream",
@@ -64,78 +69,60 @@ const GLOBALS: { readonly [Name in ChunkName]?: readonly string[] } = {
   ],
   navigator: ["navigator", "Navigator"],
   urlpattern: ["URLPattern"],
+  encoding: ["TextEncoder", "TextDecoder"],
+  events: ["Event", "CustomEvent", "EventTarget"],
+  abort: ["AbortController", "AbortSignal"],
+  "dom-exception": ["DOMException", "QuotaExceededError"],
+  console: ["console"],
 };
 
-/**
- * The prelude's modules that chunks import, as the build has named them: `import … from "../events.ts"` in a chunk is a look-up here,
- * since a class of which there are two is no class. Harmless in a guest's hands, which could take them from a chunk.
- */
-const PRELUDE_MODULES: { readonly [name: string]: () => Exports } = {
-  __proto__: null as never,
-  "prelude:bytes-text": () => ({ markBytesOf }),
-  "prelude:call-state": () => ({ callSerial }),
-  "prelude:coarse-time": () => ({ now, timeOrigin }),
-  "prelude:dom-exception": () => ({ makeDomException }),
-  "prelude:encoding": () => ({ encodingClasses }),
-  "prelude:fetch-channel": () => ({ openFetchChannel }),
-  "prelude:host": () => ({ ask, listenForAnswers }),
-  "prelude:platform": () => ({ useBuiltin }),
-  "prelude:structured-clone": () => ({ addPlatformType, cloneWithTransfer, structuredClone }),
-  "prelude:events": () => ({ eventClasses }),
-  "prelude:report": () => ({ onException, reportException }),
-  "prelude:timers": () => ({ followContext, inContext, queueTask }),
+/** Those that are functions from the beginning, and load what they do when they are called. */
+const FUNCTIONS: Names = {
+  atob: ["atob", "btoa"],
+  "structured-clone": ["structuredClone"],
 };
 
-const evaluate = Reflect.get(globalThis, "eval") as (source: string) => unknown;
-const loaded = { __proto__: null } as unknown as { [name: string]: Exports | undefined };
-
-/** Compiled by the worker, with its code cache, and not evaluated yet. */
-const compiled = { __proto__: null } as unknown as { [name: string]: ChunkFunction | undefined };
-
-function requireInChunk(name: string): unknown {
-  return PRELUDE_MODULES[name]?.() ?? useChunk(name as ChunkName);
+function makeLazyFunction(chunk: ChunkName, name: string): unknown {
+  const named = {
+    [name]: (...args: readonly unknown[]): unknown =>
+      ReflectApply(useChunk(chunk)[name] as (...args: readonly unknown[]) => unknown, undefined, args),
+  };
+  return named[name];
 }
 
-function compile(name: ChunkName): ChunkFunction {
-  const source = ask("chunk", name) as string | undefined;
-  if (source === undefined) throw new ErrorConstructor("The sandbox could not load a part of its platform");
-  return evaluate(source) as ChunkFunction;
-}
-
-/** What the chunk exports; evaluates it the first time. */
-export function useChunk(name: ChunkName): Exports {
-  const known = loaded[name];
-  if (known !== undefined) return known;
-  const made = (compiled[name] ?? compile(name))(requireInChunk);
-  loaded[name] = made;
-  return made;
-}
-
-/**
- * What earlier isolates of the same bundle have touched, before anything of the tool's runs in this one.
- * @param isAhead of a call: then they are evaluated too
- * @param chunks names and functions, in turns
- */
-export function takeChunks(isAhead: boolean, chunks: readonly unknown[]): void {
-  for (let index = 0; index + 1 < chunks.length; index += 2) {
-    const name = chunks[index] as ChunkName | undefined;
-    if (name === undefined) continue;
-    compiled[name] = chunks[index + 1] as ChunkFunction;
+function forEach(table: Names, each: (chunk: ChunkName, name: string) => void): void {
+  for (const chunk in table) {
+    const names = table[chunk as ChunkName] ?? [];
+    for (let index = 0; index < names.length; index += 1) each(chunk as ChunkName, names[index] as string);
   }
-  if (isAhead) for (const name in compiled) useChunk(name as ChunkName);
 }
 
-/** What a built-in of Node exports. The bundler takes both names from NODE_BUILTINS. */
-export function useBuiltin(chunk: string, name: string): unknown {
-  return (useChunk(chunk as ChunkName).builtins as Exports | undefined)?.[name];
-}
+/**
+ * The prelude's modules that chunks import, as the build has named them: `import … from "../timers.ts"` in a chunk is a look-up here,
+ * since a class of which there are two is no class. Made when the first chunk is evaluated, by one function: each that is called for the
+ * first time costs some 20 µs. Harmless in a guest's hands, which could take them from a chunk.
+ */
+const makePreludeModules = (): PreludeModules => ({
+  __proto__: null as never,
+  "prelude:bytes-text": { fromTextWithBytes, markBytesOf },
+  "prelude:call-state": { callSerial },
+  "prelude:chunk-loader": { makeDomException, useBuiltin, useChunk },
+  "prelude:coarse-time": { now, timeOrigin },
+  "prelude:error-text": { capText, describeValue },
+  "prelude:fetch-channel": { openFetchChannel },
+  "prelude:host": { ask, listenForAnswers, post, postWithBytes },
+  "prelude:json-output": { serialize, sizeOf },
+  "prelude:log-lines": { LINE_UNITS, writeLazily },
+  "prelude:platform-types": { addPlatformType, errorConstructor, platformTypeOf, viewConstructor },
+  "prelude:primordials": allPrimordials(),
+  "prelude:report": { onException, reportException },
+  "prelude:timers": { followContext, inContext, queueTask, startTimer },
+});
 
 /** Called before lockDown() takes the engine's own `eval` from the guest. */
 export function installPlatform(): void {
-  for (const name in GLOBALS) defineLazyGlobals(GLOBALS[name as ChunkName] ?? [], () => useChunk(name as ChunkName));
-  connectFormatting(() => useChunk("console") as unknown as Formatting);
-  connectLegacyEncodings((label, fatal) => {
-    const create = useChunk("legacy-encodings").createLegacyDecoder as (label: string, fatal: boolean) => LegacyDecoder;
-    return create(label, fatal);
-  });
+  connectModules(makePreludeModules);
+  capturePlatformTypes();
+  forEach(GLOBALS, (chunk, name) => defineLazyGlobal(name, () => useChunk(chunk)[name]));
+  forEach(FUNCTIONS, (chunk, name) => defineGlobal(name, makeLazyFunction(chunk, name)));
 }

@@ -1,7 +1,7 @@
 // What nobody catches: told to the guest's own `onerror`, else logged. It fails no call, as in a browser.
-import { writeLog } from "./console.ts";
+import { useChunk } from "./chunk-loader.ts";
 import { describeValue } from "./error-text.ts";
-import { dropPreludeFrames, inspect } from "./inspect.ts";
+import { writeLazily } from "./log-lines.ts";
 import { defineGlobal, ReflectApply, TypeErrorConstructor } from "./primordials.ts";
 
 /** A handler that throws is not asked about that. */
@@ -41,15 +41,23 @@ function listenersTake(thrown: unknown): boolean {
   }
 }
 
+/** How values and stacks are shown. */
+interface ConsoleChunk {
+  dropPreludeFrames(stack: string): string;
+  inspect(value: unknown, budget: number): string;
+}
+const consoleChunk = (): ConsoleChunk => useChunk("console") as unknown as ConsoleChunk;
+
 /** @param where "in a timer" */
 export function reportException(thrown: unknown, where: string): void {
   const isTold = listenersTake(thrown);
-  if (!handlerTakes(thrown) && !isTold) writeLog("error", `Uncaught ${where}: ${inspect(thrown, 4_096)}`);
+  if (handlerTakes(thrown) || isTold) return;
+  writeLazily("error", () => `Uncaught ${where}: ${consoleChunk().inspect(thrown, 4_096)}`);
 }
 
 /** Of a promise that nobody handles the worker knows the reason only, as text: enough to tell the author. */
 export function reportRejection(text: string): void {
-  writeLog("error", dropPreludeFrames(`Uncaught (in a promise): ${text}`));
+  writeLazily("error", () => consoleChunk().dropPreludeFrames(`Uncaught (in a promise): ${text}`));
 }
 
 export function installReport(): void {

@@ -1,7 +1,7 @@
 // The tool's own schemas, inside the guest: a Standard Schema library validates and transforms; JSON Schema 2020-12 leaves for the host.
 import { GUEST_ERROR_CAPS, type GuestIssue } from "../guest-protocol.ts";
-import { writeLog } from "./console.ts";
 import { capText, describeValue, toGuestError } from "./error-text.ts";
+import { writeLog } from "./log-lines.ts";
 import {
   ArrayIsArray,
   append,

@@ -3,22 +3,22 @@ import type { GuestOutcome, InvokeHeader } from "../guest-protocol.ts";
 import { forgetPending } from "./bridge.ts";
 import { fromTextWithBytes, type PackedBytes } from "./bytes-text.ts";
 import { beginCall, callState } from "./call-state.ts";
-import { resetConsole } from "./console.ts";
+import { useBuiltin, useChunk } from "./chunk-loader.ts";
+import type * as StreamOutput from "./chunks/stream-output.ts";
 import { type CallContext, createCallContext } from "./context.ts";
 import { capText, describeValue, toGuestError } from "./error-text.ts";
 import { post, postWithBytes } from "./host.ts";
 import { type Serialized, serialize, sizeOf } from "./json-output.ts";
-import { useBuiltin } from "./platform.ts";
 import {
   JSONParse,
   JSONStringify,
   ReflectApply,
   StringConstructor,
+  SymbolAsyncIterator,
   secure,
   Uint8ArrayConstructor,
 } from "./primordials.ts";
 import { isStandardSchema, readIssues, type StandardResult, startCheck, toJsonSchema } from "./schema.ts";
-import { beginStream, isStream, readStream, type Streaming } from "./stream-output.ts";
 import { clearAllTimers } from "./timers.ts";
 import { CONTENT } from "./tool.ts";
 
@@ -150,6 +150,12 @@ interface Invocation {
 
 const PLAIN: Invocation = { inputText: "{}", inputBytes: undefined, isStreamed: false };
 
+/** An async generator, a ReadableStream, or anything else that is read with `for await`. */
+export function isStream(value: unknown): value is object {
+  if (typeof value !== "object" || value === null) return false;
+  return typeof (value as { readonly [SymbolAsyncIterator]?: unknown })[SymbolAsyncIterator] === "function";
+}
+
 /** Runs `execute` between the two checks. Awaits values of the guest only. */
 async function run(
   { outputBytes }: InvokeHeader,
@@ -174,7 +180,8 @@ async function run(
     value = await (ReflectApply(execute, receiver, [value, context.ctx]) as unknown);
     let sent = 0;
     if (isStream(value)) {
-      const streaming = newStreaming(isStreamed, outputBytes);
+      const { beginStream, readStream } = useChunk("stream-output") as typeof StreamOutput;
+      const streaming = beginStream(isStreamed, outputBytes);
       await secure(readStream(value, streaming));
       if (streaming.fault === "too-large") return end("too-large", StringConstructor(streaming.size));
       if (streaming.fault !== "") return end("unserializable", toErrorText("TypeError", streaming.problem));
@@ -210,11 +217,6 @@ async function run(
   }
 }
 
-function newStreaming(isRead: boolean, outputBytes: number): Streaming {
-  beginStream();
-  return { isRead, outputBytes, size: 0, value: undefined, isBare: false, fault: "", problem: "" };
-}
-
 /** The one `done` of a call. */
 function finish({ outcome, text, bytes, content }: Ending): void {
   if (outcome !== "output" || (bytes === undefined && content === undefined)) {
@@ -239,7 +241,6 @@ async function touch(newHeader: string): Promise<boolean> {
   const loaded = tool;
   tool = STAND_IN;
   beginCall(header);
-  resetConsole();
   const context = createCallContext(header, "", "");
   const ending = newEnding();
   await secure(run(header, PLAIN, context, ending));
@@ -263,7 +264,6 @@ export async function invoke(
   if (newTenantId !== undefined) tenantId = newTenantId;
   if (header === undefined) return;
   beginCall(header);
-  resetConsole();
   const context = createCallContext(header, callId, tenantId);
   const ending = newEnding();
   await secure(run(header, { inputText, inputBytes, isStreamed }, context, ending));

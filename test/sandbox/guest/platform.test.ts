@@ -69,7 +69,7 @@ describe("what earlier isolates of a bundle have touched", () => {
         expect((await isolate.load(bundle, SILENT, header)).outcome).toBe("ready");
         expect(await isolate.call(CALL, SILENT)).toEqual({ outcome: "output", text: '"/a"' });
         await isolate.dispose();
-        expect([...bundle.chunks]).toEqual(["url"]);
+        expect([...bundle.chunks]).toEqual(["url", "url-parser", "encoding"]);
       }
     },
   );

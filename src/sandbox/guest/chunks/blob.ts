@@ -1,15 +1,14 @@
 // Blob and File (W3C File API). A blob's bytes never change and never leave it but as copies, so slices and clones share them.
 import { callSerial } from "../call-state.ts";
 import { now } from "../coarse-time.ts";
-import { encodingClasses } from "../encoding.ts";
-import { addPlatformType } from "../structured-clone.ts";
+import { addPlatformType } from "../platform-types.ts";
+import { TextDecoder, TextEncoder } from "./encoding.ts";
 import { ReadableStream } from "./streams.ts";
 import { bytesOf, defineInterface, requireArguments, toClampedInteger, toDictionary, toInteger } from "./webidl.ts";
 
 /** What a stream gives at a time. */
 const STREAM_BYTES = 64 * 1024;
 const EMPTY = new Uint8Array(0);
-const { TextEncoder, TextDecoder } = encodingClasses();
 const encoder = new TextEncoder();
 
 /** A type with characters outside the printable ones is none. */

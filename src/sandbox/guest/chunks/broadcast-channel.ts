@@ -1,12 +1,11 @@
 // BroadcastChannel (HTML, "broadcasting to other browsing contexts"): to the others of its name in this isolate, of which there is no
 // outside.
-import { eventClasses } from "../events.ts";
-import { structuredClone } from "../structured-clone.ts";
-import { inContext, queueTask } from "../timers.ts";
-import { MessageEvent } from "./message-event.ts";
-import { defineInterface, requireArguments } from "./webidl.ts";
 
-const { EventTarget, dispatch, getHandler, setHandler } = eventClasses();
+import { inContext, queueTask } from "../timers.ts";
+import { dispatch, EventTarget, getHandler, setHandler } from "./events.ts";
+import { MessageEvent } from "./message-event.ts";
+import { structuredClone } from "./structured-clone.ts";
+import { defineInterface, requireArguments } from "./webidl.ts";
 
 /** In the order in which they were made, which is that of their messages. */
 const open = new Set<BroadcastChannel>();

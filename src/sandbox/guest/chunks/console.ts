@@ -1,101 +1,214 @@
-// What console writes, as Node has it: values by util.inspect, printf's directives, tables.
-import { formatWithOptions, inspect } from "./inspect.ts";
+// console: what it writes are lines of the log. How values are shown comes in chunks of its own, once one is logged that is no plain
+// text or number.
+import { callSerial } from "../call-state.ts";
+import { useChunk } from "../chunk-loader.ts";
+import { now } from "../coarse-time.ts";
+import { type Level, LINE_UNITS, writeLazily } from "../log-lines.ts";
+import {
+  ErrorConstructor,
+  MapConstructor,
+  MapPrototypeClear,
+  MapPrototypeDelete,
+  MapPrototypeGet,
+  MapPrototypeSet,
+  MathTrunc,
+  ReflectDefineProperty,
+  StringConstructor,
+  StringPrototypeIndexOf,
+  StringPrototypeSlice,
+  SymbolToStringTag,
+} from "../primordials.ts";
+import { dropPreludeFrames, formatLog } from "./bounded-inspect.ts";
 
-export function format(args: readonly unknown[]): string {
-  return formatWithOptions({}, ...args);
+export { dropPreludeFrames, inspect } from "./bounded-inspect.ts";
+
+/** How Node shows values. What it throws is a guest's doing. */
+interface Formatting {
+  format(args: readonly unknown[]): string;
+  dir(value: unknown, options: unknown): string;
+  table(data: unknown, columns: unknown): string | undefined;
+}
+let serial = callSerial();
+let indent = "";
+const counts = new MapConstructor<string, number>();
+const started = new MapConstructor<string, number>();
+
+/** A call begins with none of the last one's groups, counters and timers. */
+function beginCall(): void {
+  if (serial === callSerial()) return;
+  serial = callSerial();
+  indent = "";
+  MapPrototypeClear(counts);
+  MapPrototypeClear(started);
 }
 
-export function dir(value: unknown, options: unknown): string {
-  return inspect(value, { customInspect: false, ...(options as object | undefined) });
-}
-
-/** A cell: one line, and of what is large a hint. */
-function toCell(value: unknown): string {
-  const isLarge = typeof value === "object" && value !== null && !Array.isArray(value) && Object.keys(value).length > 2;
-  return inspect(value, { depth: isLarge ? -1 : 0, maxArrayLength: 3, breakLength: Number.POSITIVE_INFINITY });
-}
-
-const WIDE =
-  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\u{1f300}-\u{1faff}]|[\u{20000}-\u{3fffd}]/u;
-/** Nothing on a terminal: marks that join what is before them, and what is not to be seen. */
-const NARROW = /[\p{Mn}\p{Me}\p{Cf}\p{Cc}]/u;
-
-/** In columns of a terminal. */
-function widthOf(text: string): number {
-  let width = 0;
-  for (const character of text.normalize("NFC")) {
-    if (WIDE.test(character)) width += 2;
-    else if (!NARROW.test(character)) width += 1;
+/** A group's lines, each with its indentation; no more of them than fit. */
+function indentLines(text: string): string {
+  if (indent === "") return text;
+  let indented = indent;
+  for (let start = 0; indented.length <= LINE_UNITS; ) {
+    const newline = StringPrototypeIndexOf(text, "\n", start);
+    if (newline < 0) return indented + StringPrototypeSlice(text, start);
+    indented += `${StringPrototypeSlice(text, start, newline + 1)}${indent}`;
+    start = newline + 1;
   }
-  return width;
+  return indented;
 }
 
-function draw(head: readonly string[], columns: readonly (readonly string[])[]): string {
-  const rows = columns.reduce((most, column) => Math.max(most, column.length), 0);
-  const widths = columns.map((column, index) => {
-    const texts = [head[index], ...column].map((text) => widthOf(text ?? ""));
-    return texts.reduce((widest, width) => Math.max(widest, width), 0) + 2;
-  });
-  const line = (left: string, middle: string, right: string): string =>
-    left + widths.map((width) => "─".repeat(width)).join(middle) + right;
-  const row = (cells: readonly string[]): string =>
-    `│${cells.map((cell, index) => ` ${cell}${" ".repeat((widths[index] ?? 0) - widthOf(cell) - 1)}`).join("│")}│`;
-  const body = Array.from({ length: rows }, (_, at) => row(columns.map((column) => column[at] ?? "")));
-  return [line("┌", "┬", "┐"), row(head), line("├", "┼", "┤"), ...body, line("└", "┴", "┘")].join("\n");
+/** @param make the text, asked for only if there is room for it */
+function write(level: Level, make: () => string): void {
+  beginCall();
+  writeLazily(level, () => indentLines(make()));
 }
 
-const ITERATION = "(iteration index)";
-
-/** Maps, sets and their iterators have no keys to make columns of. */
-function iterationTable(data: object): string | undefined {
-  const tag = Object.prototype.toString.call(data);
-  const isIterable = Symbol.iterator in data;
-  if (!isIterable || !/^\[object (?:Map|Set)(?: Iterator)?\]$/.test(tag)) return undefined;
-  const items = [...(data as Iterable<unknown>)];
-  const index = items.map((_, at) => String(at));
-  if (tag.startsWith("[object Map")) {
-    if (items.every((item) => Array.isArray(item))) {
-      const entries = items as unknown as readonly (readonly [unknown, unknown])[];
-      const columns = [index, entries.map(([key]) => toCell(key)), entries.map(([, value]) => toCell(value))];
-      return draw([ITERATION, "Key", "Values"], columns);
-    }
+/** Texts and numbers, without a directive that would be filled: shown here as Node shows them. */
+function isPlain(args: readonly unknown[]): boolean {
+  for (let index = 0; index < args.length; index += 1) {
+    const value = args[index];
+    if (typeof value === "function" || (typeof value === "object" && value !== null)) return false;
   }
-  return draw([ITERATION, "Values"], [index, items.map(toCell)]);
+  const first = args[0];
+  return args.length < 2 || typeof first !== "string" || StringPrototypeIndexOf(first, "%") < 0;
 }
 
-/** Undefined for what is no table but is logged as it is. */
-export function table(data: unknown, properties: unknown): string | undefined {
-  if (properties !== undefined && !Array.isArray(properties)) {
-    throw new TypeError("console.table expected a list of columns");
+/** By Node's rules; by our own, which nothing can stop, where a value of the guest's fails those. */
+function show(args: readonly unknown[], run: (formatting: Formatting) => string | undefined): string {
+  try {
+    const text = run(useChunk("formatting") as unknown as Formatting);
+    if (text !== undefined) return dropPreludeFrames(text);
+  } catch {
+    // A getter, a proxy or an inspection of the guest's has thrown.
   }
-  if (typeof data !== "object" || data === null) return undefined;
-  const iterated = iterationTable(data);
-  if (iterated !== undefined) return iterated;
-  const names = new Map<string, string[]>();
-  for (const name of (properties ?? []) as unknown[]) names.set(String(name), []);
-  const values: string[] = [];
-  let hasValues = false;
-  const index = Object.keys(data);
-  for (const [at, key] of index.entries()) {
-    const item = (data as { readonly [key: string]: unknown })[key];
-    const isPlain = item === null || (typeof item !== "function" && typeof item !== "object");
-    if (isPlain) {
-      hasValues = true;
-      values[at] = toCell(item);
-      continue;
-    }
-    const keys = (properties as unknown[] | undefined)?.map(String) ?? Object.keys(item);
-    for (const name of keys) {
-      const column = names.get(name) ?? [];
-      names.set(name, column);
-      if (Object.hasOwn(item, name)) column[at] = toCell((item as { readonly [key: string]: unknown })[name]);
-    }
-  }
-  const head = ["(index)", ...names.keys()];
-  const columns = [index, ...names.values()];
-  if (hasValues) {
-    head.push("Values");
-    columns.push(values);
-  }
-  return draw(head, columns);
+  return formatLog(args, LINE_UNITS);
 }
+
+const formatArgs = (args: readonly unknown[]): string =>
+  isPlain(args) ? formatLog(args, LINE_UNITS) : show(args, (formatting) => formatting.format(args));
+
+/** Not spread: an array's iterator is the guest's to replace. */
+function prepend(text: string, args: readonly unknown[]): unknown[] {
+  const list: unknown[] = [text];
+  for (let index = 0; index < args.length; index += 1) list[index + 1] = args[index];
+  return list;
+}
+
+const writer =
+  (level: Level) =>
+  (...args: unknown[]): void =>
+    write(level, () => formatArgs(args));
+
+const labelOf = (label: unknown): string => StringPrototypeSlice(`${label as string}`, 0, 1_000);
+const padded = (value: number, length: number): string => {
+  let text = StringConstructor(value);
+  while (text.length < length) text = `0${text}`;
+  return text;
+};
+
+/** As Node writes a time: `12ms`, `1.234s`, `1:02.345 (m:ss.mmm)`, `1:02:03 (h:mm:ss)`. */
+function formatTime(ms: number): string {
+  if (ms < 1_000) return `${ms}ms`;
+  const seconds = MathTrunc(ms / 1_000);
+  const rest = padded(ms % 1_000, 3);
+  if (seconds < 60) return `${seconds}.${rest}s`;
+  const minutes = MathTrunc(seconds / 60);
+  if (minutes < 60) return `${minutes}:${padded(seconds % 60, 2)}.${rest} (m:ss.mmm)`;
+  return `${MathTrunc(minutes / 60)}:${padded(minutes % 60, 2)}:${padded(seconds % 60, 2)} (h:mm:ss)`;
+}
+
+function elapsed(label: string): string | undefined {
+  beginCall();
+  const start = MapPrototypeGet(started, label);
+  return start === undefined ? undefined : `${label}: ${formatTime(now() - start)}`;
+}
+
+/** Where in the tool it was called from. */
+const stackLines = (): string => {
+  const { stack } = new ErrorConstructor();
+  const from = stack === undefined ? -1 : StringPrototypeIndexOf(stack, "\n");
+  return from < 0 ? "" : dropPreludeFrames(StringPrototypeSlice(stack as string, from));
+};
+
+const counters = {
+  count: (label: unknown = "default"): void => {
+    beginCall();
+    const name = labelOf(label);
+    const count = (MapPrototypeGet(counts, name) ?? 0) + 1;
+    MapPrototypeSet(counts, name, count);
+    write("info", () => `${name}: ${StringConstructor(count)}`);
+  },
+  countReset: (label: unknown = "default"): void => {
+    beginCall();
+    MapPrototypeDelete(counts, labelOf(label));
+  },
+  time: (label: unknown = "default"): void => {
+    beginCall();
+    const name = labelOf(label);
+    if (MapPrototypeGet(started, name) === undefined) MapPrototypeSet(started, name, now());
+  },
+  timeLog: (label: unknown = "default", ...args: unknown[]): void => {
+    const text = elapsed(labelOf(label));
+    if (text !== undefined) write("info", () => (args.length === 0 ? text : `${text} ${formatArgs(args)}`));
+  },
+  timeEnd: (label: unknown = "default"): void => {
+    const name = labelOf(label);
+    const text = elapsed(name);
+    if (text !== undefined) write("info", () => text);
+    MapPrototypeDelete(started, name);
+  },
+};
+
+const writers = {
+  debug: writer("debug"),
+  log: writer("info"),
+  info: writer("info"),
+  warn: writer("warn"),
+  error: writer("error"),
+  dirxml: writer("info"),
+  dir: (value?: unknown, options?: unknown): void =>
+    write("info", () => show([value], (formatting) => formatting.dir(value, options))),
+  table: (data?: unknown, columns?: unknown): void =>
+    write("info", () => {
+      const isObject = typeof data === "object" && data !== null;
+      return isObject ? show([data], (formatting) => formatting.table(data, columns)) : formatArgs([data]);
+    }),
+  trace: (...args: unknown[]): void => {
+    const stack = stackLines();
+    write("debug", () => `Trace${args.length === 0 ? "" : `: ${formatArgs(args)}`}${stack}`);
+  },
+  assert: (condition?: unknown, ...args: unknown[]): void => {
+    if (condition) return;
+    write("error", () => {
+      if (args.length === 0) return "Assertion failed";
+      if (typeof args[0] !== "string") return formatArgs(prepend("Assertion failed", args));
+      args[0] = `Assertion failed: ${args[0]}`;
+      return formatArgs(args);
+    });
+  },
+};
+
+const group = (...args: unknown[]): void => {
+  beginCall();
+  if (args.length > 0) write("info", () => formatArgs(args));
+  if (indent.length < 40) indent += "  ";
+};
+
+/** A namespace object (Web IDL): its prototype is an empty object of its own. */
+export const console: object = {
+  __proto__: {},
+  ...writers,
+  ...counters,
+  group,
+  groupCollapsed: group,
+  groupEnd: (): void => {
+    beginCall();
+    indent = StringPrototypeSlice(indent, 2);
+  },
+  clear: (): void => {},
+} as object;
+ReflectDefineProperty(console, SymbolToStringTag, {
+  __proto__: null,
+  value: "console",
+  writable: false,
+  enumerable: false,
+  configurable: true,
+} as PropertyDescriptor);

@@ -2,7 +2,7 @@
 // in the guest's own memory.
 import type { Failure, JobAnswer } from "../../crypto/wire.ts";
 import { MAX_JOB_BYTES, MAX_JOBS, MAX_WAITING_BYTES } from "../../crypto/wire.ts";
-import { makeDomException } from "../dom-exception.ts";
+import { makeDomException } from "../chunk-loader.ts";
 import { ask, listenForAnswers } from "../host.ts";
 
 export interface JobRequest {

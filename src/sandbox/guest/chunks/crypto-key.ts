@@ -1,8 +1,8 @@
 // CryptoKey: what the guest may know of a key that is the worker's. The key itself is a number here, and only this file reads it.
 import type { KeyFacts } from "../../crypto/wire.ts";
-import { makeDomException } from "../dom-exception.ts";
+import { makeDomException } from "../chunk-loader.ts";
 import { ask } from "../host.ts";
-import { addPlatformType } from "../structured-clone.ts";
+import { addPlatformType } from "../platform-types.ts";
 import { Handles } from "./crypto-handles.ts";
 
 /** About what a key takes in the worker. As much of the guest's own memory goes with it, so that V8 looks for keys that nobody holds. */

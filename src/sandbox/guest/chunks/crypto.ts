@@ -6,7 +6,7 @@ import {
   SUBTLE_METHODS,
   SUPPORTS_WITH_ALGORITHM,
 } from "../../crypto/wire.ts";
-import { makeDomException } from "../dom-exception.ts";
+import { makeDomException } from "../chunk-loader.ts";
 import { ask } from "../host.ts";
 import { Crossing } from "./crypto-arguments.ts";
 import { runJob, toError } from "./crypto-jobs.ts";

@@ -1,9 +1,8 @@
 // TextEncoderStream and TextDecoderStream (Encoding standard): the prelude's coder between the two ends of a TransformStream.
-import { encodingClasses } from "../encoding.ts";
+import { TextDecoder, TextEncoder } from "./encoding.ts";
 import { type ReadableStream, TransformStream, type WritableStream } from "./streams.ts";
 import { defineInterface, toDictionary } from "./webidl.ts";
 
-const { TextEncoder, TextDecoder } = encodingClasses();
 const HIGH_SURROGATE = /[\ud800-\udbff]$/;
 
 export class TextEncoderStream {

@@ -1,8 +1,7 @@
 // UTF-8 to text and back, for bodies: what is well-formed is made into text a thousand characters at a time, several times as fast as by
 // the decoder, which has streams, labels and errors to think of.
-import { encodingClasses } from "../encoding.ts";
+import { TextDecoder, TextEncoder } from "./encoding.ts";
 
-const { TextEncoder, TextDecoder } = encodingClasses();
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 

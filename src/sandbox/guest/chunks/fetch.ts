@@ -1,6 +1,6 @@
 // The Fetch standard for a guest: its classes, and `fetch` over the capability of that name. What may leave is the host's to say.
 import { openFetchChannel } from "../fetch-channel.ts";
-import { addPlatformType } from "../structured-clone.ts";
+import { addPlatformType } from "../platform-types.ts";
 import { Body } from "./fetch-body.ts";
 import { readDataUrl } from "./fetch-data-url.ts";
 import { Exchange } from "./fetch-exchange.ts";

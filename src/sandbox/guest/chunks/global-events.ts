@@ -1,10 +1,9 @@
 // The global object as an EventTarget (ECMA-429): what nobody catches is an event there. It is none to `instanceof`: its prototype is the
 // engine's.
-import { eventClasses } from "../events.ts";
 import { onException } from "../report.ts";
+import { dispatch, EventTarget } from "./events.ts";
 import { ErrorEvent } from "./message-event.ts";
 
-const { EventTarget, dispatch } = eventClasses();
 const hub = new EventTarget();
 
 export function addEventListener(...args: [type: unknown, listener: unknown, options?: unknown]): void {

@@ -1,6 +1,6 @@
 // The encodings from before Unicode, for TextDecoder: @exodus/bytes has their tables in a tenth of the room of others.
 import { normalizeEncoding, TextDecoder } from "@exodus/bytes/encoding.js";
-import type { LegacyDecoder } from "../encoding.ts";
+import type { LegacyDecoder } from "./encoding.ts";
 
 export function createLegacyDecoder(label: string, fatal: boolean): LegacyDecoder | undefined {
   const encoding = normalizeEncoding(label);

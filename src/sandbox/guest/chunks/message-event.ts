@@ -1,8 +1,7 @@
 // The events of messages and errors: MessageEvent, ErrorEvent, PromiseRejectionEvent (HTML).
-import { eventClasses } from "../events.ts";
+import { Event } from "./events.ts";
 import { defineInterface, requireArguments, toDictionary } from "./webidl.ts";
 
-const { Event } = eventClasses();
 const text = (value: unknown): string => (value === undefined ? "" : `${value as string}`);
 const toUint32 = (value: unknown): number => Number(value ?? 0) >>> 0;
 

@@ -1,15 +1,15 @@
 // MessageChannel and MessagePort (HTML, "channel messaging"): each message is a copy, and comes in a turn of its own.
-import { eventClasses } from "../events.ts";
-import { addPlatformType, cloneWithTransfer } from "../structured-clone.ts";
+
+import { addPlatformType } from "../platform-types.ts";
 import { inContext, queueTask } from "../timers.ts";
+import { dispatch, Event, EventTarget, getHandler, setHandler } from "./events.ts";
 import { MessageEvent } from "./message-event.ts";
+import { cloneWithTransfer } from "./structured-clone.ts";
 import { defineInterface, requireArguments } from "./webidl.ts";
 
 export { BroadcastChannel } from "./broadcast-channel.ts";
 export { addEventListener, dispatchEvent, removeEventListener } from "./global-events.ts";
 export { ErrorEvent, MessageEvent, PromiseRejectionEvent } from "./message-event.ts";
-
-const { Event, EventTarget, dispatch, getHandler, setHandler } = eventClasses();
 
 interface Message {
   readonly data: unknown;

@@ -1,6 +1,6 @@
 // node:os and other small modules that tell of the machine: harmless constants. Nothing here is the host's.
 import { findBuiltin, NODE_BUILTINS } from "../../node-builtins.ts";
-import { useBuiltin } from "../platform.ts";
+import { useBuiltin } from "../chunk-loader.ts";
 import { checkString, nodeError, unsupported } from "./node-error.ts";
 import { dlopen, errno, fsConstants, priority, signals } from "./os-constants.ts";
 

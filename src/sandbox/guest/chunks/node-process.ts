@@ -1,6 +1,6 @@
 // node:process: harmless, and no Node: `versions` is absent, `env` is empty, nothing of the host is told.
 import { findBuiltin, NODE_BUILTINS } from "../../node-builtins.ts";
-import { useBuiltin } from "../platform.ts";
+import { useBuiltin } from "../chunk-loader.ts";
 import { checkFunction, invalidArgument, unsupported } from "./node-error.ts";
 
 interface Emitter {

@@ -1,6 +1,6 @@
 // What a timeline is made of (Performance Timeline, User Timing): entries, marks and measures.
 import { now, timeOrigin } from "../coarse-time.ts";
-import { structuredClone } from "../structured-clone.ts";
+import { structuredClone } from "./structured-clone.ts";
 import { defineInterface, requireArguments, toDictionary } from "./webidl.ts";
 
 export const KEY: object = {};

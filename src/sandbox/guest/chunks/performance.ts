@@ -1,6 +1,6 @@
 // performance: the clock in whole milliseconds, marks and measures (High Resolution Time, User Timing).
 import { timeOrigin } from "../coarse-time.ts";
-import { eventClasses } from "../events.ts";
+import { EventTarget } from "./events.ts";
 import {
   elapsed,
   inOrder,
@@ -17,7 +17,6 @@ import { defineInterface, requireArguments } from "./webidl.ts";
 export { PerformanceEntry, PerformanceMark, PerformanceMeasure } from "./performance-entries.ts";
 export { PerformanceObserver, PerformanceObserverEntryList } from "./performance-observer.ts";
 
-const { EventTarget } = eventClasses();
 let entries: PerformanceEntry[] = [];
 connectTimeline(() => entries);
 

@@ -1,6 +1,21 @@
-// URL and URLSearchParams: whatwg-url, with stand-ins for what it needs of tr46 and the legacy encodings (see sandbox-artifacts.ts).
-import { URL, URLSearchParams } from "whatwg-url";
-import { addPlatformType } from "../structured-clone.ts";
+// URL and URLSearchParams: the classes of whatwg-url, with stand-ins for what they are not to bring along (see sandbox-artifacts.ts).
+import { addPlatformType } from "../platform-types.ts";
+
+interface Classes {
+  readonly URL: typeof import("whatwg-url").URL;
+  readonly URLSearchParams: typeof import("whatwg-url").URLSearchParams;
+}
+/** As the package puts a class on a global object: here on one of ours. */
+interface Interface {
+  install(target: object, names: readonly string[]): void;
+}
+declare function require(name: "whatwg-url/webidl2js-wrapper.js"): Readonly<Record<keyof Classes, Interface>>;
+
+const target = { Array, Object, Promise, String, TypeError } as unknown as Classes;
+const interfaces = require("whatwg-url/webidl2js-wrapper.js");
+interfaces.URL.install(target, ["Worker"]);
+interfaces.URLSearchParams.install(target, ["Worker"]);
+export const { URL, URLSearchParams } = target;
 
 /** Has the internal slots of an interface: what its getter is asked for throws otherwise. */
 function isOf(prototype: object, getter: string): (value: unknown) => boolean {
@@ -35,5 +50,3 @@ for (const [name, value] of Object.entries(objectUrls)) {
 // Neither is serializable, says the URL standard.
 addPlatformType({ owns: isOf(URL.prototype, "href") });
 addPlatformType({ owns: isOf(URLSearchParams.prototype, "size") });
-
-export { URL, URLSearchParams };

@@ -1,16 +1,19 @@
 // atob and btoa, after the Infra standard's forgiving-base64.
-import { makeDomException } from "./dom-exception.ts";
+import { makeDomException } from "../chunk-loader.ts";
 import {
   ArrayPrototypeJoin,
   append,
-  defineGlobal,
   StringConstructor,
   StringFromCharCode,
   StringPrototypeCharCodeAt,
   StringPrototypeIndexOf,
   StringPrototypeSlice,
   TypeErrorConstructor,
-} from "./primordials.ts";
+} from "../primordials.ts";
+
+/** Out of the prelude's dictionary: these are called for each character. */
+const charCodeAt = StringPrototypeCharCodeAt;
+const fromCharCode = StringFromCharCode;
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 /** Pieces are joined once: adding to one string a million times makes a rope that is slow to flatten. */
@@ -35,11 +38,11 @@ export function btoa(...args: readonly unknown[]): string {
   const pieces: string[] = [];
   let piece = "";
   for (let index = 0; index < text.length; index += 3) {
-    const a = StringPrototypeCharCodeAt(text, index);
+    const a = charCodeAt(text, index);
     const hasB = index + 1 < text.length;
     const hasC = index + 2 < text.length;
-    const b = hasB ? StringPrototypeCharCodeAt(text, index + 1) : 0;
-    const c = hasC ? StringPrototypeCharCodeAt(text, index + 2) : 0;
+    const b = hasB ? charCodeAt(text, index + 1) : 0;
+    const c = hasC ? charCodeAt(text, index + 2) : 0;
     if (a > 255 || b > 255 || c > 255) {
       throw makeDomException("btoa expected only characters below U+0100", "InvalidCharacterError");
     }
@@ -84,13 +87,13 @@ export function atob(...args: readonly unknown[]): string {
   let bits = 0;
   let bitCount = 0;
   for (let index = 0; index < data.length; index += 1) {
-    const sextet = sextetOf(StringPrototypeCharCodeAt(data, index));
+    const sextet = sextetOf(charCodeAt(data, index));
     if (sextet < 0) throw invalid();
     bits = ((bits << 6) | sextet) & 0xffffff;
     bitCount += 6;
     if (bitCount >= 8) {
       bitCount -= 8;
-      piece += StringFromCharCode((bits >> bitCount) & 255);
+      piece += fromCharCode((bits >> bitCount) & 255);
     }
     if (piece.length >= CHUNK_UNITS) {
       append(pieces, piece);
@@ -99,9 +102,4 @@ export function atob(...args: readonly unknown[]): string {
   }
   append(pieces, piece);
   return ArrayPrototypeJoin(pieces, "");
-}
-
-export function installBase64(): void {
-  defineGlobal("atob", atob);
-  defineGlobal("btoa", btoa);
 }

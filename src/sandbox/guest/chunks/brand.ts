@@ -14,7 +14,7 @@ import {
   StringPrototypeValueOf,
   SymbolPrototypeValueOf,
   SymbolToStringTag,
-} from "./primordials.ts";
+} from "../primordials.ts";
 
 type Reader = (value: never) => unknown;
 interface Readers {

@@ -1,4 +1,5 @@
-// TextEncoder and TextDecoder (WHATWG Encoding): UTF-8, UTF-16 and windows-1252; the other encodings come in a chunk.
+// TextEncoder and TextDecoder (WHATWG Encoding): UTF-8, UTF-16 and windows-1252; the other encodings come in a chunk of their own.
+import { useChunk } from "../chunk-loader.ts";
 import {
   ArrayBufferConstructor,
   ArrayBufferIsView,
@@ -7,7 +8,6 @@ import {
   DataViewPrototypeGetBuffer,
   DataViewPrototypeGetByteLength,
   DataViewPrototypeGetByteOffset,
-  defineLazyGlobals,
   defineValue,
   ObjectPrototypeToString,
   RangeErrorConstructor,
@@ -24,12 +24,16 @@ import {
   TypedArrayPrototypeGetTag,
   TypeErrorConstructor,
   Uint8ArrayConstructor,
-} from "./primordials.ts";
+} from "../primordials.ts";
+
+/** Out of the prelude's dictionary: these are called for each character. */
+const charCodeAt = StringPrototypeCharCodeAt;
+const fromCharCode = StringFromCharCode;
 
 type Encoding = "utf-8" | "utf-16le" | "utf-16be" | "windows-1252";
 
 /** The Encoding standard's labels of what is here ("Names and labels"). */
-const makeLabels = (): { readonly [label: string]: Encoding } => ({
+const LABELS: { readonly [label: string]: Encoding } = {
   __proto__: null as never,
   "utf-8": "utf-8",
   utf8: "utf-8",
@@ -63,7 +67,7 @@ const makeLabels = (): { readonly [label: string]: Encoding } => ({
   "us-ascii": "windows-1252",
   "windows-1252": "windows-1252",
   "x-cp1252": "windows-1252",
-});
+};
 
 /** A decoder of one of the encodings that are not here. */
 export interface LegacyDecoder {
@@ -72,11 +76,10 @@ export interface LegacyDecoder {
 }
 /** Undefined for a label of none. */
 type CreateLegacyDecoder = (label: string, fatal: boolean) => LegacyDecoder | undefined;
-let createLegacyDecoder: CreateLegacyDecoder | undefined;
 
-export function connectLegacyEncodings(create: CreateLegacyDecoder): void {
-  createLegacyDecoder = create;
-}
+/** Their chunk is large, and few have ever met one of them. */
+const createLegacyDecoder: CreateLegacyDecoder = (label, fatal) =>
+  (useChunk("legacy-encodings").createLegacyDecoder as CreateLegacyDecoder)(label, fatal);
 
 const ASCII_WHITESPACE = "\t\n\f\r ";
 const isWhitespace = (character: string | undefined): boolean =>
@@ -92,7 +95,7 @@ function toLabel(text: string): string {
 }
 
 /** Bytes 0x80-0x9F of windows-1252, from the standard's index. */
-const makeWindows1252High = (): readonly number[] => [
+const WINDOWS_1252_HIGH: readonly number[] = [
   0x20ac, 0x81, 0x201a, 0x192, 0x201e, 0x2026, 0x2020, 0x2021, 0x2c6, 0x2030, 0x160, 0x2039, 0x152, 0x8d, 0x17d, 0x8f,
   0x90, 0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014, 0x2dc, 0x2122, 0x161, 0x203a, 0x153, 0x9d, 0x17e, 0x178,
 ];
@@ -102,10 +105,10 @@ const REPLACEMENT = 0xfffd;
 
 /** Code point at `index` with lone surrogates replaced. */
 function scalarAt(text: string, index: number): number {
-  const unit = StringPrototypeCharCodeAt(text, index);
+  const unit = charCodeAt(text, index);
   if (unit < 0xd800 || unit > 0xdfff) return unit;
   if (unit > 0xdbff || index + 1 >= text.length) return REPLACEMENT;
-  const low = StringPrototypeCharCodeAt(text, index + 1);
+  const low = charCodeAt(text, index + 1);
   if (low < 0xdc00 || low > 0xdfff) return REPLACEMENT;
   return (unit - 0xd800) * 0x400 + (low - 0xdc00) + 0x10000;
 }
@@ -302,8 +305,8 @@ class TextSink implements Sink {
     }
     if (scalar > 0xffff) {
       const offset = scalar - 0x10000;
-      this.#piece += StringFromCharCode(0xd800 + (offset >> 10), 0xdc00 + (offset & 0x3ff));
-    } else this.#piece += StringFromCharCode(scalar);
+      this.#piece += fromCharCode(0xd800 + (offset >> 10), 0xdc00 + (offset & 0x3ff));
+    } else this.#piece += fromCharCode(scalar);
     if (this.#piece.length >= PIECE_UNITS) this.#flush();
   }
 
@@ -326,7 +329,7 @@ class TextSink implements Sink {
       const g = bytes[index + 6] as number;
       const h = bytes[index + 7] as number;
       if ((a | b | c | d | e | f | g | h) > 0x7f) break;
-      this.#piece += StringFromCharCode(a, b, c, d, e, f, g, h);
+      this.#piece += fromCharCode(a, b, c, d, e, f, g, h);
       if (this.#piece.length >= PIECE_UNITS) this.#flush();
     }
     if (index > from) this.#state.bomSeen = true;
@@ -344,125 +347,92 @@ class TextSink implements Sink {
   }
 }
 
-function makeTextDecoder() {
-  const labels = makeLabels();
-  const windows1252High = makeWindows1252High();
+export class TextDecoder {
+  readonly #encoding: Encoding | undefined;
+  readonly #legacy: LegacyDecoder | undefined;
+  readonly #fatal: boolean;
+  readonly #ignoreBom: boolean;
+  #state: DecoderState = freshState();
+  #streaming = false;
 
-  class TextDecoder {
-    readonly #encoding: Encoding | undefined;
-    readonly #legacy: LegacyDecoder | undefined;
-    readonly #fatal: boolean;
-    readonly #ignoreBom: boolean;
-    #state: DecoderState = freshState();
-    #streaming = false;
-
-    constructor(label: unknown = "utf-8", options?: { readonly fatal?: unknown; readonly ignoreBOM?: unknown }) {
-      const text = toLabel(StringConstructor(label));
-      this.#encoding = labels[text];
-      this.#fatal = !!options?.fatal;
-      this.#ignoreBom = !!options?.ignoreBOM;
-      if (this.#encoding !== undefined) return;
-      this.#legacy = createLegacyDecoder?.(text, this.#fatal);
-      if (this.#legacy === undefined) {
-        throw new RangeErrorConstructor(
-          `TextDecoder expected the label of an encoding, got "${StringPrototypeSlice(text, 0, 100)}"`,
-        );
-      }
-    }
-
-    get encoding(): string {
-      return this.#encoding ?? (this.#legacy as LegacyDecoder).encoding;
-    }
-    get fatal(): boolean {
-      return this.#fatal;
-    }
-    get ignoreBOM(): boolean {
-      return this.#ignoreBom;
-    }
-
-    decode(input?: unknown, options?: { readonly stream?: unknown }): string {
-      const bytes = toBytes(input, "TextDecoder.decode");
-      const encoding = this.#encoding;
-      if (encoding === undefined) {
-        return (this.#legacy as LegacyDecoder).decode(bytes, { stream: !!options?.stream });
-      }
-      if (!this.#streaming) this.#state = freshState();
-      const isStream = !!options?.stream;
-      const state = this.#state;
-      const keepBom = this.#ignoreBom || encoding === "windows-1252";
-      const sink = new TextSink(state, this.#fatal ? encoding : undefined, keepBom);
-      // After an error the next decode begins afresh.
-      this.#streaming = false;
-      this.#run(bytes, TypedArrayPrototypeGetByteLength(bytes), state, sink);
-      if (!isStream && (state.needed > 0 || state.byte >= 0 || state.lead >= 0)) sink.malformed();
-      this.#streaming = isStream;
-      return sink.text();
-    }
-
-    #run(bytes: Uint8Array, length: number, state: DecoderState, sink: Sink): void {
-      if (this.#encoding === "utf-8") decodeUtf8(bytes, length, state, sink);
-      else if (this.#encoding === "windows-1252") {
-        for (let index = 0; index < length; index += 1) {
-          const byte = bytes[index] as number;
-          sink.emit(byte >= 0x80 && byte <= 0x9f ? (windows1252High[byte - 0x80] as number) : byte);
-        }
-      } else decodeUtf16(bytes, length, this.#encoding === "utf-16be", state, sink);
+  constructor(label: unknown = "utf-8", options?: { readonly fatal?: unknown; readonly ignoreBOM?: unknown }) {
+    const text = toLabel(StringConstructor(label));
+    this.#encoding = LABELS[text];
+    this.#fatal = !!options?.fatal;
+    this.#ignoreBom = !!options?.ignoreBOM;
+    if (this.#encoding !== undefined) return;
+    this.#legacy = createLegacyDecoder(text, this.#fatal);
+    if (this.#legacy === undefined) {
+      throw new RangeErrorConstructor(
+        `TextDecoder expected the label of an encoding, got "${StringPrototypeSlice(text, 0, 100)}"`,
+      );
     }
   }
-  defineValue(TextDecoder.prototype, SymbolToStringTag, "TextDecoder", false);
-  return TextDecoder;
-}
 
-function makeTextEncoder() {
-  class TextEncoder {
-    get encoding(): string {
-      return "utf-8";
-    }
-
-    encode(input: unknown = ""): Uint8Array {
-      const text = StringConstructor(input);
-      let length = 0;
-      for (let index = 0; index < text.length; ) {
-        const scalar = scalarAt(text, index);
-        length += utf8Length(scalar);
-        index += scalar > 0xffff ? 2 : 1;
-      }
-      const bytes = new Uint8ArrayConstructor(length);
-      encodeInto(text, bytes);
-      return bytes;
-    }
-
-    encodeInto(source: unknown, destination: unknown): { read: number; written: number } {
-      if (TypedArrayPrototypeGetTag(destination) !== "Uint8Array") {
-        throw new TypeErrorConstructor("TextEncoder.encodeInto expected a Uint8Array as its second argument");
-      }
-      return encodeInto(StringConstructor(source), destination as Uint8Array);
-    }
+  get encoding(): string {
+    return this.#encoding ?? (this.#legacy as LegacyDecoder).encoding;
   }
-  defineValue(TextEncoder.prototype, SymbolToStringTag, "TextEncoder", false);
-  return TextEncoder;
+  get fatal(): boolean {
+    return this.#fatal;
+  }
+  get ignoreBOM(): boolean {
+    return this.#ignoreBom;
+  }
+
+  decode(input?: unknown, options?: { readonly stream?: unknown }): string {
+    const bytes = toBytes(input, "TextDecoder.decode");
+    const encoding = this.#encoding;
+    if (encoding === undefined) {
+      return (this.#legacy as LegacyDecoder).decode(bytes, { stream: !!options?.stream });
+    }
+    if (!this.#streaming) this.#state = freshState();
+    const isStream = !!options?.stream;
+    const state = this.#state;
+    const keepBom = this.#ignoreBom || encoding === "windows-1252";
+    const sink = new TextSink(state, this.#fatal ? encoding : undefined, keepBom);
+    // After an error the next decode begins afresh.
+    this.#streaming = false;
+    this.#run(bytes, TypedArrayPrototypeGetByteLength(bytes), state, sink);
+    if (!isStream && (state.needed > 0 || state.byte >= 0 || state.lead >= 0)) sink.malformed();
+    this.#streaming = isStream;
+    return sink.text();
+  }
+
+  #run(bytes: Uint8Array, length: number, state: DecoderState, sink: Sink): void {
+    if (this.#encoding === "utf-8") decodeUtf8(bytes, length, state, sink);
+    else if (this.#encoding === "windows-1252") {
+      for (let index = 0; index < length; index += 1) {
+        const byte = bytes[index] as number;
+        sink.emit(byte >= 0x80 && byte <= 0x9f ? (WINDOWS_1252_HIGH[byte - 0x80] as number) : byte);
+      }
+    } else decodeUtf16(bytes, length, this.#encoding === "utf-16be", state, sink);
+  }
 }
+defineValue(TextDecoder.prototype, SymbolToStringTag, "TextDecoder", false);
 
-type EncoderClass = ReturnType<typeof makeTextEncoder>;
-type DecoderClass = ReturnType<typeof makeTextDecoder>;
-let encoderClass: EncoderClass | undefined;
-let decoderClass: DecoderClass | undefined;
+export class TextEncoder {
+  get encoding(): string {
+    return "utf-8";
+  }
 
-const textEncoder = (): EncoderClass => {
-  encoderClass ??= makeTextEncoder();
-  return encoderClass;
-};
-const textDecoder = (): DecoderClass => {
-  decoderClass ??= makeTextDecoder();
-  return decoderClass;
-};
+  encode(input: unknown = ""): Uint8Array {
+    const text = StringConstructor(input);
+    let length = 0;
+    for (let index = 0; index < text.length; ) {
+      const scalar = scalarAt(text, index);
+      length += utf8Length(scalar);
+      index += scalar > 0xffff ? 2 : 1;
+    }
+    const bytes = new Uint8ArrayConstructor(length);
+    encodeInto(text, bytes);
+    return bytes;
+  }
 
-/** The guest's own classes, for chunks. */
-export function encodingClasses(): { readonly TextEncoder: EncoderClass; readonly TextDecoder: DecoderClass } {
-  return { TextEncoder: textEncoder(), TextDecoder: textDecoder() };
+  encodeInto(source: unknown, destination: unknown): { read: number; written: number } {
+    if (TypedArrayPrototypeGetTag(destination) !== "Uint8Array") {
+      throw new TypeErrorConstructor("TextEncoder.encodeInto expected a Uint8Array as its second argument");
+    }
+    return encodeInto(StringConstructor(source), destination as Uint8Array);
+  }
 }
-
-export function installEncoding(): void {
-  defineLazyGlobals(["TextEncoder"], () => ({ __proto__: null as never, TextEncoder: textEncoder() }));
-  defineLazyGlobals(["TextDecoder"], () => ({ __proto__: null as never, TextDecoder: textDecoder() }));
-}
+defineValue(TextEncoder.prototype, SymbolToStringTag, "TextEncoder", false);

@@ -1,7 +1,6 @@
 // Values as console text: short, readable, bounded in depth, width and length; hostile values cost at most their own line.
-import { PRELUDE_SCRIPT_NAME } from "../guest-protocol.ts";
-import { brandOf } from "./brand.ts";
-import { describeValue } from "./error-text.ts";
+import { PRELUDE_SCRIPT_NAME } from "../../guest-protocol.ts";
+import { describeValue } from "../error-text.ts";
 import {
   ArrayIsArray,
   ArrayPrototypeJoin,
@@ -33,7 +32,8 @@ import {
   SymbolPrototypeToString,
   TypedArrayPrototypeGetLength,
   TypedArrayPrototypeGetTag,
-} from "./primordials.ts";
+} from "../primordials.ts";
+import { brandOf } from "./brand.ts";
 
 const MAX_DEPTH = 3;
 const MAX_ITEMS = 100;

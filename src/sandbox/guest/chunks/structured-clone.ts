@@ -1,6 +1,6 @@
 // structuredClone (HTML, "safe passing of structured data") for the types a guest has. `transfer` takes array buffers away.
-import { brandOf } from "./brand.ts";
-import { makeDomException } from "./dom-exception.ts";
+import { makeDomException } from "../chunk-loader.ts";
+import { errorConstructor, platformTypeOf, viewConstructor } from "../platform-types.ts";
 import {
   ArrayBufferIsView,
   ArrayBufferPrototypeGetByteLength,
@@ -17,7 +17,6 @@ import {
   DataViewPrototypeGetByteOffset,
   DateConstructor,
   DatePrototypeGetTime,
-  defineGlobal,
   defineValue,
   ErrorConstructor,
   MapConstructor,
@@ -44,62 +43,10 @@ import {
   TypedArrayPrototypeGetLength,
   TypedArrayPrototypeGetTag,
   TypeErrorConstructor,
-} from "./primordials.ts";
+} from "../primordials.ts";
+import { brandOf } from "./brand.ts";
 
 type Memory = Map<object, object>;
-type ViewConstructor = new (buffer: ArrayBuffer, byteOffset: number, length: number) => object;
-
-interface Constructors {
-  readonly views: { readonly [name: string]: ViewConstructor };
-  readonly errors: { readonly [name: string]: ErrorConstructor };
-}
-
-/** At boot, not at module scope: a start-up snapshot may lack some of them. */
-const captureConstructors = (): Constructors =>
-  ({
-    __proto__: null,
-    views: {
-      __proto__: null,
-      Int8Array,
-      Uint8Array,
-      Uint8ClampedArray,
-      Int16Array,
-      Uint16Array,
-      Int32Array,
-      Uint32Array,
-      Float16Array: (globalThis as { Float16Array?: unknown }).Float16Array,
-      Float32Array,
-      Float64Array,
-      BigInt64Array,
-      BigUint64Array,
-    },
-    errors: { __proto__: null, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError },
-  }) as unknown as Constructors;
-
-let constructors: Constructors | undefined;
-
-/** What a chunk's class does when one of its objects is cloned or transferred. Chunks add theirs: the prelude knows none of them. */
-export interface PlatformType {
-  owns(value: unknown): boolean;
-  /** Undefined for what can only be transferred, or neither. */
-  readonly clone?: (value: object) => object;
-  /** The object that will be in its place, and what makes it so, which is called once all has been cloned. */
-  readonly transfer?: (value: object) => { readonly target: object; readonly commit: () => void };
-}
-
-const platformTypes: PlatformType[] = [];
-
-export function addPlatformType(type: PlatformType): void {
-  append(platformTypes, type);
-}
-
-function platformTypeOf(value: object): PlatformType | undefined {
-  for (let index = 0; index < platformTypes.length; index += 1) {
-    const type = platformTypes[index] as PlatformType;
-    if (type.owns(value)) return type;
-  }
-  return undefined;
-}
 
 const notCloneable = (value: unknown): Error =>
   makeDomException(`${ObjectPrototypeToString(value)} could not be cloned`, "DataCloneError");
@@ -117,7 +64,7 @@ function cloneMembers(source: object, target: object, memory: Memory): object {
 
 function cloneError(source: Error, memory: Memory): Error {
   const name = StringConstructor(source.name);
-  const ErrorClass = constructors?.errors[name] ?? ErrorConstructor;
+  const ErrorClass = errorConstructor(name) ?? ErrorConstructor;
   const message = ownValue(source, "message");
   const target = new ErrorClass(message === undefined ? undefined : StringConstructor(message));
   MapPrototypeSet(memory, source, target);
@@ -149,7 +96,7 @@ function cloneView(source: object, memory: Memory): object {
       DataViewPrototypeGetByteLength(source),
     );
   }
-  const ViewClass = constructors?.views[tag];
+  const ViewClass = viewConstructor(tag);
   if (ViewClass === undefined) throw notCloneable(source);
   return new ViewClass(
     cloneBuffer(TypedArrayPrototypeGetBuffer(source), memory),
@@ -308,9 +255,4 @@ export function structuredClone(
 ): unknown {
   if (args.length === 0) throw new TypeErrorConstructor("structuredClone expected a value, got no argument");
   return cloneWithTransfer(args[0], args[1]?.transfer).copy;
-}
-
-export function installStructuredClone(): void {
-  constructors = captureConstructors();
-  defineGlobal("structuredClone", structuredClone);
 }

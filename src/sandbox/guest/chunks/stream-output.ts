@@ -1,9 +1,9 @@
 // A tool that yields: each chunk is made text and leaves as it comes, and the next one is asked for only while its reader has room.
-import { STREAM_WINDOW } from "../guest-protocol.ts";
-import { fromTextWithBytes } from "./bytes-text.ts";
-import { capText, describeValue } from "./error-text.ts";
-import { post, postWithBytes } from "./host.ts";
-import { serialize, sizeOf } from "./json-output.ts";
+import { STREAM_WINDOW } from "../../guest-protocol.ts";
+import { fromTextWithBytes } from "../bytes-text.ts";
+import { capText, describeValue } from "../error-text.ts";
+import { post, postWithBytes } from "../host.ts";
+import { serialize, sizeOf } from "../json-output.ts";
 import {
   append,
   JSONParse,
@@ -13,7 +13,7 @@ import {
   secure,
   TypeErrorConstructor,
   Uint32ArrayConstructor,
-} from "./primordials.ts";
+} from "../primordials.ts";
 
 type Iterator = { readonly next: unknown; readonly return?: unknown };
 
@@ -40,11 +40,12 @@ let next = 0;
 const sizes = new Uint32ArrayConstructor(STREAM_WINDOW.chunks);
 let wake: (() => void) | undefined;
 
-export function beginStream(): void {
+export function beginStream(isRead: boolean, outputBytes: number): Streaming {
   chunksOut = 0;
   unitsOut = 0;
   next = 0;
   wake = undefined;
+  return { isRead, outputBytes, size: 0, value: undefined, isBare: false, fault: "", problem: "" };
 }
 
 /** Their reader has taken so many chunks. */
@@ -67,12 +68,6 @@ function room(): Promise<void> {
       wake = resolve;
     }),
   );
-}
-
-/** An async generator, a ReadableStream, or anything else that is read with `for await`. */
-export function isStream(value: unknown): value is object {
-  if (typeof value !== "object" || value === null) return false;
-  return typeof (value as { readonly [SymbolAsyncIterator]?: unknown })[SymbolAsyncIterator] === "function";
 }
 
 /** One chunk on its way; false where the stream must end. */

@@ -1,7 +1,7 @@
 // How a class of the web platform looks (Web IDL): its members are enumerable, and its objects carry its name.
-import { ReflectDefineProperty, ReflectOwnKeys, SymbolToStringTag } from "./primordials.ts";
+import { ReflectDefineProperty, ReflectOwnKeys, SymbolToStringTag } from "../primordials.ts";
 
-type Interface = { readonly prototype: object };
+type Interface = { readonly prototype: object; readonly name: string };
 
 function makeEnumerable(target: object): void {
   const keys = ReflectOwnKeys(target);
@@ -14,10 +14,12 @@ function makeEnumerable(target: object): void {
   }
 }
 
-/** For the classes of the prelude; those of chunks have chunks/webidl.ts. */
+/** For classes that nothing of a guest's may have a say in; the others have webidl.ts. */
 export function defineInterface(name: string, made: Interface): void {
   makeEnumerable(made);
   makeEnumerable(made.prototype);
   const descriptor = { __proto__: null, value: name, writable: false, enumerable: false, configurable: true };
   ReflectDefineProperty(made.prototype, SymbolToStringTag, descriptor as PropertyDescriptor);
+  // The build may have given it another one.
+  if (made.name !== name) ReflectDefineProperty(made, "name", descriptor as PropertyDescriptor);
 }
