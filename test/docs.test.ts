@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type OpenAIServer, startOpenAIServer } from "./support/openai-server.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
@@ -14,6 +15,7 @@ const read = (path: string): string => readFileSync(join(ROOT, path), "utf8");
 const PUBLISHED: readonly (readonly [specifier: string, source: string])[] = [
   ['from "glovebox/tool"', "src/sandbox/guest/tool.ts"],
   ['from "glovebox/agent"', "src/host/agent/index.ts"],
+  ['from "glovebox/openai"', "src/host/openai/index.ts"],
   ['from "glovebox"', "src/host/index.ts"],
 ];
 
@@ -41,17 +43,29 @@ const EXAMPLES: readonly Example[] = [
   ...globSync("src/**/*.ts", { cwd: ROOT }).flatMap((path) => toExamples(path, docstrings(read(path)))),
 ];
 
+/** What OpenAI says to the one example that asks it. */
+const MODEL = [
+  [{ type: "call", id: "call_1", name: "sum", arguments: { numbers: [19, 23] } }],
+  [{ type: "text", text: "19 + 23 is 42." }],
+] as const;
+
 let folder = "";
+let openai: OpenAIServer;
 beforeAll(async () => {
+  openai = await startOpenAIServer(...MODEL);
   // Inside the repository, so that the packages which the examples import are found.
   folder = await mkdtemp(join(ROOT, "test", ".docs-"));
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
+afterAll(async () => {
+  await openai[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
 
 async function run(
   file: string,
 ): Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }> {
-  const child = spawn(process.execPath, [file], { cwd: ROOT, env: { HOME: folder } });
+  const env = { HOME: folder, OPENAI_BASE_URL: openai.baseURL, OPENAI_API_KEY: "none" };
+  const child = spawn(process.execPath, [file], { cwd: ROOT, env });
   const exit = new Promise<number | null>((resolve) => child.on("exit", resolve));
   const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), exit]);
   return { code, stdout, stderr };
