@@ -4,7 +4,8 @@ import type pinoTypes from "pino";
 import { ToolError } from "../sandbox/errors.ts";
 import type { CircuitChange } from "./health/source-health.ts";
 import type { HookCall, HookFailure } from "./hooks.ts";
-import { ValueRedactor } from "./redaction/redact.ts";
+import { TenantRedactors } from "./redaction/tenant-redactors.ts";
+import type { TenantPolicy } from "./tenants.ts";
 import type { ToolResult } from "./tool-call.ts";
 
 /** A pino of the host's own, pino's options, or a level: `"warn"`. */
@@ -35,14 +36,14 @@ interface ErrorFacts {
 
 export class HostLog {
   readonly #pino: Logger;
-  readonly #redactor = new ValueRedactor({ maxTextUnits: 2_048, maxValues: 500, maxDepth: 8 });
+  readonly #redactors = new TenantRedactors({ maxTextUnits: 2_048, maxValues: 500, maxDepth: 8 });
 
   constructor(pino: Logger) {
     this.#pino = pino;
   }
 
   /** One line for a call that failed; none for one that did not. */
-  ended(call: HookCall, result: ToolResult, error: ToolError | undefined): void {
+  ended(call: HookCall, result: ToolResult, error: ToolError | undefined, tenant?: TenantPolicy): void {
     if (result.success) return;
     const { code, message } = result.error;
     const { durationMs, usage } = result;
@@ -53,7 +54,7 @@ export class HostLog {
       code,
       durationMs: Math.round(durationMs),
       ...{ queueMs: Math.round(usage.queueMs), cpuMs: Math.round(usage.cpuMs) },
-      error: this.#error({ message, cause: error?.cause }),
+      error: this.#error({ message, cause: error?.cause }, tenant),
     };
     this.#write(isOurs ? "error" : "warn", line, `${call.toolName} failed: ${code}`);
   }
@@ -77,8 +78,8 @@ export class HostLog {
     this.#write(state === "open" ? "warn" : "info", line, `The circuit of ${sourceId} is ${state}`);
   }
 
-  #error({ message, cause }: ErrorFacts): unknown {
-    return this.#redactor.value({ message, ...(cause === undefined ? {} : { cause }) });
+  #error({ message, cause }: ErrorFacts, tenant?: TenantPolicy): unknown {
+    return this.#redactors.of(tenant).value({ message, ...(cause === undefined ? {} : { cause }) });
   }
 
   /** A logger that throws is the host's own affair: the call goes on. */

@@ -38,6 +38,7 @@ export class CallWatch {
   readonly call: HookCall;
   readonly #started: number;
   #definition: ToolDefinition | undefined;
+  #tenant: TenantPolicy | undefined;
   #stage: { readonly name: HookStage; readonly began: number } | undefined;
   #wait: HookWait;
 
@@ -79,6 +80,7 @@ export class CallWatch {
   /** The tool is known from here on, and how long the call may take. */
   found(definition: ToolDefinition, source: string, tenant: TenantPolicy, wait: HookWait): void {
     this.#definition = definition;
+    this.#tenant = tenant;
     this.#wait = wait;
     this.#span?.found(definition, source, tenant);
   }
@@ -177,7 +179,7 @@ export class CallWatch {
   ended(result: ToolResult, error: ToolError | undefined): void {
     this.#end(result.success ? "ok" : result.error.code);
     this.#span?.ended(result, this.#started);
-    this.#log?.ended(this.call, result, error);
+    this.#log?.ended(this.call, result, error, this.#tenant);
     this.#hooks?.observe({ call: this.call, stage: "result", phase: "end", result });
   }
 

@@ -47,6 +47,18 @@ describe("logger", () => {
     expect(lines[1]?.error).toMatchObject({ cause: { message: "at db with password=[redacted:value]" } });
   });
 
+  test("knows the secrets of the tenant", async () => {
+    const { logger, lines } = capture();
+    const secrets = { KEY: { value: "correct-horse-battery", hosts: ["https://api.example.com"] } };
+    await using box = await createGlovebox({ logger, secrets, cache: false });
+    box.router.register("leaks", {}, () => {
+      throw new Error("it was correct-horse-battery");
+    });
+    await box.execute({ id: "c1", toolName: "leaks" });
+    expect(lines[0]?.error).toMatchObject({ cause: { message: "it was [redacted:KEY]" } });
+    expect(JSON.stringify(lines)).not.toContain("correct-horse");
+  });
+
   test("tells a crash, and what the host's own hooks have failed in", async () => {
     const { logger, lines } = capture();
     const log = await createHostLog(logger);

@@ -8,11 +8,10 @@ import type { CapabilityContext } from "../capabilities/capability.ts";
 import { type EgressRule, matchesRule, parseEgressRule } from "../capabilities/egress-rules.ts";
 import type { Execution } from "../executors/executor.ts";
 import type { HookCall } from "../hooks.ts";
-import { type RedactOptions, ValueRedactor } from "../redaction/redact.ts";
-import { MAX_SECRET_BYTES, MIN_SECRET_BYTES } from "../redaction/redactor.ts";
+import type { RedactOptions, ValueRedactor } from "../redaction/redact.ts";
+import { TenantRedactors } from "../redaction/tenant-redactors.ts";
 import type { TenantPolicy } from "../tenants.ts";
 import type { ToolResult } from "../tool-call.ts";
-import { toJson } from "../tool-value.ts";
 import { MAX_STATE_UNITS, parseTraceparent, type TraceContext, toTraceContext } from "./trace-context.ts";
 
 type Api = typeof import("@opentelemetry/api");
@@ -65,9 +64,7 @@ export class Telemetry {
   readonly capturesContent: boolean;
   readonly #duration: Histogram;
   readonly #propagates: boolean | readonly EgressRule[];
-  readonly #redact: RedactOptions;
-  readonly #redactor: ValueRedactor;
-  readonly #redactors = new WeakMap<TenantPolicy, ValueRedactor>();
+  readonly #redactors: TenantRedactors;
 
   constructor(api: Api, options: TelemetryOptions) {
     const { tracerProvider = api.trace.getTracerProvider(), meterProvider = api.metrics.getMeterProvider() } = options;
@@ -80,8 +77,7 @@ export class Telemetry {
       advice: { explicitBucketBoundaries: DURATION_BUCKETS },
     });
     this.capturesContent = captureContent;
-    this.#redact = redact;
-    this.#redactor = new ValueRedactor(redact);
+    this.#redactors = new TenantRedactors(redact);
     this.#propagates = typeof propagate === "boolean" ? propagate : propagate.map(toRule);
   }
 
@@ -120,23 +116,8 @@ export class Telemetry {
   }
 
   redactorOf(tenant: TenantPolicy | undefined): ValueRedactor {
-    if (tenant === undefined) return this.#redactor;
-    const known = this.#redactors.get(tenant);
-    if (known !== undefined) return known;
-    const stated = Object.entries(tenant.secrets).flatMap(([label, { value }]) =>
-      isKnowable(value) ? [[label, value]] : [],
-    );
-    const values = { ...(Object.fromEntries(stated) as { [label: string]: string }), ...this.#redact.values };
-    const redactor = new ValueRedactor({ ...this.#redact, values });
-    this.#redactors.set(tenant, redactor);
-    return redactor;
+    return this.#redactors.of(tenant);
   }
-}
-
-function isKnowable(value: unknown): value is string {
-  if (typeof value !== "string") return false;
-  const bytes = Buffer.byteLength(value);
-  return bytes >= MIN_SECRET_BYTES && bytes <= MAX_SECRET_BYTES;
 }
 
 function toRule(text: string): EgressRule {
@@ -169,6 +150,8 @@ export class CallSpan {
   #toolName: string | undefined;
   #source: string | undefined;
   #executedAt = 0;
+  /** Of the text of its output, before anybody has read it. */
+  #outputUnits = 0;
 
   constructor(telemetry: Telemetry, span: Span, context: Context) {
     this.#telemetry = telemetry;
@@ -213,7 +196,9 @@ export class CallSpan {
   }
 
   /** What the call waited for, loaded and ran: told when it is over, by the times that its process has reported, within its own. */
-  executed({ usage }: Execution): void {
+  executed(execution: Execution): void {
+    const { usage } = execution;
+    if ("outputText" in execution) this.#outputUnits = execution.outputText.length;
     const ended = performance.now();
     const began = this.#executedAt;
     this.#span.setAttributes({
@@ -265,8 +250,10 @@ export class CallSpan {
   }
 
   #shownOutput({ output }: Extract<ToolResult, { success: true }>): string {
-    const text = JSON.stringify(toJson(output)) ?? "null";
-    return this.#shown(text);
+    if (this.#outputUnits > MAX_CONTENT_UNITS) return `[${this.#outputUnits} characters]`;
+    const redactor = this.#telemetry.redactorOf(this.#tenant);
+    // Bytes are named there, not shown.
+    return redactor.text(JSON.stringify(redactor.value(output)) ?? "null");
   }
 }
 

@@ -298,6 +298,13 @@ describe("content", () => {
     expect(only("execute_tool echo").attributes["gen_ai.tool.call.arguments"]).toBe("[600011 characters]");
   });
 
+  test("names bytes, and does not show them", async () => {
+    await run("echo", { data: new TextEncoder().encode("private bytes") });
+    const { attributes } = only("execute_tool echo");
+    expect(attributes["gen_ai.tool.call.result"]).toContain('"data":"[13 bytes]"');
+    expect(JSON.stringify(attributes)).not.toContain(btoa("private bytes"));
+  });
+
   test("is in none where the host has not asked for it, nor in messages of errors", async () => {
     await using quiet = await createGlovebox({ telemetry: { tracerProvider }, cache: false });
     quiet.router.register(
