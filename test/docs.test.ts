@@ -96,6 +96,7 @@ describe("a link in the documents", () => {
     "CHANGELOG.md",
     "tools/README.md",
     "benchmarks/README.md",
+    "docs/contract.md",
   ])("%s names only files that are there", (path) => {
     const links = [...read(path).matchAll(/\]\((?!https?:|#)([^)#]+)[^)]*\)/g)].map(([, target = ""]) => target);
     const missing = links.filter((target) => globSync(join(dirname(path), target), { cwd: ROOT }).length === 0);
@@ -109,5 +110,17 @@ describe("a link in the documents", () => {
     const missing = named.filter((path) => globSync(path, { cwd: ROOT }).length === 0);
     expect(named.length).toBeGreaterThan(20);
     expect(missing).toEqual([]);
+  });
+
+  test("each row of docs/contract.md names a test that is there", () => {
+    const rows = read("docs/contract.md")
+      .split("\n")
+      .filter((line) => line.startsWith("| ") && !line.startsWith("| behaviour |"));
+    const wrong = rows.filter((row) => {
+      const [, path = "", words = ""] = /\| `(test\/[\w/.-]+)`: (.+) \|$/.exec(row) ?? [];
+      return globSync(path, { cwd: ROOT }).length === 0 || words === "" || !read(path).includes(words);
+    });
+    expect(wrong).toEqual([]);
+    expect(rows.length).toBeGreaterThan(20);
   });
 });
