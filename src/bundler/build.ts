@@ -2,6 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { chmod, rm } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
+import { writeBuiltinBundles } from "./builtin-bundles.ts";
 import { writeSandboxArtifacts } from "./sandbox-artifacts.ts";
 
 const root = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
@@ -11,4 +12,5 @@ execFileSync(process.execPath, [root("node_modules/typescript/bin/tsc"), "-p", r
   stdio: "inherit",
 });
 await writeSandboxArtifacts(root("dist/sandbox/artifacts"));
+await writeBuiltinBundles(root("dist/tools"));
 await chmod(root("dist/host/cli/main.js"), 0o755);

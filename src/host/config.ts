@@ -3,11 +3,12 @@ import { availableParallelism, homedir, totalmem } from "node:os";
 import { join } from "node:path";
 import type { MeterProvider, TracerProvider } from "@opentelemetry/api";
 import * as z from "zod";
+import { BUILTIN_TOOL_NAMES, type BuiltinToolName } from "../bundler/builtin-bundles.ts";
 import { BundleLimitsSchema } from "../bundler/bundler.ts";
 import type { BundleLimits } from "../bundler/tool-bundle.ts";
 import { type DefinitionOverrides, DefinitionOverridesSchema } from "../sandbox/definition.ts";
 import { ToolError } from "../sandbox/errors.ts";
-import { type PartialLimits, PartialLimitsSchema } from "../sandbox/limits.ts";
+import { LIMITS, type PartialLimits, PartialLimitsSchema } from "../sandbox/limits.ts";
 import { ISOLATIONS, type Isolation } from "../sandbox/protocol.ts";
 import { MAX_SPARES } from "../sandbox/spares.ts";
 import type { Capability } from "./capabilities/capability.ts";
@@ -19,9 +20,12 @@ import {
   SecretsSchema,
 } from "./capabilities/egress-policy.ts";
 import type { KvStore } from "./capabilities/kv/kv-store.ts";
+import { type Flags, isFlags } from "./flags.ts";
 import { type HealthOptions, HealthSchema } from "./health/source-health.ts";
 import type { Hook } from "./hooks.ts";
 import type { LoggerOption } from "./host-log.ts";
+import { MAX_CONCURRENT_TOOLS } from "./invoker.ts";
+import { toOptionProblems } from "./option-problems.ts";
 import type { RedactOptions } from "./redaction/redact.ts";
 import type { TelemetryOptions } from "./telemetry/telemetry.ts";
 import { type TenantOptions, TenantOptionsSchema, type Tenants } from "./tenants.ts";
@@ -51,8 +55,28 @@ function machineMemoryMiB(): number {
   return Math.max(256, Math.floor((bytes / 1024 / 1024) * 0.75));
 }
 
+/** Which tools are on, and what holds for all of them. */
+export interface ToolsOptions {
+  /** False unless stated, where `tools` is stated at all: then no tool is listed or run that no flag turns on. */
+  readonly enabled?: boolean | undefined;
+  /** First-party tools that everybody has from the start, by name; `true` for all of them, none unless stated. */
+  readonly builtinTools?: true | readonly BuiltinToolName[] | undefined;
+  /** Wall time of a call, 1,000 to 300,000; with `limits.timeoutMs` the lower one. A tenant, tool or call can only lower it. */
+  readonly executionTimeoutMs?: number | undefined;
+  /** Calls of one tenant that `box.invoker` runs at one time, over all batches, 1 to 10; 10 unless stated. */
+  readonly maxConcurrentTools?: number | undefined;
+}
+
 /** All of it optional; the defaults are the safe ones. */
 export interface GloveboxOptions {
+  /** Which tools are on, and what holds for all; left out, every tool that the host adds is on. */
+  readonly tools?: ToolsOptions | undefined;
+  /**
+   * Feature flags, which outrank `tools`: a function, or an OpenFeature client. A tool has two, `tools.enabled`, which all share, and
+   * `tools.NAME`. It is off where one says false, on where one says true, and else what `tools.enabled` of the configuration says; left
+   * out, that is off too. A flag that throws, or takes a second, is off, and `onError` hears why.
+   */
+  readonly flags?: Flags | undefined;
   /** For every call: a tool and a call can only lower them. */
   readonly limits?: PartialLimits | undefined;
   /** How long an isolate lives; `call` unless stated. */
@@ -186,7 +210,19 @@ export const MAX_DRAIN_MS = 300_000;
 const defaultStorePath = (): string => join(homedir(), ".local", "share", "glovebox", "kv.sqlite");
 const defaultCacheDirectory = (): string => join(homedir(), ".cache", "glovebox");
 
+const ToolsSchema = z.strictObject({
+  enabled: z.boolean().default(false),
+  builtinTools: z
+    .union([z.literal(true), z.array(z.enum(BUILTIN_TOOL_NAMES))])
+    .transform((names) => (names === true ? BUILTIN_TOOL_NAMES : [...new Set(names)]))
+    .default([]),
+  executionTimeoutMs: z.int().min(1_000).max(LIMITS.timeoutMs.max).optional(),
+  maxConcurrentTools: z.int().min(1).max(MAX_CONCURRENT_TOOLS).optional(),
+});
+
 const OptionsSchema = z.strictObject({
+  tools: ToolsSchema.optional(),
+  flags: z.custom<Flags>(isFlags, "Expected a function, or a client with getBooleanDetails()").optional(),
   limits: PartialLimitsSchema.default({}),
   isolation: z.enum(ISOLATIONS).default("call"),
   placement: z.enum(PLACEMENTS).default("tenant"),
@@ -290,7 +326,7 @@ export const maxWorkersPerOwner = (): number => Math.max(1, availableParallelism
 function parseOptions<T>(schema: z.ZodType<T>, value: unknown, what: string): T {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.slice(0, 20).map(({ path, message }) => ({ pointer: path.join("."), message }));
+  const problems = toOptionProblems(schema, parsed.error).map((problem) => ({ ...problem }));
   const text = problems.map(({ pointer, message }) => `${pointer === "" ? what : `${what}.${pointer}`}: ${message}`);
   throw new ToolError("PARAM_INVALID", text.join("; "), { details: { problems } });
 }

@@ -1,4 +1,5 @@
 // The whole public surface of "glovebox".
+export type { BuiltinToolName } from "../bundler/builtin-bundles.ts";
 export type { ToolBundle, ToolSource } from "../bundler/tool-bundle.ts";
 export type { ContentAnnotations, ContentPart } from "../sandbox/content.ts";
 export type {
@@ -41,11 +42,20 @@ export type {
   KvValue,
   KvWrite,
 } from "./capabilities/kv/kv-store.ts";
-export type { AddToolOptions, GloveboxOptions, Hardening, Placement, ShutdownSignal, ToolInput } from "./config.ts";
+export type {
+  AddToolOptions,
+  GloveboxOptions,
+  Hardening,
+  Placement,
+  ShutdownSignal,
+  ToolInput,
+  ToolsOptions,
+} from "./config.ts";
 export { type OpenApiDocument, type OpenApiOptions, toCallSchema, toOpenApi } from "./edges/openapi.ts";
 export type { SourceKind } from "./executors/executor.ts";
 export type { HostFunction, HostFunctionContext } from "./executors/host-function.ts";
 export { createToolFailureMessage } from "./failure-message.ts";
+export type { FlagClient, FlagContext, FlagFunction, Flags } from "./flags.ts";
 export type { CircuitState } from "./health/circuit.ts";
 export type { HealthOptions, SourceHealth } from "./health/source-health.ts";
 export type {

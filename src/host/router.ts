@@ -6,6 +6,7 @@ import type { CallChain } from "./call-chain.ts";
 import { type EgressPolicy, NO_EGRESS, type SecretPolicies } from "./capabilities/egress-policy.ts";
 import type { Execution, Executor } from "./executors/executor.ts";
 import { createHostFunctionExecutor, type HostFunction } from "./executors/host-function.ts";
+import { type Flags, ToolGate } from "./flags.ts";
 import type { CircuitOptions } from "./health/circuit.ts";
 import { type HealthOptions, HealthSchema, type SourceHealth, SourceHealthRegistry } from "./health/source-health.ts";
 import { type Hook, type HookFailure, Hooks } from "./hooks.ts";
@@ -21,6 +22,7 @@ import {
   checkTimeout,
   copyArguments,
   DEFAULT_TENANT,
+  noSuchTool,
   readContext,
   readEnvelope,
   type ValidateOptions,
@@ -47,6 +49,10 @@ export interface ToolRouterOptions {
   /** Where sandboxed tools may send requests, and which secrets with them, unless something else is stated for their tenant. */
   readonly egress?: EgressPolicy;
   readonly secrets?: SecretPolicies;
+  /** False: all tools are off, but for those that a flag turns on. True unless stated, or with `flags`. */
+  readonly enabled?: boolean | undefined;
+  /** Feature flags, which outrank `enabled`: with them a tool is off that neither they nor it turn on. */
+  readonly flags?: Flags | undefined;
   /** When a source of tools that keeps failing is left alone for a while. */
   readonly health?: HealthOptions | undefined;
   /** Told of each failure that is ours (INTERNAL), with its cause: for the operator's log, never for a caller. */
@@ -93,6 +99,7 @@ export class ToolRouter implements AsyncDisposable {
   #isDraining = false;
   readonly #thread = new SchemaThread();
   readonly #limits: PartialLimits;
+  readonly #gate: ToolGate | undefined;
   readonly #health: SourceHealthRegistry;
   readonly #sources = new Set<string>();
   /** What is stated for single tenants. */
@@ -108,6 +115,8 @@ export class ToolRouter implements AsyncDisposable {
     coarseTime = false,
     egress = NO_EGRESS,
     secrets = {},
+    enabled,
+    flags,
     health,
     onInternalError,
     hooks = [],
@@ -117,6 +126,10 @@ export class ToolRouter implements AsyncDisposable {
     this.registry = registry;
     this.#limits = parseLimits(limits, "limits");
     this.tenants = new TenantPolicies(tenants, this.#limits, { coarseTime, egress, secrets });
+    const isOn = enabled ?? flags === undefined;
+    // Where all tools are on for everybody there is nothing to ask.
+    this.#gate =
+      isOn && flags === undefined ? undefined : new ToolGate({ enabled: isOn, flags, onError: onInternalError });
     this.#health = new SourceHealthRegistry(parseHealth(health));
     this.#onInternalError = onInternalError;
     if (log !== undefined) this.#health.onChange = (change) => log.circuitChanged(change);
@@ -204,13 +217,29 @@ export class ToolRouter implements AsyncDisposable {
     return this.#health.list(this.registry.list(tenantId), tenantId);
   }
 
-  /** Definitions of a tenant's and the global tools, by name; without a tenant those that a call without one would find. */
+  /**
+   * Definitions of a tenant's and the global tools, by name; without a tenant those that a call without one would find. Only those that
+   * are surely on: what a flag says later, by a promise or an OpenFeature client, {@link ToolRouter.listTools} waits for.
+   */
   getRegisteredTools({ tenantId = DEFAULT_TENANT }: RegisterOptions = {}): readonly ToolDefinition[] {
-    return this.registry.list(tenantId).map((tool) => tool.definition);
+    const tools = this.registry.list(tenantId).map((tool) => tool.definition);
+    const gate = this.#gate;
+    return gate === undefined ? tools : tools.filter(({ name }) => gate.isSurelyOn({ tenantId, toolName: name }));
   }
 
+  /** The same, of tools whose flags say so within a second too. Never rejects. */
+  async listTools({ tenantId = DEFAULT_TENANT }: RegisterOptions = {}): Promise<readonly ToolDefinition[]> {
+    const tools = this.registry.list(tenantId).map((tool) => tool.definition);
+    const gate = this.#gate;
+    if (gate === undefined) return tools;
+    const answers = await Promise.all(tools.map(({ name }) => gate.isOn({ tenantId, toolName: name })));
+    return tools.filter((_, index) => answers[index] === true);
+  }
+
+  /** Whether it is there, and surely on. */
   hasTool(toolName: string, { tenantId = DEFAULT_TENANT }: RegisterOptions = {}): boolean {
-    return this.registry.get(toolName, tenantId) !== undefined;
+    if (this.registry.get(toolName, tenantId) === undefined) return false;
+    return this.#gate === undefined || this.#gate.isSurelyOn({ tenantId, toolName });
   }
 
   /**
@@ -273,6 +302,7 @@ export class ToolRouter implements AsyncDisposable {
         const begun = { ...facts, context: read, isNested: parent !== undefined };
         watch = new CallWatch(this.#watching, begun);
       }
+      if (this.#gate !== undefined) await this.#pass(this.#gate, envelope.toolName, read, timeoutMs);
       const prepare = {
         limits: this.#limits,
         tenant,
@@ -285,6 +315,7 @@ export class ToolRouter implements AsyncDisposable {
       const validate: ValidateOptions = {
         bounds: tenant.inputBounds,
         thread: this.#thread,
+        isGated: this.#gate !== undefined,
         startClock: (tool) => startCall(tool, read, prepare, timeoutMs).clock,
       };
       const admitted =
@@ -355,6 +386,18 @@ export class ToolRouter implements AsyncDisposable {
   #end(watch: CallWatch, result: ToolResult, error: ToolError | undefined): ToolResult {
     watch.ended(result, error);
     return this.#report(result, error);
+  }
+
+  /** Asked before anything tells whether there is such a tool: one that is off looks as one that there is not, and takes as long. */
+  async #pass(
+    gate: ToolGate,
+    toolName: string,
+    { tenantId = DEFAULT_TENANT, timeoutMs: contextMs, signal }: ToolContext,
+    ownMs: number | undefined,
+  ): Promise<void> {
+    const stated = [ownMs, contextMs, this.#limits.timeoutMs].filter((ms) => ms !== undefined);
+    const isOn = await gate.isOn({ tenantId, toolName }, { timeoutMs: Math.min(...stated), signal });
+    if (!isOn) throw noSuchTool(toolName);
   }
 
   /** Takes no more calls (they get TOOL_UNAVAILABLE); resolves when those in it are over, or after `withinMs`. */

@@ -1,7 +1,8 @@
 // createGlovebox(): the composition root. Every part is made here, and handed to those that need it.
 import { createHash } from "node:crypto";
 import { basename, dirname, extname, resolve } from "node:path";
-import { createBundleCache, engineKeyOf } from "../bundler/bundle-cache.ts";
+import { type BuiltinToolName, loadBuiltinBundles } from "../bundler/builtin-bundles.ts";
+import { type BundleCache, createBundleCache, engineKeyOf } from "../bundler/bundle-cache.ts";
 import { Bundler } from "../bundler/bundler.ts";
 import { loadSandboxArtifacts } from "../bundler/sandbox-artifacts.ts";
 import { createStackMapper } from "../bundler/source-map.ts";
@@ -15,7 +16,7 @@ import {
 } from "../sandbox/engine-features.ts";
 import { ToolError } from "../sandbox/errors.ts";
 import type { CapabilityShape, CapabilityShapes } from "../sandbox/guest-protocol.ts";
-import type { PartialLimits } from "../sandbox/limits.ts";
+import { LIMITS, type PartialLimits } from "../sandbox/limits.ts";
 import { type Capability, shapeOf } from "./capabilities/capability.ts";
 import { createEgress } from "./capabilities/egress.ts";
 import { loadHttpClient } from "./capabilities/http-client.ts";
@@ -71,6 +72,12 @@ export interface ToolInspection {
   readonly cached: boolean;
 }
 
+/** What first-party tools ask for, and have: which hosts a request may go to stays with `egress`. */
+const BUILTIN_GRANTS: { readonly [Name in BuiltinToolName]?: readonly string[] } = {
+  "http-get": ["fetch"],
+  "run-js": ["stringToCode"],
+};
+
 /** A worker is told them in one message of 64 KiB, with everything else of the tool. */
 const MAX_SHAPES_BYTES = 24 * 1024;
 
@@ -114,7 +121,7 @@ export class Glovebox implements AsyncDisposable {
   }) {
     this.#config = parts.config;
     this.router = parts.router;
-    this.invoker = new ToolInvoker(parts.router);
+    this.invoker = new ToolInvoker(parts.router, parts.config.tools);
     this.#bundler = parts.bundler;
     this.#pool = parts.pool;
     this.#learner = parts.learner;
@@ -145,6 +152,11 @@ export class Glovebox implements AsyncDisposable {
     return this.router.health(options);
   }
 
+  /** Definitions of the tools that a tenant may call at present: `box.router.listTools()`. Never rejects. */
+  listTools(options?: RegisterOptions): Promise<readonly ToolDefinition[]> {
+    return this.router.listTools(options);
+  }
+
   /** Which layers of hardening the worker processes are wrapped in on this machine. */
   get hardening(): HardeningReport {
     return this.#launcher.report;
@@ -157,10 +169,27 @@ export class Glovebox implements AsyncDisposable {
    */
   async addTool(tool: ToolInput, options?: AddToolOptions): Promise<ToolDefinition> {
     this.#refuseWhenClosed();
-    const { tenantId, grant, isolation } = parseAddToolOptions(options);
-    const input = parseToolInput(tool);
+    return await this.#add(parseToolInput(tool), parseAddToolOptions(options));
+  }
+
+  /** @internal the first-party tools that the host has named, for everybody, with all that they ask for */
+  async addBuiltinTools(names: readonly BuiltinToolName[], cache: BundleCache): Promise<void> {
+    const bundles = await loadBuiltinBundles(names, cache);
+    // One after the other: learned side by side, each would wait for a process, and all for a core.
+    for (const [index, name] of names.entries()) {
+      const options = { grant: [...(BUILTIN_GRANTS[name] ?? [])], isolation: "call" as const };
+      await this.#add({ source: "", name }, options, bundles[index]);
+    }
+  }
+
+  /** @param prebuilt what is registered in the place of the input's own source */
+  async #add(
+    input: ToolInput,
+    { tenantId, grant, isolation }: ReturnType<typeof parseAddToolOptions>,
+    prebuilt?: ToolBundle,
+  ): Promise<ToolDefinition> {
     const { granted, features } = this.#grants(grant, input);
-    const { definition, bundle, learned } = await this.#build(input, tenantId, features);
+    const { definition, bundle, learned } = await this.#build(input, tenantId, features, prebuilt);
     this.#refuseWhenClosed();
     const asked = Object.keys(learned.definition.capabilities ?? {});
     const denied = asked.filter((name) => !granted.has(name) && !isEngineFeature(name));
@@ -296,10 +325,12 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /** A global tool's process serves no tenant: it learns, and is ended. */
-  #learningFor(tenantId: string | undefined, features: readonly EngineFeature[]): Learning {
+  #learningFor(tenantId: string | undefined, features: readonly EngineFeature[], isOurs: boolean): Learning {
     const owner = tenantId === undefined ? undefined : this.#ownerOf(tenantId);
     const { limits, weight, coarseTime } = this.#policyOf(tenantId);
-    return { owner, account: tenantId ?? "", weight, limits, features, coarseTime };
+    // What comes with Glovebox is known to end, on however busy a machine.
+    const own = isOurs ? { ...limits, timeoutMs: LIMITS.timeoutMs.max, cpuMs: LIMITS.cpuMs.max } : limits;
+    return { owner, account: tenantId ?? "", weight, limits: own, features, coarseTime };
   }
 
   /** Of those that are stated for the source and its bundle, the lowest; the bundler has defaults of its own. */
@@ -310,12 +341,19 @@ export class Glovebox implements AsyncDisposable {
     return { sourceBytes: lowest("sourceBytes"), outputBytes: lowest("bundleBytes") };
   }
 
-  async #build(input: ToolInput, tenantId: string | undefined, features: readonly EngineFeature[]): Promise<BuiltTool> {
+  async #build(
+    input: ToolInput,
+    tenantId: string | undefined,
+    features: readonly EngineFeature[],
+    prebuilt?: ToolBundle,
+  ): Promise<BuiltTool> {
     const { name, definition: overrides, ...source } = input;
-    const limits = this.#sizeLimits(tenantId, overrides?.limits);
-    const { bundle, durationMs, cached, files } = await this.#bundler.bundle(source, { limits });
+    const { bundle, durationMs, cached, files } =
+      prebuilt === undefined
+        ? await this.#bundler.bundle(source, { limits: this.#sizeLimits(tenantId, overrides?.limits) })
+        : { bundle: prebuilt, durationMs: 0, cached: true, files: [] };
     const bundled = performance.now();
-    const learning = this.#learningFor(tenantId, features);
+    const learning = this.#learningFor(tenantId, features, prebuilt !== undefined);
     const learned = await this.#learner.learn(bundle, createStackMapper(bundle.sourceMap), learning).catch((thrown) => {
       // Its process was ended because all of them were.
       this.#refuseWhenClosed();
@@ -383,6 +421,7 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
   if (config.egress.allow.length > 0) loadHttpClient();
   const artifacts = await loadSandboxArtifacts();
   const { limits, tenants, coarseTime, egress, secrets, hardening, workers, bundler, onError, health, hooks } = config;
+  const { tools, flags } = config;
   const telemetry = config.telemetry === undefined ? undefined : await createTelemetry(config.telemetry);
   const log = config.logger === undefined ? undefined : await createHostLog(config.logger);
   const { cache: cacheOptions } = config;
@@ -420,7 +459,9 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
   }
   const learner = new Learner({ pool, cache, engineKey });
   const router = new ToolRouter({
-    limits,
+    limits: lowestTimeout(limits, tools?.executionTimeoutMs),
+    enabled: tools?.enabled,
+    flags,
     tenants,
     coarseTime,
     egress,
@@ -429,5 +470,17 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
     ...{ hooks, telemetry, log },
     ...(onError === undefined ? {} : { onInternalError: onError }),
   });
-  return new Glovebox({ config, router, bundler: new Bundler({ ...bundler, cache }), pool, learner, launcher });
+  const parts = { config, router, bundler: new Bundler({ ...bundler, cache }), pool, learner, launcher };
+  const box = new Glovebox(parts);
+  try {
+    // Without a flag, what is off stays off.
+    if (tools?.enabled === true || flags !== undefined) await box.addBuiltinTools(tools?.builtinTools ?? [], cache);
+  } catch (thrown) {
+    await box.close();
+    throw thrown;
+  }
+  return box;
 }
+
+const lowestTimeout = (limits: PartialLimits, timeoutMs: number | undefined): PartialLimits =>
+  timeoutMs === undefined ? limits : { ...limits, timeoutMs: Math.min(timeoutMs, limits.timeoutMs ?? timeoutMs) };

@@ -6,7 +6,7 @@ import type { ToolContext } from "../tool-call.ts";
 import type { AgentState, ClaimState } from "./agent-state.ts";
 import { checkStateKey } from "./agent-state.ts";
 import type { ApprovalDecisions, ApprovalRule } from "./approval.ts";
-import { type AgentRouter, type CallRouter, toCallRouter } from "./call-tool.ts";
+import { type AgentRouter, type CallRouter, toCallRouter, toolsOf } from "./call-tool.ts";
 import type { Message, Model, ModelRequest } from "./model.ts";
 import type { StopCondition } from "./stop-conditions.ts";
 
@@ -120,11 +120,11 @@ export function parseRunOptions(
 }
 
 /** The tools that a turn is offered, by name. */
-export function offeredTools(
+export async function offeredTools(
   { callRouter, tools }: Pick<RunSettings, "callRouter" | "tools">,
   tenantId: string | undefined,
-): ReadonlyMap<string, ToolDefinition> {
-  const all = callRouter.getRegisteredTools(tenantId === undefined ? {} : { tenantId });
+): Promise<ReadonlyMap<string, ToolDefinition>> {
+  const all = await toolsOf(callRouter, tenantId);
   const isOffered = (definition: ToolDefinition): boolean => {
     if (tools === undefined) return true;
     return typeof tools === "function" ? tools(definition) : tools.includes(definition.name);

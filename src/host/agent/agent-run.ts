@@ -145,7 +145,7 @@ export class AgentRun {
 
   /** Calls that were decided about run side by side, as those of a turn do. */
   async #answerDecided(): Promise<void> {
-    const offered = this.#decided.length === 0 ? new Map<string, ToolDefinition>() : this.#offered();
+    const offered = this.#decided.length === 0 ? new Map<string, ToolDefinition>() : await this.#offered();
     const answers = this.#decided.map(({ call, error }) =>
       error === undefined ? this.#run(call, offered) : this.#answer(toRefused(call, error)),
     );
@@ -156,7 +156,7 @@ export class AgentRun {
     this.#messages.push({ role: "tool", callId: result.callId, toolName: result.toolName, result });
   }
 
-  #offered(): ReadonlyMap<string, ToolDefinition> {
+  #offered(): Promise<ReadonlyMap<string, ToolDefinition>> {
     return offeredTools(this.#settings, this.#settings.context.tenantId);
   }
 
@@ -181,7 +181,7 @@ export class AgentRun {
     this.#stepCount += 1;
     const step = this.#stepCount;
     this.#emit({ type: "step-start", step });
-    const offered = this.#offered();
+    const offered = await this.#offered();
     const request = await this.#request(offered);
     const before = this.#messages.length;
     const open: OpenCall[] = [];

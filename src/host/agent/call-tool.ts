@@ -1,4 +1,5 @@
 // A model's call as a call of the router: the same answer whatever is wrong with it, and at most so many at one time.
+import type { ToolDefinition } from "../../sandbox/definition.ts";
 import { ToolError, toToolError } from "../../sandbox/errors.ts";
 import { toFailure } from "../pipeline/normalize.ts";
 import type { ToolRouter } from "../router.ts";
@@ -7,7 +8,14 @@ import type { ToolCall, ToolContext, ToolResult } from "../tool-call.ts";
 import type { ModelToolCall } from "./model.ts";
 
 /** What a loop needs of a router. */
-export type CallRouter = Pick<ToolRouter, "execute" | "stream" | "getRegisteredTools">;
+export type CallRouter = Pick<ToolRouter, "execute" | "stream" | "getRegisteredTools"> &
+  Partial<Pick<ToolRouter, "listTools">>;
+
+/** Those that are on at present, where the router can say: feature flags may have to be waited for. */
+export async function toolsOf(router: CallRouter, tenantId: string | undefined): Promise<readonly ToolDefinition[]> {
+  const whose = tenantId === undefined ? {} : { tenantId };
+  return router.listTools === undefined ? router.getRegisteredTools(whose) : await router.listTools(whose);
+}
 
 /** A ToolRouter, or a Glovebox: then its router. */
 export type AgentRouter = CallRouter | Pick<Glovebox, "router">;

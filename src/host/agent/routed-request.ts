@@ -88,7 +88,7 @@ export class RoutedRequest {
   }
 
   async #finish(): Promise<ToolsRouterOutcome> {
-    const offered = new Map(offeredTools(this.#settings, this.#settings.context.tenantId));
+    const offered = new Map(await offeredTools(this.#settings, this.#settings.context.tenantId));
     offered.delete(NO_TOOL);
     const candidates = await this.#narrow(offered);
     for (;;) {

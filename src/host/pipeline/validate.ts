@@ -263,6 +263,13 @@ function serializeArguments(envelope: Pick<CallEnvelope, "arguments" | "argument
   return { text, bytes };
 }
 
+/** Of a tool that is off too: whoever may not call it is not told whether it is there. */
+export function noSuchTool(toolName: string): ToolError {
+  const shown = toolName.slice(0, 128);
+  const message = `There is no tool named ${JSON.stringify(shown)} that can be called`;
+  return new ToolError("TOOL_UNAVAILABLE", message, { details: { toolName: shown } });
+}
+
 function unknownTool(toolName: string, tenantId: string, registry: ToolRegistry): ToolError {
   const known = registry.list(tenantId).map((tool) => tool.definition.name);
   const hint = known.length === 0 ? "no tools are registered" : `known are: ${known.slice(0, 20).join(", ")}`;
@@ -289,6 +296,8 @@ export interface ValidateOptions {
   /** The host's bounds for arguments. */
   readonly bounds: JsonTextLimits;
   readonly thread: SchemaThread;
+  /** Not every tool that there is may be told of. */
+  readonly isGated?: boolean;
   /** Starts the call's clock early, for large arguments: to read them takes a part of its time. */
   readonly startClock: (tool: RegisteredTool) => Clock;
 }
@@ -304,7 +313,11 @@ export function validateCall(
   options: ValidateOptions,
 ): ValidatedCall | Promise<ValidatedCall> {
   const tool = registry.get(envelope.toolName, context.tenantId);
-  if (tool === undefined) throw unknownTool(envelope.toolName, context.tenantId, registry);
+  if (tool === undefined) {
+    // Of those that there are some may be off.
+    if (options.isGated === true) throw noSuchTool(envelope.toolName);
+    throw unknownTool(envelope.toolName, context.tenantId, registry);
+  }
   const { text: inputText, bytes } = serializeArguments(envelope);
   const what = `The arguments of ${envelope.toolName}`;
   const bounds = inputBounds(options.bounds, tool);

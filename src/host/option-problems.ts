@@ -1,0 +1,90 @@
+// What is wrong with options that a host has stated: each problem with its path and what would be right, also for a key that is no option.
+import type * as z from "zod";
+
+export interface OptionProblem {
+  /** Keys and indexes, joined by dots. */
+  readonly pointer: string;
+  readonly message: string;
+}
+
+const MAX_PROBLEMS = 20;
+const MAX_KNOWN = 20;
+
+type Issue = z.core.$ZodIssue;
+type Path = readonly PropertyKey[];
+
+/** zod's own description of a schema, as far as it is read here. */
+interface Definition {
+  readonly type: string;
+  readonly shape?: { readonly [key: string]: z.core.$ZodType };
+  readonly innerType?: z.core.$ZodType;
+  readonly in?: z.core.$ZodType;
+  readonly valueType?: z.core.$ZodType;
+  readonly element?: z.core.$ZodType;
+  readonly options?: readonly z.core.$ZodType[];
+}
+
+export function toOptionProblems(schema: z.core.$ZodType, { issues }: z.core.$ZodError): readonly OptionProblem[] {
+  const problems = issues.flatMap((issue) => toProblems(schema, issue, issue.path));
+  return problems.slice(0, MAX_PROBLEMS);
+}
+
+function toProblems(schema: z.core.$ZodType, issue: Issue, path: Path): readonly OptionProblem[] {
+  if (issue.code === "unrecognized_keys") {
+    const known = keysAt(schema, path);
+    return issue.keys.map((key) => ({ pointer: toPointer([...path, key]), message: unknownKey(key, known) }));
+  }
+  if (issue.code === "invalid_union" && issue.errors.length > 0) {
+    // What was meant is the one alternative of that kind, which is wrong further in.
+    const [meant, other] = issue.errors.filter((errors) => !errors.some(isOtherKind));
+    if (meant !== undefined && other === undefined)
+      return meant.flatMap((inner) => toProblems(schema, inner, [...path, ...inner.path]));
+    if (issue.message === "Invalid input") {
+      const expected = issue.errors.flatMap(([first]) => (first === undefined ? [] : [first.message]));
+      return [{ pointer: toPointer(path), message: [...new Set(expected)].join(", or: ") }];
+    }
+  }
+  return [{ pointer: toPointer(path), message: issue.message }];
+}
+
+const isOtherKind = ({ code, path }: Issue): boolean =>
+  path.length === 0 && (code === "invalid_type" || code === "invalid_value" || code === "custom");
+
+const toPointer = (path: Path): string => path.map(String).join(".").slice(0, 200);
+
+/** The options that there are at this place. */
+function keysAt(schema: z.core.$ZodType, path: Path): readonly string[] {
+  const def = schema._zod.def as unknown as Definition;
+  const [key, ...rest] = path;
+  const inner = def.innerType ?? def.in;
+  if (inner !== undefined) return keysAt(inner, path);
+  if (def.options !== undefined) return def.options.flatMap((option) => keysAt(option, path));
+  if (def.shape !== undefined && key === undefined) return Object.keys(def.shape);
+  const child = def.shape?.[String(key)] ?? def.valueType ?? def.element;
+  return child === undefined || key === undefined ? [] : keysAt(child, rest);
+}
+
+function unknownKey(key: string, known: readonly string[]): string {
+  const [best] = known
+    .map((name) => ({ name, distance: distanceOf(key.toLowerCase(), name.toLowerCase()) }))
+    .sort((a, b) => a.distance - b.distance);
+  const isNear = best !== undefined && best.distance <= Math.max(2, Math.floor(best.name.length / 3));
+  if (isNear) return `There is no such option; did you mean "${best.name}"?`;
+  if (known.length === 0) return "There is no such option";
+  return `There is no such option; there are: ${known.slice(0, MAX_KNOWN).join(", ")}`;
+}
+
+/** Letters to put in, take out or change (Levenshtein). */
+function distanceOf(text: string, other: string): number {
+  if (Math.abs(text.length - other.length) > other.length) return Number.POSITIVE_INFINITY;
+  let row = Array.from({ length: other.length + 1 }, (_, index) => index);
+  for (const [index, letter] of [...text].entries()) {
+    const next = [index + 1];
+    for (let at = 0; at < other.length; at += 1) {
+      const changed = (row[at] ?? 0) + (letter === other[at] ? 0 : 1);
+      next.push(Math.min(changed, (row[at + 1] ?? 0) + 1, (next[at] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[other.length] ?? 0;
+}
