@@ -34,10 +34,22 @@ function renameModules(code: string, names: ReadonlyMap<string, string>): string
  * An async arrow around the module's code, so that top-level await works, and so that `arguments` is as unbound as in a
  * module. The line breaks keep a comment at the end of the code from swallowing the end of the wrapper.
  */
-export function wrapCode(code: string, parameters: readonly string[], names: OutputNames, isStrict: boolean): string {
+export function wrapCode(
+  code: string,
+  parameters: readonly string[],
+  names: OutputNames,
+  { isStrict, preamble }: { readonly isStrict: boolean; readonly preamble: string },
+): string {
   const directive = isStrict ? '"use strict";' : "";
-  return `(async (${parameters.join(", ")}) => {${directive}\n${renameModules(code, names.ofPrinted)}\n})`;
+  return `(async (${parameters.join(", ")}) => {${directive}${preamble}\n${renameModules(code, names.ofPrinted)}\n})`;
 }
+
+/**
+ * Some packages read getters of `SharedArrayBuffer.prototype` while they load, to tell later what is shared memory. Where guests have
+ * none, nothing is: the getters throw, as for any other object.
+ */
+export const sharedPrototypeText = (name: string): string =>
+  `const ${name} = globalThis.SharedArrayBuffer?.prototype ?? { get byteLength() { throw new TypeError("There is no shared memory"); }, get growable() { throw new TypeError("There is no shared memory"); } };`;
 
 interface EsbuildSourceMap {
   readonly sources: readonly string[];

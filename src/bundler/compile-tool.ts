@@ -13,7 +13,14 @@ import {
   type BuildSuccess,
 } from "./build-messages.ts";
 import { displayFile, FATAL_WARNINGS, type ProblemContext, toProblems } from "./build-problems.ts";
-import { finishSourceMap, OUTPUT_FILE, type OutputNames, sourcePathOf, wrapCode } from "./bundle-output.ts";
+import {
+  finishSourceMap,
+  OUTPUT_FILE,
+  type OutputNames,
+  sharedPrototypeText,
+  sourcePathOf,
+  wrapCode,
+} from "./bundle-output.ts";
 import { readContainedFile, realPathOf } from "./contained-file.ts";
 import { createImportPolicy, type ImportPolicyOptions, NAMESPACES } from "./import-policy.ts";
 import { PackageStore } from "./package-store.ts";
@@ -70,6 +77,9 @@ function parameterNames(build: Build): readonly [register: string, useBuiltin: s
   return [`__glovebox_register_${suffix}`, `__glovebox_builtin_${suffix}`];
 }
 
+/** Stands for `SharedArrayBuffer.prototype` in the bundle. */
+const sharedPrototypeName = (build: Build): string => `__glovebox_shared_${nameSuffix(build)}`;
+
 function contextNames(build: Build): ContextNames {
   const [, useBuiltin] = parameterNames(build);
   const suffix = nameSuffix(build);
@@ -115,6 +125,7 @@ function optionsOf(build: Build, phase: "scan" | "link", supported: BuildOptions
       "process.env.NODE_ENV": '"production"',
       "import.meta.url": JSON.stringify(`file://${TOOL_FOLDER}/${encodeURI(build.request.entry)}`),
       global: "globalThis",
+      "SharedArrayBuffer.prototype": sharedPrototypeName(build),
       __dirname: JSON.stringify(TOOL_FOLDER),
       __filename: JSON.stringify(`${TOOL_FOLDER}/${build.request.entry}`),
     },
@@ -176,6 +187,7 @@ const OWN_SOURCES = [
   [`${NAMESPACES.entry}:`, "glovebox/entry"],
   [`${NAMESPACES.builtin}:`, "glovebox/builtin"],
   [`${NAMESPACES.empty}:`, "glovebox/empty"],
+  [`${NAMESPACES.absent}:`, "glovebox/absent"],
   ["(disabled):", "glovebox/empty"],
 ] as const;
 
@@ -225,8 +237,11 @@ async function finish(build: Build, exports: readonly string[], result: BuildRes
   // Old CommonJS packages assign undeclared variables and use a global `this`.
   const inputs = Object.entries(result.metafile?.inputs ?? {});
   const isStrict = !inputs.some(([path, { format }]) => format === "cjs" && !path.startsWith(`${NAMESPACES.builtin}:`));
+  const linked = textOf(result.outputFiles, ".js");
+  const shared = sharedPrototypeName(build);
+  const preamble = linked.includes(shared) ? sharedPrototypeText(shared) : "";
   const plain = {
-    code: wrapCode(textOf(result.outputFiles, ".js"), parameterNames(build), names, isStrict),
+    code: wrapCode(linked, parameterNames(build), names, { isStrict, preamble }),
     sourceMap: finishSourceMap(textOf(result.outputFiles, ".map"), names),
   };
   const { code, sourceMap } = needsContext(plain.code) ? await keepContext(plain, contextNames(build)) : plain;

@@ -49,6 +49,7 @@ export const NAMESPACES = {
   guest: "glovebox",
   builtin: "node",
   empty: "empty",
+  absent: "absent",
   package: "file",
 } as const;
 
@@ -97,6 +98,10 @@ function checkForm(args: OnResolveArgs, importer: Importer): void {
   }
 }
 
+/** What Node's `require` does for a package that is not installed. */
+const absentText = (specifier: string): string =>
+  `module.exports = null;\nthrow Object.assign(new Error(${JSON.stringify(`Cannot find module '${specifier}'`)}), { code: "MODULE_NOT_FOUND" });\n`;
+
 function isRelative(specifier: string): boolean {
   return /^\.\.?(?:\/|$)/.test(specifier);
 }
@@ -142,6 +147,8 @@ class ImportPolicy {
       case NAMESPACES.empty:
       case "":
         return { contents: "", loader: "js" };
+      case NAMESPACES.absent:
+        return { contents: absentText(args.path), loader: "js" };
       case NAMESPACES.package:
         if (phase === "link") return this.#loadPackageFile(args.path);
     }
@@ -216,9 +223,13 @@ class ImportPolicy {
     // What the package's own browser field puts in a built-in's place, esbuild finds.
     const builtin = mapping === "replaced" ? undefined : this.#resolveBuiltin(args);
     if (builtin !== undefined) return builtin;
-    const name = packageNameOf(args.path);
-    if (name !== undefined && !isRelative(args.path)) store.has(name);
-    return undefined;
+    const name = isRelative(args.path) ? undefined : packageNameOf(args.path);
+    if (name === undefined || store.has(name)) return undefined;
+    // Such as a driver of a database that nobody here uses: it fails when it is reached, as in Node.
+    const isLazy = args.kind === "require-call" || args.kind === "dynamic-import";
+    return isLazy && store.isLeftOut(args.importer, name)
+      ? { path: args.path, namespace: NAMESPACES.absent }
+      : undefined;
   }
 
   #loadToolFile(args: OnLoadArgs): OnLoadResult {

@@ -15,6 +15,8 @@ interface Manifest {
   readonly version: string | undefined;
   /** What the package's `browser` field puts in the place of imports; `false` is nothing. */
   readonly browser: ReadonlyMap<string, unknown>;
+  /** Packages that it does without where they are not installed. */
+  readonly optional: ReadonlySet<string>;
 }
 
 /** `@scope/name/sub/path` → `@scope/name`; `undefined` when it names no package. */
@@ -46,7 +48,18 @@ function parseManifest(file: ContainedFile): Manifest {
     name: text("name"),
     version: text("version"),
     browser: new Map(Object.entries(browser)),
+    optional: new Set([...optionalPeers(fields.peerDependenciesMeta), ...keysOf(fields.optionalDependencies)]),
   };
+}
+
+const keysOf = (value: unknown): readonly string[] =>
+  typeof value === "object" && value !== null ? Object.keys(value) : [];
+
+function optionalPeers(meta: unknown): readonly string[] {
+  return keysOf(meta).filter((name) => {
+    const peer = (meta as { readonly [name: string]: unknown })[name];
+    return typeof peer === "object" && peer !== null && "optional" in peer && peer.optional === true;
+  });
 }
 
 /** The keys of a `browser` field that an import may go by. */
@@ -136,6 +149,11 @@ export class PackageStore {
     const key = browserKeys(importer, specifier, manifest.folder).find((name) => browser.has(name));
     if (key === undefined) return undefined;
     return browser.get(key) === false ? "empty" : "replaced";
+  }
+
+  /** The importer's package says that it can do without, and no store has it. */
+  isLeftOut(importer: string, name: string): boolean {
+    return this.#manifestFor(importer)?.optional.has(name) === true && !this.has(name);
   }
 
   /** The innermost store: with a nested `node_modules`, the store it is nested in. */

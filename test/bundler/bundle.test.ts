@@ -478,3 +478,46 @@ describe.concurrent("bundleTool() holds a tool to its caps", () => {
     expect(error.message).toContain("the limit sourceBytes is 1000 bytes");
   });
 });
+
+describe("what packages look for that is not there", () => {
+  test("is a getter of shared memory: for a tool without it, no object is any", async () => {
+    const source = `const read = Object.getOwnPropertyDescriptor(SharedArrayBuffer.prototype, "byteLength").get;
+      const isShared = (value) => { try { read.call(value); return true; } catch { return false; } };
+      export default () => [typeof SharedArrayBuffer, isShared(new ArrayBuffer(1)), isShared(globalThis.SharedArrayBuffer?.prototype)];`;
+    const bundle = await buildHere({ source });
+    // This bare isolate has shared memory, and then it is the real getter.
+    expect((await evaluate(bundle)).value).toEqual(["function", false, false]);
+    const without = { ...bundle, code: bundle.code.replace("=> {", "=> { delete globalThis.SharedArrayBuffer;") };
+    expect((await evaluate(without)).value).toEqual(["undefined", false, false]);
+  });
+
+  test("is a package that another one can do without: it fails where it is reached, as in Node", async () => {
+    const files = packageFiles(
+      "orm",
+      {
+        "index.js": `exports.open = (name) => name === "a" ? require("driver-a/sub") : require("driver-b");
+          exports.lazily = () => import("driver-c");`,
+      },
+      {
+        peerDependenciesMeta: { "driver-a": { optional: true }, "driver-c": { optional: true } },
+        optionalDependencies: { "driver-b": "1" },
+      },
+    );
+    const root = makeFolder({
+      ...files,
+      "tool.js": `import orm from "orm";
+        const fails = async (run) => { try { await run(); return "fine"; } catch (error) { return [error.code, error.message]; } };
+        export default async () => [await fails(() => orm.open("a")), await fails(() => orm.open("b")), await fails(orm.lazily)];`,
+    });
+    expect(await resultOf({ path: join(root, "tool.js") }, { root })).toEqual([
+      ["MODULE_NOT_FOUND", "Cannot find module 'driver-a/sub'"],
+      ["MODULE_NOT_FOUND", "Cannot find module 'driver-b'"],
+      ["MODULE_NOT_FOUND", "Cannot find module 'driver-c'"],
+    ]);
+    const stated = makeFolder({
+      ...packageFiles("orm", { "index.js": 'require("driver-x");' }),
+      "tool.js": 'import "orm"; export default 1;',
+    });
+    expect((await failureOf(build({ path: join(stated, "tool.js") }, { root: stated }))).message).toContain("driver-x");
+  });
+});
