@@ -11,6 +11,7 @@ import {
   defineValue,
   ObjectPrototypeToString,
   RangeErrorConstructor,
+  ReflectApply,
   StringConstructor,
   StringFromCharCode,
   StringPrototypeCharCodeAt,
@@ -99,8 +100,8 @@ const WINDOWS_1252_HIGH: readonly number[] = [
   0x20ac, 0x81, 0x201a, 0x192, 0x201e, 0x2026, 0x2020, 0x2021, 0x2c6, 0x2030, 0x160, 0x2039, 0x152, 0x8d, 0x17d, 0x8f,
   0x90, 0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014, 0x2dc, 0x2122, 0x161, 0x203a, 0x153, 0x9d, 0x17e, 0x178,
 ];
-/** Text is collected in pieces: adding to one string a million times makes a rope that is slow to flatten. */
-const PIECE_UNITS = 4_096;
+/** Text is made a piece at a time: adding to one string a million times makes a rope that is slow to flatten. */
+const PIECE_UNITS = 1_024;
 const REPLACEMENT = 0xfffd;
 
 /** Code point at `index` with lone surrogates replaced. */
@@ -198,21 +199,11 @@ const freshState = (): DecoderState => ({
   bomSeen: false,
 });
 
-/** Where a decoder's code points go. */
-interface Sink {
-  /** Takes one scalar value. */
-  emit(scalar: number): void;
-  /** Called once per error. */
-  malformed(): void;
-  /** Takes a run of ASCII as it is, once no byte order mark can come; returns how many of the bytes it took. */
-  emitAscii(bytes: Uint8Array, from: number, length: number): number;
-}
-
-/** The standard's "UTF-8 decoder". */
-function decodeUtf8(bytes: Uint8Array, length: number, state: DecoderState, sink: Sink): void {
+/** The standard's "UTF-8 decoder", a byte at a time; what is well-formed and whole goes by {@link TextSink.takeRun}. */
+function decodeUtf8(bytes: Uint8Array, length: number, state: DecoderState, sink: TextSink): void {
   for (let index = 0; index < length; index += 1) {
     if (state.needed === 0) {
-      index += sink.emitAscii(bytes, index, length);
+      index = sink.takeRun(bytes, index, length);
       if (index >= length) return;
     }
     const byte = bytes[index] as number;
@@ -260,7 +251,7 @@ function resetUtf8(state: DecoderState): void {
   state.upper = 0xbf;
 }
 
-function decodeUtf16(bytes: Uint8Array, length: number, bigEndian: boolean, state: DecoderState, sink: Sink): void {
+function decodeUtf16(bytes: Uint8Array, length: number, bigEndian: boolean, state: DecoderState, sink: TextSink): void {
   for (let index = 0; index < length; index += 1) {
     const byte = bytes[index] as number;
     if (state.byte < 0) {
@@ -284,13 +275,36 @@ function decodeUtf16(bytes: Uint8Array, length: number, bigEndian: boolean, stat
   }
 }
 
+/** Units of the text that is being decoded: one decode at a time, and no code of a guest's in it. Never longer or shorter. */
+const units: number[] = [];
+for (let index = 0; index < PIECE_UNITS; index += 1) append(units, 0);
+
+const isContinuation = (byte: number | undefined): boolean => ((byte as number) & 0xc0) === 0x80;
+
+/** The character at `index` if it is well-formed and whole, and not ASCII; else -1. */
+function wideScalarAt(bytes: Uint8Array, index: number, length: number): number {
+  const first = bytes[index] as number;
+  const more = first < 0xc2 ? 0 : first < 0xe0 ? 1 : first < 0xf0 ? 2 : first < 0xf5 ? 3 : 0;
+  if (more === 0 || index + more >= length) return -1;
+  let scalar = first & (0x3f >> more);
+  for (let step = 1; step <= more; step += 1) {
+    const byte = bytes[index + step];
+    if (!isContinuation(byte)) return -1;
+    scalar = (scalar << 6) | ((byte as number) & 0x3f);
+  }
+  // Too long for what it says, a surrogate, or past the last character.
+  if (more === 2 && (scalar < 0x800 || (scalar >= 0xd800 && scalar < 0xe000))) return -1;
+  if (more === 3 && (scalar < 0x10000 || scalar > 0x10ffff)) return -1;
+  return scalar;
+}
+
 /** One decode() call's text. A byte order mark at the start of a stream is taken out here. */
-class TextSink implements Sink {
+class TextSink {
   readonly #pieces: string[] = [];
   readonly #state: DecoderState;
   readonly #fatalEncoding: Encoding | undefined;
   readonly #keepBom: boolean;
-  #piece = "";
+  #length = 0;
 
   constructor(state: DecoderState, fatalEncoding: Encoding | undefined, keepBom: boolean) {
     this.#state = state;
@@ -298,18 +312,19 @@ class TextSink implements Sink {
     this.#keepBom = keepBom;
   }
 
+  /** Takes one scalar value. */
   emit(scalar: number): void {
     if (!this.#state.bomSeen) {
       this.#state.bomSeen = true;
       if (scalar === 0xfeff && !this.#keepBom) return;
     }
     if (scalar > 0xffff) {
-      const offset = scalar - 0x10000;
-      this.#piece += fromCharCode(0xd800 + (offset >> 10), 0xdc00 + (offset & 0x3ff));
-    } else this.#piece += fromCharCode(scalar);
-    if (this.#piece.length >= PIECE_UNITS) this.#flush();
+      this.#add(0xd7c0 + (scalar >> 10));
+      this.#add(0xdc00 + (scalar & 0x3ff));
+    } else this.#add(scalar);
   }
 
+  /** Called once per error. */
   malformed(): void {
     if (this.#fatalEncoding !== undefined) {
       throw new TypeErrorConstructor(`TextDecoder: the bytes are not valid ${this.#fatalEncoding}`);
@@ -317,33 +332,77 @@ class TextSink implements Sink {
     this.emit(REPLACEMENT);
   }
 
-  emitAscii(bytes: Uint8Array, from: number, length: number): number {
+  /** Takes whole, well-formed characters, once no byte order mark can come; returns where the first other one is. */
+  takeRun(bytes: Uint8Array, from: number, length: number): number {
+    if (!this.#state.bomSeen && (bytes[from] as number) > 0x7f) return from;
+    this.#state.bomSeen = true;
+    let at = this.#length;
     let index = from;
-    for (; index + 8 <= length; index += 8) {
-      const a = bytes[index] as number;
-      const b = bytes[index + 1] as number;
-      const c = bytes[index + 2] as number;
-      const d = bytes[index + 3] as number;
-      const e = bytes[index + 4] as number;
-      const f = bytes[index + 5] as number;
-      const g = bytes[index + 6] as number;
-      const h = bytes[index + 7] as number;
-      if ((a | b | c | d | e | f | g | h) > 0x7f) break;
-      this.#piece += fromCharCode(a, b, c, d, e, f, g, h);
-      if (this.#piece.length >= PIECE_UNITS) this.#flush();
+    while (index < length) {
+      // A character has two units at most.
+      if (at + 2 > PIECE_UNITS) {
+        this.#length = at;
+        this.#flush();
+        at = 0;
+      }
+      const byte = bytes[index] as number;
+      if (byte < 0x80) {
+        units[at] = byte;
+        at += 1;
+        index += 1;
+        continue;
+      }
+      const scalar = wideScalarAt(bytes, index, length);
+      if (scalar < 0) break;
+      if (scalar > 0xffff) {
+        units[at] = 0xd7c0 + (scalar >> 10);
+        units[at + 1] = 0xdc00 + (scalar & 0x3ff);
+        at += 2;
+      } else {
+        units[at] = scalar;
+        at += 1;
+      }
+      index += utf8Length(scalar);
     }
-    if (index > from) this.#state.bomSeen = true;
-    return index - from;
+    this.#length = at;
+    return index;
   }
 
+  #add(unit: number): void {
+    if (this.#length === PIECE_UNITS) this.#flush();
+    units[this.#length] = unit;
+    this.#length += 1;
+  }
+
+  /** All of `units` at once where it is nearly full; what is left of it, eight by eight. */
   #flush(): void {
-    append(this.#pieces, this.#piece);
-    this.#piece = "";
+    const length = this.#length;
+    this.#length = 0;
+    if (length * 2 > PIECE_UNITS) {
+      append(this.#pieces, StringPrototypeSlice(ReflectApply(fromCharCode, undefined, units) as string, 0, length));
+      return;
+    }
+    let piece = "";
+    let index = 0;
+    for (; index + 8 <= length; index += 8) {
+      piece += fromCharCode(
+        units[index] as number,
+        units[index + 1] as number,
+        units[index + 2] as number,
+        units[index + 3] as number,
+        units[index + 4] as number,
+        units[index + 5] as number,
+        units[index + 6] as number,
+        units[index + 7] as number,
+      );
+    }
+    for (; index < length; index += 1) piece += fromCharCode(units[index] as number);
+    append(this.#pieces, piece);
   }
 
   text(): string {
     this.#flush();
-    return ArrayPrototypeJoin(this.#pieces, "");
+    return this.#pieces.length === 1 ? (this.#pieces[0] as string) : ArrayPrototypeJoin(this.#pieces, "");
   }
 }
 
@@ -398,7 +457,7 @@ export class TextDecoder {
     return sink.text();
   }
 
-  #run(bytes: Uint8Array, length: number, state: DecoderState, sink: Sink): void {
+  #run(bytes: Uint8Array, length: number, state: DecoderState, sink: TextSink): void {
     if (this.#encoding === "utf-8") decodeUtf8(bytes, length, state, sink);
     else if (this.#encoding === "windows-1252") {
       for (let index = 0; index < length; index += 1) {
