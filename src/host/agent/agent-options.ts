@@ -83,6 +83,17 @@ const OptionsSchema = z.object({
   signal: z.instanceof(AbortSignal).optional(),
 });
 
+/** Fields of a ToolContext that a caller may think to state there. */
+const OWN_FIELDS = ["signal", "onLog", "onProgress", "stepId"] as const;
+
+/** @throws {ToolError} PARAM_INVALID for a field that would be replaced without a word */
+export function checkContext(context: AgentContext | undefined): AgentContext {
+  const own = OWN_FIELDS.find((field) => context !== undefined && field in context);
+  if (own === undefined) return context ?? {};
+  const right = own === "signal" ? "state it beside the context" : "its events tell of it";
+  throw new ToolError("PARAM_INVALID", `context.${own}: the run has its own; ${right}`);
+}
+
 /** A run's options, with nothing left to decide. */
 export interface RunSettings extends AgentLoopOptions {
   readonly model: Model;
@@ -113,7 +124,7 @@ export function parseRunOptions(
     ...options,
     model: options.model as Model,
     callRouter: toCallRouter(options.router),
-    context: options.context ?? {},
+    context: checkContext(options.context),
     ...{ maxSteps, maxParallelTools, stopConditions: stopWhen as unknown as readonly StopCondition[] },
     signal: options.signal,
   };

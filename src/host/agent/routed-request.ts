@@ -7,7 +7,7 @@ import { createToolFailureMessage } from "../failure-message.ts";
 import { tell } from "../logs.ts";
 import { toFailure } from "../pipeline/normalize.ts";
 import type { ToolContext, ToolResult } from "../tool-call.ts";
-import type { ToolValue } from "../tool-value.ts";
+import { type ToolValue, toJson } from "../tool-value.ts";
 import { offeredTools } from "./agent-options.ts";
 import { callsOf, mendConversation, textOf } from "./conversation.ts";
 import type { EventQueue } from "./event-stream.ts";
@@ -188,6 +188,7 @@ export class RoutedRequest {
         ...(responseSchema ? { responseSchema: toDecisionSchema(candidates) } : {}),
       });
       failure = turn.error;
+      if (failure !== undefined && isInVain(failure)) break;
       if (failure !== undefined) continue;
       const reading = this.#read(turn, offered, candidates);
       if ("decision" in reading) {
@@ -251,16 +252,16 @@ export class RoutedRequest {
     const chunks: ToolValue[] = [];
     try {
       if (this.#events === undefined || !streamTools) return { result: await callRouter.execute(call, whole), chunks };
-      let units = 0;
+      let left = MAX_CHUNK_UNITS;
       for await (const item of callRouter.stream(call, whole)) {
         if (item.type === "result") {
           const { type: _type, ...result } = item;
           return { result, chunks };
         }
         this.#emit({ type: "tool-chunk", callId, value: item.value });
-        if (units < MAX_CHUNK_UNITS) {
-          units += JSON.stringify(item.value).length;
-          chunks.push(item.value);
+        if (left > 0) {
+          left -= JSON.stringify(toJson(item.value)).length;
+          if (left >= 0) chunks.push(item.value);
         }
         await this.#events.room();
       }
@@ -325,6 +326,12 @@ interface ToolRun {
 /** A tool may have done something before it failed. */
 const mayRunAgain = ({ annotations }: ToolDefinition): boolean =>
   annotations?.destructiveHint !== true || annotations.idempotentHint === true;
+
+/** A request that a provider refuses for what it is (a wrong key, a model that it does not have) is refused again. */
+function isInVain({ details }: ToolError): boolean {
+  const status = details?.status;
+  return typeof status === "number" && status >= 400 && status < 500 && ![408, 409, 425, 429].includes(status);
+}
 
 function readReply({ message }: Turn): DecisionReading {
   const [call, ...others] = callsOf(message);

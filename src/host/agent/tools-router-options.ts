@@ -1,7 +1,7 @@
 // What a ToolsRouterAgent is made with, and what a request may state otherwise; parsed once, with the defaults stated here.
 import * as z from "zod";
 import type { ToolError, ToolErrorData } from "../../sandbox/errors.ts";
-import { type AgentContext, functionSchema, parseWith, type ToolFilter } from "./agent-options.ts";
+import { type AgentContext, checkContext, functionSchema, parseWith, type ToolFilter } from "./agent-options.ts";
 import { type AgentRouter, type CallRouter, toCallRouter } from "./call-tool.ts";
 import type { Message, Model } from "./model.ts";
 
@@ -87,6 +87,6 @@ export function parseToolsRouterOptions(options: ToolsRouterOptions): ToolsRoute
     ...{ maxTools, routingRetries, toolRetries, backoffMs, streamTools, answer, responseSchema },
     model: options.model as Model,
     callRouter: toCallRouter(options.router),
-    context: options.context ?? {},
+    context: checkContext(options.context),
   };
 }

@@ -280,6 +280,7 @@ describe("AgentLoop.run()", () => {
     ["stopWhen", { stopWhen: 5 }],
     ["messages", { messages: undefined }],
     ["stateKey", { stateKey: "short" }],
+    ["context.signal", { context: { signal: AbortSignal.abort() } }],
   ] as const)("refuses a wrong %s by its name", async ([name, wrong]) => {
     const options = { model: scriptModel().model, router: box, messages: [USER], ...wrong } as never;
     await expect(loop.run(options)).rejects.toThrow(name);

@@ -122,6 +122,18 @@ describe("ToolsRouterAgent", () => {
     expect(await agent.run("rows")).toMatchObject({ result: { output: [{ row: 0 }, { row: 1 }] } });
   });
 
+  test("of much that is yielded the answer is made from the beginning", async () => {
+    const router = new ToolRouter();
+    router.register("flood", {}, async function* () {
+      for (let index = 0; index < 200; index += 1) yield index % 2 === 0 ? "x".repeat(1_000) : new Uint8Array(1_000);
+    });
+    const { agent, requests } = agentOf(choose("flood"), says("ok"));
+    const { events } = await collect(agent.stream("flood", { router }));
+    expect(events.filter(({ type }) => type === "tool-chunk")).toHaveLength(200);
+    const last = requests[1]?.messages.at(-1);
+    expect(last?.role === "tool" && last.result.success && last.result.output).toHaveLength(56);
+  });
+
   test("answers without a tool where none fits", async () => {
     const { agent, requests } = agentOf(choose("none"), says("I have no tool for that."));
     expect(await agent.run("Bake a cake")).toMatchObject({ status: "none", text: "I have no tool for that." });
@@ -195,6 +207,23 @@ describe("choosing", () => {
     const failed = await agentOf(broken, broken, broken).agent.run("1 + 2");
     expect(failed).toMatchObject({ status: "failed", stage: "routing", error: { code: "INTERNAL" } });
     expect(JSON.stringify(failed)).not.toContain("sk-");
+  });
+
+  test.for([
+    [401, 1],
+    [429, 3],
+    [500, 3],
+  ] as const)("a model that answers with status %d is asked %d times", async ([status, times]) => {
+    let asked = 0;
+    const model: Model = () => {
+      asked += 1;
+      throw Object.assign(new Error("no"), { status });
+    };
+    expect(await agentOf().agent.run("x", { model })).toMatchObject({
+      status: "failed",
+      error: { details: { status } },
+    });
+    expect(asked).toBe(times);
   });
 
   test("inputs that are not valid are shown to the model, which mends them", async () => {
