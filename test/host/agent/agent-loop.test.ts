@@ -228,6 +228,17 @@ describe("AgentLoop.run()", () => {
     expect(answersOf(outcome.messages)).toEqual(["a: TOOL_UNAVAILABLE", "b: 2"]);
   });
 
+  test("offers and runs what flags turn on, however long they take to say so", async () => {
+    const flags = async (_flag: string, { toolName }: { readonly toolName: string }): Promise<boolean> =>
+      toolName === "on";
+    const router = new ToolRouter({ flags });
+    for (const name of ["on", "off"]) router.register(name, {}, () => name);
+    const { model, requests } = scriptModel(says(call("a", "on"), call("b", "off")), says("ok"));
+    const outcome = await loop.run({ model, router, messages: [USER] });
+    expect(requests[0]?.tools.map(({ name }) => name)).toEqual(["on"]);
+    expect(answersOf(outcome.messages)).toEqual(['a: "on"', "b: TOOL_UNAVAILABLE"]);
+  });
+
   test("ends at maxSteps with every call answered", async () => {
     const { model, requests } = scriptModel(...Array.from({ length: 5 }, (_, n) => says(call(`c${n}`, "boom"))));
     const outcome = await loop.run({ model, router: box, messages: [USER], maxSteps: 3 });
