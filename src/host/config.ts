@@ -26,6 +26,7 @@ import type { Hook } from "./hooks.ts";
 import type { LoggerOption } from "./host-log.ts";
 import { MAX_CONCURRENT_TOOLS } from "./invoker.ts";
 import { toOptionProblems } from "./option-problems.ts";
+import { type ArgumentOptions, ArgumentOptionsSchema } from "./pipeline/amend.ts";
 import type { RedactOptions } from "./redaction/redact.ts";
 import type { TelemetryOptions } from "./telemetry/telemetry.ts";
 import { type TenantOptions, TenantOptionsSchema, type Tenants } from "./tenants.ts";
@@ -146,6 +147,8 @@ export interface GloveboxOptions {
   readonly secrets?: Secrets | undefined;
   /** Host functions that can be granted to tools. */
   readonly capabilities?: readonly Capability[] | undefined;
+  /** What is done with arguments that a tool would not take as they are; nothing unless stated. A tool and a call may state otherwise. */
+  readonly arguments?: ArgumentOptions | undefined;
   /** The clock stands still while a tool's code runs, and moves when it gets an answer or a timer rings; false unless stated. */
   readonly coarseTime?: boolean | undefined;
   /** When a source of tools that keeps failing is left alone for a while. */
@@ -285,6 +288,7 @@ const OptionsSchema = z.strictObject({
     .array(z.custom<Capability>(isCapability, "Expected what defineCapability() returns"))
     .refine(haveOwnNames, `Expected capabilities of different names, none of them ours: ${OWN_NAMES.join(", ")}`)
     .default([]),
+  arguments: ArgumentOptionsSchema.optional(),
   coarseTime: z.boolean().default(false),
   health: HealthSchema.prefault({}),
   hooks: z.custom<readonly Hook[]>(Array.isArray, "Expected a list of hooks").optional(),
@@ -355,6 +359,8 @@ export interface AddToolOptions {
   readonly grant?: readonly string[] | undefined;
   /** For this tool, instead of the host's own. */
   readonly isolation?: Isolation | undefined;
+  /** For this tool, before what the host states for all. */
+  readonly arguments?: ArgumentOptions | undefined;
 }
 
 const common = { name: z.string().optional(), definition: DefinitionOverridesSchema.optional() };
@@ -370,6 +376,7 @@ const AddToolOptionsSchema = z.strictObject({
   tenantId: z.string().min(1).max(1_024).optional(),
   grant: z.array(z.string()).default([]),
   isolation: z.enum(ISOLATIONS).optional(),
+  arguments: ArgumentOptionsSchema.optional(),
 });
 
 /** @throws {ToolError} PARAM_INVALID */

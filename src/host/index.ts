@@ -76,6 +76,7 @@ export type {
 export type { LoggerOption } from "./host-log.ts";
 export { type BatchContext, ToolInvoker, type ToolInvokerOptions } from "./invoker.ts";
 export type { LogEntry, LogListener } from "./logs.ts";
+export type { Amendment, ArgumentOptions } from "./pipeline/amend.ts";
 export { type RedactOptions, redact } from "./redaction/redact.ts";
 export { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "./registry.ts";
 export { type HostToolDefinition, type RegisterOptions, ToolRouter, type ToolRouterOptions } from "./router.ts";

@@ -5,6 +5,7 @@ import { ToolError } from "../sandbox/errors.ts";
 import type { PartialLimits } from "../sandbox/limits.ts";
 import type { Executor } from "./executors/executor.ts";
 import type { CompiledSchema } from "./json-schema/compile-schema.ts";
+import type { ArgumentOptions } from "./pipeline/amend.ts";
 
 /** A tool ready to be called. */
 export interface RegisteredTool {
@@ -18,6 +19,8 @@ export interface RegisteredTool {
   /** What the host set for this tool, and what its author did: the author's can only lower. */
   readonly hostLimits: PartialLimits | undefined;
   readonly authorLimits: PartialLimits | undefined;
+  /** What is done with arguments that it would not take as they are, where the host has stated something for it. */
+  readonly arguments?: ArgumentOptions | undefined;
 }
 
 /** Where tools are kept. Every implementation passes `test/host/registry-conformance.ts`. */

@@ -13,6 +13,7 @@ import { type Hook, type HookFailure, Hooks } from "./hooks.ts";
 import type { HostLog } from "./host-log.ts";
 import { compileSchema } from "./json-schema/compile-schema.ts";
 import { CallLog, tell } from "./logs.ts";
+import { type ArgumentOptions, parseArgumentOptions } from "./pipeline/amend.ts";
 import { Clocks } from "./pipeline/clock.ts";
 import { executeCall } from "./pipeline/execute.ts";
 import { normalize, type ResultFacts, toFailure } from "./pipeline/normalize.ts";
@@ -25,6 +26,7 @@ import {
   noSuchTool,
   readContext,
   readEnvelope,
+  repairCall,
   type ValidateOptions,
   validateCall,
 } from "./pipeline/validate.ts";
@@ -55,6 +57,8 @@ export interface ToolRouterOptions {
   readonly flags?: Flags | undefined;
   /** When a source of tools that keeps failing is left alone for a while. */
   readonly health?: HealthOptions | undefined;
+  /** What is done with arguments that a tool would not take as they are; nothing unless stated. A tool and a call may state otherwise. */
+  readonly arguments?: ArgumentOptions | undefined;
   /** Told of each failure that is ours (INTERNAL), with its cause: for the operator's log, never for a caller. */
   readonly onInternalError?: (error: ToolError) => void;
   /** Functions around each stage of a call, in their order. */
@@ -70,6 +74,8 @@ export type HostToolDefinition = Partial<Omit<ToolDefinition, "name" | "capabili
 /** A host tool belongs to everybody unless it is given a tenant. */
 export interface RegisterOptions {
   readonly tenantId?: string;
+  /** What is done with arguments that it would not take as they are. */
+  readonly arguments?: ArgumentOptions | undefined;
 }
 
 interface RegistryEntry extends RegisterOptions {
@@ -88,6 +94,7 @@ export function toRegisteredTool(definition: ToolDefinition, executor: Executor,
     outputSchema: outputSchema === undefined ? undefined : compileSchema(outputSchema, { subject: "outputSchema" }),
     hostLimits: entry.hostLimits,
     authorLimits: entry.authorLimits,
+    arguments: parseArgumentOptions(entry.arguments, "options.arguments"),
   };
 }
 
@@ -107,6 +114,7 @@ export class ToolRouter implements AsyncDisposable {
   readonly #onInternalError: ((error: ToolError) => void) | undefined;
   /** Undefined where nobody looks at calls from outside: those are none the slower for it. */
   readonly #watching: WatchParts | undefined;
+  readonly #arguments: ArgumentOptions | undefined;
 
   constructor({
     registry = new MemoryToolRegistry(),
@@ -118,6 +126,7 @@ export class ToolRouter implements AsyncDisposable {
     enabled,
     flags,
     health,
+    arguments: argumentOptions,
     onInternalError,
     hooks = [],
     telemetry,
@@ -136,6 +145,7 @@ export class ToolRouter implements AsyncDisposable {
     const asked = hooks.length === 0 ? undefined : new Hooks(hooks, (failure) => this.#hookFailed(failure, log));
     const parts = { hooks: asked, telemetry, log };
     this.#watching = Object.values(parts).some((part) => part !== undefined) ? parts : undefined;
+    this.#arguments = parseArgumentOptions(argumentOptions, "arguments");
   }
 
   #hookFailed(failure: HookFailure, log: HostLog | undefined): void {
@@ -316,6 +326,7 @@ export class ToolRouter implements AsyncDisposable {
         bounds: tenant.inputBounds,
         thread: this.#thread,
         isGated: this.#gate !== undefined,
+        arguments: this.#arguments,
         startClock: (tool) => startCall(tool, read, prepare, timeoutMs).clock,
       };
       const admitted =
@@ -323,6 +334,7 @@ export class ToolRouter implements AsyncDisposable {
       const validating = validateCall(admitted, read, this.registry, validate);
       // Small values are read at once: without an `await` a warm call is some microseconds shorter.
       const validated = validating instanceof Promise ? await validating : validating;
+      if (validated.amendments !== undefined) facts = { ...facts, amendments: validated.amendments };
       using preparation = prepareCall(validated, prepare, timeoutMs);
       const { call } = preparation;
       if (watch !== undefined) await watch.prepare(call);
@@ -379,8 +391,9 @@ export class ToolRouter implements AsyncDisposable {
     if (!watch.asks("validate")) return envelope;
     const { callId, toolName } = envelope;
     const copy = (args: unknown): Promise<ToolValue> => copyArguments({ toolName, arguments: args }, tool, validate);
-    const args = await watch.validate(await copyArguments(envelope, tool, validate), copy);
-    return { callId, toolName, arguments: args };
+    const repaired = await repairCall(envelope, tool, context, validate);
+    const args = await watch.validate(await copyArguments(repaired, tool, validate), copy);
+    return { callId, toolName, arguments: args, amendments: repaired.amendments };
   }
 
   #end(watch: CallWatch, result: ToolResult, error: ToolError | undefined): ToolResult {

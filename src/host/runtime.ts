@@ -185,7 +185,7 @@ export class Glovebox implements AsyncDisposable {
   /** @param prebuilt what is registered in the place of the input's own source */
   async #add(
     input: ToolInput,
-    { tenantId, grant, isolation }: ReturnType<typeof parseAddToolOptions>,
+    { tenantId, grant, isolation, arguments: argumentOptions }: ReturnType<typeof parseAddToolOptions>,
     prebuilt?: ToolBundle,
   ): Promise<ToolDefinition> {
     const { granted, features } = this.#grants(grant, input);
@@ -218,6 +218,7 @@ export class Glovebox implements AsyncDisposable {
         ...(tenantId === undefined ? {} : { tenantId }),
         hostLimits: input.definition?.limits,
         authorLimits,
+        arguments: argumentOptions,
       }),
     );
     return definition;
@@ -468,6 +469,7 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
     secrets,
     health,
     ...{ hooks, telemetry, log },
+    arguments: config.arguments,
     ...(onError === undefined ? {} : { onInternalError: onError }),
   });
   const parts = { config, router, bundler: new Bundler({ ...bundler, cache }), pool, learner, launcher };

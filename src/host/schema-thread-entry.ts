@@ -1,10 +1,10 @@
-// The schema thread's own side: parses a value that the host has parsed before, checks it, and says how that ended.
+// The schema thread's own side: parses a value that the host has parsed before, checks it, and says how that ended; or repairs a text.
 import { parentPort } from "node:worker_threads";
 import { JsonRefusals } from "./json-refusals.ts";
 import { type CompiledSchema, compileSchema } from "./json-schema/compile-schema.ts";
 import { parseLargeJson } from "./large-json.ts";
 import { remember } from "./remember.ts";
-import type { SchemaCheck } from "./schema-thread.ts";
+import type { Repaired, RepairTask, SchemaCheck } from "./schema-thread.ts";
 
 /** Tools that send large values one after another: to make a schema ready takes up to 0.2 s. */
 const MAX_KEPT_SCHEMAS = 16;
@@ -31,4 +31,18 @@ async function check({ schema, text, budgetMs }: SchemaCheck): Promise<void> {
   parentPort?.postMessage(compiled.validate(value, { budgetMs }));
 }
 
-parentPort?.on("message", (message: SchemaCheck) => void check(message));
+async function repair(given: string): Promise<void> {
+  let text: string | undefined;
+  try {
+    const { jsonrepair } = await import("jsonrepair");
+    text = jsonrepair(given);
+  } catch {
+    // It cannot be, or its nesting passes the stack.
+  }
+  const repaired: Repaired = { text };
+  parentPort?.postMessage(repaired);
+}
+
+parentPort?.on("message", (message: SchemaCheck | RepairTask) => {
+  void ("repair" in message ? repair(message.repair) : check(message));
+});

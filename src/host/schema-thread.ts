@@ -1,4 +1,4 @@
-// The thread in which large values are checked against foreign schemas, so that the host's own goes on. Started when first needed,
+// The thread in which large values are checked against foreign schemas, and text is repaired, so that the host's own goes on. Started when first needed,
 // ended when idle, killed when a check takes too long; it does not keep the process alive.
 import { Worker } from "node:worker_threads";
 import { ToolError } from "../sandbox/errors.ts";
@@ -12,6 +12,20 @@ export interface SchemaCheck {
   readonly text: Uint8Array<ArrayBuffer>;
   readonly budgetMs: number;
 }
+
+/** One text to be repaired, as it crosses to the thread; a {@link Repaired} comes back. */
+export interface RepairTask {
+  readonly repair: string;
+}
+/** Undefined where it could not be. */
+export interface Repaired {
+  readonly text: string | undefined;
+}
+
+/** Wall time: the worst text takes as long, a model's slip a few milliseconds. */
+const REPAIR_PATIENCE_MS = 2_000;
+/** To start the thread, on a busy machine. */
+const START_PATIENCE_MS = 10_000;
 
 /** To start it takes about 50 ms, so it stays for the next large value of a busy time. */
 const IDLE_MS = 10_000;
@@ -53,16 +67,29 @@ export class SchemaThread implements AsyncDisposable {
     text: string | Buffer,
     signal: AbortSignal | undefined,
   ): Promise<ValidationOutcome> {
+    return await this.#inTurn(signal, async () => {
+      const bytes = typeof text === "string" ? await encodeInTurns(text, signal) : await copyInTurns(text, signal);
+      const check = { schema: schema.toText(), text: bytes, budgetMs: schemaBudgetMs(bytes.length) };
+      const outcome = await this.#ask<ValidationOutcome>(check, patienceMs(bytes.length), signal, [bytes.buffer]);
+      return outcome ?? KILLED;
+    });
+  }
+
+  /** What jsonrepair makes of a text; undefined where that is nothing, or takes too long. Rejects as {@link validate} does. */
+  async repair(text: string, signal: AbortSignal): Promise<string | undefined> {
+    return await this.#inTurn(signal, async () => {
+      const patience = REPAIR_PATIENCE_MS + (this.#worker === undefined ? START_PATIENCE_MS : 0);
+      return (await this.#ask<Repaired>({ repair: text }, patience, signal))?.text;
+    });
+  }
+
+  async #inTurn<Result>(signal: AbortSignal | undefined, task: () => Promise<Result>): Promise<Result> {
     const ahead = this.#queue;
     const { promise, resolve: leave } = Promise.withResolvers<void>();
     this.#queue = promise;
     try {
       await untilAborted(ahead, signal);
-      const bytes = typeof text === "string" ? await encodeInTurns(text, signal) : await copyInTurns(text, signal);
-      return await this.#check(
-        { schema: schema.toText(), text: bytes, budgetMs: schemaBudgetMs(bytes.length) },
-        signal,
-      );
+      return await task();
     } finally {
       // One that gives up its place while others are ahead leaves it only after them.
       void ahead.then(leave);
@@ -74,7 +101,13 @@ export class SchemaThread implements AsyncDisposable {
     await this.#end();
   }
 
-  async #check(check: SchemaCheck, signal: AbortSignal | undefined): Promise<ValidationOutcome> {
+  /** Undefined where it took too long, or too much memory: the thread is killed then. */
+  async #ask<Answer>(
+    task: SchemaCheck | RepairTask,
+    patience: number,
+    signal: AbortSignal | undefined,
+    transfer: readonly ArrayBuffer[] = [],
+  ): Promise<Answer | undefined> {
     clearTimeout(this.#idleTimer);
     this.#worker ??= startThread();
     const worker = this.#worker;
@@ -82,9 +115,9 @@ export class SchemaThread implements AsyncDisposable {
     worker.ref();
     let finished = false;
     try {
-      const outcome = await ask(worker, check, signal);
-      finished = outcome !== KILLED;
-      return outcome;
+      const answer = await ask<Answer>(worker, { task, transfer }, patience, signal);
+      finished = answer !== undefined;
+      return answer;
     } finally {
       worker.unref();
       if (finished) this.#idleTimer = setTimeout(() => void this.#end(), IDLE_MS).unref();
@@ -112,22 +145,27 @@ function startThread(): Worker {
   return worker;
 }
 
-/** Rejects when the thread dies or the signal aborts; when it takes too long, says so as an outcome. */
-function ask(worker: Worker, check: SchemaCheck, signal: AbortSignal | undefined): Promise<ValidationOutcome> {
-  const { promise, resolve, reject } = Promise.withResolvers<ValidationOutcome>();
+/** Rejects when the thread dies or the signal aborts; undefined when it takes too long. */
+function ask<Answer>(
+  worker: Worker,
+  { task, transfer }: { readonly task: SchemaCheck | RepairTask; readonly transfer: readonly ArrayBuffer[] },
+  patience: number,
+  signal: AbortSignal | undefined,
+): Promise<Answer | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<Answer | undefined>();
   const fail = (cause: unknown): void => {
     const isMemory = Error.isError(cause) && "code" in cause && cause.code === "ERR_WORKER_OUT_OF_MEMORY";
-    if (isMemory) resolve(KILLED);
+    if (isMemory) resolve(undefined);
     else reject(new ToolError("INTERNAL", "The thread that checks large values ended", { cause }));
   };
   const abort = (): void => reject(signal?.reason);
-  const timer = setTimeout(() => resolve(KILLED), patienceMs(check.text.length));
+  const timer = setTimeout(() => resolve(undefined), patience);
   worker.once("message", resolve);
   worker.once("error", fail);
   worker.once("exit", fail);
   signal?.addEventListener("abort", abort, { once: true });
   if (signal?.aborted) abort();
-  else worker.postMessage(check, [check.text.buffer]);
+  else worker.postMessage(task, [...transfer]);
   return promise.finally(() => {
     clearTimeout(timer);
     worker.off("message", resolve);

@@ -7,6 +7,7 @@ import type { Limits } from "../sandbox/limits.ts";
 import type { Progress } from "../sandbox/protocol.ts";
 import type { CallChain } from "./call-chain.ts";
 import type { LogEntry, LogListener } from "./logs.ts";
+import type { Amendment, ArgumentOptions } from "./pipeline/amend.ts";
 import type { Clock } from "./pipeline/clock.ts";
 import type { TenantPolicy } from "./tenants.ts";
 import type { ChunkQueue } from "./tool-stream.ts";
@@ -47,6 +48,8 @@ export interface ToolContext {
    * stated) and moves only when one of its timers rings. It always runs in a new isolate, and its random numbers are no secrets.
    */
   readonly deterministic?: { readonly seed: string; readonly now?: number | undefined } | undefined;
+  /** What is done with this call's arguments, where the tool would not take them as they are: goes before what its tool and the host state. */
+  readonly arguments?: ArgumentOptions | undefined;
   /** Lines of console in the log carry the place in the author's source that they come from; costs some 20 µs a line. */
   readonly logPlaces?: boolean | undefined;
 }
@@ -98,6 +101,8 @@ interface ToolResultBase {
   readonly logs: readonly LogEntry[];
   /** Calls of other tools that this one made, in the order of their ends; absent where there were none. */
   readonly calls?: readonly NestedCall[];
+  /** What was changed in the arguments before the tool had them (see {@link ArgumentOptions}), in that order; absent where nothing was. */
+  readonly amendments?: readonly Amendment[];
 }
 
 /** The one answer to a call: plain JSON, but for bytes in an output or in content. `toJson` gives what a model is shown of those. */

@@ -1,6 +1,6 @@
 // A value brought closer to its schema, and a list of all that was done to it: members that the schema does not know, nulls for what may
 // be left out, scalars of the wrong type. What comes out is to be validated as any value is.
-import { applicableTo, itemSchemas, membersIn, type SchemaGuide } from "./applicable.ts";
+import { applicableTo, itemsIn, membersIn, type SchemaGuide } from "./applicable.ts";
 import { conversionsOf } from "./conversions.ts";
 import { typeOf } from "./describe.ts";
 import { toBoundedPointer } from "./json-pointer.ts";
@@ -70,7 +70,7 @@ class Amending {
   /** The value as all of `given` would have it, as far as that can be done. */
   visit(given: readonly Schema[], value: unknown): unknown {
     this.#run.spend(1);
-    if (given.length === 0) return value;
+    if (given.length === 0 || this.#isSettled(given, value)) return value;
     const schemas = this.#applicable(given, value);
     const convert = this.#options.coerce && this.#options.nullsOnly !== true;
     if (convert && !this.#isOfType(schemas, value)) {
@@ -79,6 +79,14 @@ class Amending {
     }
     if (Array.isArray(value)) return this.#visitItems(schemas, value);
     return isObject(value) ? this.#visitObject(schemas, value) : value;
+  }
+
+  /** What fits needs no more than that, unless keys are to be looked at. Most values are settled here. */
+  #isSettled(given: readonly Schema[], value: unknown): boolean {
+    const { unknownKeys, coerce, nullsOnly } = this.#options;
+    const isContainer = typeof value === "object" && value !== null;
+    if (!isContainer && (!coerce || nullsOnly === true)) return true;
+    return (!isContainer || unknownKeys === "keep") && given.every((schema) => this.#fits(schema, value));
   }
 
   /** All that applies: of each union the branches that the value fits, else the nearest one. */
@@ -156,10 +164,13 @@ class Amending {
   }
 
   #visitItems(schemas: readonly SchemaObject[], value: readonly unknown[]): unknown {
+    const schemasAt = itemsIn(schemas);
     let changed: unknown[] | undefined;
     for (let index = 0; index < value.length; index += 1) {
       const item = value[index];
-      const amended = this.#at(index, () => this.visit(itemSchemas(schemas, index), item));
+      const own = schemasAt(index);
+      if (own.length === 0 || this.#isSettled(own, item)) continue;
+      const amended = this.#at(index, () => this.visit(own, item));
       if (amended === item) continue;
       changed ??= [...value];
       changed[index] = amended;

@@ -128,13 +128,18 @@ export function membersIn(schemas: readonly SchemaObject[], run: Run): (key: str
   };
 }
 
-/** The schemas of an array's item at `index`. */
-export function itemSchemas(schemas: readonly SchemaObject[], index: number): readonly Schema[] {
-  return schemas.flatMap((schema) => {
+/** The schemas of an array's item at an index. */
+export function itemsIn(schemas: readonly SchemaObject[]): (index: number) => readonly Schema[] {
+  const all = schemas.map((schema) => {
     const items = own(schema, "items");
-    const prefix = Array.isArray(items) ? items : schemasOf(own(schema, "prefixItems"));
-    if (index < prefix.length) return [prefix[index] as Schema];
+    const prefix = Array.isArray(items) ? (items as Schema[]) : schemasOf(own(schema, "prefixItems"));
     const rest = Array.isArray(items) ? own(schema, "additionalItems") : items;
-    return isSchema(rest) ? [rest] : [];
+    return { prefix, rest: isSchema(rest) ? [rest] : [] };
   });
+  const prefixed = Math.max(0, ...all.map(({ prefix }) => prefix.length));
+  const rest = all.flatMap((each) => each.rest);
+  return (index) =>
+    index >= prefixed
+      ? rest
+      : all.flatMap((each) => (index < each.prefix.length ? [each.prefix[index] as Schema] : each.rest));
 }

@@ -19,6 +19,8 @@ import { createRefuse, type SchemaErrorCode } from "./schema-error.ts";
  */
 const DEFAULT_BUDGET_MS = 40;
 const DEFAULT_MAX_PROBLEMS = 50;
+/** Only where a host has asked for it. 30,000 texts in a list take 5 ms, ten times that before V8 has compiled us [m]. */
+const AMEND_BUDGET_MS = 80;
 
 /** A thread that got less than half of its time to run is given it again, this often in all. */
 const MAX_GUARDED_ATTEMPTS = 3;
@@ -53,7 +55,7 @@ export interface CompiledSchema {
   toText(): string;
   /** Checks a JSON value (as JSON.parse gives it); never throws, never changes it. */
   validate(value: unknown, options?: ValidateOptions): ValidationOutcome;
-  /** Brings a JSON value closer to the schema and tells what was changed, in as much time as a validation has; never throws, never changes it. */
+  /** Brings a JSON value closer to the schema and tells what was changed, in 80 ms of CPU time at most; never throws, never changes it. */
   amend(value: unknown, options: AmendOptions): AmendOutcome;
 }
 
@@ -87,7 +89,7 @@ export function compileSchema(schema: unknown, options: CompileSchemaOptions = {
     validate: (value, { budgetMs = DEFAULT_BUDGET_MS, maxProblems = DEFAULT_MAX_PROBLEMS } = {}) =>
       validate(root, value, budgetMs, maxProblems),
     amend: (value, options) => {
-      const clock = new BudgetClock(DEFAULT_BUDGET_MS);
+      const clock = new BudgetClock(AMEND_BUDGET_MS);
       return amendValue(value, options, guide, new Run({ clock, maxProblems: 1, guarded: false }));
     },
   };

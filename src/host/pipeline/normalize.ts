@@ -10,6 +10,7 @@ import type { RegisteredTool } from "../registry.ts";
 import type { SchemaThread } from "../schema-thread.ts";
 import { type NestedCall, NO_USAGE, type ToolResult, type ToolUsage } from "../tool-call.ts";
 import { sizeOfBytes, type ToolValue } from "../tool-value.ts";
+import type { Amendment } from "./amend.ts";
 import { readLargeValue, readSmallValue, readValueWithBytes, type ValueText } from "./read-value.ts";
 
 const OUTPUT_CODES = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE" } as const;
@@ -22,14 +23,16 @@ export interface ResultFacts {
   readonly usage?: ToolUsage;
   readonly logs?: readonly LogEntry[];
   readonly calls?: readonly NestedCall[] | undefined;
+  readonly amendments?: readonly Amendment[] | undefined;
 }
 
 type Successful = Extract<ToolResult, { success: true }>;
 
 function base(facts: ResultFacts): Omit<Successful, "success" | "output" | "content"> {
-  const { callId, toolName, started, usage = NO_USAGE, logs = [], calls } = facts;
+  const { callId, toolName, started, usage = NO_USAGE, logs = [], calls, amendments } = facts;
   const durationMs = performance.now() - started;
-  return { callId, toolName, durationMs, usage, logs, ...(calls === undefined ? {} : { calls: [...calls] }) };
+  const made = { callId, toolName, durationMs, usage, logs, ...(calls === undefined ? {} : { calls: [...calls] }) };
+  return amendments === undefined ? made : { ...made, amendments };
 }
 
 /** A host function may put anything into its error's details: what has no JSON stays out. */

@@ -7,13 +7,22 @@ import { checkJsonBytes, isSmallJson } from "../json-text.ts";
 import type { RegisteredTool, ToolRegistry } from "../registry.ts";
 import type { SchemaThread } from "../schema-thread.ts";
 import type { ToolContext } from "../tool-call.ts";
-import { sizeOfBytes, type TextWithBytes, type ToolValue, toTextWithBytes } from "../tool-value.ts";
+import { type BesideText, sizeOfBytes, type TextWithBytes, type ToolValue, toTextWithBytes } from "../tool-value.ts";
+import {
+  type Amendment,
+  type ArgumentOptions,
+  amendArguments,
+  parseArgumentOptions,
+  repairArguments,
+  resolveArgumentOptions,
+} from "./amend.ts";
 import type { Clock } from "./clock.ts";
 import {
   type CheckedInput,
   checkInputWithBytes,
   checkLargeInput,
   checkSmallInput,
+  type InputText,
   readValueWithBytes,
 } from "./read-value.ts";
 
@@ -31,6 +40,8 @@ export interface CallEnvelope {
   readonly arguments: unknown;
   /** Foreign JSON text in the place of a value. */
   readonly argumentsText?: string | undefined;
+  /** What was changed in them before. */
+  readonly amendments?: readonly Amendment[] | undefined;
 }
 
 export interface ValidatedCall extends CheckedInput {
@@ -38,6 +49,8 @@ export interface ValidatedCall extends CheckedInput {
   readonly tenantId: string;
   readonly tool: RegisteredTool;
   readonly context: ToolContext;
+  /** What was changed in the arguments; undefined where nothing was. */
+  readonly amendments?: readonly Amendment[] | undefined;
 }
 
 /** A value in a message: short, and never read where reading could throw. */
@@ -74,6 +87,7 @@ export function readFields<Fields>(where: string, read: () => Fields): Fields {
   try {
     return read();
   } catch (cause) {
+    if (Error.isError(cause) && cause instanceof ToolError) throw cause;
     throw new ToolError("PARAM_INVALID", `${where}: expected a plain object, got one whose fields cannot be read`, {
       cause,
     });
@@ -139,6 +153,7 @@ export function readStatedContext(context: unknown): ToolContext {
     const hasSignal = signal === undefined || isAbortSignal(signal);
     const misnamed = tenantId === undefined ? Object.keys(context).find((key) => /^tenant/i.test(key)) : undefined;
     const trace = traceparent === undefined && tracestate === undefined ? {} : { traceparent, tracestate };
+    const amending = parseArgumentOptions((context as ToolContext).arguments, "context.arguments");
     const own = {
       tenantId,
       executionId,
@@ -150,6 +165,7 @@ export function readStatedContext(context: unknown): ToolContext {
       logPlaces,
       deterministic,
       ...trace,
+      ...(amending === undefined ? {} : { arguments: amending }),
     };
     return { ...own, hasSignal, misnamed };
   });
@@ -298,6 +314,8 @@ export interface ValidateOptions {
   readonly thread: SchemaThread;
   /** Not every tool that there is may be told of. */
   readonly isGated?: boolean;
+  /** What the host has done with arguments, unless something else is stated for their tool or call. */
+  readonly arguments?: ArgumentOptions | undefined;
   /** Starts the call's clock early, for large arguments: to read them takes a part of its time. */
   readonly startClock: (tool: RegisteredTool) => Clock;
 }
@@ -324,15 +342,61 @@ export function validateCall(
   checkJsonBytes(inputText.length + sizeOfBytes(bytes), bounds, INPUT_CODES, what);
   const { callId } = envelope;
   const { tenantId } = context;
-  const toCall = (input: CheckedInput): ValidatedCall => ({ callId, tenantId, tool, context, ...input });
+  const before = envelope.amendments ?? [];
+  const changed = before.length === 0 ? {} : { amendments: before };
+  const toCall = (input: CheckedInput): ValidatedCall => ({ callId, tenantId, tool, context, ...changed, ...input });
   const { wants } = tool.executor;
   const isForeign = envelope.argumentsText !== undefined;
+  const given = { text: inputText, bytes, isForeign };
+  const amending = resolveArgumentOptions(options.arguments, tool.arguments, context.arguments);
   const read = { text: inputText, isForeign, bounds, codes: INPUT_CODES, what, schema: tool.inputSchema, wants };
+  if (amending !== undefined) {
+    const { thread } = options;
+    return inTime(tool, options, async (signal) => {
+      const amend = { ...read, options: amending, thread, signal, value: envelope.arguments };
+      const { amendments: more, ...amended } = await amendArguments(given, amend);
+      const amendments = [...before, ...more];
+      const input = await checkInput({ ...read, ...amended }, amended.bytes, thread, signal);
+      return { ...input, ...(amendments.length === 0 ? {} : { amendments }) };
+    }).then(toCall);
+  }
   if (bytes !== undefined) {
     return inTime(tool, options, (signal) => checkInputWithBytes(read, bytes, options.thread, signal)).then(toCall);
   }
   if (isSmallJson(inputText)) return toCall(checkSmallInput(read));
   return inTime(tool, options, (signal) => checkLargeInput(read, options.thread, signal)).then(toCall);
+}
+
+/** Whatever they are. */
+async function checkInput(
+  read: InputText,
+  bytes: BesideText | undefined,
+  thread: SchemaThread,
+  signal: AbortSignal,
+): Promise<CheckedInput> {
+  if (bytes !== undefined) return await checkInputWithBytes(read, bytes, thread, signal);
+  return isSmallJson(read.text) ? checkSmallInput(read) : await checkLargeInput(read, thread, signal);
+}
+
+/** The call with its text made JSON, where that is asked for and needed. @throws {ToolError} PARAM_INVALID, as a rejection */
+export async function repairCall(
+  envelope: CallEnvelope,
+  tool: RegisteredTool,
+  context: ToolContext,
+  options: ValidateOptions,
+): Promise<CallEnvelope> {
+  const handling = resolveArgumentOptions(options.arguments, tool.arguments, context.arguments);
+  if (handling?.repair !== true || envelope.argumentsText === undefined) return envelope;
+  const { text } = serializeArguments(envelope);
+  const bounds = inputBounds(options.bounds, tool);
+  const what = `The arguments of ${envelope.toolName}`;
+  checkJsonBytes(text.length, bounds, INPUT_CODES, what);
+  const { thread } = options;
+  const repaired = await inTime(tool, options, (signal) =>
+    repairArguments(text, { bounds, codes: INPUT_CODES, what, thread, signal }),
+  );
+  if (repaired === undefined) return envelope;
+  return { ...envelope, argumentsText: repaired.text, amendments: [repaired.amendment] };
 }
 
 /**

@@ -1,0 +1,202 @@
+// Arguments as a model wrote them, made into what the tool takes, as far as the host has asked for that: text that is not quite JSON, keys
+// that the schema does not know, values of the wrong type. Whatever was changed is told in the result; the rest of the stage checks it.
+import * as z from "zod";
+import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
+import type { ValueAmendment } from "../json-schema/amend.ts";
+import type { CompiledSchema } from "../json-schema/compile-schema.ts";
+import { parsePointer } from "../json-schema/json-pointer.ts";
+import { isSmallJson, parseLargeText, parseSmallJson } from "../json-text.ts";
+import { problemLine } from "../problem-line.ts";
+import type { SchemaThread } from "../schema-thread.ts";
+import { type BesideText, type TextWithBytes, toTextWithBytes, withBase64 } from "../tool-value.ts";
+import type { ValueText } from "./read-value.ts";
+import { repairText } from "./repair.ts";
+
+/** What is done with arguments that the tool would not take as they are. Nothing, unless stated. */
+export interface ArgumentOptions {
+  /** Text (`argumentsText`) that is not JSON becomes what it most likely was meant to be; up to 64 KiB of it. */
+  readonly repair?: boolean | undefined;
+  /**
+   * Keys that the schema does not name: `keep` leaves them to the schema, `prune` takes them out, `refuse` refuses the call. Where the
+   * schema allows other keys in so many words, or names none at all, every key is known.
+   */
+  readonly unknownKeys?: "keep" | "prune" | "refuse" | undefined;
+  /** What the schema refuses becomes what it stands for, where nothing is lost by that: `"3"` for 3, `null` for what may be left out. */
+  readonly coerce?: boolean | undefined;
+}
+
+export const ArgumentOptionsSchema: z.ZodType<ArgumentOptions> = z.strictObject({
+  repair: z.boolean().optional(),
+  unknownKeys: z.enum(["keep", "prune", "refuse"]).optional(),
+  coerce: z.boolean().optional(),
+});
+
+/** {@link ArgumentOptions} with nothing left to decide. */
+export interface ArgumentHandling {
+  readonly repair: boolean;
+  readonly unknownKeys: "keep" | "prune" | "refuse";
+  readonly coerce: boolean;
+}
+
+/** One thing that was changed in a call's arguments. */
+export type Amendment =
+  | ValueAmendment
+  /** The text, before all others: what stood where it differs, and what stands there now, each cut to 200 characters. */
+  | { readonly kind: "repaired"; readonly pointer: ""; readonly was: string; readonly became: string };
+
+/** @throws {ToolError} PARAM_INVALID, naming `where` */
+export function parseArgumentOptions(options: unknown, where: string): ArgumentOptions | undefined {
+  if (options === undefined) return undefined;
+  const parsed = ArgumentOptionsSchema.safeParse(options);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map(({ path, message }) => ({ pointer: [where, ...path].join("."), message }));
+  throw new ToolError("PARAM_INVALID", problemLine(problems), { details: { problems } });
+}
+
+/** What holds for one call: what is stated for it, else for its tool, else by the host. Undefined where nothing is to be done. */
+export function resolveArgumentOptions(
+  host: ArgumentOptions | undefined,
+  tool: ArgumentOptions | undefined,
+  call: ArgumentOptions | undefined,
+): ArgumentHandling | undefined {
+  if (host === undefined && tool === undefined && call === undefined) return undefined;
+  const repair = call?.repair ?? tool?.repair ?? host?.repair ?? false;
+  const unknownKeys = call?.unknownKeys ?? tool?.unknownKeys ?? host?.unknownKeys ?? "keep";
+  const coerce = call?.coerce ?? tool?.coerce ?? host?.coerce ?? false;
+  return repair || coerce || unknownKeys !== "keep" ? { repair, unknownKeys, coerce } : undefined;
+}
+
+/** Arguments on their way. */
+export interface ArgumentsText {
+  readonly text: string;
+  readonly bytes: BesideText | undefined;
+  /** Whether nobody has parsed the text yet. */
+  readonly isForeign: boolean;
+}
+
+export interface AmendedText extends ArgumentsText {
+  readonly amendments: readonly Amendment[];
+}
+
+export interface AmendContext extends Pick<ValueText, "bounds" | "codes" | "what"> {
+  readonly schema: CompiledSchema;
+  readonly options: ArgumentHandling;
+  readonly thread: SchemaThread;
+  readonly signal: AbortSignal;
+  /** The caller's value, where it holds bytes. */
+  readonly value: unknown;
+}
+
+/**
+ * Within the bounds of any arguments, and of one validation's time.
+ * @throws {ToolError} PARAM_INVALID for unknown keys that are refused, for what takes too long, and for text that is not JSON
+ */
+export async function amendArguments(given: ArgumentsText, context: AmendContext): Promise<AmendedText> {
+  const { options } = context;
+  const repaired = options.repair && given.isForeign ? await repairArguments(given.text, context) : undefined;
+  const text = repaired?.text ?? given.text;
+  const before: readonly Amendment[] = repaired === undefined ? [] : [repaired.amendment];
+  if (options.unknownKeys === "keep" && !options.coerce) return { ...given, text, amendments: before };
+  if (given.bytes !== undefined) return await amendWithBytes(given, given.bytes, context);
+  const { value, amendments } = amendValue(await parse(text, context), context, options);
+  if (amendments.length === 0) return { ...given, text, amendments: before };
+  // Its bounds are checked once more: a list around each value would pass them.
+  const amended = JSON.stringify(value);
+  return { text: amended, bytes: undefined, isForeign: false, amendments: [...before, ...amendments] };
+}
+
+type ReadContext = Pick<AmendContext, "bounds" | "codes" | "what" | "signal">;
+
+async function parse(text: string, { bounds, codes, what, signal }: ReadContext): Promise<JsonValue> {
+  if (isSmallJson(text)) return parseSmallJson(text, bounds, codes, what);
+  return await parseLargeText(text, bounds, codes, what, signal);
+}
+
+/** Undefined for text that is JSON. @throws {ToolError} PARAM_INVALID for text that stays none, as a rejection */
+export async function repairArguments(
+  text: string,
+  context: ReadContext & Pick<AmendContext, "thread">,
+): Promise<{ readonly text: string; readonly amendment: Amendment } | undefined> {
+  let refusal: unknown;
+  try {
+    await parse(text, context);
+    return undefined;
+  } catch (thrown) {
+    refusal = thrown;
+  }
+  // What is too large or too deep is no slip.
+  const isSyntax = Error.isError(refusal) && Error.isError(refusal.cause) && refusal.cause instanceof SyntaxError;
+  const repaired = isSyntax ? await repairText(text, context.thread, context.signal) : undefined;
+  if (repaired === undefined) throw refusal;
+  return { text: repaired, amendment: { kind: "repaired", pointer: "", ...differenceOf(text, repaired) } };
+}
+
+const MAX_SHOWN_UNITS = 200;
+
+/** What stands between the beginning and the end that both have. */
+function differenceOf(before: string, after: string): { readonly was: string; readonly became: string } {
+  const shorter = Math.min(before.length, after.length);
+  let start = 0;
+  while (start < shorter && before[start] === after[start]) start += 1;
+  let end = 0;
+  while (end < shorter - start && before.at(-1 - end) === after.at(-1 - end)) end += 1;
+  const show = (text: string): string =>
+    text
+      .slice(start, text.length - end)
+      .slice(0, MAX_SHOWN_UNITS)
+      .toWellFormed();
+  return { was: show(before), became: show(after) };
+}
+
+function amendValue(
+  value: unknown,
+  { schema, what }: AmendContext,
+  { unknownKeys, coerce }: Omit<ArgumentHandling, "repair">,
+): { readonly value: unknown; readonly amendments: readonly ValueAmendment[] } {
+  const { unknown, stopped, ...amended } = schema.amend(value, { unknownKeys, coerce });
+  if (stopped && unknownKeys !== "keep") {
+    throw new ToolError(
+      "PARAM_INVALID",
+      `${what}: expected fewer unknown keys, or arguments that are easier to look through`,
+    );
+  }
+  if (unknown.length === 0) return amended;
+  const problems = unknown.map((pointer) => ({ pointer, message: "This key is not known" }));
+  throw new ToolError("PARAM_INVALID", `${what}: ${problemLine(problems)}`, { details: { problems } });
+}
+
+/** Only keys are looked at: what bytes stand for is not JSON's. The caller's own value is left as it is. */
+async function amendWithBytes(given: ArgumentsText, bytes: BesideText, context: AmendContext): Promise<AmendedText> {
+  const { unknownKeys } = context.options;
+  const keysOf = async ({ text }: TextWithBytes, beside: BesideText): Promise<readonly ValueAmendment[]> => {
+    const shown = await parse(withBase64(text ?? "null", beside), {
+      ...context,
+      bounds: { ...context.bounds, bytes: Number.POSITIVE_INFINITY },
+    });
+    return amendValue(shown, context, { unknownKeys, coerce: false }).amendments;
+  };
+  const amendments = await keysOf(given, bytes);
+  if (amendments.length === 0) return { ...given, amendments };
+  const pruned = amendments.reduce((value, { pointer }) => without(value, parsePointer(pointer) ?? []), context.value);
+  const made = toTextWithBytes(pruned);
+  const left = made.bytes ?? { mark: bytes.mark, parts: [] };
+  if (made.text === undefined || (await keysOf(made, left)).length > 0) {
+    throw new ToolError(
+      "PARAM_INVALID",
+      `${context.what}: expected plain objects, from which unknown keys can be taken`,
+    );
+  }
+  return { text: made.text, bytes: made.bytes, isForeign: false, amendments };
+}
+
+/** A copy along the path. */
+function without(value: unknown, [step, ...rest]: readonly string[]): unknown {
+  if (step === undefined || typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map((item, index) => (String(index) === step ? without(item, rest) : item));
+  const entries = Object.entries(value);
+  return Object.fromEntries(
+    rest.length === 0
+      ? entries.filter(([key]) => key !== step)
+      : entries.map(([key, member]) => [key, key === step ? without(member, rest) : member]),
+  );
+}

@@ -1,0 +1,258 @@
+// Arguments amended on their way through the router: only where the host has asked for it, and never in silence.
+import fc from "fast-check";
+import { afterAll, describe, expect, test } from "vitest";
+import type { ArgumentOptions } from "../../../src/host/pipeline/amend.ts";
+import { ToolRouter } from "../../../src/host/router.ts";
+import { SchemaThread } from "../../../src/host/schema-thread.ts";
+import type { ToolCall, ToolResult } from "../../../src/host/tool-call.ts";
+
+const order = {
+  type: "object",
+  properties: {
+    sku: { type: "string" },
+    quantity: { type: "integer", minimum: 1 },
+    tags: { type: "array", items: { type: "string" } },
+    note: { type: "string" },
+  },
+  required: ["sku", "quantity"],
+} as const;
+
+const router = new ToolRouter();
+router.register("order", { inputSchema: order }, (input) => input as never);
+const shout = ({ text }: { text: string }) => text;
+router.register("open", { inputSchema: { type: "object" } }, (input) => input as never);
+router.register("lenient", { inputSchema: order }, (input) => input as never, {
+  arguments: { repair: true, unknownKeys: "prune", coerce: true },
+});
+const strictRouter = new ToolRouter({ arguments: { unknownKeys: "refuse" } });
+strictRouter.register("order", { inputSchema: order }, (input) => input as never);
+strictRouter.register("kept", { inputSchema: order }, (input) => input as never, {
+  arguments: { unknownKeys: "keep" },
+});
+const thread = new SchemaThread();
+afterAll(async () => {
+  await router[Symbol.asyncDispose]();
+  await strictRouter[Symbol.asyncDispose]();
+  await thread[Symbol.asyncDispose]();
+});
+
+const ALL: ArgumentOptions = { repair: true, unknownKeys: "prune", coerce: true };
+const run = (call: Partial<ToolCall>, options?: ArgumentOptions, toolName = "order"): Promise<ToolResult> =>
+  router.execute({ id: "c1", toolName, ...call }, options === undefined ? undefined : { arguments: options });
+
+/** The output and what was changed, or the failure's code and message. */
+const told = (result: ToolResult): unknown[] =>
+  result.success ? [result.output, result.amendments] : [result.error.code, result.error.message];
+
+describe("Arguments", () => {
+  test.for<[string, Partial<ToolCall>, RegExp]>([
+    ["text that is not quite JSON", { argumentsText: "{sku: 'A1', quantity: 2}" }, /expected JSON/],
+    ["text of a number", { arguments: { sku: "A1", quantity: "2" } }, /\/quantity/],
+    ["a null for what is optional", { arguments: { sku: "A1", quantity: 2, note: null } }, /\/note/],
+  ])("that are %s are refused unless the host has asked for more", async ([, call, message]) => {
+    for (const options of [undefined, {}, { repair: false, unknownKeys: "keep", coerce: false } as const]) {
+      expect(told(await run(call, options))).toEqual(["PARAM_INVALID", expect.stringMatching(message)]);
+    }
+  });
+
+  test("that are valid pass as they are, whatever was asked for, and nothing is told", async () => {
+    const value = { sku: "A1", quantity: 2, tags: ["a"], note: "12" };
+    for (const call of [{ arguments: value }, { argumentsText: JSON.stringify(value) }]) {
+      const result = await run(call, ALL);
+      expect(told(result)).toEqual([value, undefined]);
+      expect("amendments" in result).toBe(false);
+    }
+  });
+
+  test.for<[string, string, unknown, string, string]>([
+    [
+      "bare keys and single quotes",
+      "{sku: 'A1', quantity: 2}",
+      { sku: "A1", quantity: 2 },
+      "sku: 'A1', quantity",
+      '"sku": "A1", "quantity"',
+    ],
+    ["a missing brace", '{"sku":"A1","quantity":2', { sku: "A1", quantity: 2 }, "", "}"],
+    ["a trailing comma", '{"sku":"A1","quantity":2,}', { sku: "A1", quantity: 2 }, ",", ""],
+    [
+      "a code fence",
+      '```json\n{"sku":"A1","quantity":2}\n```',
+      { sku: "A1", quantity: 2 },
+      expect.anything() as never,
+      "",
+    ],
+    ["Python's words", '{"sku":"A1","quantity":2,"note":None}', { sku: "A1", quantity: 2, note: null }, "None", "null"],
+  ])("with %s are repaired, and what was changed is told", async ([, argumentsText, expected, was, became]) => {
+    const result = await run({ argumentsText }, { repair: true }, "open");
+    expect(told(result)[0]).toEqual(expected);
+    const [amendment, ...rest] = result.amendments ?? [];
+    expect(rest).toEqual([]);
+    expect(amendment).toMatchObject({ kind: "repaired", pointer: "" });
+    if (amendment?.kind === "repaired" && typeof was === "string") {
+      expect(amendment).toEqual({ kind: "repaired", pointer: "", was, became });
+    }
+  });
+
+  test("are repaired, coerced and pruned, in that order, and checked then", async () => {
+    const argumentsText = "{sku: 7, quantity: '2', tags: 'new', note: null, urgent: true}";
+    const result = await run({ argumentsText }, ALL);
+    expect(told(result)[0]).toEqual({ sku: "7", quantity: 2, tags: ["new"] });
+    expect(result.amendments?.slice(1)).toEqual([
+      { kind: "coerced", pointer: "/sku", from: "number", to: "string" },
+      { kind: "coerced", pointer: "/quantity", from: "string", to: "number" },
+      { kind: "coerced", pointer: "/tags", from: "string", to: "array" },
+      { kind: "coerced", pointer: "/note", from: "null", to: "nothing" },
+      { kind: "pruned", pointer: "/urgent" },
+    ]);
+    const refused = await run({ argumentsText: "{sku: 7, quantity: '0'}" }, ALL);
+    expect(told(refused)).toEqual(["PARAM_INVALID", expect.stringMatching(/\/quantity/)]);
+    expect("amendments" in refused).toBe(false);
+  });
+
+  test("with unknown keys are refused by mode, and each is named", async () => {
+    const result = await run({ arguments: { sku: "A1", quantity: 1, a: 1, b: 2 } }, { unknownKeys: "refuse" });
+    expect(told(result)).toEqual([
+      "PARAM_INVALID",
+      "The arguments of order: /a: This key is not known; /b: This key is not known",
+    ]);
+    expect(result.success || result.error.details?.problems).toHaveLength(2);
+  });
+
+  test("are handled as the call says, else as its tool, else as the host", async () => {
+    const args = { sku: "A1", quantity: 1, a: 1 };
+    expect(told(await run({ arguments: args }, undefined, "lenient"))).toEqual([
+      { sku: "A1", quantity: 1 },
+      [{ kind: "pruned", pointer: "/a" }],
+    ]);
+    expect(told(await run({ arguments: args }, { unknownKeys: "keep" }, "lenient"))).toEqual([args, undefined]);
+    const call = { id: "c1", arguments: args };
+    expect(told(await strictRouter.execute({ ...call, toolName: "order" }))[0]).toBe("PARAM_INVALID");
+    expect(told(await strictRouter.execute({ ...call, toolName: "kept" }))).toEqual([args, undefined]);
+    const pruned = await strictRouter.execute({ ...call, toolName: "order" }, { arguments: { unknownKeys: "prune" } });
+    expect(told(pruned)[0]).toEqual({ sku: "A1", quantity: 1 });
+  });
+
+  test("with bytes lose unknown keys too, and the caller's own value is as it was", async () => {
+    router.register(
+      "bytes",
+      {
+        inputSchema: {
+          type: "object",
+          properties: { data: { type: "string" }, list: { items: { properties: { x: {} } } } },
+        },
+      },
+      (input) => input as never,
+    );
+    const args = { extra: new Uint8Array([9]), data: new Uint8Array([1, 2]), list: [{ x: new Uint8Array([3]), y: 1 }] };
+    expect(told(await run({ arguments: args }, { unknownKeys: "prune" }, "bytes"))).toEqual([
+      { data: new Uint8Array([1, 2]), list: [{ x: new Uint8Array([3]) }] },
+      [
+        { kind: "pruned", pointer: "/extra" },
+        { kind: "pruned", pointer: "/list/0/y" },
+      ],
+    ]);
+    expect(Object.keys(args)).toEqual(["extra", "data", "list"]);
+    expect(told(await run({ arguments: args }, { unknownKeys: "refuse" }, "bytes"))[0]).toBe("PARAM_INVALID");
+  });
+
+  test("that are large are amended too", async () => {
+    const tags = Array.from({ length: 8_000 }, (_, index) => `a somewhat longer tag, ${index}`);
+    const result = await run({ arguments: { sku: "A1", quantity: "3", tags } }, ALL);
+    expect(result).toMatchObject({ success: true, amendments: [{ kind: "coerced", pointer: "/quantity" }] });
+  });
+
+  test("are repaired before hooks see them, and amended after", async () => {
+    const seen: unknown[] = [];
+    const hooked = new ToolRouter({
+      arguments: ALL,
+      hooks: [
+        { name: "see", validate: ({ arguments: args }: { arguments: unknown }) => void seen.push(args) } as never,
+      ],
+    });
+    hooked.register("order", { inputSchema: order }, (input) => input as never);
+    const result = await hooked.execute({
+      id: "c",
+      toolName: "order",
+      argumentsText: "{sku: 'A1', quantity: '2', x: 1}",
+    });
+    expect(told(result)[0]).toEqual({ sku: "A1", quantity: 2 });
+    expect(result.amendments?.map(({ kind }) => kind)).toEqual(["repaired", "coerced", "pruned"]);
+    expect(seen).toEqual([{ sku: "A1", quantity: "2", x: 1 }]);
+    await hooked[Symbol.asyncDispose]();
+  });
+
+  test("options that are none are refused, with their path", async () => {
+    const result = await run({ arguments: {} }, { repair: "yes" } as never);
+    expect(told(result)).toEqual(["PARAM_INVALID", expect.stringMatching(/context\.arguments\.repair/)]);
+    const make = () => new ToolRouter({ arguments: { unknownKeys: "drop" } as never });
+    expect(make).toThrow(/arguments\.unknownKeys/);
+    expect(() => router.register("x", {}, shout as never, { arguments: { all: true } as never })).toThrow(
+      /options\.arguments/,
+    );
+  });
+
+  test("are valid for the tool or refused, whatever is written, and nothing else is thrown", async () => {
+    const piece = fc.constantFrom(
+      "{",
+      "}",
+      "[",
+      "]",
+      ":",
+      ",",
+      '"',
+      "'",
+      "sku",
+      "quantity",
+      "1",
+      "null",
+      "\\",
+      "\n",
+      "//",
+      "`",
+      "…",
+      "__proto__",
+    );
+    const written = fc.array(piece, { maxLength: 30 }).map((pieces) => pieces.join(""));
+    await fc.assert(
+      fc.asyncProperty(fc.oneof(written, fc.json(), fc.string()), async (argumentsText) => {
+        const result = await run({ argumentsText: argumentsText.toWellFormed() }, ALL);
+        if (result.success)
+          expect(result.output).toMatchObject({ sku: expect.any(String), quantity: expect.any(Number) });
+        else expect(result.error.code).toBe("PARAM_INVALID");
+      }),
+      { numRuns: 200 },
+    );
+  });
+});
+
+describe("Text that is hostile to repair", () => {
+  test.for<[string, string]>([
+    ["is larger than any slip", `{a:${" ".repeat(70_000)}`],
+    ["nests deeper than the stack", "[".repeat(60_000)],
+    ["repairs to more than the tool may have", `{a:'${"x".repeat(1_000)}'`],
+  ])("%s is refused as it is", async ([name, argumentsText]) => {
+    const small = new ToolRouter({ limits: { inputBytes: name.startsWith("repairs") ? 500 : 8_000_000 } });
+    small.register("open", {}, () => null);
+    const result = await small.execute({ id: "c", toolName: "open", argumentsText }, { arguments: { repair: true } });
+    expect(told(result)[0]).toBe("PARAM_INVALID");
+    await small[Symbol.asyncDispose]();
+  });
+
+  test("takes a thread's time and not the host's, and no more than that", async () => {
+    const hostile = `["${"{".repeat(60_000)}`;
+    const before = performance.eventLoopUtilization();
+    const text = await thread.repair(hostile, AbortSignal.timeout(20_000));
+    const { active } = performance.eventLoopUtilization(before);
+    expect(text === undefined || text.length > 60_000).toBe(true);
+    expect(active).toBeLessThan(200);
+    // The thread is there again.
+    expect(await thread.repair("{a: 1}", AbortSignal.timeout(20_000))).toBe('{"a": 1}');
+  });
+
+  test("ends with the call's own time", async () => {
+    const stop = new AbortController();
+    const repairing = thread.repair(`["${"{".repeat(60_000)}`, stop.signal);
+    stop.abort(new Error("enough"));
+    await expect(repairing).rejects.toThrow("enough");
+  });
+});
