@@ -22,7 +22,7 @@ import {
 import type { KvStore } from "./capabilities/kv/kv-store.ts";
 import { type Flags, isFlags } from "./flags.ts";
 import { type HealthOptions, HealthSchema } from "./health/source-health.ts";
-import type { Hook } from "./hooks.ts";
+import { type Hook, HooksSchema } from "./hooks.ts";
 import type { LoggerOption } from "./host-log.ts";
 import { MAX_CONCURRENT_TOOLS } from "./invoker.ts";
 import { toOptionProblems } from "./option-problems.ts";
@@ -291,7 +291,7 @@ const OptionsSchema = z.strictObject({
   arguments: ArgumentOptionsSchema.optional(),
   coarseTime: z.boolean().default(false),
   health: HealthSchema.prefault({}),
-  hooks: z.custom<readonly Hook[]>(Array.isArray, "Expected a list of hooks").optional(),
+  hooks: HooksSchema.transform((hooks) => hooks as readonly Hook[]).optional(),
   telemetry: z
     .union(
       [

@@ -14,6 +14,15 @@ import type { ToolValue } from "./tool-value.ts";
 /** For what was amended in a call that has no time left. */
 const LAST_GRACE_MS = 50;
 
+/** A provider of the host's own that throws costs no call. */
+function quietly<Value>(run: () => Value): Value | undefined {
+  try {
+    return run();
+  } catch {
+    return undefined;
+  }
+}
+
 export interface WatchParts {
   readonly hooks?: Hooks | undefined;
   readonly telemetry?: Telemetry | undefined;
@@ -55,7 +64,7 @@ export class CallWatch {
       ...(stepId === undefined ? {} : { stepId }),
     });
     this.#started = started;
-    this.#span = telemetry?.begin(this.call, started, context, isNested);
+    this.#span = quietly(() => telemetry?.begin(this.call, started, context, isNested));
     this.#wait = { until: started + (context?.timeoutMs ?? Number.POSITIVE_INFINITY), signal: context?.signal };
   }
 
@@ -82,7 +91,7 @@ export class CallWatch {
     this.#definition = definition;
     this.#tenant = tenant;
     this.#wait = wait;
-    this.#span?.found(definition, source, tenant);
+    quietly(() => this.#span?.found(definition, source, tenant));
   }
 
   beginValidate(): void {
@@ -105,7 +114,7 @@ export class CallWatch {
   async prepare({ inputText, deadlineAt, signal }: PreparedCall): Promise<void> {
     this.#wait = { until: deadlineAt, signal };
     this.#begin("prepare");
-    this.#span?.validated(inputText);
+    quietly(() => this.#span?.validated(inputText));
     const definition = this.#definition as ToolDefinition;
     if (this.asks("prepare")) await this.#ask("prepare", { call: this.call, definition });
     signal.throwIfAborted();
@@ -124,7 +133,7 @@ export class CallWatch {
   async normalize(execution: Execution): Promise<Execution> {
     const { usage } = execution;
     const code = "error" in execution ? execution.error.code : "ok";
-    this.#span?.executed(execution);
+    quietly(() => this.#span?.executed(execution));
     this.#end(code);
     this.#begin("normalize");
     if (!this.asks("normalize")) return execution;
@@ -178,7 +187,7 @@ export class CallWatch {
   /** The last that is heard of the call. */
   ended(result: ToolResult, error: ToolError | undefined): void {
     this.#end(result.success ? "ok" : result.error.code);
-    this.#span?.ended(result, this.#started);
+    quietly(() => this.#span?.ended(result, this.#started));
     this.#log?.ended(this.call, result, error, this.#tenant);
     this.#hooks?.observe({ call: this.call, stage: "result", phase: "end", result });
   }
@@ -208,7 +217,7 @@ export class CallWatch {
             ...given,
           }))
         : undefined;
-      span = this.#span?.capability(capability, context);
+      span = quietly(() => this.#span?.capability(capability, context));
       const amend = async (output: unknown): Promise<unknown> => {
         if (!this.asks("capabilityResult")) return output;
         const event = { call, capability, output };
@@ -226,7 +235,7 @@ export class CallWatch {
       code = Error.isError(thrown) && thrown instanceof ToolError ? thrown.code : "TOOL_FAILED";
       throw thrown;
     } finally {
-      span?.ended(code);
+      quietly(() => span?.ended(code));
       this.#hooks?.observe({
         ...{ call, stage: "capability", phase: "end", capability, code },
         durationMs: performance.now() - began,

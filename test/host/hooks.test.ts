@@ -266,7 +266,7 @@ describe("a hook that fails", () => {
   });
 });
 
-describe("hooks of calls that stream and calls that are nested", () => {
+describe("hooks of calls that stream", () => {
   test("a refusal of the result is the last item, behind the chunks", async () => {
     const router = new ToolRouter({
       hooks: [{ name: "guard", result: () => ({ refuse: { code: "CAPABILITY_DENIED", message: "No" } }) }],
@@ -283,26 +283,6 @@ describe("hooks of calls that stream and calls that are nested", () => {
       { type: "result", success: false, error: { code: "CAPABILITY_DENIED" } },
     ]);
   });
-
-  test("a nested call is asked for as any other is", async () => {
-    const asked: string[] = [];
-    const hook: Hook = {
-      name: "guard",
-      execute: ({ call }) => {
-        asked.push(`${call.tenantId} ${call.toolName}`);
-        return call.toolName === "inner" ? { refuse: { code: "APPROVAL_REQUIRED", message: "Ask" } } : undefined;
-      },
-    };
-    await using box = await createGlovebox({ hooks: [hook], cache: false });
-    await box.addTool({ name: "inner", source: "export default () => 1" }, { tenantId: "acme" });
-    const source =
-      "export default async (input, { tools }) => { try { await tools.inner({}); } catch (error) { return error.code; } }";
-    await box.addTool({ name: "outer", source }, { tenantId: "acme", grant: ["tools"] });
-    expect(outputOf(await box.execute({ id: "c1", toolName: "outer" }, { tenantId: "acme" }))).toBe(
-      "APPROVAL_REQUIRED",
-    );
-    expect(asked).toEqual(["acme outer", "acme inner"]);
-  });
 });
 
 describe("hooks as options", () => {
@@ -311,8 +291,9 @@ describe("hooks as options", () => {
     ["with an unknown stage", [{ name: "x", valdate: fail }], /hooks\.0.*valdate/],
     ["with a function that is none", [{ name: "x", execute: 5 }], /hooks\.0\.execute: Expected a function/],
     ["with a time out of range", [{ name: "x", timeoutMs: 0 }], /hooks\.0\.timeoutMs/],
-  ])("are refused %s", ([, hooks, message]) => {
+  ])("are refused %s", async ([, hooks, message]) => {
     expect(() => new ToolRouter({ hooks: hooks as never })).toThrow(message);
+    await expect(createGlovebox({ hooks: hooks as never, cache: false })).rejects.toThrow(message);
   });
 });
 
@@ -330,6 +311,7 @@ describe("hooks around capabilities", () => {
     const hook: Hook = {
       name: "policy",
       observe: (event) => void events.push(event),
+      execute: (event) => policy.execute?.(event),
       capability: (event) => policy.capability?.(event),
       capabilityResult: (event) => policy.capabilityResult?.(event),
     };
@@ -374,5 +356,20 @@ describe("hooks around capabilities", () => {
       { phase: "begin", capability: "lookUp" },
       { phase: "end", capability: "lookUp", code },
     ]);
+  });
+
+  test("a nested call is asked for as any other is", async () => {
+    const source =
+      "export default async (input, { tools }) => { try { await tools.price({}); } catch (error) { return error.code; } }";
+    await box.addTool({ name: "outer", source }, { grant: ["tools"] });
+    const asked: string[] = [];
+    policy = {
+      execute: ({ call }) => {
+        asked.push(call.toolName);
+        return call.toolName === "price" ? { refuse: { code: "APPROVAL_REQUIRED", message: "Ask" } } : undefined;
+      },
+    };
+    expect(outputOf(await box.execute({ id: "c1", toolName: "outer" }))).toBe("APPROVAL_REQUIRED");
+    expect(asked).toEqual(["outer", "price"]);
   });
 });

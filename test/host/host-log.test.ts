@@ -30,7 +30,7 @@ const fail = (): never => {
 describe("logger", () => {
   test("writes one line for a call that failed, and none for one that did not", async () => {
     const { logger, lines } = capture();
-    await using box = await createGlovebox({ logger, cache: false });
+    await using box = await createGlovebox({ logger, cache: false, workers: { spares: 0 } });
     box.router.register("sum", { inputSchema: { type: "object", properties: { n: { type: "number" } } } }, () => 1);
     box.router.register("broken", {}, fail);
     const context = { tenantId: "acme", executionId: "e1", stepId: "s1" };
@@ -50,7 +50,7 @@ describe("logger", () => {
   test("knows the secrets of the tenant", async () => {
     const { logger, lines } = capture();
     const secrets = { KEY: { value: "correct-horse-battery", hosts: ["https://api.example.com"] } };
-    await using box = await createGlovebox({ logger, secrets, cache: false });
+    await using box = await createGlovebox({ logger, secrets, cache: false, workers: { spares: 0 } });
     box.router.register("leaks", {}, () => {
       throw new Error("it was correct-horse-battery");
     });

@@ -146,6 +146,7 @@ export class CallSpan {
   readonly #telemetry: Telemetry;
   readonly #span: Span;
   readonly #context: Context;
+  readonly traceContext: TraceContext;
   #tenant: TenantPolicy | undefined;
   #toolName: string | undefined;
   #source: string | undefined;
@@ -157,10 +158,7 @@ export class CallSpan {
     this.#telemetry = telemetry;
     this.#span = span;
     this.#context = context;
-  }
-
-  get traceContext(): TraceContext {
-    return toTraceContext(this.#span.spanContext());
+    this.traceContext = toTraceContext(span.spanContext());
   }
 
   /** The span is the active one meanwhile, where the host has a context manager. */

@@ -306,7 +306,7 @@ describe("content", () => {
   });
 
   test("is in none where the host has not asked for it, nor in messages of errors", async () => {
-    await using quiet = await createGlovebox({ telemetry: { tracerProvider }, cache: false });
+    await using quiet = await createGlovebox({ telemetry: { tracerProvider }, cache: false, workers: { spares: 0 } });
     quiet.router.register(
       "sum",
       { inputSchema: { type: "object", properties: { n: { type: "number" } } } },
@@ -331,8 +331,32 @@ describe("content", () => {
 });
 
 describe("telemetry as an option", () => {
+  const broken = (): never => {
+    throw new Error("broken");
+  };
+  const halfBroken = {
+    spanContext: () => ({ traceId: TRACE, spanId: PARENT, traceFlags: 1 }),
+    isRecording: () => true,
+  };
+  test.for<[string, () => unknown]>([
+    ["no tracer", broken],
+    ["no span", () => ({ startSpan: broken })],
+    ["spans that throw", () => ({ startSpan: () => new Proxy({}, { get: broken }) })],
+    ["spans that take nothing", () => ({ startSpan: () => halfBroken })],
+  ])("a provider that gives %s costs no call", async ([, getTracer]) => {
+    const options = { tracerProvider: { getTracer }, captureContent: true } as never;
+    const opening = createGlovebox({ telemetry: options, cache: false, workers: { spares: 0 } });
+    if (getTracer === broken) return await expect(opening).rejects.toThrow("broken");
+    await using ours = await opening;
+    ours.router.register("one", {}, () => 1);
+    expect(outputOf(await ours.execute({ id: "c1", toolName: "one" }))).toBe(1);
+    expect(codeOf(await ours.execute({ id: "c2", toolName: "none" }))).toBe("TOOL_UNAVAILABLE");
+    expect(codeOf(await ours.execute(null as never))).toBe("PARAM_INVALID");
+    return undefined;
+  });
+
   test("true takes the global providers, whenever they come", async () => {
-    const routerBox = await createGlovebox({ telemetry: true, cache: false });
+    const routerBox = await createGlovebox({ telemetry: true, cache: false, workers: { spares: 0 } });
     try {
       trace.setGlobalTracerProvider(tracerProvider);
       routerBox.router.register("global", {}, () => 1);
