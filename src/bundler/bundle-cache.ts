@@ -1,6 +1,7 @@
-// What was built before: bundles by the key of their source, V8 code caches by bundle and engine. In memory and, if given a folder, on disk.
+// What was built before: bundles by the key of their source, V8 code caches by bundle and engine, the chunks that a bundle touches. In memory and, if given a folder, on disk.
 import { createHash } from "node:crypto";
 import { z } from "zod";
+import { type ChunkName, isChunkName } from "../sandbox/chunk-names.ts";
 import { type BuiltBundle, freezeBundle } from "./bundle.ts";
 import { DiskCache } from "./disk-cache.ts";
 
@@ -156,6 +157,22 @@ export class BundleCache {
     const copy = new Uint8Array(codeCache);
     this.#memory.set(name, copy);
     await this.#disk?.write(name, copy);
+  }
+
+  /** Parts of the platform that isolates of this bundle have touched, in this process or in one before. */
+  async getChunks(bundleSha256: string): Promise<readonly ChunkName[]> {
+    const name = `${bundleSha256}.chunks`;
+    const known = this.#memory.get(name);
+    const payload = known instanceof Uint8Array ? known : await this.#disk?.read(name);
+    if (payload === undefined) return [];
+    return Buffer.from(payload).toString().split("\n").filter(isChunkName);
+  }
+
+  async setChunks(bundleSha256: string, chunks: readonly ChunkName[]): Promise<void> {
+    const name = `${bundleSha256}.chunks`;
+    const payload = new Uint8Array(Buffer.from(chunks.join("\n")));
+    this.#memory.set(name, payload);
+    await this.#disk?.write(name, payload);
   }
 }
 

@@ -197,6 +197,7 @@ export class Glovebox implements AsyncDisposable {
       {
         bundle,
         codeCache: learned.codeCache,
+        chunks: learned.chunks,
         stackMapper: createStackMapper(bundle.sourceMap),
         isolation: isolation ?? this.#config.isolation,
         prewarm: definition.prewarm !== false,

@@ -150,7 +150,8 @@ export class ActiveCall implements GuestListener, Payer {
     this.#isAnnounced = true;
     this.#chunks?.close();
     const parts = codeCache === undefined ? partsOf(end) : [end.text, codeCache];
-    const ended = { type: "ended", seq, outcome: end.outcome, phase: this.#phase, usage } as const;
+    const touched = this.#pool.takeTouched(bundle);
+    const ended = { type: "ended", seq, outcome: end.outcome, phase: this.#phase, usage, touched } as const;
     const isolate = this.#isolate;
     const stays = this.#inspection?.end(seq) === true;
     if (settled && isolate !== undefined) {

@@ -1,4 +1,5 @@
 // The isolates of one worker: made when a call needs one, kept warm between calls where the caller accepts shared state.
+import type { ChunkName } from "./chunk-names.ts";
 import { type SpareKeeper, Spares } from "./spares.ts";
 import {
   createLoadableBundle,
@@ -25,6 +26,8 @@ export class IsolatePool {
   readonly #bundles = new Map<string, LoadableBundle>();
   /** By bundle. */
   readonly #callsEnded = new Map<string, number>();
+  /** By bundle: how many of its chunks, in the order of their set, the host has heard of. */
+  readonly #chunksTold = new Map<string, number>();
   readonly #isCalm: () => boolean;
   /** In order of last use, oldest first. */
   #idle: IdleIsolate[] = [];
@@ -39,9 +42,19 @@ export class IsolatePool {
     });
   }
 
-  addBundle(sha256: string, code: string, codeCache: Uint8Array): void {
-    const chunks = this.#bundles.get(sha256)?.chunks;
+  /** @param known what the host knows that its isolates touch */
+  addBundle(sha256: string, code: string, codeCache: Uint8Array, known: readonly ChunkName[] = []): void {
+    const chunks = this.#bundles.get(sha256)?.chunks ?? new Set(known);
+    this.#chunksTold.set(sha256, Math.max(this.#chunksTold.get(sha256) ?? 0, known.length));
     this.#bundles.set(sha256, createLoadableBundle(sha256, code, codeCache, chunks));
+  }
+
+  /** What isolates of the bundle have touched since this was asked last, or undefined; the host's own words are not told back. */
+  takeTouched({ sha256, chunks }: LoadableBundle): ChunkName[] | undefined {
+    const told = this.#chunksTold.get(sha256) ?? 0;
+    if (chunks.size <= told) return undefined;
+    this.#chunksTold.set(sha256, chunks.size);
+    return [...chunks].slice(told);
   }
 
   bundle(sha256: string): LoadableBundle | undefined {

@@ -1,7 +1,7 @@
 // Every message that crosses the process wall, checked on the side that receives it. Payloads travel beside a message as frame
 // parts of opaque text or bytes (see frames.ts); which parts, each schema's comment says.
 import * as z from "zod";
-import { MEMBER_CHUNKS } from "./chunk-names.ts";
+import { CHUNK_NAMES, MEMBER_CHUNKS } from "./chunk-names.ts";
 import { ENGINE_FEATURE_NAMES, EngineFeatureSchema } from "./engine-features.ts";
 import { MAX_FRAME_BYTES } from "./frames.ts";
 import { GUEST_ERROR_CAPS, GUEST_OUTCOMES, MAX_BYTES_VALUES } from "./guest-protocol.ts";
@@ -41,8 +41,12 @@ const InitSchema = z.strictObject({
   /** Its isolates can be inspected: the host's own decision, when it is told to by the person at its terminal. */
   inspect: z.literal(true).optional(),
 });
-/** Parts: code, V8 code cache (may be empty). Sent once per worker and bundle, before the first call that names it. */
-const BundleSchema = z.strictObject({ type: z.literal("bundle"), sha256 });
+const chunkNames = z.array(z.enum(CHUNK_NAMES)).max(CHUNK_NAMES.length);
+/**
+ * Parts: code, V8 code cache (may be empty). Sent once per worker and bundle, before the first call that names it. `chunks`: what its
+ * isolates have touched of the platform elsewhere.
+ */
+const BundleSchema = z.strictObject({ type: z.literal("bundle"), sha256, chunks: chunkNames });
 /** Parts: a message of the DevTools protocol, for the isolate of this call. Only to a worker that was started with `inspect`. */
 const InspectSchema = z.strictObject({ type: z.literal("inspect"), seq });
 /** The call's isolate may go on: whoever inspects it has said what it had to say before the tool runs. */
@@ -159,6 +163,8 @@ const EndedSchema = z.strictObject({
   usage: WorkerUsageSchema,
   /** Nothing of the call runs any more: no `released` follows. */
   released: z.boolean(),
+  /** What isolates of the bundle have touched of the platform, as far as the host has not been told. */
+  touched: chunkNames.optional(),
 });
 /**
  * Of a call whose chunks are wanted. Parts: chunks as JSON texts, a line each; or one chunk that holds bytes, their BytesHeader as JSON

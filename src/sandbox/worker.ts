@@ -52,7 +52,7 @@ class Worker {
         this.#open(text(1), frame[2] ?? new Uint8Array(0), frame[3] ?? new Uint8Array(0));
         break;
       case "bundle":
-        this.#pool?.addBundle(message.sha256, text(1), frame[2] ?? new Uint8Array(0));
+        this.#pool?.addBundle(message.sha256, text(1), frame[2] ?? new Uint8Array(0), message.chunks);
         break;
       case "tool":
         this.#tools.set(message.toolId, toToolProfile(message));

@@ -57,6 +57,14 @@ describe("BundleCache keeps", () => {
     expect(existsSync(directory)).toBe(false);
   });
 
+  test("the chunks that a bundle touches, but for what is none", async () => {
+    const directory = makeFolder();
+    expect(await onDisk(directory).getChunks(KEY)).toEqual([]);
+    await onDisk(directory).setChunks(KEY, ["url", "gone" as "url", "streams"]);
+    expect(await onDisk(directory).getChunks(KEY)).toEqual(["url", "streams"]);
+    expect(await onDisk(directory).getChunks(OTHER)).toEqual([]);
+  });
+
   test("code caches by bundle and engine", async () => {
     const directory = join(makeFolder(), "cache");
     const engine = engineKeyOf(["--no-turboshaft-loop-unrolling"]);

@@ -20,7 +20,7 @@ const LEARN = { type: "learn", seq: 1, sha256: SHA, limits: DEFAULT_LIMITS, feat
 
 const HOST_MESSAGES: readonly HostMessage[] = [
   { type: "init", protocolVersion: PROTOCOL_VERSION },
-  { type: "bundle", sha256: SHA },
+  { type: "bundle", sha256: SHA, chunks: ["url"] },
   {
     type: "tool",
     toolId: 1,
@@ -110,8 +110,9 @@ describe("HostMessageSchema and WorkerMessageSchema", () => {
   });
 
   test.for<[why: string, message: object]>([
-    ["a hash in upper case", { type: "bundle", sha256: SHA.toUpperCase() }],
-    ["a hash that is too short", { type: "bundle", sha256: SHA.slice(1) }],
+    ["a hash in upper case", { type: "bundle", sha256: SHA.toUpperCase(), chunks: [] }],
+    ["a chunk that is none", { type: "bundle", sha256: SHA, chunks: ["net"] }],
+    ["a hash that is too short", { type: "bundle", sha256: SHA.slice(1), chunks: [] }],
     ["a call id that is too long", { type: "call", seq: 1, toolId: 1, callId: "x".repeat(1_025), tenantId: "t" }],
     ["limits past the hard ceiling", { ...LEARN, limits: { ...DEFAULT_LIMITS, memoryMiB: 2_049 } }],
     ["a limit left out", { ...LEARN, limits: { ...DEFAULT_LIMITS, timers: undefined } }],

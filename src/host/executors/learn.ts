@@ -13,10 +13,12 @@ import { problemLine } from "../problem-line.ts";
 import { NO_USAGE } from "../tool-call.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
 import { memoryError, placeOf, toGuestFailure } from "./sandbox.ts";
+import { TouchedChunks } from "./touched-chunks.ts";
 
 export interface Learned {
   readonly definition: LearnedDefinition;
   readonly codeCache: Uint8Array;
+  readonly chunks: TouchedChunks;
 }
 
 /** A definition is what a model reads: a quarter of a MiB is more than any model should. */
@@ -39,7 +41,7 @@ function parseDefinition(text: string): LearnedDefinition {
 }
 
 /** Both are one entry of the cache, packed. */
-function unpackLearned(packed: Uint8Array): Learned | undefined {
+function unpackLearned(packed: Uint8Array): Omit<Learned, "chunks"> | undefined {
   const [text, codeCache] = unpack(packed);
   if (text === undefined || codeCache === undefined) return undefined;
   try {
@@ -89,16 +91,22 @@ export class Learner {
     const key = this.#keyOf(learning.features);
     const known = await cache.getCodeCache(bundle.sha256, key);
     const unpacked = known === undefined ? undefined : unpackLearned(known);
-    if (unpacked !== undefined) return unpacked;
-    const [text, sent = new Uint8Array(0)] = await this.#run(bundle, stackMapper, learning);
+    const chunks = new TouchedChunks(cache, bundle.sha256, await cache.getChunks(bundle.sha256));
+    if (unpacked !== undefined) return { ...unpacked, chunks };
+    const [text, sent = new Uint8Array(0)] = await this.#run(bundle, stackMapper, learning, chunks);
     // A copy: what has come is a part of its frame, and would keep all of it for as long as the tool is known.
     const codeCache = sent.byteLength > maxCodeCacheBytes(bundle.code) ? new Uint8Array(0) : new Uint8Array(sent);
     const definition = parseDefinition(text.toString());
     await cache.setCodeCache(bundle.sha256, key, pack([text, codeCache]));
-    return { definition, codeCache };
+    return { definition, codeCache, chunks };
   }
 
-  #run(bundle: ToolBundle, stackMapper: StackMapper, learning: Learning): Promise<[text: Buffer, codeCache?: Buffer]> {
+  #run(
+    bundle: ToolBundle,
+    stackMapper: StackMapper,
+    learning: Learning,
+    chunks: TouchedChunks,
+  ): Promise<[text: Buffer, codeCache?: Buffer]> {
     const { pool } = this.#options;
     const { owner, account, weight, limits, features, coarseTime } = learning;
     const { sha256, code, entry } = bundle;
@@ -117,7 +125,7 @@ export class Learner {
       claim: { account, weight, lane: sha256, accountLimits: limits, laneLimits: limits },
       memoryMiB: limits.memoryMiB,
       order: { type: "learn", sha256, limits, features: [...features], coarseTime },
-      bundle: { sha256, code, codeCache: new Uint8Array(0) },
+      bundle: { sha256, code, codeCache: new Uint8Array(0), chunks },
       input: "",
       fresh: true,
       listener: {
@@ -127,6 +135,7 @@ export class Learner {
         onProgress() {},
         onCapability() {},
         onEnded: (message, [text, codeCache], peakBytes) => {
+          chunks.add(message.touched ?? []);
           if (message.outcome === "output" && text !== undefined) {
             resolve(codeCache === undefined ? [text] : [text, codeCache]);
             return;

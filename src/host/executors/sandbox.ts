@@ -28,10 +28,12 @@ import type { Job, Ticket, WorkerPool } from "../workers/worker-pool.ts";
 import type { SentBundle, ToolProfile } from "../workers/worker-process.ts";
 import type { Execution, Executor } from "./executor.ts";
 import { redactExecution } from "./redact-execution.ts";
+import type { TouchedChunks } from "./touched-chunks.ts";
 
 export interface SandboxTool {
   readonly bundle: ToolBundle;
   readonly codeCache: Uint8Array;
+  readonly chunks: Pick<TouchedChunks, "add" | "names">;
   readonly stackMapper: StackMapper;
   readonly isolation: Isolation;
   /** Its author has nothing against its top level being run ahead. */
@@ -60,7 +62,8 @@ const CANCEL_GRACE_MS = 50;
 const MAX_PROFILES = 256;
 
 export function createSandboxExecutor(tool: SandboxTool, pool: WorkerPool): Executor {
-  const sent: SentBundle = { sha256: tool.bundle.sha256, code: tool.bundle.code, codeCache: tool.codeCache };
+  const { bundle, codeCache, chunks } = tool;
+  const sent: SentBundle = { sha256: bundle.sha256, code: bundle.code, codeCache, chunks };
   const profiles: ToolProfile[] = [];
   const profileOf = ({ limits, tenant, context }: PreparedCall): ToolProfile => {
     const { coarseTime } = tenant;
@@ -282,6 +285,7 @@ class SandboxRun {
           .catch(() => this.#ticket?.cancel());
       },
       onEnded: (message, parts, peakBytes) => {
+        this.#tool.chunks.add(message.touched ?? []);
         const execution = this.#toExecution(message, parts, peakBytes);
         resolve("error" in execution ? execution : { ...execution, payer: this.#payer });
       },

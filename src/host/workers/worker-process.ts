@@ -1,6 +1,7 @@
 // One worker process: started, spoken to, watched, killed. Nothing it says is believed: every message is bounded, parsed and checked
 // against what was asked, and what does not fit ends the process. The worst that a taken-over worker can do is answer the calls
 // that it was given.
+import type { ChunkName } from "../../sandbox/chunk-names.ts";
 import { ToolError } from "../../sandbox/errors.ts";
 import { type Frame, MAX_FRAME_BYTES } from "../../sandbox/frames.ts";
 import type { Limits } from "../../sandbox/limits.ts";
@@ -44,6 +45,8 @@ export interface SentBundle {
   readonly sha256: string;
   readonly code: string;
   readonly codeCache: Uint8Array;
+  /** What its isolates touch of the platform, as far as is known when a worker is sent it. */
+  readonly chunks: { readonly names: readonly ChunkName[] };
 }
 
 /** A call as a worker is given it. */
@@ -275,7 +278,8 @@ export class WorkerProcess {
     if (!this.#bundles.has(bundle.sha256)) {
       this.#bundles.add(bundle.sha256);
       this.#bundleBytes += bundle.code.length + bundle.codeCache.byteLength;
-      this.#channel.write({ type: "bundle", sha256: bundle.sha256 }, [bundle.code, bundle.codeCache]);
+      const message = { type: "bundle", sha256: bundle.sha256, chunks: [...bundle.chunks.names] } as const;
+      this.#channel.write(message, [bundle.code, bundle.codeCache]);
     }
     if (order.type === "learn") call.frame = this.#channel.write({ ...order, seq });
     else {

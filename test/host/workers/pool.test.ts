@@ -41,7 +41,7 @@ const job = (onLost: (loss: Loss) => void): Job => ({
     callId: "c",
     tenantId: "acme",
   },
-  bundle: { sha256: "0".repeat(64), code: "", codeCache: new Uint8Array(0) },
+  bundle: { sha256: "0".repeat(64), code: "", codeCache: new Uint8Array(0), chunks: { names: [] } },
   input: "{}",
   memoryMiB: 64,
   listener: {

@@ -83,6 +83,7 @@ async function makeFakeHost(attack: WorkerAttack): Promise<FakeHost> {
     {
       bundle,
       codeCache: new Uint8Array(0),
+      chunks: { names: [], add() {} },
       stackMapper: createStackMapper('{"version":3,"sources":[],"names":[],"mappings":""}'),
       isolation: "call",
       prewarm: true,

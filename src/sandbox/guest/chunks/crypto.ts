@@ -145,7 +145,6 @@ Object.defineProperty(SubtleCrypto.supports, "length", { value: 2 });
 defineInterface(SubtleCrypto, "SubtleCrypto");
 
 const subtle = new SubtleCrypto(TOKEN);
-const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 
 /** RFC 9562, version 4. */
 export function randomUUID(): string {
@@ -156,7 +155,7 @@ export function randomUUID(): string {
   let text = "";
   for (const [index, byte] of bytes.entries()) {
     if (index === 4 || index === 6 || index === 8 || index === 10) text += "-";
-    text += HEX[byte];
+    text += byte.toString(16).padStart(2, "0");
   }
   return text;
 }
