@@ -194,13 +194,16 @@ class Walk {
 
   #array(items: readonly unknown[], depth: number, jsonDepth: number): unknown[] {
     const copied: unknown[] = [];
+    const isList = arePairs(items);
     // One that is sparse has no end that could be waited for.
     for (let at = 0; at < items.length; at += 1) {
       if (this.#left <= 0) {
         copied.push(`[${items.length - at} more left out]`);
         break;
       }
-      copied.push(this.copy(items[at], depth, jsonDepth));
+      const item = items[at];
+      if (!isList) copied.push(this.copy(item, depth, jsonDepth));
+      else copied.push(...this.#pairs([item as [string, unknown]], depth, jsonDepth));
     }
     return copied;
   }
@@ -223,6 +226,19 @@ class Walk {
       copied.push([typeof key === "string" ? this.#redactor.plain(key) : key, shown]);
     }
     return copied;
+  }
+}
+
+/** A longer list is none of headers. */
+const MAX_PAIRS = 1_000;
+
+/** Names and values as a list has them: headers, forms, entries. */
+function arePairs(items: readonly unknown[]): boolean {
+  if (items.length === 0 || items.length > MAX_PAIRS) return false;
+  try {
+    return items.every((item) => Array.isArray(item) && item.length === 2 && typeof item[0] === "string");
+  } catch {
+    return false;
   }
 }
 

@@ -327,6 +327,12 @@ describe("redact() of a value", () => {
       { name: "Accept", value: "text/html" },
     ];
     expect(redact(headers)).toEqual([{ name: "Authorization", value: "[redacted]" }, headers[1]]);
+    const pairs = [
+      ["cookie", "hunter22"],
+      ["accept", "text/html"],
+    ];
+    expect(redact({ headers: pairs })).toEqual({ headers: [["cookie", "[redacted]"], pairs[1]] });
+    expect(redact(["token", "of", "esteem"])).toEqual(["token", "of", "esteem"]);
     expect(redact({ kty: "OKP", crv: "Ed25519", d: "hunter22", x: "public" })).toEqual({
       ...{ kty: "OKP", crv: "Ed25519", d: "[redacted]", x: "public" },
     });
@@ -372,6 +378,7 @@ describe("redact() of a value", () => {
     expect(shown(Array.from({ length: 20_000 }, () => 1))).toContain("more left out");
     // biome-ignore lint/suspicious/noSparseArray: that is what is looked at
     expect(shown(Object.assign([, 1], { length: 4_294_967_295 }))).toContain("more left out");
+    expect(shown(new Array(4_294_967_295))).toContain("more left out");
     const { proxy, revoke } = Proxy.revocable({}, {});
     revoke();
     const throwing = Object.defineProperty({ a: 1 }, "b", { get: () => fail(), enumerable: true });
