@@ -3,12 +3,14 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { mkdir, readdir, readFile, realpath, rename, rm, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Plugin } from "esbuild";
 import { CHUNK_NAMES, type ChunkName, chunkFile, isChunkName, type ReadChunk } from "../sandbox/chunk-names.ts";
 import { ToolError } from "../sandbox/errors.ts";
 import { PRELUDE_SCRIPT_NAME } from "../sandbox/guest-protocol.ts";
+import { intrinsicsBanner } from "./needed-intrinsics.ts";
 
 export interface SandboxArtifacts {
   /** The worker's script, an absolute path. */
@@ -141,7 +143,13 @@ const NO_SHARED_MEMORY =
 /** What the legacy encodings' package finds of native decoders: it would ask the guest's own TextDecoder, which asks it. */
 const NO_NATIVE_DECODERS = "const globalThis = {};";
 
+/** Read where the artifacts are built, from the package itself. */
+function inspectBanner(): string {
+  return intrinsicsBanner(readFileSync(createRequire(import.meta.url).resolve("node-inspect-extracted"), "utf8"));
+}
+
 function bannerOf(name: ChunkName): string {
+  if (name === "inspect") return inspectBanner();
   if (name === "legacy-encodings") return NO_SHARED_MEMORY + NO_NATIVE_DECODERS;
   return READS_SHARED_MEMORY.includes(name) ? NO_SHARED_MEMORY : "";
 }
@@ -195,8 +203,8 @@ async function hashSources(): Promise<string> {
       .sort()
       .map((name) => join(sandbox, name)),
   ];
-  for (const file of [...files, fileURLToPath(import.meta.url), lockfile])
-    hash.update(await readFile(file).catch(() => ""));
+  const ours = [fileURLToPath(import.meta.url), join(HERE, "needed-intrinsics.ts")];
+  for (const file of [...files, ...ours, lockfile]) hash.update(await readFile(file).catch(() => ""));
   return hash.digest("hex").slice(0, 16);
 }
 
