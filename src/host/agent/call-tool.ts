@@ -1,6 +1,7 @@
 // A model's call as a call of the router: the same answer whatever is wrong with it, and at most so many at one time.
 import type { ToolDefinition } from "../../sandbox/definition.ts";
-import { ToolError, toToolError } from "../../sandbox/errors.ts";
+import { type JsonValue, ToolError, toToolError } from "../../sandbox/errors.ts";
+import { holdsInfinity } from "../finite.ts";
 import { toFailure } from "../pipeline/normalize.ts";
 import type { ToolRouter } from "../router.ts";
 import type { Glovebox } from "../runtime.ts";
@@ -27,9 +28,10 @@ export function toCallRouter(router: AgentRouter | undefined): CallRouter {
   throw new ToolError("PARAM_INVALID", `router: expected a ToolRouter or a Glovebox, got ${typeof router}`);
 }
 
-/** Undefined where it cannot be run as it is. */
 function toToolCall({ id, toolName, argumentsText, arguments: args, kind }: ModelToolCall): ToolCall {
-  if (args !== undefined) return { id, toolName, arguments: args };
+  // A number that no double holds would leave a value as `null`: of the text the router says what is wrong.
+  const isLossy = kind === "function" && holdsInfinity(args as JsonValue, argumentsText);
+  if (args !== undefined && !isLossy) return { id, toolName, arguments: args };
   // Free text has one place to go.
   return kind === "custom" ? { id, toolName, arguments: { input: argumentsText } } : { id, toolName, argumentsText };
 }

@@ -1,6 +1,7 @@
 // What a ToolsRouterAgent is made with, and what a request may state otherwise; parsed once, with the defaults stated here.
 import * as z from "zod";
 import type { ToolError, ToolErrorData } from "../../sandbox/errors.ts";
+import { type ArgumentOptions, parseArgumentOptions } from "../pipeline/amend.ts";
 import { type AgentContext, checkContext, functionSchema, parseWith, type ToolFilter } from "./agent-options.ts";
 import { type AgentRouter, type CallRouter, toCallRouter } from "./call-tool.ts";
 import type { Message, Model } from "./model.ts";
@@ -18,6 +19,11 @@ export interface ToolsRouterOptions {
   readonly model?: Model | undefined;
   readonly router?: AgentRouter | undefined;
   readonly context?: AgentContext | undefined;
+  /**
+   * What is done with inputs that the tool would not take as they are: keys that its schema does not name are pruned unless stated
+   * otherwise, and the result's `amendments` tell of each. Before what is stated for the tool or the router.
+   */
+  readonly arguments?: ArgumentOptions | undefined;
   /** Which tools there are to choose from; all of the tenant's unless stated. */
   readonly tools?: ToolFilter | undefined;
   /** Tools that the model is shown, 1 to 200; where there are more, the best of a search by the request. 20 unless stated. */
@@ -82,11 +88,12 @@ export function parseToolsRouterOptions(options: ToolsRouterOptions): ToolsRoute
     OptionsSchema,
     options,
   );
+  const handling = parseArgumentOptions(options.arguments ?? options.context?.arguments, "arguments");
   return {
     ...options,
     ...{ maxTools, routingRetries, toolRetries, backoffMs, streamTools, answer, responseSchema },
     model: options.model as Model,
     callRouter: toCallRouter(options.router),
-    context: checkContext(options.context),
+    context: { ...checkContext(options.context), arguments: { unknownKeys: "prune", ...handling } },
   };
 }

@@ -228,6 +228,15 @@ describe("AgentLoop.run()", () => {
     expect(answersOf(outcome.messages)).toEqual(["a: TOOL_UNAVAILABLE", "b: 2"]);
   });
 
+  test("hands on how arguments are to be handled, and passes no number off as null", async () => {
+    const router = routerOf({ echo: (input) => input });
+    const made = { ...call("b", "echo", '{"n":1e999}'), arguments: JSON.parse('{"n":1e999}') as unknown };
+    const { model } = scriptModel(says(call("a", "echo", "{n: 1,}"), made), says("ok"));
+    const outcome = await loop.run({ model, router, messages: [USER], context: { arguments: { repair: true } } });
+    expect(answersOf(outcome.messages)).toEqual(['a: {"n":1}', "b: PARAM_INVALID"]);
+    expect(outcome.steps[0]?.results[0]).toMatchObject({ amendments: [{ kind: "repaired" }] });
+  });
+
   test("offers and runs what flags turn on, however long they take to say so", async () => {
     const flags = async (_flag: string, { toolName }: { readonly toolName: string }): Promise<boolean> =>
       toolName === "on";

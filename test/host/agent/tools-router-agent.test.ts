@@ -233,6 +233,17 @@ describe("choosing", () => {
     expect(requests[1]?.messages.at(-1)).toMatchObject({ content: expect.stringContaining("/b") });
   });
 
+  test("inputs that the schema does not name are pruned, and the result tells of it", async () => {
+    const { agent } = agentOf(choose("add", { a: 1, b: 2, unit: "m" }), DONE);
+    expect(await agent.run("1 + 2")).toMatchObject({
+      ...{ status: "answered", decision: { inputs: { unit: "m" } } },
+      result: { output: 3, amendments: [{ kind: "pruned", pointer: "/unit" }] },
+    });
+    const strict = agentOf(choose("add", { a: 1, b: 2, unit: "m" }), ADD, DONE);
+    const outcome = await strict.agent.run("1 + 2", { arguments: { unknownKeys: "refuse" } });
+    expect(outcome).toMatchObject({ status: "answered", attempts: { routing: 2, tool: 2 } });
+  });
+
   test("inputs that stay invalid end in a plea for more", async () => {
     const { agent } = agentOf(...Array.from({ length: 5 }, () => choose("add", { a: "x" })));
     expect(await agent.run("add")).toMatchObject({
@@ -389,6 +400,7 @@ test.for([
   ["routingRetries", { routingRetries: -1 }],
   ["backoffMs", { backoffMs: Number.NaN }],
   ["router", { router: null }],
+  ["arguments.unknownKeys", { arguments: { unknownKeys: "eat" } }],
 ] as const)("refuses a wrong %s by its name", async ([name, wrong]) => {
   const { agent } = agentOf();
   await expect(agent.run("x", wrong as never)).rejects.toThrow(name);
