@@ -23,6 +23,7 @@ export const CHUNK_NAMES = [
   "fetch",
   "encoding-streams",
   "compression",
+  "worker-codec",
   "zlib-codecs",
   "legacy-encodings",
   "crypto",

@@ -3,6 +3,7 @@
 import { randomFillSync, webcrypto } from "node:crypto";
 import type { SeededBytes } from "../seeded-bytes.ts";
 import { checkSubtleRequest } from "./caps.ts";
+import { Codecs } from "./codecs.ts";
 import { KeyOperations } from "./key-operations.ts";
 import { KeyStore } from "./key-store.ts";
 import type { NativeLanes } from "./native-lanes.ts";
@@ -36,6 +37,8 @@ const ACCEPTED = "{}";
 const isBuffer = (value: unknown): value is ArrayBuffer => value instanceof ArrayBuffer;
 const sizeOf = (buffers: readonly ArrayBuffer[]): number =>
   buffers.reduce((sum, { byteLength }) => sum + byteLength, 0);
+const viewOf = ([first]: readonly ArrayBuffer[]): Uint8Array => new Uint8Array(first ?? new ArrayBuffer(0));
+const copyOf = (bytes: Uint8Array): ArrayBuffer => new Uint8Array(bytes).buffer;
 const isPair = (value: unknown): value is CryptoKeyPair =>
   typeof value === "object" && value !== null && Object.hasOwn(value, "privateKey");
 
@@ -67,6 +70,7 @@ export class GuestCrypto {
   readonly #keys: KeyStore;
   readonly #functions = new NodeFunctions();
   readonly #keyOperations: KeyOperations;
+  readonly #codecs = new Codecs();
   /** Jobs that wait or run, and their bytes. */
   #jobs = 0;
   #jobBytes = 0;
@@ -91,7 +95,7 @@ export class GuestCrypto {
 
   /** For tests: what is held for the guest. */
   get held(): number {
-    return this.#keys.size + this.#functions.size + this.#keyOperations.keys.size;
+    return this.#keys.size + this.#functions.size + this.#keyOperations.keys.size + this.#codecs.size;
   }
 
   /** Time that the process's threads have been at work for this isolate outside of it, in ms of the wall's clock. */
@@ -120,6 +124,9 @@ export class GuestCrypto {
       if (method === "supports") return JSON.stringify({ ok: true, value: this.#supports(args, bytes) });
       if (method === "cloneKey") return JSON.stringify({ ok: true, value: this.#keys.clone(args[0]) });
       if (method === "forgetKeys") return this.#forget(args);
+      if (method === "openCodec") return JSON.stringify({ ok: true, value: this.#codecs.open(args) });
+      if (method === "closeCodecs") return JSON.stringify({ ok: true, value: this.#codecs.close(args) });
+      if (method === "codecAtOnce") return copyOf(this.#codecs.atOnce(args, viewOf(bytes)));
       if (this.#keyOperations.has(method)) return this.#keyOperations.call(method, args, bytes);
       return this.#functions.call(method, args, bytes);
     } catch (thrown) {
@@ -194,6 +201,13 @@ export class GuestCrypto {
       const generate = this.#keyOperations.keys.prepareGenerate(args);
       return async () => ({ answer: { ok: true, type: "value", value: await generate() }, buffers: [] });
     }
+    if (method === "codecStep") {
+      const step = this.#codecs.prepareStep(args, viewOf(buffers));
+      return async () => {
+        const { bytes, isMore } = await step();
+        return { answer: { ok: true, type: "value", value: isMore }, buffers: [copyOf(bytes)] };
+      };
+    }
     if (!isSubtleMethod(method)) {
       const run = this.#functions.prepareJob(method, args, buffers);
       return async () => ({ answer: { ok: true, type: "bytes" }, buffers: [await run()] });
@@ -261,6 +275,7 @@ export class GuestCrypto {
     this.#keys.clear();
     this.#functions.clear();
     this.#keyOperations.clear();
+    this.#codecs.clear();
   }
 
   /** What has not begun never will; what runs on a thread is the only thing left, until it has come to its end. */

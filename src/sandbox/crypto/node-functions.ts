@@ -19,7 +19,6 @@ import {
 } from "node:crypto";
 import { promisify } from "node:util";
 import * as z from "zod";
-import { prepareBrotli } from "./brotli.ts";
 import { checkPbkdf2, checkScrypt } from "./caps.ts";
 import { CryptoRefusal } from "./refusal.ts";
 import { MAX_PIECE_BYTES } from "./wire.ts";
@@ -204,8 +203,6 @@ export class NodeFunctions {
 
   /** What takes longer than a guest should hold the worker for. */
   prepareJob(name: string, args: readonly unknown[], buffers: readonly ArrayBuffer[]): () => Promise<ArrayBuffer> {
-    const brotli = prepareBrotli(name, buffers);
-    if (brotli !== undefined) return async () => toBuffer(await brotli());
     const [secret, salt] = take(
       buffers.map((buffer) => new Uint8Array(buffer)),
       2,

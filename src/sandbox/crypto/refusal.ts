@@ -15,7 +15,8 @@ const DOM_NAMES: ReadonlySet<string> = new Set([
   "DataCloneError",
 ]);
 const MAX_MESSAGE_UNITS = 300;
-const CODE = /^ERR_[A-Z0-9_]{1,60}$/;
+/** Node's own, and those of its codecs. */
+const CODE = /^(?:ERR_[A-Z0-9_]{1,60}|Z_[A-Z_]{1,30}|ZSTD_error_\w{1,60})$/;
 
 export class CryptoRefusal extends Error {
   readonly failure: Failure;

@@ -1,14 +1,12 @@
 // CompressionStream and DecompressionStream (WHATWG Compression): zlib, in a chunk of its own, between the two ends of a TransformStream;
-// Brotli by the worker, in one piece at the end.
-import { MAX_JOB_BYTES } from "../../crypto/wire.ts";
-import type { runJob } from "./crypto-jobs.ts";
+// Brotli by the worker, step by step.
 import { type ReadableStream, TransformStream, type WritableStream } from "./streams.ts";
 import { bytesOf, defineInterface, requireArguments } from "./webidl.ts";
+import type * as WorkerCodecs from "./worker-codec.ts";
 import type * as ZlibCodecs from "./zlib-codecs.ts";
-import type { Codec, Emit } from "./zlib-codecs.ts";
+import type { Codec } from "./zlib-codecs.ts";
 
-// The chunk of cryptography knows how the worker is given a job; for Brotli alone is it wanted.
-declare function require(name: "./crypto.ts"): { readonly runJob: typeof runJob };
+declare function require(name: "./worker-codec.ts"): typeof WorkerCodecs;
 declare function require(name: "./zlib-codecs.ts"): typeof ZlibCodecs;
 
 /** zlib's window bits, by which it tells the three formats apart. */
@@ -18,28 +16,16 @@ const WINDOW_BITS: ReadonlyMap<string, number> = new Map([
   ["gzip", 31],
 ]);
 
-/** What is written is kept until the end, and then is one job of the worker's. */
-function createBrotli(method: "brotliCompress" | "brotliDecompress"): Codec {
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  const write = (bytes: Uint8Array): void => {
-    size += bytes.byteLength;
-    if (size > MAX_JOB_BYTES) throw new RangeError(`Brotli takes ${MAX_JOB_BYTES} bytes at most here`);
-    parts.push(bytes.slice());
+function createBrotli(kind: "brotliCompress" | "brotliDecompress"): Codec {
+  const { WorkerCodec } = require("./worker-codec.ts");
+  const codec = new WorkerCodec(kind, { params: {}, size: null, rejectsTrailing: true, maxOutputLength: null });
+  const asTypeError = (error: unknown): never => {
+    throw new TypeError("The compressed data is not valid, ends too early, or goes on after its end", { cause: error });
   };
-  const end = async (emit: Emit): Promise<void> => {
-    const whole = new Uint8Array(size);
-    let at = 0;
-    for (const part of parts.splice(0)) {
-      whole.set(part, at);
-      at += part.byteLength;
-    }
-    const { runJob } = require("./crypto.ts");
-    const { buffers } = await runJob({ text: JSON.stringify({ method, args: [] }), buffers: [whole.buffer] });
-    const [made] = buffers;
-    if (made !== undefined && made.byteLength > 0) emit(new Uint8Array(made));
+  return {
+    write: (bytes, emit) => codec.write(bytes, emit).catch(asTypeError),
+    end: (emit) => codec.end(emit).catch(asTypeError),
   };
-  return { write, end };
 }
 
 function createTransform(codec: Codec, what: string): TransformStream<unknown, Uint8Array> {
@@ -47,7 +33,7 @@ function createTransform(codec: Codec, what: string): TransformStream<unknown, U
     transform: (chunk, controller) => {
       const bytes = bytesOf(chunk);
       if (bytes === undefined) throw new TypeError(`${what} expected chunks of bytes`);
-      codec.write(bytes, (output) => controller.enqueue(output));
+      return codec.write(bytes, (output) => controller.enqueue(output));
     },
     flush: (controller) => codec.end((output) => controller.enqueue(output)),
   });

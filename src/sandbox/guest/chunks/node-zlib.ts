@@ -1,8 +1,10 @@
-// node:zlib over pako: deflate, gzip and raw, as streams, callbacks and at once. Brotli and Zstandard refuse.
+// node:zlib: deflate, gzip and raw by pako; Brotli and Zstandard by the worker (node-zlib-worker.ts). As streams, callbacks and at once.
 import { Deflate, Inflate } from "pako";
 import { Buffer } from "./node-buffer.ts";
-import { checkFunction, invalidArgument, nodeError, outOfRange, unsupported } from "./node-error.ts";
+import { checkFunction, invalidArgument, nodeError, outOfRange } from "./node-error.ts";
 import { Transform } from "./node-stream.ts";
+import { ERROR_NAMES, toBytes, zlibError } from "./node-zlib-data.ts";
+import { workerFormats } from "./node-zlib-worker.ts";
 import { zlibConstants } from "./zlib-constants.ts";
 
 interface ZlibOptions {
@@ -61,31 +63,6 @@ function makeCodec(format: Format, options: ZlibOptions): Codec {
   const offset = format === "Gunzip" ? 16 : format === "Unzip" ? 32 : 0;
   const bits = format === "InflateRaw" ? windowBits || 15 : (windowBits || 15) + offset;
   return new Inflate({ ...given, raw: format === "InflateRaw", windowBits: bits }) as unknown as Codec;
-}
-
-const ERROR_NAMES: { readonly [errno: number]: string } = {
-  2: "Z_NEED_DICT",
-  [-1]: "Z_ERRNO",
-  [-2]: "Z_STREAM_ERROR",
-  [-3]: "Z_DATA_ERROR",
-  [-4]: "Z_MEM_ERROR",
-  [-5]: "Z_BUF_ERROR",
-};
-
-function zlibError(errno: number, message: string): Error {
-  const words = errno === 2 ? "Missing dictionary" : message || "zlib error";
-  return Object.assign(new Error(words), { errno, code: ERROR_NAMES[errno] ?? "Z_STREAM_ERROR" });
-}
-
-function toBytes(input: unknown): Uint8Array {
-  if (typeof input === "string") return Buffer.from(input);
-  if (ArrayBuffer.isView(input)) return new Uint8Array(input.buffer as ArrayBuffer, input.byteOffset, input.byteLength);
-  if (input instanceof ArrayBuffer) return new Uint8Array(input);
-  throw invalidArgument(
-    "buffer",
-    "of type string or an instance of Buffer, TypedArray, DataView, or ArrayBuffer",
-    input,
-  );
 }
 
 /** One run of a codec: what goes in, and what has come out. */
@@ -266,12 +243,6 @@ for (const format of FORMATS) {
   zlib[name] = (input: Input, ...rest: unknown[]) => runLater(format, input, ...rest);
   zlib[`${name}Sync`] = (input: Input, options?: ZlibOptions) => runSync(format, input, options);
 }
-for (const format of ["BrotliCompress", "BrotliDecompress", "ZstdCompress", "ZstdDecompress"]) {
-  const name = format[0]?.toLowerCase() + format.slice(1);
-  const refuse = (): never => {
-    throw unsupported(`zlib.${name}`, "gzip and deflate are there");
-  };
-  for (const key of [format, `create${format}`, name, `${name}Sync`]) zlib[key] = refuse;
-}
+Object.assign(zlib, workerFormats);
 
 export const builtins = { zlib };

@@ -22,7 +22,7 @@ const NOTHING = new Uint8Array(0);
 
 export type Emit = (bytes: Uint8Array) => void;
 export interface Codec {
-  write(bytes: Uint8Array, emit: Emit): void;
+  write(bytes: Uint8Array, emit: Emit): void | Promise<void>;
   end(emit: Emit): void | Promise<void>;
 }
 

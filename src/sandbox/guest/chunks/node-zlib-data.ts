@@ -1,0 +1,28 @@
+// What node:zlib takes, and its errors.
+import { Buffer } from "./node-buffer.ts";
+import { invalidArgument } from "./node-error.ts";
+
+export const ERROR_NAMES: { readonly [errno: number]: string } = {
+  2: "Z_NEED_DICT",
+  [-1]: "Z_ERRNO",
+  [-2]: "Z_STREAM_ERROR",
+  [-3]: "Z_DATA_ERROR",
+  [-4]: "Z_MEM_ERROR",
+  [-5]: "Z_BUF_ERROR",
+};
+
+export function zlibError(errno: number, message: string): Error {
+  const words = errno === 2 ? "Missing dictionary" : message || "zlib error";
+  return Object.assign(new Error(words), { errno, code: ERROR_NAMES[errno] ?? "Z_STREAM_ERROR" });
+}
+
+export function toBytes(input: unknown): Uint8Array {
+  if (typeof input === "string") return Buffer.from(input);
+  if (ArrayBuffer.isView(input)) return new Uint8Array(input.buffer as ArrayBuffer, input.byteOffset, input.byteLength);
+  if (input instanceof ArrayBuffer) return new Uint8Array(input);
+  throw invalidArgument(
+    "buffer",
+    "of type string or an instance of Buffer, TypedArray, DataView, or ArrayBuffer",
+    input,
+  );
+}
