@@ -80,6 +80,14 @@ const WHOLES: ReadonlyMap<string, readonly [ItemKind, field: string]> = new Map(
   ["response.custom_tool_call_input.done", ["custom", "input"]],
 ]);
 
+/** The same call told elsewhere: some servers give two calls one id, so it is not enough where the places differ. */
+function isCall(slot: Slot, item: Json, outputIndex: number | undefined): boolean {
+  if (slot.callId !== item.call_id) return false;
+  const mayBeThere = outputIndex === undefined || slot.outputIndex === undefined || slot.outputIndex === outputIndex;
+  const given = argumentsTextOf(slot.kind === "custom" ? item.input : item.arguments);
+  return mayBeThere || (slot.name === item.name && slot.written === given);
+}
+
 export class ResponsesAnswer {
   readonly #reader: CallReader;
   readonly #slots: Slot[] = [];
@@ -154,7 +162,7 @@ export class ResponsesAnswer {
       (callId === undefined || slot.callId === undefined || slot.callId === callId) &&
       (item.type === undefined || slot.kind === undefined || slot.kind === kindOf(text(item.type)));
     let slot = [known, placed].find((each) => each !== undefined && isSame(each));
-    if (slot === undefined && callId !== undefined) slot = this.#slots.find((each) => each.callId === callId);
+    if (slot === undefined && callId !== undefined) slot = this.#slots.find((each) => isCall(each, item, outputIndex));
     if (slot === undefined && id === undefined && outputIndex === undefined && item.type === undefined) {
       slot = this.#slots.findLast((each) => !each.isDone);
     }
