@@ -393,9 +393,29 @@ export function addAbortListener(signal: AbortSignalLike, listener: () => void):
   return { [Symbol.dispose]: () => signal.removeEventListener("abort", listener) };
 }
 
+// By its file, as an import would be: loaded when the first such emitter is made.
+declare function require(name: "./node-async-hooks.ts"): typeof import("./node-async-hooks.ts");
+
+/** Its listeners run in the context that it was made in. */
 class EventEmitterAsyncResource extends EventEmitter {
-  readonly asyncId = 0;
-  readonly triggerAsyncId = 0;
+  readonly asyncResource: InstanceType<typeof import("./node-async-hooks.ts").AsyncResource>;
+
+  constructor(options?: string | { readonly name?: string; readonly captureRejections?: boolean }) {
+    super(typeof options === "string" ? undefined : options);
+    const name = (typeof options === "string" ? options : options?.name) || new.target.name;
+    this.asyncResource = new (require("./node-async-hooks.ts").AsyncResource)(name);
+  }
+
+  override emit(type: PropertyKey, ...args: unknown[]): boolean {
+    const emit = (): boolean => super.emit(type as string, ...args);
+    return this.asyncResource.runInAsyncScope(emit) as boolean;
+  }
+  get asyncId(): number {
+    return this.asyncResource.asyncId();
+  }
+  get triggerAsyncId(): number {
+    return this.asyncResource.triggerAsyncId();
+  }
   emitDestroy(): void {}
 }
 

@@ -1,13 +1,16 @@
 // What follows an AsyncLocalStorage, as cases that run in Node and, bundled, in a guest: async-context.test.ts compares. Each gives what
 // it has seen, in order.
 import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
+import { pbkdf2, randomBytes } from "node:crypto";
 import { channel, tracingChannel } from "node:diagnostics_channel";
-import { EventEmitter, on, once } from "node:events";
+import { EventEmitter, EventEmitterAsyncResource, on, once } from "node:events";
 import { promises as fs, readFile } from "node:fs";
 import { finished, PassThrough, Readable, Transform, Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
-import { promisify } from "node:util";
+import timers from "node:timers";
+import { setTimeout as sleep, setInterval as ticks, setImmediate as turn } from "node:timers/promises";
+import { callbackify, promisify } from "node:util";
+import { gzip } from "node:zlib";
 
 type Case = () => unknown;
 
@@ -730,6 +733,79 @@ export const cases: { readonly [name: string]: Case } = {
     }),
   "crypto.subtle": () =>
     als.run("a", async () => [(await crypto.subtle.digest("SHA-256", new Uint8Array(1))).byteLength, store()]),
+  "callbacks of node:zlib and node:crypto": async () => [
+    await seenBy((see) => gzip("x", see)),
+    await seenBy((see) => randomBytes(4, see)),
+    await seenBy((see) => pbkdf2("x", "y", 1, 8, "sha256", see)),
+  ],
+  "node:timers": async () => [
+    await seenBy((see) => timers.setTimeout(see, 1)),
+    await seenBy((see) => timers.setImmediate(see)),
+  ],
+  "setInterval of node:timers/promises": () =>
+    als.run("a", async () => {
+      const seen: string[] = [];
+      for await (const _ of ticks(1)) {
+        seen.push(store());
+        if (seen.length === 2) break;
+      }
+      return seen;
+    }),
+  "util.callbackify": () => seenBy((see) => callbackify(async () => store())(() => see())),
+  "a source's start and pull": async () => {
+    const seen: string[] = [];
+    const stream = als.run(
+      "made",
+      () =>
+        new ReadableStream({
+          start: () => void seen.push(`start ${store()}`),
+          pull(controller) {
+            seen.push(`pull ${store()}`);
+            controller.enqueue("x");
+            if (seen.length > 3) controller.close();
+          },
+        }),
+    );
+    await als.run("read", async () => {
+      for await (const _ of stream) seen.push(store());
+    });
+    return [seen[0], seen.filter((one) => one === "read").length > 0];
+  },
+  "a sink's write, from a writer": async () => {
+    const seen: string[] = [];
+    const stream = als.run("made", () => new WritableStream({ write: () => void seen.push("write") }));
+    return await als.run("write", async () => {
+      const writer = stream.getWriter();
+      await writer.write("x");
+      await writer.close();
+      return [...seen, store()];
+    });
+  },
+  EventEmitterAsyncResource: () => {
+    const emitter = als.run("a", () => new EventEmitterAsyncResource({ name: "X" }));
+    const seen: string[] = [];
+    emitter.on("x", () => seen.push(store()));
+    als.run("b", () => emitter.emit("x"));
+    return seen;
+  },
+  withScope: () => {
+    const own = new AsyncLocalStorage<string>() as AsyncLocalStorage<string> & { withScope(store: string): Disposable };
+    return own.run("a", async () => {
+      const seen: unknown[] = [];
+      {
+        using _scope = own.withScope("b");
+        seen.push(own.getStore());
+        await null;
+        seen.push(own.getStore());
+      }
+      return [...seen, own.getStore()];
+    });
+  },
+  "a hundred thousand awaits": () =>
+    als.run("a", async () => {
+      for (let index = 0; index < 100_000; index += 1) await null;
+      return store();
+    }),
   "structuredClone and other sync ways change nothing": () =>
     als.run("a", async () => {
       await null;
