@@ -72,6 +72,15 @@ describe("the packed tarball", () => {
         console.log(outcome.status, outcome.text);`;
       await writeFile(join(project, "talks.mjs"), talks);
       expect((await inProject("node", ["talks.mjs"])).stdout).toBe("finished It is 3\n");
+
+      // Nothing of what they import is installed there.
+      const builtin = `import { createGlovebox } from "glovebox";
+        await using box = await createGlovebox({ tools: { enabled: true, builtinTools: ["csv-stats", "run-js"] } });
+        const call = { toolName: "run-js", arguments: { code: "6 * 7" } };
+        const [result] = await box.executeBatch([call]);
+        console.log((await box.listTools()).map(({ name }) => name).join(), result.output?.result ?? result.error);`;
+      await writeFile(join(project, "builtin.mjs"), builtin);
+      expect((await inProject("node", ["builtin.mjs"])).stdout).toBe("csv-stats,run-js 42\n");
     },
   );
 });

@@ -75,6 +75,13 @@ describe("ToolInvoker.execute()", () => {
     expect(given.callId).toBe("c7");
   });
 
+  test("takes arguments as the text that a model wrote", async () => {
+    const { invoker } = setUp();
+    const whole = await invoker.execute({ toolName: "echo", argumentsText: '{"value":[1]}' });
+    expect(outputOf(whole)).toEqual({ value: [1] });
+    expect(codeOf(await invoker.execute({ toolName: "echo", argumentsText: '{"value":' }))).toBe("PARAM_INVALID");
+  });
+
   test("keeps each invocation's own timeoutMs, and hands its context on", async () => {
     const { router, invoker } = setUp();
     router.register("who", {}, (_, { tenantId, stepId, executionId }) => ({ tenantId, stepId, executionId }));
