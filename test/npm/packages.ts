@@ -123,11 +123,11 @@ export const PACKAGES: readonly (readonly [name: string, source: string])[] = [
   ],
   [
     "jsonwebtoken",
-    `import jwt from "jsonwebtoken"; export default () => { const token = jwt.sign({ a: 1, iat: 1 }, "secret"); return [token, jwt.verify(token, "secret")]; };`,
+    `import { createPublicKey, generateKeyPairSync } from "node:crypto"; import jwt from "jsonwebtoken"; export default () => { const token = jwt.sign({ a: 1, iat: 1 }, "secret"); const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 }); const ec = generateKeyPairSync("ec", { namedCurve: "P-256" }); const signed = [["RS256", privateKey.export({ type: "pkcs8", format: "pem" }), createPublicKey(privateKey)], ["ES256", ec.privateKey, ec.publicKey]].map(([algorithm, key, open]) => { const made = jwt.sign({ a: 1, iat: 1 }, key, { algorithm }); try { jwt.verify(made + "x", open); return "forged"; } catch { return jwt.verify(made, open); } }); return [token, jwt.verify(token, "secret"), signed]; };`,
   ],
   [
     "jose",
-    `import { SignJWT, jwtVerify } from "jose"; export default async () => { const key = new TextEncoder().encode("0123456789abcdef0123456789abcdef"); const jwt = await new SignJWT({ a: 1 }).setProtectedHeader({ alg: "HS256" }).sign(key); return (await jwtVerify(jwt, key)).payload; };`,
+    `import { generateKeyPairSync } from "node:crypto"; import { exportJWK, generateKeyPair, importPKCS8, SignJWT, jwtVerify } from "jose"; export default async () => { const key = new TextEncoder().encode("0123456789abcdef0123456789abcdef"); const jwt = await new SignJWT({ a: 1 }).setProtectedHeader({ alg: "HS256" }).sign(key); const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 }); const pem = privateKey.export({ type: "pkcs8", format: "pem" }); const rs = await new SignJWT({ b: 2 }).setProtectedHeader({ alg: "RS256" }).sign(await importPKCS8(pem, "RS256")); const es = await generateKeyPair("ES256", { extractable: true }); const signed = await new SignJWT({ c: 3 }).setProtectedHeader({ alg: "ES256" }).sign(es.privateKey); return [(await jwtVerify(jwt, key)).payload, (await jwtVerify(rs, publicKey)).payload, (await jwtVerify(signed, es.publicKey)).payload, (await exportJWK(es.publicKey)).kty]; };`,
   ],
   [
     "@noble/hashes",
