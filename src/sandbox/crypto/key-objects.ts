@@ -29,6 +29,8 @@ const MAX_NEW_BITS = 4_096;
 /** Finding a prime for DSA takes longer. */
 const MAX_DSA_BITS = 2_048;
 
+/** What divides one by small primes fits few of the primes that are found: a key would take many times as long. */
+const EXPONENTS: readonly number[] = [3, 5, 17, 257, 65_537];
 /** As of a key that is derived. */
 const MAX_SECRET_BYTES = 1024 * 1024;
 
@@ -90,7 +92,10 @@ const refuse = (name: string, message: string): never => {
 /** @throws {CryptoRefusal} */
 function readGenerate(args: readonly unknown[], isAtOnce: boolean): Generate {
   const [type, options] = GenerateSchema.parse(args);
-  const { modulusLength = 0 } = options;
+  const { modulusLength = 0, publicExponent = 65_537 } = options;
+  if (!EXPONENTS.includes(publicExponent)) {
+    refuse("OperationError", `A public exponent may be ${EXPONENTS.join(", ")} here, got ${publicExponent}`);
+  }
   const most = isAtOnce ? MAX_BITS_AT_ONCE : type === "dsa" ? MAX_DSA_BITS : MAX_NEW_BITS;
   if (modulusLength > most) {
     const instead = isAtOnce ? "; generateKeyPair() with a callback makes longer ones" : "";

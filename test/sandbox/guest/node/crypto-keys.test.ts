@@ -333,6 +333,11 @@ describe("what would hold a thread for too long is refused before it begins", ()
       `require("util").promisify(crypto.generateKeyPair)("rsa", { modulusLength: 8192 })`,
       /4096 bits at most/,
     ],
+    [
+      "an exponent that few primes fit",
+      `crypto.generateKeyPairSync("rsa", { modulusLength: 1024, publicExponent: 3 * 5 * 7 * 11 * 13 * 17 * 19 * 23 * 29 })`,
+      /exponent may be 3, 5/,
+    ],
     ["DSA's prime", `crypto.generateKeyPairSync("dsa", { modulusLength: 1024 })`, /callback/],
     ["a prime for Diffie-Hellman", `crypto.generateKeyPairSync("dh", { primeLength: 1024 })`, /group/],
     ["a prime of the guest's", `crypto.createDiffieHellman(Buffer.alloc(256, 255))`, /getDiffieHellman/],
