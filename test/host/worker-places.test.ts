@@ -64,6 +64,8 @@ describe("a host without file descriptors", () => {
   test("answers OVERLOADED, lives, and serves again when there are some", async () => {
     const child = spawn("sh", ["-c", `ulimit -n 128; exec "${process.execPath}" "${SCRIPT}"`], {
       stdio: ["ignore", "pipe", "inherit"],
+      // Before this test is given up: nobody else would end it.
+      ...{ timeout: 25_000, killSignal: "SIGKILL" },
     });
     let stdout = "";
     child.stdout.setEncoding("utf8").on("data", (text: string) => {

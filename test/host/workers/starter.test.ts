@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { childrenOf, startTimeOf } from "../../../src/host/workers/process-meter.ts";
 import type { LaunchedProcess } from "../../../src/host/workers/starter/launched-process.ts";
@@ -142,6 +143,20 @@ describe("when the spawner", () => {
     starter[Symbol.dispose]();
     await expectDead([pid]);
     await first.closed;
+  });
+
+  test("dies while there are no file descriptors, the host goes on, and has another when there are", async () => {
+    const script = fileURLToPath(new URL("../../support/spawner-script.ts", import.meta.url));
+    const child = spawn("sh", ["-c", `ulimit -n 128; exec "${process.execPath}" "${script}"`], {
+      stdio: ["ignore", "pipe", "inherit"],
+      ...{ timeout: 25_000, killSignal: "SIGKILL" },
+    });
+    let stdout = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      stdout += text;
+    });
+    await once(child, "close");
+    expect(stdout).toBe("alive\nreplaced\n");
   });
 
   test("stops answering, it is replaced within seconds", async () => {

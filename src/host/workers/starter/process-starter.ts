@@ -3,7 +3,7 @@
 import { startTimeOf } from "../process-meter.ts";
 import { type IdlePolicy, setIdlePolicy } from "./idle-policy.ts";
 import { LaunchedProcess, type ProcessListener, UNKNOWN_ENDING } from "./launched-process.ts";
-import { killProcess } from "./process-identity.ts";
+import { killProcess, type ProcessIdentity } from "./process-identity.ts";
 import { spawnCommand } from "./spawn-command.ts";
 import { type Legacy, Spawner, type StartOrder } from "./spawner.ts";
 
@@ -12,6 +12,9 @@ import { type Legacy, Spawner, type StartOrder } from "./spawner.ts";
  * time: too much for a host that runs one tool and ends.
  */
 const OWN_TIME_MS = 50;
+
+/** Where no spawner can be started: to try again at once, and again, would leave the host no time for anything else. */
+const RETRY_MS = 250;
 
 export class ProcessStarter implements Disposable {
   readonly #ownTimeMs: number;
@@ -71,12 +74,17 @@ export class ProcessStarter implements Disposable {
     void ended.then((ending) => launched.ended(ending));
   }
 
-  #inherit({ unstarted, running }: Legacy): void {
+  #inherit({ unstarted, running, hasLived }: Legacy): void {
     this.#spawner = undefined;
     // What dies at once, again and again, is not worth a start each time.
     this.#spentMs = 0;
     for (const order of unstarted) this.#startHere(order);
     if (running.length === 0) return;
+    if (hasLived) this.#adopt(running);
+    else setTimeout(() => this.#adopt(running), RETRY_MS).unref();
+  }
+
+  #adopt(running: readonly ProcessIdentity[]): void {
     this.#spentMs = this.#ownTimeMs;
     for (const identity of running) this.#useSpawner()?.adopt(identity);
   }

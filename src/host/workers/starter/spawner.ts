@@ -32,6 +32,8 @@ export interface StartOrder {
 export interface Legacy {
   readonly unstarted: readonly StartOrder[];
   readonly running: readonly ProcessIdentity[];
+  /** Of the spawner itself; one that was never there leaves only what it was to adopt. */
+  readonly hasLived: boolean;
 }
 
 export class Spawner implements Disposable {
@@ -121,8 +123,10 @@ export class Spawner implements Disposable {
     this.#child.kill("SIGKILL");
     for (const { launched } of this.#running.values()) launched.lost();
     const own = [...this.#running.values()].map(({ identity }) => identity);
-    const running = [...own, ...this.#adopted.filter(isAlive)];
-    this.#onGone({ unstarted: [...this.#unstarted.values()], running });
+    const hasLived = this.#child.pid !== undefined;
+    // Whoever has no descriptor to look with sees nobody alive.
+    const running = [...own, ...(hasLived ? this.#adopted.filter(isAlive) : this.#adopted)];
+    this.#onGone({ unstarted: [...this.#unstarted.values()], running, hasLived });
   }
 
   #end(): void {
