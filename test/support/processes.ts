@@ -3,6 +3,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, vi } from "vitest";
 
+/** Signals are numbered from 1. */
+const SIGKILL_BIT = 8n;
+
 interface ProcessStat {
   readonly state: string;
   readonly parent: number;
@@ -26,6 +29,12 @@ function statOf(pid: number): ProcessStat | undefined {
 export function isAlive(pid: number): boolean {
   const stat = statOf(pid);
   return stat !== undefined && stat.state !== "Z" && stat.state !== "X";
+}
+
+/** SIGKILL has been sent to it, and it has found no time to die yet: a processor that is busy comes to it last. */
+export function isBeingKilled(pid: number): boolean {
+  const pending = /^SigPnd:\s*([0-9a-f]+)$/m.exec(readOr(`/proc/${pid}/status`))?.[1] ?? "0";
+  return ((BigInt(`0x${pending}`) >> SIGKILL_BIT) & 1n) === 1n;
 }
 
 export function childrenOf(parent: number): number[] {

@@ -476,10 +476,11 @@ export class WorkerProcess {
   #receiveForCall(parsed: CallMessage, parts: readonly Buffer[]): void {
     const call = this.#calls.get(parsed.seq);
     if (call === undefined || !this.#ready) throw new Error("The worker named a call that it was not given");
-    if (parsed.type === "ended") this.#meterNow(call);
+    const isTooLarge = parsed.type === "ended" && this.#meterNow(call);
     call.receive(parsed, parts, (requestId, envelope) => this.#deliver(parsed.seq, requestId, envelope));
     if (parsed.type === "ended" && !parsed.released) this.#expectRelease(call);
     else if (parsed.type === "released" || parsed.type === "ended") this.#release(parsed.seq, call);
+    if (isTooLarge) this.end("memory");
   }
 
   /** Of two calls beside each other only one is inspected, and the next one when that is over. */
@@ -516,11 +517,12 @@ export class WorkerProcess {
     this.#inspected = undefined;
   }
 
-  /** A call that ended between two looks, for want of memory, is looked at once more. */
-  #meterNow(call: OpenCall): void {
-    if (this.rssBytes < BASE_BYTES) return;
+  /** A call that ended between two looks, for want of memory, is looked at once more. True when there is more than may be. */
+  #meterNow(call: OpenCall): boolean {
+    if (this.rssBytes < BASE_BYTES) return false;
     this.#watch.refresh();
     call.meter(this.rssBytes);
+    return this.rssBytes > this.#ceilingBytes;
   }
 
   #becomeReady([preludeCache]: readonly Buffer[]): void {
