@@ -1,19 +1,64 @@
 // Tests run what ships: real isolates, real processes. Forks, because isolated-vm lives in a process; two files at a time.
 import { fileURLToPath } from "node:url";
-import { defineConfig } from "vitest/config";
+import { configDefaults, defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+/**
+ * Files that follow each other in one process: to start one and load our modules anew takes most of a second of CPU time, several
+ * hundred times. Only what is tested in processes of its own, or keeps nothing in this one: what holds isolates here, or changes what belongs
+ * to the whole process, has one to itself.
+ */
+const SHARED = [
+  // Not those with a folder or an esbuild of their own for each file.
+  "test/host/!(author-places).test.ts",
+  "test/host/{capabilities,json-schema,pipeline,redaction,workers}/*.test.ts",
+  "test/hostile/{cpu,memory,output}.test.ts",
+  "test/hostile/{capabilities,cpu,isolation,memory,output,protocol}/*.test.ts",
+];
+
+/** The longest, which vitest takes for the shortest: their tests are in other files. */
+const LONGEST = /\/test\/hostile\/(cpu|memory|output)\.test\.ts$/;
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const { long = [], other = [] } = Object.groupBy(await super.sort(files), ({ moduleId }) =>
+      LONGEST.test(moduleId) ? "long" : "other",
+    );
+    return [...long, ...other];
+  }
+}
 
 export default defineConfig({
   // The tools' tests are like anyone's: they import what the published package exports.
   resolve: { alias: { "glovebox/testing": fileURLToPath(new URL("src/host/testing.ts", import.meta.url)) } },
   test: {
-    include: ["test/**/*.test.ts", "tools/**/*.test.ts"],
     pool: "forks",
     // isolated-vm's README demands the first; it cannot hurt here. The second is a worker's: without it WebAssembly.compile() in an
     // isolate never settles.
     execArgv: ["--no-node-snapshot", "--no-wasm-async-compilation"],
     maxWorkers: 2,
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    // For a machine that others use too.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     setupFiles: ["test/setup.ts"],
+    sequence: { sequencer: LongestFirst },
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "own process",
+          include: ["test/**/*.test.ts", "tools/**/*.test.ts"],
+          exclude: [...configDefaults.exclude, ...SHARED],
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "shared process",
+          include: SHARED,
+          isolate: false,
+        },
+      },
+    ],
   },
 });

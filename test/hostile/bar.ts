@@ -20,6 +20,7 @@ export class LagMeter implements Disposable {
   #turn = performance.now();
   #busy = threadMs();
   #longest = 0;
+  #withheldMs = 0;
 
   constructor() {
     this.#timer = setInterval(() => this.#look(), TURN_MS);
@@ -28,9 +29,17 @@ export class LagMeter implements Disposable {
   #look(): void {
     const now = performance.now();
     const busy = threadMs();
-    this.#longest = Math.max(this.#longest, Math.min(now - this.#turn - TURN_MS, busy - this.#busy));
+    const overdueMs = now - this.#turn - TURN_MS;
+    this.#longest = Math.max(this.#longest, Math.min(overdueMs, busy - this.#busy));
+    this.#withheldMs += Math.max(0, overdueMs - (busy - this.#busy));
     this.#turn = now;
     this.#busy = busy;
+  }
+
+  /** Time for which the machine had no processor for this thread, in ms: nothing that it does can be in time then. */
+  get withheldMs(): number {
+    this.#look();
+    return this.#withheldMs;
   }
 
   async expectPrompt(): Promise<void> {

@@ -1,34 +1,40 @@
 // One attack, from registration to aftermath: the expected code in time, the host alive and prompt, memory bounded, other tenants
 // served, nothing left running.
+import { readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { expect, test } from "vitest";
+import { afterAll, expect, test, vi } from "vitest";
 import type { Capability } from "../../src/host/capabilities/capability.ts";
 import type { GloveboxOptions } from "../../src/host/config.ts";
 import type { Glovebox } from "../../src/host/runtime.ts";
+import type { TenantOptions } from "../../src/host/tenants.ts";
 import type { ToolResult } from "../../src/host/tool-call.ts";
 import type { EngineFeature } from "../../src/sandbox/engine-features.ts";
 import { type ErrorCode, ToolError } from "../../src/sandbox/errors.ts";
 import type { PartialLimits } from "../../src/sandbox/limits.ts";
 import type { Isolation } from "../../src/sandbox/protocol.ts";
 import { codeOf, expectPublishable, makeBox, outputOf } from "../support/host-zone.ts";
-import { expectIdle } from "../support/processes.ts";
+import { expectIdle, isAlive } from "../support/processes.ts";
 import { LATE_MS, LagMeter, MemoryWatch } from "./bar.ts";
 
 const TIMEOUT_MS = 300;
+/** Of an attack that comes to its end by itself: how long that takes is the machine's business. */
+const ENDING_TIMEOUT_MS = 10_000;
 const LIMITS = { timeoutMs: 10_000, memoryMiB: 64 };
+/** An attacker's own limit can be lower, no higher. */
+const MAX_LIMITS = { timeoutMs: 10_000, memoryMiB: 256 };
 
 export interface Attack {
   /** The whole tool. */
   readonly source: string;
   /** Codes that are right; `ok` is one where an attack may come to nothing. */
   readonly codes: readonly (ErrorCode | "ok")[];
-  /** Wall time of the attacking call; TIMEOUT_MS unless stated. */
+  /** Wall time of the attacking call; unless stated TIMEOUT_MS where its end is expected to be one of `codes`. */
   readonly timeoutMs?: number;
   /** `call` unless stated. */
   readonly isolation?: Isolation;
-  /** Of the whole Glovebox, its neighbours and the tool's top level included. */
+  /** Of the attacker, in all that it does: of its tool's top level too. */
   readonly limits?: PartialLimits;
   readonly capabilities?: readonly Capability[];
   /** Engine features, and capabilities of Glovebox's own, that the attacking tool has. */
@@ -47,12 +53,13 @@ const CACHE = { directory: join(tmpdir(), "glovebox-hostile-cache") };
 const NEIGHBOUR_CALLS = 3;
 const NEIGHBOUR_PAUSE_MS = 25;
 const SETTLING_TRIES = 5;
+const CLEARING = { timeout: 5_000, interval: 5 };
 /** Where the top level is the attack, esbuild's process comes before it. */
-const BUILD_MS = 2_000;
+const BUILD_MS = 5_000;
 
 /** What attacks are run in: low limits, so that each ends soon. */
 export function openBox(
-  options: Pick<GloveboxOptions, "limits" | "placement" | "capabilities" | "store">,
+  options: Pick<GloveboxOptions, "limits" | "placement" | "capabilities" | "store" | "tenants">,
 ): Promise<Glovebox> {
   return makeBox({ ...options, cache: CACHE, limits: { ...LIMITS, ...options.limits }, workers: { max: 6 } });
 }
@@ -118,42 +125,117 @@ class Neighbours {
   }
 }
 
+/** A box with neighbours in it. Each attack there is by a tenant of its own, in a process of its own. */
+class Arena implements AsyncDisposable {
+  readonly box: Glovebox;
+  readonly neighbours: Neighbours;
+  readonly #attackers: Map<string, TenantOptions>;
+  #attacks = 0;
+
+  private constructor(box: Glovebox, neighbours: Neighbours, attackers: Map<string, TenantOptions>) {
+    this.box = box;
+    this.neighbours = neighbours;
+    this.#attackers = attackers;
+  }
+
+  static async open({ capabilities, store = "memory" }: Pick<Attack, "capabilities" | "store">): Promise<Arena> {
+    const attackers = new Map<string, TenantOptions>();
+    const anybody: TenantOptions = { limits: LIMITS };
+    const tenants = (tenantId: string): TenantOptions => attackers.get(tenantId) ?? anybody;
+    const box = await openBox({ limits: MAX_LIMITS, ...(capabilities && { capabilities }), store, tenants });
+    try {
+      return new Arena(box, await Neighbours.settle(box), attackers);
+    } catch (thrown) {
+      await box.close();
+      throw thrown;
+    }
+  }
+
+  /** A tenant that nobody has limited yet. */
+  newTenant(): string {
+    this.#attacks += 1;
+    return `evil ${this.#attacks}`;
+  }
+
+  limit(tenantId: string, limits: PartialLimits): void {
+    this.#attackers.set(tenantId, { limits: { ...LIMITS, ...limits } });
+  }
+
+  /** Ends the processes that were not there before: the next attack finds what this one found. */
+  async clear(before: ReadonlySet<number>): Promise<void> {
+    const pids = this.box.workerPids.filter((pid) => !before.has(pid));
+    for (const pid of pids.filter(isAlive)) process.kill(pid, "SIGKILL");
+    await vi.waitFor(() => expect(this.box.workerPids.filter((pid) => pids.includes(pid))).toEqual([]), CLEARING);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.box.close();
+  }
+}
+
+/** The one that a file's attacks share, from the first of them to the file's end: a box and its neighbours take longer than an attack. */
+let shared: Promise<Arena> | undefined;
+
+function sharedArena(): Promise<Arena> {
+  const opening = shared ?? Arena.open({});
+  shared = opening;
+  opening.catch(() => {
+    if (shared === opening) shared = undefined;
+  });
+  return opening;
+}
+
+async function closeSharedArena(): Promise<void> {
+  const open = shared;
+  shared = undefined;
+  const arena = await open?.catch(() => undefined);
+  await arena?.[Symbol.asyncDispose]();
+}
+
 interface Strike {
   /** The attacking call's result, or the error of addTool where the attack is in the tool's top level. */
   readonly result: ToolResult | ToolError;
+  /** Without what the machine withheld from the host. */
   readonly tookMs: number;
   /** When it had to be there. */
   readonly dueMs: number;
 }
 
-async function strike(box: Glovebox, attack: Attack): Promise<Strike> {
-  const { capabilities = [], others = {}, isolation, timeoutMs = TIMEOUT_MS, limits } = attack;
+async function strike(box: Glovebox, tenantId: string, attack: Attack): Promise<Strike> {
+  const { capabilities = [], others = {}, isolation, limits, codes } = attack;
+  const timeoutMs = attack.timeoutMs ?? (codes.includes("TOOL_TIMEOUT") ? TIMEOUT_MS : ENDING_TIMEOUT_MS);
+  using lag = new LagMeter();
   const begun = performance.now();
   try {
     const grant = [...capabilities.map(({ name }) => name), ...(attack.features ?? [])];
-    for (const [name, source] of Object.entries(others))
-      await box.addTool({ name, source }, { tenantId: "evil", grant });
-    await box.addTool({ name: "attack", source: attack.source }, { tenantId: "evil", grant, isolation });
+    for (const [name, source] of Object.entries(others)) await box.addTool({ name, source }, { tenantId, grant });
+    await box.addTool({ name: "attack", source: attack.source }, { tenantId, grant, isolation });
   } catch (thrown) {
     if (!(thrown instanceof ToolError)) throw thrown;
     const dueMs = BUILD_MS + (limits?.timeoutMs ?? LIMITS.timeoutMs) + LATE_MS;
-    return { result: thrown, tookMs: performance.now() - begun, dueMs };
+    return { result: thrown, tookMs: performance.now() - begun - lag.withheldMs, dueMs };
   }
+  using callLag = new LagMeter();
   const called = performance.now();
-  const result = await box.execute({ id: "evil", toolName: "attack" }, { tenantId: "evil", timeoutMs });
-  return { result, tookMs: performance.now() - called, dueMs: timeoutMs + LATE_MS };
+  const result = await box.execute({ id: "evil", toolName: "attack" }, { tenantId, timeoutMs });
+  return { result, tookMs: performance.now() - called - callLag.withheldMs, dueMs: timeoutMs + LATE_MS };
 }
 
-/** Runs an attack while others work, and holds the host to the bar: meanwhile, and afterwards. */
-export async function besideNeighbours<Result>(
-  box: Glovebox,
-  limits: PartialLimits,
+interface Beside {
+  readonly box: Glovebox;
+  readonly neighbours: Neighbours;
+  /** Who attacks. */
+  readonly tenantId: string;
+  readonly memoryMiB: number;
+}
+
+async function besideOthers<Result>(
+  { box, neighbours, tenantId, memoryMiB }: Beside,
   attack: () => Promise<Result>,
 ): Promise<Result> {
-  const neighbours = await Neighbours.settle(box);
   // Its process is up: all of the attack's time is the attack's.
-  await atLast(() => neighbours.callCold("evil"));
-  using memory = new MemoryWatch(() => box.workerPids, limits.memoryMiB ?? LIMITS.memoryMiB);
+  await atLast(() => neighbours.callCold(tenantId));
+  using memory = new MemoryWatch(() => box.workerPids, memoryMiB);
   using lag = new LagMeter();
   const result = await neighbours.beside(attack());
   await lag.expectPrompt();
@@ -163,12 +245,28 @@ export async function besideNeighbours<Result>(
   return result;
 }
 
-/** Registers one test. */
-export function testAttack(name: string, attack: Attack): void {
-  test(`${name}: ${attack.codes.join(" or ")}, and the host is none the worse`, async () => {
-    const { limits = {}, capabilities, store = "memory", codes, check } = attack;
-    await using box = await openBox({ limits, capabilities, store });
-    const { result, tookMs, dueMs } = await besideNeighbours(box, limits, () => strike(box, attack));
+/** Runs an attack by the tenant `evil` while others work, and holds the host to the bar: meanwhile, and afterwards. */
+export async function besideNeighbours<Result>(
+  box: Glovebox,
+  limits: PartialLimits,
+  attack: () => Promise<Result>,
+): Promise<Result> {
+  const neighbours = await Neighbours.settle(box);
+  const beside = { box, neighbours, tenantId: "evil", memoryMiB: limits.memoryMiB ?? LIMITS.memoryMiB };
+  return await besideOthers(beside, attack);
+}
+
+async function testIn(arena: Arena, attack: Attack): Promise<void> {
+  const { limits = {}, codes, check } = attack;
+  const { box, neighbours } = arena;
+  const tenantId = arena.newTenant();
+  const beside = { box, neighbours, tenantId, memoryMiB: limits.memoryMiB ?? LIMITS.memoryMiB };
+  const before = new Set(box.workerPids);
+  try {
+    const { result, tookMs, dueMs } = await besideOthers(beside, () => {
+      arena.limit(tenantId, limits);
+      return strike(box, tenantId, attack);
+    });
     const isResult = !(result instanceof ToolError);
     expect(codes, isResult ? JSON.stringify(result).slice(0, 300) : result.message).toContain(
       isResult ? codeOf(result) : result.code,
@@ -176,5 +274,26 @@ export function testAttack(name: string, attack: Attack): void {
     expectPublishable(isResult ? result : result.toData("attack"));
     if (isResult) check?.(result);
     expect(tookMs, "Time to the result, in ms").toBeLessThan(dueMs);
+  } finally {
+    await arena.clear(before);
+  }
+}
+
+/** Registers one test. */
+export function testAttack(name: string, attack: Attack): void {
+  test(`${name}: ${attack.codes.join(" or ")}, and the host is none the worse`, async () => {
+    if (attack.capabilities === undefined && attack.store === undefined) {
+      await testIn(await sharedArena(), attack);
+      return;
+    }
+    await using arena = await Arena.open(attack);
+    await testIn(arena, attack);
   });
+  afterAll(closeSharedArena);
+}
+
+/** Registers the attacks of a folder, one a file, so that they share what they are made on. */
+export async function registerAttacks(folder: URL): Promise<void> {
+  const names = readdirSync(folder).filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"));
+  for (const name of names.sort()) await import(/* @vite-ignore */ new URL(name, folder).href);
 }

@@ -34,6 +34,5 @@ testAttack("requests to kv that were made by hand", {
   features: ["kv"],
   store: newKvFile(),
   codes: ["ok"],
-  timeoutMs: 5_000,
   check: (result) => expect(outputOf(result)).toEqual(["ok", ...Array(16).fill("PARAM_INVALID")]),
 });

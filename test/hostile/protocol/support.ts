@@ -103,9 +103,10 @@ async function makeFakeHost(attack: WorkerAttack): Promise<FakeHost> {
 }
 
 async function timed(call: Promise<ToolResult>): Promise<{ readonly result: ToolResult; readonly tookMs: number }> {
+  using lag = new LagMeter();
   const begun = performance.now();
   const result = await call;
-  return { result, tookMs: performance.now() - begun };
+  return { result, tookMs: performance.now() - begun - lag.withheldMs };
 }
 
 /** Reads a stream to its end. */

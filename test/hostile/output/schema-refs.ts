@@ -7,5 +7,4 @@ for (let n = 1; n < 40; n += 1) $defs['d' + n] = { allOf: [{ $ref: '#/$defs/d' +
 export const outputSchema = { $defs, $ref: '#/$defs/d39' };
 export default () => 1;`,
   codes: ["OUTPUT_INVALID", "BUNDLE_FAILED", "ok"],
-  timeoutMs: 2_000,
 });

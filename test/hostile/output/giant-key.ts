@@ -6,6 +6,5 @@ testAttack("a key of four megabytes that the schema forbids", {
   source: `export const outputSchema = { type: 'object', additionalProperties: false };
 export default () => ({ ['k'.repeat(4e6)]: 1 });`,
   codes: ["OUTPUT_INVALID"],
-  timeoutMs: 2_000,
   check: (result) => expect(JSON.stringify(result).length).toBeLessThan(20_000),
 });

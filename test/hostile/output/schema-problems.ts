@@ -6,6 +6,5 @@ testAttack("a million values that are not what the schema says", {
   source: `export const outputSchema = { type: 'array', items: { type: 'object', additionalProperties: false, required: ['id'] } };
 export default () => Array.from({ length: 2e5 }, () => ({ x: 'y' }));`,
   codes: ["OUTPUT_INVALID", "MEMORY_LIMIT"],
-  timeoutMs: 2_000,
   check: (result) => expect(JSON.stringify(result).length).toBeLessThan(20_000),
 });

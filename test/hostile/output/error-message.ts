@@ -4,7 +4,6 @@ import { testAttack } from "../support.ts";
 
 testAttack("an error message of 50 MB", {
   source: `export default async () => { throw new Error('x'.repeat(5e7)); };`,
-  timeoutMs: 2_000,
   codes: ["TOOL_FAILED", "MEMORY_LIMIT"],
   check: (result) => {
     expect(JSON.stringify(result).length).toBeLessThan(60_000);
