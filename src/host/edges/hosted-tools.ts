@@ -11,8 +11,11 @@ export type HostedTools = AgentRouter;
 export interface EdgeTools {
   /** Whose tools, and on whose behalf they are called; the tenant `default` unless stated. */
   readonly tenantId?: string;
-  /** Only these, by name; all that the tenant has unless stated. */
-  readonly tools?: readonly string[];
+  /**
+   * Only these, by name or as `await box.listTools({ tenantId })` gives them, which asks feature flags too; all that the tenant surely has
+   * unless stated.
+   */
+  readonly tools?: readonly (string | ToolDefinition)[];
   /** For every call: `timeoutMs`, `executionId`, `onLog` … */
   readonly context?: Omit<ToolContext, "tenantId" | "signal">;
 }
@@ -24,11 +27,13 @@ export function selectTools(
 ): { readonly router: CallRouter; readonly definitions: readonly ToolDefinition[] } {
   const router = toCallRouter(host);
   const all = router.getRegisteredTools({ tenantId });
-  const missing = wanted?.find((name) => !all.some((definition) => definition.name === name));
-  if (missing !== undefined) {
-    throw new ToolError("TOOL_UNAVAILABLE", `There is no tool named ${JSON.stringify(missing)} for this tenant`);
-  }
-  return { router, definitions: wanted === undefined ? all : all.filter(({ name }) => wanted.includes(name)) };
+  const find = (name: string): ToolDefinition => {
+    const found = all.find((definition) => definition.name === name);
+    if (found !== undefined) return found;
+    throw new ToolError("TOOL_UNAVAILABLE", `There is no tool named ${JSON.stringify(name)} for this tenant`);
+  };
+  const definitions = wanted?.map((one) => (typeof one === "string" ? find(one) : one)) ?? all;
+  return { router, definitions };
 }
 
 /** Of one call of the framework's. */

@@ -214,6 +214,13 @@ test("streamText runs tools, too", async () => {
   expect(outputsIn(server)).toEqual({ call_1: '{"sum":42}' });
 });
 
+test("where flags take their time, what listTools() gives is what is handed on", async () => {
+  await using flagged = await makeBox({ flags: async (flag) => flag !== "tools.off" });
+  for (const name of ["on", "off"]) await flagged.addTool({ name, source: "export default () => 1" });
+  expect(Object.keys(toAISDKTools(flagged))).toEqual([]);
+  expect(Object.keys(toAISDKTools(flagged, { tools: await flagged.listTools() }))).toEqual(["on"]);
+});
+
 test("only the tools that are asked for are handed on; one that is not there is an error", () => {
   expect(Object.keys(toAISDKTools(box.router, { tenantId: "acme", tools: ["add"] }))).toEqual(["add"]);
   expect(() => toAgentsTools(box, { tenantId: "acme", tools: ["secret"] })).toThrow(
