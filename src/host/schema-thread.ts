@@ -22,7 +22,7 @@ export interface Repaired {
   readonly text: string | undefined;
 }
 
-/** Wall time: the worst text takes as long, a model's slip a few milliseconds. */
+/** Wall time: a model's slip takes milliseconds, what takes longer is no slip. */
 const REPAIR_PATIENCE_MS = 2_000;
 /** To start the thread, on a busy machine. */
 const START_PATIENCE_MS = 10_000;
