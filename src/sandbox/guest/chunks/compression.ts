@@ -18,13 +18,19 @@ const WINDOW_BITS: ReadonlyMap<string, number> = new Map([
 
 function createBrotli(kind: "brotliCompress" | "brotliDecompress"): Codec {
   const { WorkerCodec } = require("./worker-codec.ts");
-  const codec = new WorkerCodec(kind, { params: {}, size: null, rejectsTrailing: true, maxOutputLength: null });
+  const settings = { params: {}, size: null, rejectsTrailing: true, maxOutputLength: null };
+  let codec: WorkerCodecs.WorkerCodec | undefined;
+  const open = (): WorkerCodecs.WorkerCodec => {
+    codec ??= new WorkerCodec(kind, settings);
+    return codec;
+  };
   const asTypeError = (error: unknown): never => {
     throw new TypeError("The compressed data is not valid, ends too early, or goes on after its end", { cause: error });
   };
   return {
-    write: (bytes, emit) => codec.write(bytes, emit).catch(asTypeError),
-    end: (emit) => codec.end(emit).catch(asTypeError),
+    write: (bytes, emit) => open().write(bytes, emit).catch(asTypeError),
+    end: (emit) => open().end(emit).catch(asTypeError),
+    close: () => codec?.close(),
   };
 }
 
@@ -36,6 +42,7 @@ function createTransform(codec: Codec, what: string): TransformStream<unknown, U
       return codec.write(bytes, (output) => controller.enqueue(output));
     },
     flush: (controller) => codec.end((output) => controller.enqueue(output)),
+    cancel: () => codec.close?.(),
   });
 }
 

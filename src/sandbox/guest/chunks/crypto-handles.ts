@@ -15,7 +15,7 @@ export class Handles {
   }
 
   add(handle: number, holder: object): void {
-    if (this.#held.size >= this.#sweepAt) this.#sweep();
+    if (this.#held.size >= this.#sweepAt) this.sweep();
     this.#held.set(handle, new WeakRef(holder));
   }
 
@@ -24,7 +24,8 @@ export class Handles {
     this.#held.delete(handle);
   }
 
-  #sweep(): void {
+  /** Has the worker forget what nobody holds any more. */
+  sweep(): void {
     const gone: number[] = [];
     for (const [handle, reference] of this.#held) if (reference.deref() === undefined) gone.push(handle);
     for (const handle of gone) this.#held.delete(handle);

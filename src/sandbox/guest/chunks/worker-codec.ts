@@ -38,6 +38,8 @@ export class WorkerCodec {
   readonly #handle: number;
 
   constructor(kind: CodecKind, settings: CodecSettings) {
+    // There is room for few: those that somebody has dropped go first.
+    handles.sweep();
     this.#handle = question("openCodec", [kind, settings]) as number;
     handles.add(this.#handle, this);
   }

@@ -24,6 +24,8 @@ export type Emit = (bytes: Uint8Array) => void;
 export interface Codec {
   write(bytes: Uint8Array, emit: Emit): void | Promise<void>;
   end(emit: Emit): void | Promise<void>;
+  /** Of one that is left before its end. */
+  close?(): void;
 }
 
 /** One call of zlib, with fresh room for its output. */

@@ -137,6 +137,25 @@ describe("CompressionStream's Brotli", () => {
     expect(seen).toEqual([TEXT.length, "TypeError"]);
   });
 
+  test("makes room when it is cancelled, aborted or broken", async () => {
+    const length = await inGuest(async (packed: string) => {
+      const bytes = Buffer.from(packed, "base64");
+      for (let round = 0; round < 30; round += 1) {
+        const stream = new DecompressionStream("brotli" as never);
+        const writer = stream.writable.getWriter();
+        const reader = stream.readable.getReader();
+        const read = reader.read().catch(() => {});
+        const written = writer.write(round % 3 === 2 ? Buffer.alloc(9, 255) : bytes.subarray(0, 30)).catch(() => {});
+        if (round % 3 === 0) await reader.cancel();
+        else if (round % 3 === 1) await writer.abort();
+        await Promise.all([written, read]);
+      }
+      const made = new Response(bytes).body?.pipeThrough(new DecompressionStream("brotli" as never));
+      return (await new Response(made).text()).length;
+    }, PACKED.brotli);
+    expect(length).toBe(TEXT.length);
+  });
+
   test("takes more than one job may have", async () => {
     const size = await inGuest(async () => {
       const source = new ReadableStream({
