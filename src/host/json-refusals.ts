@@ -69,6 +69,11 @@ export class JsonRefusals {
   }
 
   syntax(cause?: unknown): ToolError {
+    return new ToolError(this.#codes.invalid, `${this.#what}: expected JSON, got text that is not`, { cause });
+  }
+
+  /** Of text that was parsed as a whole: where a part of it is wrong says nothing of the place in it. */
+  syntaxOfWhole(cause: unknown): ToolError {
     const message = `${this.#what}: expected JSON, got text that is not${placeOf(cause)}`;
     return new ToolError(this.#codes.invalid, message, { cause });
   }

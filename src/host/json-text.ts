@@ -153,7 +153,7 @@ export function parseSmallJson(text: string, limits: JsonTextLimits, codes: Json
   try {
     value = JSON.parse(text) as JsonValue;
   } catch (cause) {
-    throw new JsonRefusals(limits, codes, what).syntax(cause);
+    throw new JsonRefusals(limits, codes, what).syntaxOfWhole(cause);
   }
   checkSmallContent(text, limits, codes, what);
   if (holdsInfinity(value, text)) throw new JsonRefusals(limits, codes, what).infinity();
