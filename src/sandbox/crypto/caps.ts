@@ -1,5 +1,6 @@
 // What a guest may ask of OpenSSL: a job's time is bounded before it begins, since nothing stops it afterwards but the process's end.
 
+import { checkKey, MAX_ENCRYPTED_KEY_BYTES } from "./key-material.ts";
 import type { SubtleRequest } from "./read-request.ts";
 import { CryptoRefusal } from "./refusal.ts";
 
@@ -96,6 +97,8 @@ export function checkSubtleRequest(request: SubtleRequest): void {
     }
     return;
   }
-  const isEncoded = method === "importKey" && (args[0] === "spki" || args[0] === "pkcs8");
-  capNumber("A key's bytes", args[1].byteLength, isEncoded ? MAX_ENCODED_KEY_BYTES : MAX_DERIVED_BITS / 8);
+  const isEncoded = args[0] === "spki" || args[0] === "pkcs8";
+  const most = method === "importKey" ? MAX_ENCODED_KEY_BYTES : MAX_ENCRYPTED_KEY_BYTES;
+  capNumber("A key's bytes", args[1].byteLength, isEncoded ? most : MAX_DERIVED_BITS / 8);
+  if (isEncoded && method === "importKey") checkKey(args[1], false);
 }

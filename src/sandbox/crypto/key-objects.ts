@@ -13,7 +13,7 @@ import {
 } from "node:crypto";
 import { promisify } from "node:util";
 import * as z from "zod";
-import { checkEncryptedKey, MAX_KEY_TEXT_BYTES, readPem } from "./key-material.ts";
+import { checkKey, MAX_KEY_TEXT_BYTES, readPem } from "./key-material.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { RequestReader } from "./read-request.ts";
 import { CryptoRefusal } from "./refusal.ts";
@@ -186,10 +186,10 @@ export class KeyObjects {
       refuse("OperationError", `A key may have ${MAX_KEY_TEXT_BYTES} bytes`);
     const secret = hasPassphrase ? { passphrase: Buffer.from(bytes[1] ?? new Uint8Array()) } : {};
     if (format === "pem") {
-      const text = readPem(material, kind);
+      const text = readPem(material, kind, hasPassphrase);
       return this.add(create({ key: text, format, ...secret } as PrivateKeyInput & PublicKeyInput));
     }
-    checkEncryptedKey(material);
+    checkKey(material, hasPassphrase);
     const given = { key: Buffer.from(material), format, type: type ?? "pkcs8", ...secret };
     return this.add(create(given as PrivateKeyInput & PublicKeyInput));
   }
@@ -224,7 +224,8 @@ export class KeyObjects {
   toCryptoKey(args: readonly unknown[], reader: RequestReader): unknown {
     const usages = z.array(Text).max(64).parse(args[3]) as webcrypto.KeyUsage[];
     const key = this.get(args[0]).toCryptoKey(reader.algorithm(args[1]) as never, args[2] === true, usages);
-    return this.#cryptoKeys.add(key);
+    // What a key of HKDF or PBKDF2 holds is not in its algorithm.
+    return this.#cryptoKeys.add(key, this.get(args[0]).symmetricKeySize);
   }
 
   #addPair({ publicKey, privateKey }: Pair): unknown {

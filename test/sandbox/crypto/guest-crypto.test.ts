@@ -276,3 +276,17 @@ describe("NativeLanes", () => {
     for (const end of ends) end();
   });
 });
+
+test("GuestCrypto counts what a key made of a KeyObject holds, whatever its algorithm says of it", () => {
+  const { crypto } = new Guest();
+  const ask = (method: string, args: readonly unknown[], ...buffers: readonly ArrayBuffer[]): string =>
+    String(crypto.ask(JSON.stringify({ method, args }), buffers));
+  const answers = Array.from({ length: 40 }, () => {
+    const { value } = JSON.parse(ask("secretKeyObject", [], new ArrayBuffer(2 ** 20))) as { readonly value: number };
+    const made = ask("cryptoKeyOf", [value, "HKDF", false, ["deriveBits"]]);
+    ask("forgetKeyObjects", [[value]]);
+    return made;
+  });
+  expect(answers[0]).toContain('"ok":true');
+  expect(answers.at(-1)).toContain("QuotaExceededError");
+});
