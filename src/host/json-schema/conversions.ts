@@ -39,9 +39,13 @@ function ofText(text: string): unknown[] {
   return candidates;
 }
 
+/** Whether a double is sure to be the number that was written: an identifier of many digits has become another one when it was read. */
+const isAsWritten = (number: number): boolean =>
+  Number.isInteger(number) ? Number.isSafeInteger(number) : toNumber(String(number)) !== undefined;
+
 /** What a value may stand for, the likeliest first; the list of one comes last. Empty for what can stand for nothing else. */
 export function conversionsOf(value: unknown): readonly unknown[] {
   const own = typeof value === "string" ? ofText(value) : [];
-  if (typeof value === "number" || typeof value === "boolean") own.push(String(value));
+  if (typeof value === "boolean" || (typeof value === "number" && isAsWritten(value))) own.push(String(value));
   return Array.isArray(value) || value === null ? own : [...own, [value]];
 }

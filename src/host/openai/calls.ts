@@ -1,6 +1,7 @@
 // Calls in: what a model wrote of a call, gathered from pieces, as ModelToolCalls. What cannot be read has a problem that it can mend.
 import { randomUUID } from "node:crypto";
 import type { ModelToolCall } from "../agent/model.ts";
+import { withoutPrefix } from "./tool-names.ts";
 import type { OpenAITools } from "./tools.ts";
 import { ANSWER_LIMITS, isRecord, list, text } from "./wire.ts";
 
@@ -130,7 +131,8 @@ export class CallReader {
   /** The calls in a made-up `parallel`; undefined for any other, and for one that cannot be read. */
   #unwrapParallel(written: WrittenCall): readonly WrittenCall[] | undefined {
     const { name = "", argumentsText } = written;
-    if (!PARALLEL_NAMES.has(name) || this.#tools?.names.has(name) === true) return undefined;
+    const bare = withoutPrefix(name);
+    if (!PARALLEL_NAMES.has(bare) || [name, bare].some((each) => this.#tools?.names.has(each))) return undefined;
     if (argumentsText.length > ANSWER_LIMITS.argumentChars) return undefined;
     const parsed = parse(argumentsText)?.value;
     if (!isRecord(parsed)) return undefined;

@@ -248,7 +248,10 @@ export class ChatAnswer {
 /** Whether a piece begins another call than the one that its index or its place speaks for. */
 function isAnother(slot: Slot, id: string | undefined, name: string, given: string, isById: boolean): boolean {
   if (isById) return false;
-  if (id !== undefined && slot.id !== undefined && id !== slot.id) return true;
+  if (id !== undefined && slot.id !== undefined && id !== slot.id) {
+    // Some give each piece of a call another id: such a piece has the call's index and no name.
+    return slot.index === undefined || name !== "" || (given !== "" && slot.isWhole);
+  }
   // Without an id: a call that is whole and named takes no other name, nor other arguments.
   if (name === "" || slot.name === "" || !slot.isWhole) return false;
   return name !== slot.name || (given !== "" && given !== slot.written);

@@ -9,6 +9,8 @@ const HASH_CHARS = 8;
 /** What models put before a name that they were given without it. */
 const PREFIX = /^functions?[.:/]/;
 
+export const withoutPrefix = (wireName: string): string => wireName.replace(PREFIX, "");
+
 /** The name, if it can be sent as it is; else what it can be of it, and a hash. */
 export function toWireName(toolName: string, isTaken: (alias: string) => boolean = () => false): string {
   if (WIRE_NAME.test(toolName)) return toolName;
@@ -55,8 +57,7 @@ export class ToolNames {
 
   /** The tool that a model means; a name that means none is given back as it is. */
   toToolName(wireName: string, namespace?: string): string {
-    const bare = wireName.replace(PREFIX, "");
-    for (const name of new Set([wireName, bare])) {
+    for (const name of new Set([wireName, withoutPrefix(wireName)])) {
       // A model that has read of a tool in a prompt uses the name that stands there.
       const qualified = namespace === undefined ? name : `${namespace}.${name}`;
       const known =

@@ -81,6 +81,13 @@ describe("Arguments", () => {
       expect.anything() as never,
       "",
     ],
+    [
+      "backslashes that stand for themselves",
+      String.raw`{"sku":"\d+\.\w","quantity":2}`,
+      { sku: String.raw`\d+\.\w`, quantity: 2 },
+      "d+\\.",
+      "\\d+\\\\.\\",
+    ],
     ["Python's words", '{"sku":"A1","quantity":2,"note":None}', { sku: "A1", quantity: 2, note: null }, "None", "null"],
   ])("with %s are repaired, and what was changed is told", async ([, argumentsText, expected, was, became]) => {
     const result = await run({ argumentsText }, { repair: true }, "open");
