@@ -1,6 +1,7 @@
 // Buffer: the package buffer, with the encodings that Node has beyond it, and the engine's own codecs where it has them.
 import * as base from "buffer/";
 import { markBytesOf } from "../bytes-text.ts";
+import { nameClasses } from "./class-names.ts";
 import { invalidArgument } from "./node-error.ts";
 
 interface NativeCodecs {
@@ -18,6 +19,8 @@ declare class TextEncoder {
 export const { Buffer } = base;
 export type Buffer = base.Buffer;
 export const { SlowBuffer } = base as unknown as { readonly SlowBuffer: unknown };
+
+nameClasses({ Buffer });
 
 // In an output a Buffer is bytes, as any Uint8Array is; its own `toJSON` is for JSON that a tool makes itself.
 markBytesOf(Buffer.prototype);
@@ -166,13 +169,21 @@ const methods = {
   },
 };
 
+/** Enumerable, as in Node: `safer-buffer` and its like copy what `for … in` shows. */
 function define(target: object, values: { readonly [name: string]: unknown }): void {
   for (const [name, value] of Object.entries(values)) {
-    Object.defineProperty(target, name, { value, writable: true, enumerable: false, configurable: true });
+    Object.defineProperty(target, name, { value, writable: true, enumerable: true, configurable: true });
   }
 }
 define(Buffer, replacements);
 define(Buffer.prototype, { ...methods, toLocaleString: methods.toString });
+for (const name of ["BigUInt64LE", "BigUInt64BE"]) {
+  const alias = name.replace("UInt", "Uint");
+  define(Buffer.prototype, {
+    [`read${alias}`]: prototype[`read${name}`],
+    [`write${alias}`]: prototype[`write${name}`],
+  });
+}
 for (const name of ["latin1", "utf8", "hex", "base64", "base64url", "ascii", "ucs2"]) {
   define(Buffer.prototype, {
     [`${name}Slice`](this: Buffer, start?: number, end?: number) {

@@ -1,6 +1,7 @@
 // node:async_hooks (AsyncLocalStorage and AsyncResource) and node:diagnostics_channel. How a context follows: async-context.ts.
 import { ACTIVATION_EXPORT } from "../../node-builtins.ts";
 import { Activation, type AnyFunction, currentFrame, enterFrame, type Frame, runIn } from "./async-context.ts";
+import { nameClasses } from "./class-names.ts";
 import { checkFunction, nodeError } from "./node-error.ts";
 
 export class AsyncLocalStorage {
@@ -227,6 +228,8 @@ interface Hook {
   disable(): Hook;
 }
 const hook: Hook = { enable: () => hook, disable: () => hook };
+
+nameClasses({ AsyncResource });
 
 export const builtins = {
   [ACTIVATION_EXPORT]: Activation,

@@ -1,5 +1,7 @@
 // node:crypto over the worker's cryptography: hashes, HMACs, ciphers, random bytes, key derivation and webcrypto; keys, signatures,
 // agreement and certificates have files of their own.
+
+import { nameClasses } from "./class-names.ts";
 import {
   pbkdf2 as derivePbkdf2,
   pbkdf2Sync as derivePbkdf2Sync,
@@ -334,5 +336,7 @@ const crypto = {
   verify,
   webcrypto,
 };
+
+nameClasses({ Hash, KeyObject, X509Certificate });
 
 export const builtins = { crypto };

@@ -1,12 +1,14 @@
 // node:stream: readable-stream, which is Node's own streams as a package, with the bridges to web streams that it lacks; node:readline
 // over any stream.
 import * as streams from "readable-stream";
+import { nameClasses } from "./class-names.ts";
 import { readline, readlinePromises } from "./readline.ts";
 import { consumers } from "./stream-consumers.ts";
 import { installWebBridges } from "./stream-web.ts";
 
 export const { Readable, Writable, Duplex, Transform, PassThrough, Stream, pipeline, finished } = streams;
 
+nameClasses({ Readable, Writable, Duplex, Transform, PassThrough, Stream });
 installWebBridges();
 
 const stream = Stream as unknown as { readonly promises: object };

@@ -128,6 +128,23 @@ describe("Buffer", () => {
         }),
     ],
     [
+      "has the names that packages look for",
+      () => {
+        const buffer = Buffer.from([1, 2, 3, 4, 5, 6, 7, 8]);
+        const copied: { [name: string]: unknown } = {};
+        for (const name in Buffer) copied[name] = Buffer[name as "from"];
+        return [
+          Buffer.name,
+          buffer.constructor.name,
+          String(buffer.readBigUint64LE(0)),
+          String(buffer.readBigUint64BE(0)),
+          buffer.writeBigUint64LE(5n, 0),
+          buffer.toString("hex"),
+          ["from", "alloc", "byteLength", "isEncoding"].map((name) => typeof copied[name]),
+        ];
+      },
+    ],
+    [
       "is found with its module",
       () => {
         const buffer = process.getBuiltinModule("node:buffer");

@@ -27,6 +27,13 @@ type Typed = { readonly type?: string };
 describe("keys of node:crypto in a guest and in Node", () => {
   test.for<readonly [string, (pems: Pems) => unknown]>([
     [
+      "have the class name that packages look for",
+      ({ rsa }) => {
+        const { createPrivateKey, KeyObject } = process.getBuiltinModule("node:crypto");
+        return [KeyObject.name, createPrivateKey(rsa) instanceof KeyObject];
+      },
+    ],
+    [
       "are read from PEM, DER and JWK, and written",
       (pems) => {
         const { createPrivateKey, createPublicKey } = process.getBuiltinModule("node:crypto");

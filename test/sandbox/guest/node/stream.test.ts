@@ -32,6 +32,15 @@ describe("node:stream", () => {
       },
     ],
     [
+      "has the names that packages look for",
+      () => {
+        const { Stream, Readable, Writable, Duplex, Transform, PassThrough } = process.getBuiltinModule("node:stream");
+        const { AsyncResource } = process.getBuiltinModule("node:async_hooks");
+        const classes = [Stream, Readable, Writable, Duplex, Transform, PassThrough, AsyncResource];
+        return [...classes.map(({ name }) => name), new PassThrough().constructor.name];
+      },
+    ],
+    [
       "iterates, maps and collects",
       async () => {
         const { Readable, PassThrough } = process.getBuiltinModule("node:stream");
