@@ -27,7 +27,7 @@ import type { LoggerOption } from "./host-log.ts";
 import { MAX_CONCURRENT_TOOLS } from "./invoker.ts";
 import { toOptionProblems } from "./option-problems.ts";
 import { type ArgumentOptions, ArgumentOptionsSchema } from "./pipeline/amend.ts";
-import type { RedactOptions } from "./redaction/redact.ts";
+import { RedactOptionsSchema } from "./redaction/redact.ts";
 import type { TelemetryOptions } from "./telemetry/telemetry.ts";
 import { type TenantOptions, TenantOptionsSchema, type Tenants } from "./tenants.ts";
 import { LAYER_NAMES, type Layer } from "./workers/hardening/layers.ts";
@@ -178,7 +178,14 @@ const isKvStore = (value: unknown): value is KvStore =>
     (method) => typeof (value as { readonly [name: string]: unknown })[method] === "function",
   );
 /** Checked here and read where a tenant calls: what a function answers is read there too. */
-const areTenants = (value: unknown): boolean => z.record(z.string(), TenantOptionsSchema).safeParse(value).success;
+const TenantsRecordSchema = z.record(z.string(), TenantOptionsSchema);
+const StatedTenantsSchema = z
+  .custom<{ readonly [tenantId: string]: TenantOptions }>()
+  .superRefine((value: unknown, context) => {
+    const { error } = TenantsRecordSchema.safeParse(value);
+    for (const { pointer, message } of error === undefined ? [] : toOptionProblems(TenantsRecordSchema, error))
+      context.addIssue({ code: "custom", path: pointer === "" ? [] : [pointer], message, continue: false });
+  });
 const isLookUp = (value: unknown): value is (tenantId: string) => TenantOptions | undefined =>
   typeof value === "function";
 const hasMethod =
@@ -231,10 +238,7 @@ const OptionsSchema = z.strictObject({
   placement: z.enum(PLACEMENTS).default("tenant"),
   tenants: z
     .union(
-      [
-        z.custom<{ readonly [tenantId: string]: TenantOptions }>(areTenants),
-        z.custom<(tenantId: string) => TenantOptions | undefined>(isLookUp),
-      ],
+      [StatedTenantsSchema, z.custom<(tenantId: string) => TenantOptions | undefined>(isLookUp)],
       "Expected { [tenantId]: { limits?, weight?, egress?, secrets? … } }, or a function that gives such for a tenant",
     )
     .default({}),
@@ -300,7 +304,7 @@ const OptionsSchema = z.strictObject({
           tracerProvider: z.custom<TracerProvider>(hasMethod("getTracer"), "Expected a TracerProvider").optional(),
           meterProvider: z.custom<MeterProvider>(hasMethod("getMeter"), "Expected a MeterProvider").optional(),
           captureContent: z.boolean().optional(),
-          redact: z.custom<RedactOptions>((value) => typeof value === "object" && value !== null).optional(),
+          redact: RedactOptionsSchema.optional(),
           propagate: z.union([z.boolean(), z.array(z.string())]).optional(),
         }),
       ],

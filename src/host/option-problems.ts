@@ -36,9 +36,9 @@ function toProblems(schema: z.core.$ZodType, issue: Issue, path: Path): readonly
   }
   if (issue.code === "invalid_union" && issue.errors.length > 0) {
     // What was meant is the one alternative of that kind, which is wrong further in.
-    const [meant, other] = issue.errors.filter((errors) => !errors.some(isOtherKind));
-    if (meant !== undefined && other === undefined)
-      return meant.flatMap((inner) => toProblems(schema, inner, [...path, ...inner.path]));
+    const ofKind = issue.errors.filter((errors) => !errors.some(isOtherKind));
+    const meant = onlyOne(ofKind) ?? onlyOne(ofKind.filter((errors) => !errors.some(hasOtherKeys)));
+    if (meant !== undefined) return meant.flatMap((inner) => toProblems(schema, inner, [...path, ...inner.path]));
     if (issue.message === "Invalid input") {
       const expected = issue.errors.flatMap(([first]) => (first === undefined ? [] : [first.message]));
       return [{ pointer: toPointer(path), message: [...new Set(expected)].join(", or: ") }];
@@ -50,6 +50,10 @@ function toProblems(schema: z.core.$ZodType, issue: Issue, path: Path): readonly
 const isOtherKind = ({ code, path }: Issue): boolean =>
   path.length === 0 && (code === "invalid_type" || code === "invalid_value" || code === "custom");
 
+const hasOtherKeys = ({ code, path }: Issue): boolean => path.length === 0 && code === "unrecognized_keys";
+const onlyOne = <Item>([first, second]: readonly Item[]): Item | undefined =>
+  second === undefined ? first : undefined;
+
 const toPointer = (path: Path): string => path.map(String).join(".").slice(0, 200);
 
 /** The options that there are at this place. */
@@ -58,7 +62,7 @@ function keysAt(schema: z.core.$ZodType, path: Path): readonly string[] {
   const [key, ...rest] = path;
   const inner = def.innerType ?? def.in;
   if (inner !== undefined) return keysAt(inner, path);
-  if (def.options !== undefined) return def.options.flatMap((option) => keysAt(option, path));
+  if (def.options !== undefined) return [...new Set(def.options.flatMap((option) => keysAt(option, path)))];
   if (def.shape !== undefined && key === undefined) return Object.keys(def.shape);
   const child = def.shape?.[String(key)] ?? def.valueType ?? def.element;
   return child === undefined || key === undefined ? [] : keysAt(child, rest);

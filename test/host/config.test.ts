@@ -1,13 +1,13 @@
 // createGlovebox's options: each does what it says, and an error names the path of what is wrong and what would be right.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { parseConfig } from "../../src/host/config.ts";
+import { parseConfig, parseToolInput } from "../../src/host/config.ts";
 import type { Glovebox } from "../../src/host/runtime.ts";
 import { ToolError } from "../../src/sandbox/errors.ts";
 import { codeOf, errorOf, makeBox, outputOf } from "../support/host-zone.ts";
 
-function problemOf(options: unknown): string {
+function problemOf(options: unknown, parse: (options: never) => unknown = parseConfig): string {
   try {
-    parseConfig(options as never);
+    parse(options as never);
   } catch (thrown) {
     if (thrown instanceof ToolError && thrown.code === "PARAM_INVALID") return thrown.message;
     throw thrown;
@@ -34,7 +34,19 @@ describe("parseConfig()", () => {
     [{ limits: { memory: 64 } }, /^options\.limits\.memory: .*did you mean "memoryMiB"\?$/],
     [{ isolation: "process" }, /^options\.isolation: .*"call"/],
     [{ placement: "any" }, /^options\.placement: .*"tenant"/],
-    [{ tenants: { acme: { limit: {} } } }, /^options\.tenants: Expected \{ \[tenantId\]/],
+    [{ tenants: { acme: { limit: {} } } }, /^options\.tenants\.acme\.limit: .*did you mean "limits"\?$/],
+    [
+      { tenants: { acme: { limits: { timeoutMs: "x" } } } },
+      /^options\.tenants\.acme\.limits\.timeoutMs: .*expected number/,
+    ],
+    [{ tenants: { acme: {}, "b.c": 5 } }, /^options\.tenants\.b\.c: .*expected object/],
+    [{ tenants: [] }, /^options\.tenants: Expected \{ \[tenantId\]/],
+    [{ tenants: "acme" }, /^options\.tenants: Expected \{ \[tenantId\]/],
+    [
+      { telemetry: { redact: { nope: 1 } } },
+      /^options\.telemetry\.redact\.nope: There is no such option; there are: names/,
+    ],
+    [{ telemetry: { redact: 5 } }, /^options\.telemetry\.redact: .*expected object/],
     [{ hardening: "most" }, /^options\.hardening: Expected "auto", "strict"/],
     [{ hardening: { required: [] } }, /^options\.hardening\.required: .*did you mean "require"\?$/],
     [{ bundler: { stor: "x" } }, /^options\.bundler\.stor: .*did you mean "store"\?$/],
@@ -71,6 +83,22 @@ describe("parseConfig()", () => {
     expect(parseConfig({ tools: { builtinTools: true } }).tools?.builtinTools).toContain("run-js");
     expect(parseConfig({}).health).toEqual({ failures: 5, openMs: 10_000, maxOpenMs: 300_000 });
     expect(parseConfig({ health: false }).health).toBe(false);
+  });
+});
+
+describe("parseToolInput()", () => {
+  test.for<[unknown, RegExp]>([
+    [{}, /^tool: Expected \{ path \}, \{ files, entry\? \} or \{ source \}/],
+    [{ source: "x", path: "y" }, /^tool: Expected \{ path \}/],
+    [{ path: 5 }, /^tool\.path: .*expected string/],
+    [{ files: { "a.ts": 5 } }, /^tool\.files\.a\.ts: .*expected string/],
+    [{ source: "x", definition: { description: 5 } }, /^tool\.definition\.description: .*expected string/],
+    [
+      { source: "x", definition: { desc: "" } },
+      /^tool\.definition\.desc: There is no such option; there are: name, (?!.*name)/,
+    ],
+  ])("%j: %s", ([input, message]) => {
+    expect(problemOf(input, parseToolInput)).toMatch(message);
   });
 });
 

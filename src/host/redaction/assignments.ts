@@ -79,17 +79,19 @@ function valueBehind(text: string, sign: number, isSecret: IsSecret): Span | und
   const found = NAME_BEFORE.exec(before);
   const [whole = "", name = "", quote] = found ?? [];
   if (found === null || !isSecret(name)) return undefined;
-  const at = sign + 1;
+  // `token := "…"` gives a value as well.
+  const isSet = text[sign] === "=" || text[sign + 1] === "=";
+  const at = sign + (text[sign] === ":" && isSet ? 2 : 1);
   // `token == other` compares, `token => …` is a function.
-  if (text[sign] === "=" && /[=>]/.test(text[at] ?? "")) return undefined;
+  if (isSet && /[=>]/.test(text[at] ?? "")) return undefined;
   const quoted = quotedAt(text, at);
   if (quoted !== undefined) return quoted;
-  if (text[sign] === "=" || quote !== undefined) return bareAt(text, at);
+  if (isSet || quote !== undefined) return bareAt(text, at);
   return lineValueAt(text, sign - whole.length, name, at);
 }
 
 /** `--password hunter2`: what stands behind an option. */
-const OPTION = /(?<![^\s"'])--?([A-Za-z][A-Za-z0-9_-]{1,40})[ \t]+(?![-[])([^\s"']+)/g;
+const OPTION = /(?<![^\s"'])--?([A-Za-z][A-Za-z0-9_-]{1,40})[ \t]+(?![-[])("[^"]*"|'[^']*'|[^\s"']+)/g;
 
 function* options(text: string, isSecret: IsSecret): Iterable<Shape> {
   for (const match of text.matchAll(OPTION)) {

@@ -52,7 +52,7 @@ export function isCardNumber(digits: string): boolean {
 }
 
 /** Groups of digits with one sign between, which is the same throughout; not within a word or a number with a point. */
-const GROUPS = /\d+(?:([ .-])\d+(?:\1\d+)*)?/g;
+const GROUPS = /\d+(?:([ \u00a0\u2007\u2009\u202f.\u2010-\u2013-])\d+(?:\1\d+)*)?/g;
 const IN_WORD = /[\p{L}\p{N}_]/u;
 
 function isAlone(text: string, start: number, end: number): boolean {

@@ -17,7 +17,7 @@ const KEYS: readonly string[] = [
   "github_pat_[A-Za-z0-9_]{22,}",
   "gl(?:pat|dt|rt|ptt|cbt|ft|agent|oas|soat|imt)-[A-Za-z0-9_-]{20,}",
   // Slack
-  "xox[abeoprs]-[A-Za-z0-9-]{10,}",
+  "xox[abcdeoprs]-[A-Za-z0-9-]{10,}",
   "xapp-[0-9]-[A-Za-z0-9-]{10,}",
   "hooks\\.slack\\.com/(?:services|workflows|triggers)/[A-Za-z0-9_/]{20,}",
   "discord(?:app)?\\.com/api/webhooks/[0-9]{8,25}/[A-Za-z0-9_-]{20,}",
@@ -45,6 +45,7 @@ const KEYS: readonly string[] = [
   "lsv2_(?:pt|sk)_[a-f0-9]{32}_[a-f0-9]{10}",
   // Mail and messages
   "SG\\.[A-Za-z0-9_-]{16,32}\\.[A-Za-z0-9_-]{32,64}",
+  "xkeysib-[a-f0-9]{64}-[A-Za-z0-9]{16}",
   "key-[0-9a-f]{32}(?![A-Za-z0-9])",
   "SK[0-9a-f]{32}(?![A-Za-z0-9])",
   "[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])",

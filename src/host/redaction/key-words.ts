@@ -32,6 +32,7 @@ export const SECRET_PHRASES: ReadonlyMap<string, readonly (readonly string[])[]>
     security code|card number|card no|cc num|functions key|maps key|credit card|credit card number|debit card|cc number|pan number|card security code
     social security number|social security|recovery code|recovery codes|backup code|backup codes|one time code|mfa code|two factor code
     seed phrase|recovery phrase|mnemonic phrase|connection string|connection strings|conn string|conn str|auth header
+    auth code|oauth code|code verifier|client assertion|verification code
     shared access signature|amz signature|amz credential|private token|pass phrase|pass word|pass code|pass wd
   `
     .trim()

@@ -22,7 +22,7 @@ export interface RedactOptions {
   readonly maxValues?: number | undefined;
 }
 
-const OptionsSchema = z.strictObject({
+export const RedactOptionsSchema = z.strictObject({
   names: z.array(z.string().min(1)).default([]),
   allowNames: z.array(z.string().min(1)).default([]),
   values: z.record(z.string().min(1), z.string()).default({}),
@@ -30,7 +30,7 @@ const OptionsSchema = z.strictObject({
   maxDepth: z.int().min(1).max(100).default(24),
   maxValues: z.int().min(1).max(1_000_000).default(10_000),
 });
-type Settled = z.infer<typeof OptionsSchema>;
+type Settled = z.infer<typeof RedactOptionsSchema>;
 
 const REDACTED = "[redacted]";
 const LEFT_OUT = "[left out]";
@@ -54,7 +54,7 @@ export class ValueRedactor {
 
   /** @throws {ToolError} PARAM_INVALID, naming the option that is wrong */
   constructor(options: RedactOptions = {}) {
-    const parsed = OptionsSchema.safeParse(options);
+    const parsed = RedactOptionsSchema.safeParse(options);
     if (!parsed.success) {
       const problems = parsed.error.issues.map(({ path, message }) => ({ pointer: path.join("."), message }));
       const text = problems.map(({ pointer, message }) => `${pointer}: ${message}`).join("; ");

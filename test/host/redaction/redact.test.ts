@@ -22,6 +22,7 @@ const SECRET_NAMES = names(`
   credential credentials awsCredentials creds cookie Cookie cookies set-cookie Set-Cookie jwt jwtToken
   connectionString connection_string cardNumber card_number creditCard creditCardNumber cvv cvc CVV2 ssn socialSecurityNumber
   sessionCookie OPENAI_KEY stripeKey googleMapsKey cardNo ccnum bearer x-functions-key resetToken password_reset_token NODE_AUTH_TOKEN pgpassword
+  auth_code oauthCode code_verifier codeVerifier client_assertion clientAssertion verificationCode
   otp totpSecret recoveryCodes backup_codes seedPhrase authorizationCode sasToken sharedAccessSignature Ｐassword
 `);
 
@@ -43,6 +44,7 @@ const PLAIN_NAMES = names(`
   credentialType apiVersion apiUrl api keyframes monkeyKey passthrough password_expires_at secret-version otpLength accessLevel
   tokenMap tokenStart passwordField passwordProtected enablePasswordLogin secretKeyRef secretArn acceptCookies apiKeyPrefix bearerAuth
   card_last4 ssnLast4 jwks_uri token_endpoint_auth_method apiKeyId passportNumber opinion
+  clientAssertionType client_assertion_type verificationCodeLength authCodeExpiresAt
   accessible refresh refreshRate privateNote private clientId client_id client clientele connection string connectionId
 `);
 
@@ -158,6 +160,14 @@ const SECRET_TEXTS: readonly (readonly [text: string, secret: string])[] = [
   ["mysql --password hunter22 -h db", "hunter22"],
   ["deploy --token=hunter22", "hunter22"],
   ["deploy --api-key hunter22", "hunter22"],
+  ["mysql --password 'with space' -h db", "with space"],
+  ['deploy --token "with space"', "with space"],
+  ['apiKey := "hunter22"', "hunter22"],
+  ["password := hunter22", "hunter22"],
+  ["4012\u00a08888\u00a08888\u00a01881", "8888"],
+  ["4012\u20118888\u20118888\u20111881", "8888"],
+  [key("xoxc-12345678-", A(30)), A(30)],
+  [key("xkeysib-", HEX, "-", A(16)), HEX],
 ];
 
 const PLAIN_TEXTS: readonly string[] = [

@@ -373,7 +373,7 @@ describe("telemetry as an option", () => {
     ["no object", "yes", /options\.telemetry: Expected true or/],
     ["a provider that is none", { tracerProvider: {} }, /options\.telemetry/],
     ["a rule that is none", { propagate: ["http://"] }, /telemetry\.propagate/],
-    ["redaction that is wrong", { redact: { maxDepth: 0 } }, /redact: maxDepth/],
+    ["redaction that is wrong", { redact: { maxDepth: 0 } }, /^options\.telemetry\.redact\.maxDepth: /],
   ])("is refused for %s", async ([, telemetry, message]) => {
     await expect(createGlovebox({ telemetry: telemetry as never, cache: false })).rejects.toThrow(message);
   });
