@@ -38,6 +38,9 @@ const MAX_POINTER_CHARS = 1_024;
 /** Text in text in text: each level is a conversion of what another one gave. */
 const MAX_CONVERSIONS_DEEP = 2;
 
+/** Of a member that is not to be there. */
+const LEFT_OUT = Symbol("left out");
+
 class TooMuch extends Error {}
 
 export function amendValue(value: unknown, options: AmendOptions, guide: SchemaGuide, run: Run): AmendOutcome {
@@ -147,6 +150,8 @@ class Amending {
   #convert(schemas: readonly SchemaObject[], value: unknown): { readonly value: unknown } | undefined {
     if (this.#conversionsDeep >= MAX_CONVERSIONS_DEEP) return undefined;
     this.#conversionsDeep += 1;
+    // A text may be parsed, for each branch that it is tried with.
+    if (typeof value === "string") this.#run.spend(value.length >> 2);
     const before = this.amendments.length;
     const unknownBefore = this.unknown.length;
     for (const candidate of conversionsOf(value)) {
@@ -181,8 +186,9 @@ class Amending {
   #visitObject(schemas: readonly SchemaObject[], value: SchemaObject): unknown {
     const memberOf = membersIn(schemas, this.#run);
     const { unknownKeys } = this.#options;
-    let changed: Map<string, unknown> | undefined;
-    for (const key of Object.keys(value)) {
+    const changes = new Map<string, unknown>();
+    const keys = Object.keys(value);
+    for (const key of keys) {
       const member = value[key];
       const { schemas: own, isKnown } = memberOf(key);
       if (!isKnown && unknownKeys !== "keep") {
@@ -190,24 +196,23 @@ class Amending {
         if (unknownKeys === "refuse") this.#refuse(pointer);
         else {
           this.#note({ kind: "pruned", pointer });
-          changed ??= new Map(Object.entries(value));
-          changed.delete(key);
+          changes.set(key, LEFT_OUT);
         }
         continue;
       }
       if (member === null && this.#isLeftOut(schemas, own, key)) {
         const pointer = this.#at(key, () => this.#pointer());
         this.#note({ kind: "coerced", pointer, from: "null", to: "nothing" });
-        changed ??= new Map(Object.entries(value));
-        changed.delete(key);
+        changes.set(key, LEFT_OUT);
         continue;
       }
       const amended = this.#at(key, () => this.visit(own, member));
-      if (amended === member) continue;
-      changed ??= new Map(Object.entries(value));
-      changed.set(key, amended);
+      if (amended !== member) changes.set(key, amended);
     }
-    return changed === undefined ? value : Object.fromEntries(changed);
+    if (changes.size === 0) return value;
+    // Only now: a copy of 300,000 members takes 0.4 s [m], and of so many the most are given up.
+    const left = keys.filter((key) => changes.get(key) !== LEFT_OUT);
+    return Object.fromEntries(left.map((key) => [key, changes.has(key) ? changes.get(key) : value[key]]));
   }
 
   /** Whether a `null` can only mean that an optional member is not there. */

@@ -252,4 +252,22 @@ describe("CompiledSchema.amend()", () => {
     expect(outcome.amendments).toEqual([]);
     expect((user + system) / 1_000).toBeLessThan(2_000);
   });
+
+  test("copies no object with more unknown keys than it will take out", () => {
+    const many = JSON.parse(
+      `{${Array.from({ length: 200_000 }, (_, index) => `"k${index}":${index}`).join(",")}}`,
+    ) as Record<string, unknown>;
+    const schema = compileSchema(point);
+    const cpuMs = (run: () => unknown): number => {
+      const started = process.cpuUsage();
+      run();
+      const { user, system } = process.cpuUsage(started);
+      return (user + system) / 1_000;
+    };
+    const rounds = Array.from({ length: 3 }, () => ({
+      copying: cpuMs(() => new Map(Object.entries(many))),
+      amending: cpuMs(() => expect(schema.amend(many, PRUNE).stopped).toBe(true)),
+    }));
+    expect(rounds.some(({ copying, amending }) => amending * 2 < copying)).toBe(true);
+  });
 });
