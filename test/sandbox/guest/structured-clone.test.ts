@@ -154,6 +154,14 @@ describe("structuredClone()", () => {
     expect(await inGuest(source(expression))).toEqual(OWN_RULES[expression] ?? here(expression));
   });
 
+  test("copies a DOMException as one", async () => {
+    const run = (): unknown => {
+      const { error } = structuredClone({ error: new DOMException("gone", "AbortError") });
+      return [error instanceof DOMException, error.name, error.message, error.code, typeof error.stack];
+    };
+    expect(await inGuest(`${run}`)).toEqual(run());
+  });
+
   test("copies, so that a change shows on one side only", async () => {
     expect(
       await inGuest(`() => {

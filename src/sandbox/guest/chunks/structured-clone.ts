@@ -65,8 +65,10 @@ function cloneMembers(source: object, target: object, memory: Memory): object {
 function cloneError(source: Error, memory: Memory): Error {
   const name = StringConstructor(source.name);
   const ErrorClass = errorConstructor(name) ?? ErrorConstructor;
-  const message = ownValue(source, "message");
-  const target = new ErrorClass(message === undefined ? undefined : StringConstructor(message));
+  const value = ownValue(source, "message");
+  const message = value === undefined ? undefined : StringConstructor(value);
+  const isDomException = ObjectPrototypeToString(source) === "[object DOMException]";
+  const target = isDomException ? makeDomException(message ?? "", name) : new ErrorClass(message);
   MapPrototypeSet(memory, source, target);
   const stack: unknown = source.stack;
   if (typeof stack === "string") {
