@@ -180,10 +180,15 @@ export class ChatAnswer {
   }
 
   #slotOf(at: number | undefined, id: string | undefined, name: string, given: string): Slot | undefined {
-    const byId = id === undefined ? undefined : this.#slots.findLast((slot) => slot.id === id);
+    const named = id === undefined ? [] : this.#slots.filter((slot) => slot.id === id);
+    const byId = named.findLast((slot) => slot.index === at) ?? named.at(-1);
     const same = at === undefined ? this.#slots.at(-1) : this.#slots.findLast((slot) => slot.index === at);
     const known = byId ?? same;
-    if (known !== undefined && !isAnother(known, id, name, given, byId !== undefined)) return known;
+    // Some give all calls one id, each its own index: there another name is another call's.
+    const isElsewhere = at !== undefined && byId?.index !== undefined && byId.index !== at;
+    const isRenamed = isElsewhere && name !== "" && byId.name !== "" && name !== byId.name;
+    const isById = byId !== undefined && !isElsewhere;
+    if (known !== undefined && !isRenamed && !isAnother(known, id, name, given, isById)) return known;
     if (this.#slots.length > ANSWER_LIMITS.calls + 1) return undefined;
     const slot = new Slot(at);
     this.#slots.push(slot);
