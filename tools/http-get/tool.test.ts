@@ -34,6 +34,8 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
   const path = request.url ?? "";
   if (path === "/redirect") response.writeHead(302, { location: "/json" }).end();
   else if (path === "/echo") response.setHeader("set-cookie", "a=b").end(String(request.headers["x-given"]));
+  else if (path === "/gone") response.destroy();
+  else if (path === "/not-gzip") response.setHeader("content-encoding", "gzip").end("plain");
   else if (path in PAGES) {
     const [type, body] = PAGES[path] as (typeof PAGES)[string];
     if (type !== undefined) response.setHeader("content-type", type);
@@ -102,4 +104,11 @@ test.for([
   ["not a url", /^PARAM_INVALID: .*\/url/],
 ] as const)("%s is refused", async ([url, failure]) => {
   expect(await tool.failure({ url })).toMatch(failure);
+});
+
+test.for([
+  ["/gone", "the connection was closed before the response was whole"],
+  ["/not-gzip", "the response's body is not what its content-encoding says"],
+] as const)("%s fails, and says why", async ([path, why]) => {
+  expect(await tool.failure({ url: origin + path })).toMatch(new RegExp(`^TOOL_FAILED: .*${why}`));
 });

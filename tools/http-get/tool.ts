@@ -44,11 +44,16 @@ export default defineTool({
   capabilities: { fetch: true },
   annotations: { title: "HTTP GET", readOnlyHint: true, idempotentHint: true, openWorldHint: true },
   async execute({ url, headers, as, maxBytes }, ctx) {
-    const response = await fetch(url, { ...(headers === undefined ? {} : { headers }), signal: ctx.signal });
-    const contentType = response.headers.get("content-type");
-    const body = await readBody(response, { as, maxBytes, contentType });
-    const answered = Object.fromEntries([...response.headers].filter(([name]) => name !== "set-cookie"));
-    const { status, ok } = response;
-    return { status, ok, url: response.url, contentType, headers: answered, ...body };
+    try {
+      const response = await fetch(url, { ...(headers === undefined ? {} : { headers }), signal: ctx.signal });
+      const contentType = response.headers.get("content-type");
+      const body = await readBody(response, { as, maxBytes, contentType });
+      const answered = Object.fromEntries([...response.headers].filter(([name]) => name !== "set-cookie"));
+      const { status, ok } = response;
+      return { status, ok, url: response.url, contentType, headers: answered, ...body };
+    } catch (error) {
+      // "fetch failed" and "terminated" say nothing; why stands in the cause.
+      throw error instanceof TypeError && error.cause instanceof Error ? error.cause : error;
+    }
   },
 });
