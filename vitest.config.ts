@@ -1,7 +1,10 @@
-// Tests run what ships: real isolates, real processes. Forks, because isolated-vm lives in a process; two files at a time.
+// Tests run what ships: real isolates, real processes. Forks, because isolated-vm lives in a process; three files at a time.
 import { fileURLToPath } from "node:url";
 import { configDefaults, defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+// Hosts and command lines that tests start load the same sources hundreds of times: they are compiled once.
+process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/glovebox/node", import.meta.url));
 
 /**
  * Files that follow each other in one process: to start one and load our modules anew takes most of a second of CPU time, several
@@ -18,7 +21,7 @@ const SHARED = [
 ];
 
 /** The longest, which vitest takes for the shortest: their tests are in other files. */
-const LONGEST = /\/test\/hostile\/(cpu|memory|output)\.test\.ts$/;
+const LONGEST = /\/test\/hostile\/(capabilities|cpu|isolation|memory|output|protocol|python)\.test\.ts$/;
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -37,7 +40,8 @@ export default defineConfig({
     // isolated-vm's README demands the first; it cannot hurt here. The second is a worker's: without it WebAssembly.compile() in an
     // isolate never settles.
     execArgv: ["--no-node-snapshot", "--no-wasm-async-compilation"],
-    maxWorkers: 2,
+    // One more than the least number of cores: much of what is tested waits for a deadline.
+    maxWorkers: 3,
     // For a machine that others use too.
     testTimeout: 60_000,
     hookTimeout: 60_000,
