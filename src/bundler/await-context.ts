@@ -1,7 +1,8 @@
 // AsyncLocalStorage across native `await`: V8 continues an async function where no guest's JavaScript sees it, so a bundle that names
 // node:async_hooks says itself where it stops and goes on (`Activation` in guest/chunks/async-context.ts). Functions stay native: stack
 // traces, the number of turns and the debugger are what they were.
-import type { Node, Options } from "acorn";
+import type { Options } from "acorn";
+import { childrenOf, collectVars, FUNCTIONS, isSyntax, type Syntax } from "./syntax.ts";
 import { type Insertion, insertText, type MappedScript } from "./text-edits.ts";
 
 /** How the bundle asks for what it needs, and the names that nothing in it has. */
@@ -18,45 +19,13 @@ export const needsContext = (code: string): boolean => code.includes("async_hook
 /** Its implicit awaits have no place in the text, so esbuild writes them out before they come here. */
 export const hasImplicitAwaits = (code: string): boolean => /\bawait using\b/.test(code);
 
-type Syntax = Node & { readonly [key: string]: unknown };
-
 /** One async function: what is put into it counts only if it ever waits. */
 interface AsyncScope {
   readonly insertions: Insertion[];
   waits: boolean;
 }
 
-const isSyntax = (value: unknown): value is Syntax =>
-  typeof value === "object" && value !== null && typeof (value as { type?: unknown }).type === "string";
-
-const FUNCTIONS: ReadonlySet<string> = new Set([
-  "FunctionDeclaration",
-  "FunctionExpression",
-  "ArrowFunctionExpression",
-]);
-
-function childrenOf(node: Syntax): readonly Syntax[] {
-  return Object.values(node).flatMap((value) =>
-    Array.isArray(value) ? value.filter(isSyntax) : isSyntax(value) ? [value] : [],
-  );
-}
-
-function collectNames(pattern: Syntax, names: Set<string>): void {
-  if (pattern.type === "Identifier") names.add(String(pattern.name));
-  else for (const child of childrenOf(pattern)) collectNames(child, names);
-}
-
 const isForAwait = (node: Syntax): boolean => node.type === "ForOfStatement" && node.await === true;
-
-/** `var`s of this function, also in its blocks. */
-function collectVars(node: Syntax, names: Set<string>): void {
-  for (const child of childrenOf(node)) {
-    if (FUNCTIONS.has(child.type) || child.type.startsWith("Class")) continue;
-    if (child.type === "VariableDeclaration" && child.kind === "var")
-      for (const { id } of child.declarations as readonly Syntax[]) collectNames(id as Syntax, names);
-    collectVars(child, names);
-  }
-}
 
 /** A function's body may declare one name twice, as functions or as a function and a `var`; a block may not. */
 function canBeBlock(body: Syntax): boolean {

@@ -1,10 +1,10 @@
 // The parent's side of a build: starts the child in a process group of its own, bounds its time and its answer, and leaves nothing running.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import { ToolError } from "../sandbox/errors.ts";
 import { type BuildRequest, type BuildResponse, encodeFrame, FrameReader } from "./build-messages.ts";
 import { BuildResponseSchema } from "./build-response.ts";
+import { loadSandboxArtifacts } from "./sandbox-artifacts.ts";
 import type { BundleLimits } from "./tool-bundle.ts";
 
 /** A child that was told to end reaps esbuild and ends within a few ms; past this it is killed with its whole group. */
@@ -15,12 +15,6 @@ const PERMISSION_FLAGS = ["--permission", "--allow-fs-read=*", "--allow-child-pr
 /** What is large lives in esbuild's process. */
 const NODE_FLAGS = ["--no-warnings", "--max-old-space-size=512", ...PERMISSION_FLAGS];
 
-/** A sibling module as a file, whether we run from `.ts` source or from built `.js`. */
-export function siblingFile(path: string): string {
-  const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
-  return fileURLToPath(new URL(path + extension, import.meta.url));
-}
-
 function bundleFailed(message: string, cause?: unknown): ToolError {
   return new ToolError("BUNDLE_FAILED", message, { details: { problems: [{ message }] }, cause });
 }
@@ -29,8 +23,8 @@ function cancelled(signal: AbortSignal | undefined): ToolError {
   return new ToolError("CANCELLED", "The build was cancelled", { cause: signal?.reason });
 }
 
-function startChild(): ChildProcess {
-  return spawn(process.execPath, [...NODE_FLAGS, siblingFile("./child")], {
+function startChild(script: string): ChildProcess {
+  return spawn(process.execPath, [...NODE_FLAGS, script], {
     // A group of its own, so that esbuild can be killed with it. No environment: ESBUILD_BINARY_PATH would name what we run.
     detached: true,
     env: {},
@@ -111,12 +105,13 @@ function watchEnd(limits: BundleLimits, signal?: AbortSignal): { readonly ended:
 
 /**
  * Runs one build in a fresh child; when this settles, neither the child nor esbuild is left.
- * @throws {ToolError} BUNDLE_FAILED, CANCELLED
+ * @throws {ToolError} BUNDLE_FAILED, CANCELLED, INTERNAL
  */
 export async function runBuild(request: BuildRequest, signal?: AbortSignal): Promise<BuildResponse> {
+  const { buildChildPath } = await loadSandboxArtifacts();
   if (signal?.aborted) throw cancelled(signal);
   const { ended, disarm } = watchEnd(request.limits, signal);
-  const child = startChild();
+  const child = startChild(buildChildPath);
   try {
     const answer = readAnswer(child, maxAnswerBytes(request.limits));
     child.stdin?.write(encodeFrame(request));

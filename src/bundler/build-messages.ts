@@ -1,5 +1,6 @@
 // What the bundler and its child process say to each other: types, and frames of a length and JSON text. No zod here: the
 // child starts for each build and must start fast; the parent's check of an answer is in build-response.ts.
+import type { CellLanguage } from "./cell.ts";
 import type { BundleInput, BundleLimits } from "./tool-bundle.ts";
 
 /** Where a tool's own files are: in memory, or below a real (symlink-free) folder that none of its imports may leave. */
@@ -17,6 +18,8 @@ export interface BuildRequest {
   readonly limits: BundleLimits;
   /** The file behind `glovebox/tool`. */
   readonly guestModule: string;
+  /** The entry, which is in memory, is a cell of a session. */
+  readonly cell?: { readonly language: CellLanguage; readonly version: number } | undefined;
 }
 
 /** One thing wrong with the source. `line` and `column` count from 1. */

@@ -10,7 +10,7 @@ import { Bundler } from "./bundler.ts";
 import type { ToolBundle } from "./tool-bundle.ts";
 
 /** Folders of tools/, but for `echo`, which shows how a tool is written. */
-export const BUILTIN_TOOL_NAMES = [
+const BUNDLED_TOOL_NAMES = [
   "csv-stats",
   "http-get",
   "json-query",
@@ -18,13 +18,17 @@ export const BUILTIN_TOOL_NAMES = [
   "pdf-invoice",
   "run-js",
 ] as const;
+export type BundledToolName = (typeof BUNDLED_TOOL_NAMES)[number];
+
+/** With those that are no bundle: what `python_exec` runs comes with each call. */
+export const BUILTIN_TOOL_NAMES = [...BUNDLED_TOOL_NAMES, "python_exec"] as const;
 export type BuiltinToolName = (typeof BUILTIN_TOOL_NAMES)[number];
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
 const RUNS_FROM_SOURCE = import.meta.url.endsWith(".ts");
 const PACKED = join(dirname(fileURLToPath(import.meta.url)), "..", "tools");
 
-async function build(names: readonly BuiltinToolName[], cache: BundleCache): Promise<readonly ToolBundle[]> {
+async function build(names: readonly BundledToolName[], cache: BundleCache): Promise<readonly ToolBundle[]> {
   // As we ship them, whatever a host lets its own tools import.
   await using bundler = new Bundler({ cache, root: ROOT });
   return await Promise.all(
@@ -34,9 +38,9 @@ async function build(names: readonly BuiltinToolName[], cache: BundleCache): Pro
 
 /** One file for each into `folder`. */
 export async function writeBuiltinBundles(folder: string): Promise<void> {
-  const bundles = await build(BUILTIN_TOOL_NAMES, createBundleCache());
+  const bundles = await build(BUNDLED_TOOL_NAMES, createBundleCache());
   await mkdir(folder, { recursive: true });
-  for (const [index, name] of BUILTIN_TOOL_NAMES.entries()) {
+  for (const [index, name] of BUNDLED_TOOL_NAMES.entries()) {
     await writeFile(join(folder, `${name}.json`), JSON.stringify(bundles[index]));
   }
 }
@@ -46,7 +50,7 @@ export async function writeBuiltinBundles(folder: string): Promise<void> {
  * @param cache where a checkout keeps what it has built
  */
 export async function loadBuiltinBundles(
-  names: readonly BuiltinToolName[],
+  names: readonly BundledToolName[],
   cache: BundleCache,
 ): Promise<readonly ToolBundle[]> {
   try {

@@ -159,6 +159,18 @@ export class BundleCache {
     await this.#disk?.write(name, copy);
   }
 
+  /**
+   * The Python interpreter's memory as we have saved it, on an engine of this key. Not kept in memory here: who asks for it has it, and it
+   * is larger than all bundles together. Only for what a process of ours has made before anything of a tool's was in it.
+   */
+  async getSnapshot(key: string): Promise<Uint8Array | undefined> {
+    return await this.#disk?.read(`${key}.snapshot`);
+  }
+
+  async setSnapshot(key: string, snapshot: Uint8Array): Promise<void> {
+    await this.#disk?.write(`${key}.snapshot`, snapshot);
+  }
+
   /** Parts of the platform that isolates of this bundle have touched, in this process or in one before. */
   async getChunks(bundleSha256: string): Promise<readonly ChunkName[]> {
     const name = `${bundleSha256}.chunks`;

@@ -11,11 +11,21 @@ const BUILD_VERSION = 1;
 /** Hex. The contents of files in memory are in it; those on disk are for {@link isFresh}. */
 export function cacheKeyOf(request: BuildRequest): string {
   const { timeoutMs: _timeoutMs, memoryMiB: _memoryMiB, ...sizeLimits } = request.limits;
-  const { files, entry, stores, guestModule } = request;
+  const { files, entry, stores, guestModule, cell = null } = request;
   const allowPackages = request.allowPackages === null ? null : [...request.allowPackages].sort();
   const sorted =
     files.kind === "memory" ? Object.entries(files.files).sort(([a], [b]) => (a < b ? -1 : 1)) : files.folder;
-  const facts = [BUILD_VERSION, esbuildPackage.version, entry, stores, guestModule, allowPackages, sizeLimits, sorted];
+  const facts = [
+    BUILD_VERSION,
+    esbuildPackage.version,
+    cell,
+    entry,
+    stores,
+    guestModule,
+    allowPackages,
+    sizeLimits,
+    sorted,
+  ];
   return createHash("sha256").update(JSON.stringify(facts)).digest("hex");
 }
 

@@ -1,5 +1,6 @@
 // esbuild's output as a bundle's `code` and `sourceMap`: one classic script, and paths that say nothing of the host.
 import { resolve } from "node:path";
+import { CELL_MAIN } from "./cell.ts";
 
 /** Where esbuild pretends to write: its source map's paths are relative to this folder. */
 const OUTPUT_FOLDER = "/glovebox";
@@ -42,6 +43,16 @@ export function wrapCode(
 ): string {
   const directive = isStrict ? '"use strict";' : "";
   return `(async (${parameters.join(", ")}) => {${directive}${preamble}\n${renameModules(code, names.ofPrinted)}\n})`;
+}
+
+/** The same around a cell that imports nothing: its only export is what is registered. */
+export function wrapCell(module: string, suffix: string): string {
+  const register = `__glovebox_register_${suffix}`;
+  const code = module.replace(
+    " export default async function ",
+    ` ${register}({ default: ${CELL_MAIN} }); async function `,
+  );
+  return `(async (${register}) => {"use strict";\n${code}\n})`;
 }
 
 /**

@@ -1,8 +1,10 @@
 // bundleTool(): a tool's source to an immutable, content-addressed ToolBundle, built in a killable child. No cache: that is bundler.ts.
 import { createHash } from "node:crypto";
+import { fileURLToPath } from "node:url";
 import { ToolError } from "../sandbox/errors.ts";
-import { runBuild, siblingFile } from "./build-child.ts";
+import { runBuild } from "./build-child.ts";
 import type { BuildDependency, BuildProblem, BuildRequest, BuildResponse, BuildSuccess } from "./build-messages.ts";
+import { CELL_VERSION, type CellLanguage } from "./cell.ts";
 import type { BundleLimits, ToolBundle, ToolSource } from "./tool-bundle.ts";
 import { locateTool, type StoreOptions, type ToolLocation } from "./tool-location.ts";
 
@@ -10,6 +12,8 @@ export interface BundleOptions extends StoreOptions {
   /** Packages that the tool itself may import, by name; they bring what they depend on. Without it, all of the store. */
   readonly allowPackages?: readonly string[] | undefined;
   readonly limits: BundleLimits;
+  /** The source is a cell of a session, in memory. */
+  readonly cell?: CellLanguage | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -62,6 +66,11 @@ function toBundle(built: BuildSuccess, entry: string): ToolBundle {
   return freezeBundle({ sha256, code, sourceMap, entry, exports, inputs, packages });
 }
 
+/** Whether we run from `.ts` source or from built `.js`. */
+const GUEST_MODULE = fileURLToPath(
+  new URL(`../sandbox/guest/tool.${import.meta.url.endsWith(".ts") ? "ts" : "js"}`, import.meta.url),
+);
+
 export function toBuildRequest(location: ToolLocation, options: BundleOptions): BuildRequest {
   return {
     files: location.files,
@@ -69,7 +78,8 @@ export function toBuildRequest(location: ToolLocation, options: BundleOptions): 
     stores: location.stores,
     allowPackages: options.allowPackages ?? null,
     limits: options.limits,
-    guestModule: siblingFile("../sandbox/guest/tool"),
+    guestModule: GUEST_MODULE,
+    ...(options.cell === undefined ? {} : { cell: { language: options.cell, version: CELL_VERSION } }),
   };
 }
 

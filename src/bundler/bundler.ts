@@ -4,6 +4,7 @@ import { ToolError } from "../sandbox/errors.ts";
 import { type BuiltBundle, type BundleOptions, buildLocated, toBuildRequest } from "./bundle.ts";
 import type { BundleCache } from "./bundle-cache.ts";
 import { cacheKeyOf, isFresh } from "./bundle-freshness.ts";
+import type { CellLanguage } from "./cell.ts";
 import { type BundleLimits, DEFAULT_BUNDLE_LIMITS, type ToolBundle, type ToolSource } from "./tool-bundle.ts";
 import { locateTool, type ToolLocation } from "./tool-location.ts";
 
@@ -74,6 +75,8 @@ export interface BundleCallOptions {
   readonly signal?: AbortSignal | undefined;
   /** For this build: they can only lower the bundler's own. */
   readonly limits?: Partial<BundleLimits>;
+  /** The source is a cell of a session, in memory. */
+  readonly cell?: CellLanguage | undefined;
 }
 
 function lowestOf(limits: BundleLimits, others: Partial<BundleLimits>): BundleLimits {
@@ -109,10 +112,10 @@ export class Bundler {
    * The bundle of a source: from the cache while every file that went into it is what it was, else built.
    * @throws {ToolError} BUNDLE_FAILED, CANCELLED
    */
-  async bundle(source: ToolSource, { signal, limits = {} }: BundleCallOptions = {}): Promise<BundleOutcome> {
+  async bundle(source: ToolSource, { signal, limits = {}, cell }: BundleCallOptions = {}): Promise<BundleOutcome> {
     const startedAt = performance.now();
     this.#refuseWhenOver(signal);
-    const options = { ...this.#options, limits: lowestOf(this.#options.limits, limits) };
+    const options = { ...this.#options, limits: lowestOf(this.#options.limits, limits), cell };
     const location = locateTool(source, options, options.limits);
     const key = cacheKeyOf(toBuildRequest(location, options));
     const known = await this.#cache.get(key);

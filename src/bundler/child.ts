@@ -68,10 +68,11 @@ async function main(): Promise<void> {
     await endService("SIGKILL");
     process.exit(0);
   });
-  const [request, { build }] = await Promise.all([readRequest(), import("esbuild")]);
-  const response = await answer(request, build);
+  const request = await readRequest();
+  // A cell may do without it.
+  const response = await answer(request, async (options) => (await import("esbuild")).build(options));
   await endService("SIGKILL");
   process.stdout.write(encodeFrame(response), () => process.exit(0));
 }
 
-await main();
+void main();

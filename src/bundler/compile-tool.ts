@@ -21,6 +21,7 @@ import {
   sourcePathOf,
   wrapCode,
 } from "./bundle-output.ts";
+import { compileCell } from "./compile-cell.ts";
 import { readContainedFile, realPathOf } from "./contained-file.ts";
 import { createImportPolicy, type ImportPolicyOptions, NAMESPACES } from "./import-policy.ts";
 import { PackageStore } from "./package-store.ts";
@@ -288,16 +289,22 @@ async function compile(build: Build, esbuild: RunEsbuild): Promise<BuildResponse
   return "ok" in link ? link : await finish(build, exports, link);
 }
 
-/** Builds a tool; what is wrong with its source comes back as problems, what is wrong with us is thrown. */
-export async function compileTool(request: BuildRequest, esbuild: RunEsbuild): Promise<BuildResponse> {
+async function build(request: BuildRequest, esbuild: RunEsbuild): Promise<BuildResponse> {
   try {
-    const build = prepare(request);
-    if (build.files.find(request.entry) !== request.entry) {
+    const prepared = prepare(request);
+    if (prepared.files.find(request.entry) !== request.entry) {
       return failure({ message: `Cannot find the entry ${JSON.stringify(request.entry)} among the tool's files` });
     }
-    return await compile(build, esbuild);
+    return await compile(prepared, esbuild);
   } catch (error) {
     if (error instanceof BuildProblemError) return failure(error.problem);
     throw error;
   }
+}
+
+/** Builds a tool, or a cell; what is wrong with its source comes back as problems, what is wrong with us is thrown. */
+export async function compileTool(request: BuildRequest, esbuild: RunEsbuild): Promise<BuildResponse> {
+  return request.cell === undefined
+    ? await build(request, esbuild)
+    : await compileCell(request, request.cell.language, (module) => build(module, esbuild), esbuild);
 }

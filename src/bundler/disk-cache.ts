@@ -7,7 +7,7 @@ import { join } from "node:path";
 /** Changes with the layout of a file or of what it holds: entries of another version are no entries. */
 const MAGIC = Buffer.from("glovebox-cache-1\n");
 const CHECKSUM_BYTES = 32;
-const ENTRY_NAME = /^[\w-]+\.(?:bundle|v8|chunks)$/;
+const ENTRY_NAME = /^[\w-]+\.(?:bundle|v8|chunks|snapshot)$/;
 const TEMPORARY_NAME = /^\.[\w-]+\.tmp$/;
 const MAX_ENTRY_BYTES = 128 * 1024 * 1024;
 /** An entry's time of use is its mtime; it is not written more often than this. */

@@ -1,6 +1,7 @@
 // V8's stack text onto the author's files and lines, for a person to read. A stack is the guest's word: bounded, and only our script's frames.
 import { decodedMappings, originalPositionFor, sourceContentFor, TraceMap } from "@jridgewell/trace-mapping";
-import { TOOL_SCRIPT_NAME } from "../sandbox/guest-protocol.ts";
+import { SCRIPT_ORIGIN, TOOL_SCRIPT_NAME } from "../sandbox/guest-protocol.ts";
+import { CELL_MAIN } from "./cell.ts";
 
 export interface StackFrame {
   readonly file: string;
@@ -23,7 +24,7 @@ export interface StackMapper {
   mapStack(stack: string): MappedStack;
   /** The same for a text that may hold stacks among other lines, such as a line of log: those lines stay. */
   mapText(text: string): string;
-  /** `line:column` in the tool's script as `file:line:column` in its source; `undefined` for a place that is no author's. */
+  /** `script:line:column` in the isolate as `file:line:column` in the source; `undefined` for a place that is no author's. */
   mapPlace(place: string): string | undefined;
   /** The source line that a frame is in, marked; `undefined` when its text is not in the map. */
   codeFrameOf(frame: StackFrame): string | undefined;
@@ -35,13 +36,16 @@ const MAX_HEADER_LENGTH = 4_096;
 const MAX_FRAMES = 50;
 const MAX_NAME_LENGTH = 120;
 const MAX_CODE_LENGTH = 120;
+const TOOL_SCRIPT = TOOL_SCRIPT_NAME.slice(SCRIPT_ORIGIN.length);
 const FRAME_LINE = /^\s{1,20}at /;
-const POSITION = /^(\d{1,9}):(\d{1,9})$/;
+const PLACE = /^([\w.-]{1,40}):(\d{1,9}):(\d{1,9})$/;
 const CONTROL = /[\p{Cc}\u2028\u2029]/gu;
 
 interface RawFrame {
   readonly functionName: string | undefined;
   readonly isAsync: boolean;
+  /** Its name, without the origin. */
+  readonly script: string;
   readonly line: number;
   readonly column: number;
 }
@@ -50,17 +54,27 @@ function cut(text: string, length: number): string {
   return text.length > length ? `${text.slice(0, length)}…` : text;
 }
 
-/** `    at name (place)` or `    at place`, and only when the place is in the tool's script. */
+/** `    at name (place)` or `    at place`, and only when the place is in a script of ours. */
 function parseFrame(text: string): RawFrame | undefined {
   const rest = text.trim().slice("at ".length);
   const open = rest.endsWith(")") ? rest.lastIndexOf(" (") : -1;
   const isAsync = open < 0 && rest.startsWith("async ");
   const place = open < 0 ? rest.slice(isAsync ? "async ".length : 0) : rest.slice(open + 2, -1);
-  if (!place.startsWith(`${TOOL_SCRIPT_NAME}:`)) return undefined;
-  const [, line, column] = POSITION.exec(place.slice(TOOL_SCRIPT_NAME.length + 1)) ?? [];
-  if (line === undefined || column === undefined) return undefined;
-  const functionName = open < 0 ? undefined : cut(rest.slice(0, open).replace(CONTROL, " "), MAX_NAME_LENGTH);
-  return { functionName, isAsync, line: Number(line), column: Number(column) };
+  const at = place.startsWith(SCRIPT_ORIGIN) ? parsePlace(place.slice(SCRIPT_ORIGIN.length)) : undefined;
+  if (at === undefined) return undefined;
+  const name = open < 0 ? undefined : cut(rest.slice(0, open).replace(CONTROL, " "), MAX_NAME_LENGTH);
+  // A cell's own statements are in a function of ours.
+  const isCell = name === CELL_MAIN || name === `async ${CELL_MAIN}`;
+  return {
+    ...at,
+    ...(isCell ? { functionName: undefined, isAsync: name !== CELL_MAIN } : { functionName: name, isAsync }),
+  };
+}
+
+function parsePlace(place: string): Pick<RawFrame, "script" | "line" | "column"> | undefined {
+  const [, script, line, column] = PLACE.exec(place) ?? [];
+  if (script === undefined || line === undefined || column === undefined) return undefined;
+  return { script, line: Number(line), column: Number(column) };
 }
 
 /** A package's file as its author knows it: `zod/v4/core/parse.js`, wherever the package lies. */
@@ -92,7 +106,10 @@ function parseMap(json: string): TraceMap | undefined {
 }
 
 /** Frames of esbuild's helpers have no source; those of our own modules are none of the author's. */
-function locate(map: TraceMap, { line, column, functionName, isAsync }: RawFrame): StackFrame | undefined {
+function locate(
+  map: TraceMap,
+  { line, column, functionName, isAsync }: Omit<RawFrame, "script">,
+): StackFrame | undefined {
   if (line < 1 || column < 1) return undefined;
   const at = originalPositionFor(map, { line, column: column - 1 });
   if (at.source === null || at.source === "" || at.source.startsWith("glovebox/")) return undefined;
@@ -115,13 +132,33 @@ function describe({ file, line, column, functionName, isAsync }: StackFrame): st
   return `    at ${isAsync ? "async " : ""}${place}`;
 }
 
-class LazyStackMapper implements StackMapper {
+/** A map of some MB takes some ms to parse, and most calls do not fail. */
+export class ScriptMap {
   readonly #json: string;
   #map: TraceMap | undefined;
   #isParsed = false;
 
   constructor(json: string) {
     this.#json = json;
+  }
+
+  /** Of its text. */
+  get units(): number {
+    return this.#json.length;
+  }
+
+  get map(): TraceMap | undefined {
+    if (!this.#isParsed) this.#map = parseMap(this.#json);
+    this.#isParsed = true;
+    return this.#map;
+  }
+}
+
+class ScriptsMapper implements StackMapper {
+  readonly #scripts: ReadonlyMap<string, ScriptMap>;
+
+  constructor(scripts: ReadonlyMap<string, ScriptMap>) {
+    this.#scripts = scripts;
   }
 
   mapStack(stack: string): MappedStack {
@@ -139,12 +176,12 @@ class LazyStackMapper implements StackMapper {
   }
 
   mapText(text: string): string {
-    if (!text.includes("glovebox:///")) return text;
+    if (!text.includes(SCRIPT_ORIGIN)) return text;
     let left = MAX_FRAMES;
     return text
       .split("\n")
       .flatMap((line) => {
-        if (!FRAME_LINE.test(line) || !line.includes("glovebox:///")) return line;
+        if (!FRAME_LINE.test(line) || !line.includes(SCRIPT_ORIGIN)) return line;
         left -= 1;
         const raw = left < 0 ? undefined : parseFrame(line);
         const frame = raw === undefined ? undefined : this.#locate(raw);
@@ -154,34 +191,31 @@ class LazyStackMapper implements StackMapper {
   }
 
   mapPlace(place: string): string | undefined {
-    const [, line, column] = POSITION.exec(place) ?? [];
-    if (line === undefined || column === undefined) return undefined;
-    const raw = { functionName: undefined, isAsync: false, line: Number(line), column: Number(column) };
-    const frame = this.#locate(raw);
+    const at = parsePlace(place);
+    const frame = at && this.#locate({ ...at, functionName: undefined, isAsync: false });
     return frame === undefined ? undefined : `${frame.file}:${frame.line}:${frame.column}`;
   }
 
   codeFrameOf(frame: StackFrame): string | undefined {
-    const map = this.#parsed();
+    // A cell's script has its file's name.
+    const map = (this.#scripts.get(frame.file) ?? this.#scripts.get(TOOL_SCRIPT))?.map;
     const text = map === undefined ? null : sourceContentFor(map, frame.file);
     return text === null ? undefined : codeFrame({ ...frame, text });
   }
 
   #locate(raw: RawFrame): StackFrame | undefined {
-    const map = this.#parsed();
+    const map = this.#scripts.get(raw.script)?.map;
     return map === undefined ? undefined : locate(map, raw);
-  }
-
-  /** A map of some MB takes some ms to parse, and most calls do not fail. */
-  #parsed(): TraceMap | undefined {
-    if (!this.#isParsed) this.#map = parseMap(this.#json);
-    this.#isParsed = true;
-    return this.#map;
   }
 }
 
 export function createStackMapper(sourceMapJson: string): StackMapper {
-  return new LazyStackMapper(sourceMapJson);
+  return createScriptsMapper(new Map([[TOOL_SCRIPT, new ScriptMap(sourceMapJson)]]));
+}
+
+/** @param scripts by name, without the origin; read whenever something is mapped */
+export function createScriptsMapper(scripts: ReadonlyMap<string, ScriptMap>): StackMapper {
+  return new ScriptsMapper(scripts);
 }
 
 /** The first line of the tool's script, from 0, that an author of the tool has written; undefined where there is none. */

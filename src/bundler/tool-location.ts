@@ -28,7 +28,7 @@ interface FilesAndEntry {
   readonly absent: readonly string[];
 }
 
-function bundleProblem(message: string, hint?: string): ToolError {
+export function bundleProblem(message: string, hint?: string): ToolError {
   const text = hint === undefined ? message : `${message}; ${hint}`;
   const problem = hint === undefined ? { message } : { message, hint };
   return new ToolError("BUNDLE_FAILED", text, { details: { problems: [problem] } });

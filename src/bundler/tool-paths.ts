@@ -29,6 +29,9 @@ export const ENTRY_NAMES: readonly string[] = ["tool", "index"].flatMap((stem) =
   [".ts", ".mts", ".cts", ".tsx", ".js", ".mjs", ".cjs", ".jsx"].map((extension) => stem + extension),
 );
 
+/** The same of a tool in Python, where a folder has none of those. */
+export const PYTHON_ENTRY_NAMES: readonly string[] = ["tool.py", "main.py"];
+
 const MAX_PATH_LENGTH = 1024;
 const NOT_IN_A_PATH = /[\\:\p{Cc}\u2028\u2029]/u;
 

@@ -8,6 +8,7 @@ export type {
   JsonSchema,
   ToolAnnotations,
   ToolDefinition,
+  ToolOrigin,
 } from "../sandbox/definition.ts";
 export { ENGINE_FEATURES, type EngineFeature } from "../sandbox/engine-features.ts";
 export {
@@ -22,6 +23,14 @@ export {
 } from "../sandbox/errors.ts";
 export { LIMITS, type LimitName, type Limits, type PartialLimits } from "../sandbox/limits.ts";
 export type { Isolation, LogLevel, Progress } from "../sandbox/protocol.ts";
+export type {
+  CallClient,
+  ElicitRequest,
+  ElicitResult,
+  ListRootsResult,
+  SampleRequest,
+  SampleResult,
+} from "./capabilities/ask-client.ts";
 export {
   type Capability,
   type CapabilityContext,
@@ -76,12 +85,29 @@ export type {
 export type { LoggerOption } from "./host-log.ts";
 export { type BatchContext, ToolInvoker, type ToolInvokerOptions } from "./invoker.ts";
 export type { LogEntry, LogListener } from "./logs.ts";
+export type { McpManager } from "./mcp/client/manager.ts";
+export type {
+  McpAuthProvider,
+  McpElicitationHook,
+  McpHttpServer,
+  McpOptions,
+  McpRequestContext,
+  McpSamplingHook,
+  McpServerOptions,
+  McpStdioServer,
+} from "./mcp/client/mcp-options.ts";
+export type { ServerDiagnostics } from "./mcp/client/server-process.ts";
+export type { ServerLayer, ServerSandbox } from "./mcp/client/server-sandbox.ts";
+export type { McpServerStatus, McpToolProblem } from "./mcp/client/upstream-server.ts";
 export type { Amendment, ArgumentOptions } from "./pipeline/amend.ts";
 export { type RedactOptions, redact } from "./redaction/redact.ts";
 export { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "./registry.ts";
 export { type HostToolDefinition, type RegisterOptions, ToolRouter, type ToolRouterOptions } from "./router.ts";
 export { createGlovebox, type Glovebox, type ToolInspection } from "./runtime.ts";
-export type { AddedSource, SourceToolOptions, SourceTransport } from "./source.ts";
+export type { SessionInfo } from "./sessions/conversation.ts";
+export type { RunOptions, Session } from "./sessions/session.ts";
+export type { SessionOptions } from "./sessions/session-options.ts";
+export type { AddedSource, SourceDiscovery, SourceToolOptions, SourceTransport } from "./source.ts";
 export type { TelemetryOptions } from "./telemetry/telemetry.ts";
 export type { TenantOptions, Tenants } from "./tenants.ts";
 export type { NestedCall, ToolCall, ToolContext, ToolInvocation, ToolResult, ToolUsage } from "./tool-call.ts";

@@ -57,6 +57,15 @@ describe("createBundler() builds once", () => {
     expect(await outcome(makeBundler({ cache: createBundleCache({ directory }) }), source)).toEqual([true, 1]);
   });
 
+  test("a cell, whatever tool has its text and its name", async () => {
+    const bundler = makeBundler();
+    const source = { files: { "cell-1.js": "export default 1" }, entry: "cell-1.js" };
+    expect(await outcome(bundler, source)).toEqual([false, 1]);
+    const cell = await bundler.bundle(source, { cell: "javascript" });
+    expect([cell.cached, (await bundler.bundle(source, { cell: "javascript" })).cached]).toEqual([false, true]);
+    expect(cell.bundle.code).not.toBe((await bundler.bundle(source)).bundle.code);
+  });
+
   test("what is asked for many times at once", async () => {
     const bundler = makeBundler({ maxConcurrentBuilds: 1 });
     const outcomes = await Promise.all(Array.from({ length: 8 }, () => bundler.bundle({ source: "export default 1" })));

@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { codeFrame, createStackMapper } from "../../src/bundler/source-map.ts";
 import type { ToolBundle } from "../../src/bundler/tool-bundle.ts";
 import { TOOL_SCRIPT_NAME } from "../../src/sandbox/guest-protocol.ts";
+import { threadMs } from "../support/processes.ts";
 import { build } from "./workbench.ts";
 
 const FILES = {
@@ -114,9 +115,9 @@ describe("createStackMapper() withstands", () => {
   ] as const)("%s", ([, stack]) => {
     const mapper = createStackMapper(bundle.sourceMap);
     mapper.mapStack("");
-    const startedAt = performance.now();
+    const startedAt = threadMs();
     const mapped = mapper.mapStack(stack);
-    expect(performance.now() - startedAt).toBeLessThan(200);
+    expect(threadMs() - startedAt).toBeLessThan(200);
     expect(mapped.stack.length).toBeLessThan(20_000);
     expect(mapped.frames.length).toBeLessThanOrEqual(50);
   });

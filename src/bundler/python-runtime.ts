@@ -1,0 +1,63 @@
+// The Python runtime as a bundle: our own TypeScript and Python with both halves of Pyodide's JavaScript in one script.
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import type { Plugin } from "esbuild";
+
+/** What stands in the place of globals by which Pyodide looks for a browser or for Node: exports of guest/python/shell.ts. */
+const SHELL = {
+  read: "__read",
+  load: "__read",
+  readbuffer: "__readBuffer",
+  console: "__console",
+  setTimeout: "__setTimeout",
+  clearTimeout: "__clearTimeout",
+  MessageChannel: "__TaskChannel",
+  "globalThis.MessageChannel": "__TaskChannel",
+  "globalThis.WorkerGlobalScope": "__WorkerScope",
+  "import.meta.url": '"glovebox:///python.js"',
+} as const;
+
+/** Where the package lies in this installation. */
+export function pyodideFolder(): string {
+  return dirname(createRequire(import.meta.url).resolve("pyodide/package.json"));
+}
+
+/** Its other half has no name that the package exports. */
+const pyodideFiles: Plugin = {
+  name: "pyodide-files",
+  setup: ({ onResolve }) => {
+    onResolve({ filter: /^pyodide\/pyodide\.asm\.mjs$/ }, () => ({ path: join(pyodideFolder(), "pyodide.asm.mjs") }));
+    onResolve({ filter: /^pyodide$/ }, () => ({ path: join(pyodideFolder(), "pyodide.mjs") }));
+  },
+};
+
+const EXPORT = /\bexport\s*\{\s*([\w$]+) as default\s*\};?\s*$/;
+
+/** @param folder src/sandbox/guest/python */
+export async function buildPythonRuntime(folder: string): Promise<string> {
+  const { build } = await import("esbuild");
+  const lock = JSON.parse(await readFile(join(pyodideFolder(), "pyodide-lock.json"), "utf8")) as {
+    readonly info: object;
+  };
+  const { outputFiles } = await build({
+    entryPoints: [join(folder, "runtime.ts")],
+    bundle: true,
+    write: false,
+    target: "node24",
+    platform: "neutral",
+    format: "esm",
+    logLevel: "warning",
+    legalComments: "none",
+    minifyWhitespace: true,
+    loader: { ".py": "text" },
+    define: { ...SHELL, __PYODIDE_INFO__: JSON.stringify(lock.info) },
+    inject: [join(folder, "shell.ts")],
+    // Asked for by the halves of Pyodide that Node would run.
+    external: ["node:*", "ws"],
+    plugins: [pyodideFiles],
+  });
+  const code = outputFiles[0]?.text ?? "";
+  if (!EXPORT.test(code)) throw new Error("Expected the Python runtime to have one export, its default");
+  return `(async (register, useBuiltin) => {"use strict";\n${code.replace(EXPORT, "register({__proto__:null,default:$1});")}\n})`;
+}
