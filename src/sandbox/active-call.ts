@@ -1,7 +1,7 @@
 // One call inside the worker: its isolate, its meters and caps, and the messages that tell the host how it goes.
 import { ChunkOutbox } from "./chunk-outbox.ts";
 import type { CpuShare, Payer } from "./cpu-share.ts";
-import type { EngineFeature, InvokeHeader } from "./guest-protocol.ts";
+import { type EngineFeature, INTERPRETER_CRASHED, type InvokeHeader } from "./guest-protocol.ts";
 import type { Inspection } from "./inspection.ts";
 import type { IsolatePool } from "./isolate-pool.ts";
 import type { Limits } from "./limits.ts";
@@ -47,6 +47,8 @@ export interface AssignedCall {
   /** Its chunks are wanted as they come. */
   readonly stream?: boolean | undefined;
   readonly deterministic?: Deterministic | undefined;
+  /** Whose isolate it runs in. */
+  readonly session?: number | undefined;
 }
 
 /** A tool as the host has described it once, with what every call of it is told. */
@@ -55,8 +57,9 @@ export interface ToolProfile extends ToolMessage {
   readonly header: string;
 }
 
-export function toToolProfile(message: ToolMessage): ToolProfile {
-  const { granted, denied, shapes, limits, logPlaces } = message;
+/** @param isPython its event loop takes its timers along by itself */
+export function toToolProfile(message: ToolMessage, isPython = false): ToolProfile {
+  const { granted, denied, shapes, limits, logPlaces, isolation } = message;
   const { outputBytes, logBytes, logLines, hostCalls, pendingHostCalls, timers } = limits;
   const header: InvokeHeader = {
     granted,
@@ -69,6 +72,7 @@ export function toToolProfile(message: ToolMessage): ToolProfile {
     pendingHostCalls,
     timers,
     ...(logPlaces ? { logPlaces } : {}),
+    ...(isolation === "session" && !isPython ? { goesOn: true } : {}),
   };
   return { ...message, header: JSON.stringify(header) };
 }
@@ -82,6 +86,8 @@ export interface CallParts {
   readonly inspection?: Inspection | undefined;
 }
 
+/** What a conversation has left is worth waiting for, on a busy machine too. */
+const SESSION_SETTLE_MS = 1_000;
 /** Of an outcome that is no output. A hundred issues of usual length are 50 KB; the host kills a process that sends 1 MiB. */
 const MAX_END_UNITS = 256 * 1024;
 
@@ -157,8 +163,9 @@ export class ActiveCall implements GuestListener, Payer {
     if (settled && isolate !== undefined) {
       // Nothing of it runs, nor will: what is left of the isolate is no concern of who waits.
       isolate.rest();
-      this.#send({ ...ended, released: true }, parts);
-      if (!stays) this.#giveBack(isolate, end.outcome === "output" || end.outcome === "streamed");
+      const kept = this.#keepForSession(isolate, end);
+      this.#send({ ...ended, released: true, ...(kept ? { kept: true } : {}) }, parts);
+      if (!stays && !kept) this.#giveBack(isolate, end);
       return;
     }
     const stopped = isolate?.dispose();
@@ -167,6 +174,14 @@ export class ActiveCall implements GuestListener, Payer {
     if (released) return;
     await stopped;
     this.#send({ type: "released", seq });
+  }
+
+  /** A run that failed leaves what it has done, as one that ended well does. */
+  #keepForSession(isolate: ToolIsolate, end: GuestEnd): boolean {
+    const { call } = this.#assignment;
+    if (call?.session === undefined || (this.#isPython && hasCrashed(end))) return false;
+    this.#pool.sessions.set(call.session, isolate);
+    return true;
   }
 
   /** The guest has counted UTF-16 units; bytes count here. What it says of another end is text for a person. */
@@ -206,10 +221,19 @@ export class ActiveCall implements GuestListener, Payer {
 
   /** An isolate in which the tool is loaded: one that its last call has left, or one that no call has touched. */
   #takeReady(call: NonNullable<Assignment["call"]>): ToolIsolate | undefined {
-    if (this.#inspection !== undefined) return undefined;
+    if (this.#inspection !== undefined || call.session !== undefined) return undefined;
     // What earlier calls have left, or a top level that was run ahead, would be no part of what repeats.
     if (call.deterministic !== undefined) return undefined;
-    return call.tool.isolation === "tool" ? this.#pool.takeIdle(warmKey(call)) : this.#pool.spares.take(call.tool);
+    if (call.tool.isolation === "tool") {
+      const warm = this.#pool.takeIdle(warmKey(call));
+      if (warm !== undefined || !this.#isPython) return warm;
+    }
+    return this.#isPython ? this.#pool.python?.take(call.tool) : this.#pool.spares.take(call.tool);
+  }
+
+  /** Its bundle is Python's. */
+  get #isPython(): boolean {
+    return this.#pool.python?.sha256 === this.#assignment.bundle.sha256;
   }
 
   #enter(isolate: ToolIsolate, input: string): Promise<GuestEnd> {
@@ -223,13 +247,34 @@ export class ActiveCall implements GuestListener, Payer {
   /** A new isolate with the bundle in it; undefined when it worked. */
   async #prepare(): Promise<GuestEnd | undefined> {
     const { seq, features, coarseTime, call } = this.#assignment;
+    const kept = call?.session === undefined ? undefined : this.#pool.takeSession(call.session);
+    if (kept !== undefined) return await this.#goOn(kept);
     const { memoryMiB } = this.#limits;
     const inspector = this.#inspection !== undefined;
     const deterministic = call?.deterministic;
-    this.#isolate = this.#pool.create({ memoryMiB, features, coarseTime, inspector, deterministic });
+    const python = this.#isPython ? this.#pool.python : undefined;
+    if (python !== undefined && deterministic === undefined && !inspector) {
+      const spare = await python.waitFor(this.#assignment);
+      this.#isolate = spare;
+      this.#busyMsTaken = spare?.busyMs ?? 0;
+      if (spare !== undefined) return undefined;
+      if (this.#cancelled) return { outcome: "cancelled", text: "" };
+    }
+    const options = { features, coarseTime, inspector, deterministic };
+    this.#isolate = python?.create(options) ?? this.#pool.create({ ...options, memoryMiB });
     this.#isolate.boot();
     await this.#inspection?.open(seq, this.#isolate);
     const end = await this.#isolate.load(this.#assignment.bundle, this);
+    return end.outcome === "ready" ? undefined : end;
+  }
+
+  /** In the isolate that the session's last call has left; the bundle of a tool is there already, a cell brings its own. */
+  async #goOn(isolate: ToolIsolate): Promise<GuestEnd | undefined> {
+    this.#isolate = isolate;
+    this.#busyMsTaken = isolate.busyMs;
+    const { bundle } = this.#assignment;
+    if (isolate.hasLoaded(bundle)) return undefined;
+    const end = await isolate.load(bundle, this);
     return end.outcome === "ready" ? undefined : end;
   }
 
@@ -324,7 +369,7 @@ export class ActiveCall implements GuestListener, Payer {
   async #finishMeters(): Promise<boolean> {
     const isolate = this.#isolate;
     if (isolate === undefined || isolate.isDisposed) return false;
-    const settled = await isolate.settle();
+    const settled = await isolate.settle(this.#assignment.call?.session === undefined ? undefined : SESSION_SETTLE_MS);
     if (isolate.isDisposed) return false;
     this.#chargeRest();
     return settled;
@@ -340,15 +385,21 @@ export class ActiveCall implements GuestListener, Payer {
     };
   }
 
-  #giveBack(isolate: ToolIsolate, hasEndedWell: boolean): void {
+  #giveBack(isolate: ToolIsolate, end: GuestEnd): void {
     const { call, bundle } = this.#assignment;
-    const mayStay = call?.tool.isolation === "tool" && call.deterministic === undefined;
+    const hasEndedWell = !this.#isPython && (end.outcome === "output" || end.outcome === "streamed");
+    const mayStay =
+      call?.tool.isolation === "tool" && call.deterministic === undefined && !(this.#isPython && hasCrashed(end));
     if (mayStay && this.#phase === "execute") this.#pool.keep(warmKey(call), isolate);
     // What was sent leaves at the end of this turn: whoever waits for it need not wait for this.
     else if (call !== undefined && hasEndedWell) setImmediate(() => this.#pool.retire(isolate, bundle));
     else setImmediate(() => void isolate.dispose());
   }
 }
+
+/** Python's interpreter has ended in it. Who makes that up loses an isolate of its own. */
+const hasCrashed = ({ outcome, text }: GuestEnd): boolean =>
+  outcome === "thrown" && text.includes(`"code":"${INTERPRETER_CRASHED}"`);
 
 /** Of an `ended`, see protocol.ts. */
 function partsOf({ text, bytes, content }: GuestEnd): (string | Uint8Array)[] {

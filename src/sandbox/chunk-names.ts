@@ -52,6 +52,7 @@ export const CHUNK_NAMES = [
   "navigator",
   "urlpattern",
   "formatting",
+  "python",
 ] as const;
 export type ChunkName = (typeof CHUNK_NAMES)[number];
 

@@ -33,7 +33,7 @@ const ToolAnnotationsSchema = z.strictObject({
 export type CapabilityRequests = { readonly [name: string]: JsonValue };
 /** A process is told the names at each start; the protocol carries 256. */
 const MAX_CAPABILITY_REQUESTS = 64;
-const CapabilityRequestsSchema = z
+export const CapabilityRequestsSchema: z.ZodType<CapabilityRequests> = z
   .record(z.string().max(64), z.json())
   .refine(
     (requests) => Object.keys(requests).length <= MAX_CAPABILITY_REQUESTS,
@@ -50,6 +50,21 @@ export interface ToolDefinition {
   readonly limits?: PartialLimits | undefined;
   /** Whether the tool's top level may be run before anybody has called; true unless stated. */
   readonly prewarm?: boolean | undefined;
+  /** Where an upstream server's tool comes from; all the rest of its definition is that server's word. */
+  readonly origin?: ToolOrigin | undefined;
+}
+
+/** What a definition's annotations say where they are to be believed: nothing, where they are an upstream server's own word. */
+export const believedAnnotations = ({ annotations, origin }: ToolDefinition): ToolAnnotations | undefined =>
+  origin?.isTrusted === false ? undefined : annotations;
+
+/** Set by the host, never by an author. */
+export interface ToolOrigin {
+  readonly server: string;
+  /** What the server calls it. */
+  readonly toolName: string;
+  /** Whether the host believes its annotations. */
+  readonly isTrusted: boolean;
 }
 
 const definitionFields = {
@@ -64,14 +79,16 @@ const definitionFields = {
 };
 
 /** A definition as the guest tells it: the name may be missing, and then the source gives it. */
-export type LearnedDefinition = Omit<ToolDefinition, "name"> & { readonly name?: string | undefined };
+export type LearnedDefinition = Omit<ToolDefinition, "name" | "origin"> & { readonly name?: string | undefined };
 export const LearnedDefinitionSchema: z.ZodType<LearnedDefinition> = z.strictObject({
   ...definitionFields,
   name: ToolNameSchema.optional(),
 });
 
 /** Fields that a host supplies or overrides. */
-export type DefinitionOverrides = { readonly [Key in keyof ToolDefinition]?: ToolDefinition[Key] | undefined };
+export type DefinitionOverrides = {
+  readonly [Key in Exclude<keyof ToolDefinition, "origin">]?: ToolDefinition[Key] | undefined;
+};
 export const DefinitionOverridesSchema: z.ZodType<DefinitionOverrides> = z.strictObject(definitionFields).partial();
 
 /** The input schema of a tool that states none: MCP demands an object. */

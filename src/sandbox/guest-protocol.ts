@@ -26,9 +26,10 @@ export type GuestMessageKind = "done" | "yield" | "log" | "progress" | "capabili
  * | `chunk` | name | the chunk's script, whose completion value is a function of what it requires |
  * | `random` | how many bytes | an ArrayBuffer |
  * | `crypto` | a method and its arguments as JSON text, then ArrayBuffers (crypto/wire.ts) | JSON text or an ArrayBuffer |
+ * | `asset` | name of a file of the Python interpreter's | an ArrayBuffer |
  * | `job` | request id, then as for `crypto` | JSON text: a failure, or that the job has begun |
  */
-export type GuestQuestionKind = "chunk" | "random" | "crypto" | "job";
+export type GuestQuestionKind = "chunk" | "asset" | "random" | "crypto" | "job";
 
 /** Of a part of a question: a text, or an ArrayBuffer. It is copied in the worker's main thread: 8 MiB in some 10 ms. */
 export const MAX_QUESTION_UNITS: number = 128 * 1024;
@@ -64,6 +65,9 @@ export interface GuestError {
   /** Set by the prelude alone, on errors that it made for a capability's refusal: a code of ERROR_CODES. */
   readonly capabilityCode?: string;
 }
+
+/** The `code` of a GuestError by which the Python runtime says that its interpreter has ended: its isolate is of no more use. */
+export const INTERPRETER_CRASHED = "INTERPRETER_CRASHED";
 
 /** One problem that the tool's own schema library found. */
 export interface GuestIssue {
@@ -126,6 +130,8 @@ export interface InvokeHeader {
   readonly timers: number;
   /** Lines of console carry the place that they come from. */
   readonly logPlaces?: boolean;
+  /** Another call of the session may follow: timers that wait go on in it. */
+  readonly goesOn?: boolean;
 }
 
 /** How a capability looks from the guest, as the host that defined it says. */
@@ -151,10 +157,33 @@ export interface BootOptions {
   readonly fixed?: { readonly now: number; readonly words: readonly number[] } | undefined;
 }
 
-/** The filename of a tool's script in the isolate: the only one whose frames are mapped to the author's files. */
+/** Every script in an isolate is named below it. */
+export const SCRIPT_ORIGIN = "glovebox:///";
+/** The filename of a tool's script in the isolate: its frames, and those of a session's cells, are mapped to the author's files. */
 export const TOOL_SCRIPT_NAME = "glovebox:///tool.js";
 /** The filename of the prelude: its frames are dropped from stacks. */
 export const PRELUDE_SCRIPT_NAME = "glovebox:///prelude.js";
 
 /** Caps of the error text that leaves a guest, in UTF-16 units. */
 export const GUEST_ERROR_CAPS = { name: 128, message: 8_192, stack: 16_384, issues: 100 } as const;
+
+/** What is told of a certificate by the names that X509Certificate gives it. */
+export const CERTIFICATE_FACTS = [
+  "ca",
+  "fingerprint",
+  "fingerprint256",
+  "fingerprint512",
+  "infoAccess",
+  "issuer",
+  "keyUsage",
+  "serialNumber",
+  "signatureAlgorithm",
+  "signatureAlgorithmOid",
+  "subject",
+  "subjectAltName",
+  "validFrom",
+  "validTo",
+] as const;
+
+/** Code of the error by which Python says that the tool's memory was not enough: Python goes on, where V8 ends the isolate. */
+export const PYTHON_OUT_OF_MEMORY = "PYTHON_MEMORY";

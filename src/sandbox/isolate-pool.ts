@@ -1,5 +1,6 @@
 // The isolates of one worker: made when a call needs one, kept warm between calls where the caller accepts shared state.
 import type { ChunkName } from "./chunk-names.ts";
+import { PythonLine, type PythonOptions } from "./python-line.ts";
 import { type SpareKeeper, Spares } from "./spares.ts";
 import {
   createLoadableBundle,
@@ -29,6 +30,10 @@ export class IsolatePool {
   /** By bundle: how many of its chunks, in the order of their set, the host has heard of. */
   readonly #chunksTold = new Map<string, number>();
   readonly #isCalm: () => boolean;
+  /** In a process that was given Python. */
+  python: PythonLine | undefined;
+  /** Of each session between two of its calls. */
+  readonly sessions = new Map<number, ToolIsolate>();
   /** In order of last use, oldest first. */
   #idle: IdleIsolate[] = [];
 
@@ -61,6 +66,23 @@ export class IsolatePool {
     return this.#bundles.get(sha256);
   }
 
+  /** Its bundle is for calls that have begun. */
+  forgetBundle(sha256: string): void {
+    this.#bundles.delete(sha256);
+    this.#chunksTold.delete(sha256);
+  }
+
+  /** What a session's last call has left, for its next one. */
+  takeSession(session: number): ToolIsolate | undefined {
+    const isolate = this.sessions.get(session);
+    this.sessions.delete(session);
+    return isolate?.isDisposed === true ? undefined : isolate;
+  }
+
+  endSession(session: number): void {
+    void this.takeSession(session)?.dispose();
+  }
+
   /** A warm isolate that no call is using, if there is one. */
   takeIdle(key: string): ToolIsolate | undefined {
     for (let index = this.#idle.length - 1; index >= 0; index -= 1) {
@@ -70,6 +92,21 @@ export class IsolatePool {
       if (!candidate.isolate.isDisposed) return candidate.isolate;
     }
     return undefined;
+  }
+
+  /** Only in a process in which nothing of a tool's has been; once. Returns what it has made that was not known, else empty. */
+  async openPython(
+    sha256: string,
+    options: PythonOptions,
+  ): Promise<{ readonly snapshot: Uint8Array; readonly codeCache: Uint8Array }> {
+    const python = new PythonLine(this.#engine, () => this.bundle(sha256), options);
+    this.python = python;
+    const made = await python.open();
+    if (made.codeCache.byteLength > 0) {
+      const bundle = this.bundle(sha256);
+      if (bundle !== undefined) this.addBundle(sha256, bundle.code, made.codeCache);
+    }
+    return made;
   }
 
   /** An isolate with nothing in it; `boot` it first. */

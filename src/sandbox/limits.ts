@@ -65,6 +65,7 @@ export const LIMITS = {
     max: 100_000,
     about: "calls waiting at one time, of a tenant and of each of its tools",
   },
+  sessions: { min: 0, default: 16, max: 10_000, about: "conversations that a tenant may have open at one time" },
   queueMs: { min: 1, default: 30_000, max: 300_000, about: "time that a call may wait for its turn" },
 } as const satisfies Record<string, LimitRow>;
 

@@ -23,8 +23,8 @@ const memberNames = z.array(z.string().max(MAX_MEMBER_UNITS)).max(MAX_MEMBERS).r
 
 export const MAX_SEED_UNITS = 256;
 
-export const ISOLATIONS = ["call", "tool"] as const;
-/** How long an isolate lives: for one call, or for many of one (tenant, tool version). */
+export const ISOLATIONS = ["call", "tool", "session"] as const;
+/** How long an isolate lives: for one call, for many of one (tenant, tool version), or for those of one conversation. */
 export type Isolation = (typeof ISOLATIONS)[number];
 
 /** What an isolate is made with, in a call as in a learning run. */
@@ -41,6 +41,20 @@ const InitSchema = z.strictObject({
   /** Its isolates can be inspected: the host's own decision, when it is told to by the person at its terminal. */
   inspect: z.literal(true).optional(),
 });
+/**
+ * To a process that is to run Python, right after `init`. Parts: the Python runtime's code (which is thereby its bundle), V8's code cache
+ * of it (may be empty), Pyodide's wasm, its standard library, and the snapshot of its memory (may be empty). Answered by one
+ * `python-ready`.
+ */
+const PythonSchema = z.strictObject({
+  type: z.literal("python"),
+  sha256,
+  coarseTime: z.boolean(),
+  /** Isolates with Python in them and nothing else, to be there at any time. */
+  spares: z.int().min(1).max(16),
+});
+/** Parts: a wheel that Python may import. Before `python`. */
+const PythonPackageSchema = z.strictObject({ type: z.literal("python-package"), fileName: z.string().max(256) });
 const chunkNames = z.array(z.enum(CHUNK_NAMES)).max(CHUNK_NAMES.length);
 /**
  * Parts: code, V8 code cache (may be empty). Sent once per worker and bundle, before the first call that names it. `chunks`: what its
@@ -85,9 +99,13 @@ const CallSchema = z.strictObject({
   toolId: seq,
   callId: z.string().max(1_024),
   tenantId: z.string().max(1_024),
+  /** It runs in the session's isolate, which lives on; `tool` and its bundle are for this call only where `once` says so. */
+  session: z.strictObject({ id: seq, once: z.boolean() }).optional(),
   /** It is to repeat exactly: it gets a new isolate, whose clock and random numbers begin here. */
   deterministic: z.strictObject({ seed: z.string().max(MAX_SEED_UNITS), now: count }).optional(),
 });
+/** A session is over: its isolate, if there is one, goes. */
+const EndSessionSchema = z.strictObject({ type: z.literal("end-session"), session: seq });
 /** The host's clock or caller has ended the call: dispose its isolate. */
 const CancelSchema = z.strictObject({ type: z.literal("cancel"), seq });
 /** So many more chunks of a call have been taken by their reader. */
@@ -101,11 +119,14 @@ const PingSchema = z.strictObject({ type: z.literal("ping") });
 
 export const HostMessageSchema = z.discriminatedUnion("type", [
   InitSchema,
+  PythonSchema,
+  PythonPackageSchema,
   BundleSchema,
   ToolMessageSchema,
   LearnSchema,
   CallSchema,
   CancelSchema,
+  EndSessionSchema,
   CapabilityResultSchema,
   CreditSchema,
   PingSchema,
@@ -114,6 +135,7 @@ export const HostMessageSchema = z.discriminatedUnion("type", [
   InspectGoSchema,
 ]);
 export type HostMessage = z.infer<typeof HostMessageSchema>;
+export type PythonMessage = Omit<z.infer<typeof PythonSchema>, "type">;
 export type ToolMessage = z.infer<typeof ToolMessageSchema>;
 /** How a bundle's top level is to be run, in a call as in a learning run. */
 export type LearnProfile = Omit<z.infer<typeof LearnSchema>, "type" | "seq">;
@@ -143,6 +165,11 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** Parts: the V8 code cache of the prelude, if the worker was given none. The worker takes messages. */
 const ReadySchema = z.strictObject({ type: z.literal("ready"), protocolVersion: z.literal(PROTOCOL_VERSION) });
+/**
+ * The first of the Python isolates is there, or cannot be loaded, and then each call will say so. Parts: the snapshot and the code cache,
+ * each empty if the worker was given one.
+ */
+const PythonReadySchema = z.strictObject({ type: z.literal("python-ready") });
 const PongSchema = z.strictObject({ type: z.literal("pong") });
 /**
  * The call must first wait for an isolate: until `started` no line of the tool has run for it. One that need not wait says `started`
@@ -163,6 +190,8 @@ const EndedSchema = z.strictObject({
   usage: WorkerUsageSchema,
   /** Nothing of the call runs any more: no `released` follows. */
   released: z.boolean(),
+  /** Of a session's call: the isolate waits for the next one. */
+  kept: z.literal(true).optional(),
   /** What isolates of the bundle have touched of the platform, as far as the host has not been told. */
   touched: chunkNames.optional(),
 });
@@ -173,8 +202,8 @@ const EndedSchema = z.strictObject({
 const ChunksSchema = z.strictObject({ type: z.literal("chunks"), seq });
 /** Nothing of the call runs any more. Until this comes the host must assume that it does. */
 const ReleasedSchema = z.strictObject({ type: z.literal("released"), seq });
-/** `line:column` in the tool's script. */
-export const PLACE_PATTERN: RegExp = /^\d{1,9}:\d{1,9}$/;
+/** `script:line:column`, of a script of the tool's. */
+export const PLACE_PATTERN: RegExp = /^[\w.-]{1,40}:\d{1,9}:\d{1,9}$/;
 /** Parts: text. `place` when the tool's message has asked for it. */
 const LogSchema = z.strictObject({
   type: z.literal("log"),
@@ -200,6 +229,7 @@ const StuckSchema = z.strictObject({ type: z.literal("stuck") });
 
 export const WorkerMessageSchema = z.discriminatedUnion("type", [
   ReadySchema,
+  PythonReadySchema,
   PongSchema,
   StuckSchema,
   PreparingSchema,
@@ -216,6 +246,9 @@ export const WorkerMessageSchema = z.discriminatedUnion("type", [
 ]);
 export type WorkerMessage = z.infer<typeof WorkerMessageSchema>;
 export type EndedMessage = z.infer<typeof EndedSchema>;
+
+/** Of the interpreter's memory before anything has run in it: 30 MiB, and what wheels may add. */
+export const MAX_SNAPSHOT_BYTES: number = 64 * 1024 * 1024;
 
 /** One message of the DevTools protocol, in bytes: scripts and heap snapshots come in pieces that are smaller. */
 export const MAX_INSPECT_BYTES: number = 16 * 1024 * 1024;

@@ -31,6 +31,8 @@ export interface Engine {
   readonly preludeCache: CodeCache | undefined;
   readonly chunks: Chunks;
   readonly lanes: NativeLanes;
+  /** Files of the Python interpreter's, by name: none but in a process that was given them. */
+  readonly assets: Map<string, Uint8Array>;
 }
 
 /** The scripts of the guest's platform, read once each. */
@@ -76,6 +78,7 @@ export function createEngine({ preludeSource, preludeCache, readChunk, chunkCach
     preludeCache: toCodeCache(preludeCache),
     chunks: new Chunks(readChunk, chunkCaches),
     lanes: new NativeLanes(),
+    assets: new Map(),
   };
 }
 
@@ -151,29 +154,34 @@ export interface IsolateOptions extends Omit<BootOptions, "fixed"> {
 
 /** Compiled in less than a millisecond. */
 const SMALL_BUNDLE_UNITS = 64 * 1024;
+/** Of a call of ours, which asks for nothing: the text of an InvokeHeader. */
+export function ownHeader(outputBytes: number): string {
+  return JSON.stringify({
+    granted: [],
+    denied: [],
+    outputBytes,
+    logBytes: 0,
+    logLines: 0,
+    hostCalls: 0,
+    pendingHostCalls: 0,
+    timers: 0,
+  } satisfies InvokeHeader);
+}
+
 /** What most tools do, and little that only some do: each function in the cache is read for every isolate. A chunk is what most take. */
 const REHEARSAL = "(async (register) => register({ default: async (input) => DOMException && input }))";
-const REHEARSAL_HEADER = JSON.stringify({
-  granted: [],
-  denied: [],
-  outputBytes: 1_024,
-  logBytes: 0,
-  logLines: 0,
-  hostCalls: 0,
-  pendingHostCalls: 0,
-  timers: 0,
-} satisfies InvokeHeader);
+const REHEARSAL_HEADER = ownHeader(1_024);
 
 const scriptOptions = (filename: string, cache: CodeCache | undefined) => ({
   filename,
   ...(cache === undefined ? {} : { cachedData: cache.external }),
 });
 
-/** Hears nothing. */
 const MAX_REASON_LENGTH = 4_096;
 /** Between the isolate's frames and ours, in the stack of an error that isolated-vm has copied. */
 const STACK_BOUNDARY = "    at (<isolated-vm boundary>)";
 
+/** Hears nothing. */
 export const SILENT: GuestListener = { onLog() {}, onProgress() {}, onCapability() {} };
 /** After its result a guest may finish what it is doing for this long; then its isolate is not reused but disposed. */
 const SETTLE_MS = 2;
@@ -183,12 +191,6 @@ const SPIN_MS = 0.2;
 const HEAP_READING_MS = 1;
 const isGuestOutcome = (value: unknown): value is GuestOutcome => GUEST_OUTCOMES.includes(value as GuestOutcome);
 
-/**
- * Owns one isolate. One entry at a time: `load`, then any number of `call`s. Dispose it to stop whatever runs.
- *
- * Every entry into the guest is an `apply` whose promise settles when the thread has left the isolate, microtasks included
- * (measured); `#running` counts them, so that "disposed" can be told from "really stopped".
- */
 /**
  * The guest's part of a copied reason: a primitive, or an error of this realm whose stack goes on in our own files.
  * @returns no stack where isolated-vm has not marked its end
@@ -200,6 +202,12 @@ function describeReason(reason: unknown): string {
   return text.slice(0, MAX_REASON_LENGTH);
 }
 
+/**
+ * Owns one isolate. One entry at a time: `load`, then any number of `call`s. Dispose it to stop whatever runs.
+ *
+ * Every entry into the guest is an `apply` whose promise settles when the thread has left the isolate, microtasks included
+ * (measured); `#running` counts them, so that "disposed" can be told from "really stopped".
+ */
 export class ToolIsolate {
   readonly #engine: Engine;
   readonly #options: IsolateOptions;
@@ -213,6 +221,7 @@ export class ToolIsolate {
   #finish: ((end: GuestEnd) => void) | undefined;
   /** What the guest was last told about its calls: each text that crosses costs. */
   #header = "";
+  #loaded = "";
   #tenantId = "";
   #running = 0;
   #enteredAt = 0;
@@ -335,6 +344,11 @@ export class ToolIsolate {
     return this.#disposed || this.#isolate.isDisposed;
   }
 
+  /** Whether the bundle was the last to be loaded into it. */
+  hasLoaded({ sha256 }: LoadableBundle): boolean {
+    return this.#loaded === sha256;
+  }
+
   get hasTimers(): boolean {
     return this.#timers.size > 0;
   }
@@ -377,12 +391,15 @@ export class ToolIsolate {
    */
   async load(bundle: LoadableBundle, listener: GuestListener, header?: string): Promise<GuestEnd> {
     this.#listener = listener;
+    this.#loaded = "";
     try {
       const evaluate = await this.#compile(bundle);
       this.#touched = bundle.chunks;
       const chunks = [...bundle.chunks].flatMap((name) => [name, this.#compileChunk(name).derefInto()]);
       this.#header = header ?? "";
-      return await this.#exchange("load", evaluate.derefInto(), this.#header, ...chunks);
+      const end = await this.#exchange("load", evaluate.derefInto(), this.#header, ...chunks);
+      if (end.outcome === "ready") this.#loaded = bundle.sha256;
+      return end;
     } catch {
       return this.#stopped("isolate-failed");
     }
@@ -557,6 +574,10 @@ export class ToolIsolate {
       if (kind === "chunk" && isChunkName(a)) {
         this.#touched?.add(a);
         return this.#engine.chunks.source(a);
+      }
+      if (kind === "asset" && typeof a === "string") {
+        const asset = this.#engine.assets.get(a);
+        return asset && toTransferable(new Uint8Array(asset).buffer);
       }
       if (kind === "random") return toTransferable(this.#guestCrypto.random(a));
       if (kind === "crypto" && typeof a === "string") {

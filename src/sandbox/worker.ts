@@ -3,6 +3,7 @@
 import { closeSync, readFileSync } from "node:fs";
 import { Socket } from "node:net";
 import { availableParallelism } from "node:os";
+import { join } from "node:path";
 import { ActiveCall, type Assignment, type ToolProfile, toToolProfile } from "./active-call.ts";
 import { type ChunkName, chunkFile } from "./chunk-names.ts";
 import { CpuShare } from "./cpu-share.ts";
@@ -10,14 +11,17 @@ import { type Frame, FrameReader, FrameWriter } from "./frames.ts";
 import { Inspection } from "./inspection.ts";
 import { IsolatePool } from "./isolate-pool.ts";
 import { pack, unpack } from "./packed.ts";
-import { HostMessageSchema, type LearnProfile, PROTOCOL_VERSION } from "./protocol.ts";
+import { HostMessageSchema, type LearnProfile, PROTOCOL_VERSION, type PythonMessage } from "./protocol.ts";
+import { PYTHON_ASSETS } from "./python-line.ts";
 import { createEngine, type Engine, makeChunkCaches, makePreludeCache } from "./tool-isolate.ts";
 
 const CPU_CHECK_MS = 10;
 const CORES = availableParallelism();
 
+const NOTHING = new Uint8Array(0);
+
 /** From its own folder, which is all it may read. */
-const readChunk = (name: ChunkName): string => readFileSync(new URL(chunkFile(name), import.meta.url), "utf8");
+const readChunk = (name: ChunkName): string => readFileSync(join(import.meta.dirname, chunkFile(name)), "utf8");
 
 const die = (): void => {
   process.kill(process.pid, "SIGKILL");
@@ -30,6 +34,8 @@ class Worker {
   readonly #calls = new Map<number, ActiveCall>();
   readonly #tools = new Map<number, ToolProfile>();
   #engine: Engine | undefined;
+  /** File names of those that the host has sent. */
+  readonly #wheels: string[] = [];
   #pool: IsolatePool | undefined;
   #inspection: Inspection | undefined;
   readonly #cpuShare = new CpuShare();
@@ -51,11 +57,17 @@ class Worker {
         if (message.inspect) this.#inspection = new Inspection((sent, parts) => this.#writer.write(sent, parts));
         this.#open(text(1), frame[2] ?? new Uint8Array(0), frame[3] ?? new Uint8Array(0));
         break;
+      case "python":
+        void this.#openPython(message, frame).catch(die);
+        break;
+      case "python-package":
+        this.#addWheel(message.fileName, frame[1]);
+        break;
       case "bundle":
         this.#pool?.addBundle(message.sha256, text(1), frame[2] ?? new Uint8Array(0), message.chunks);
         break;
       case "tool":
-        this.#tools.set(message.toolId, toToolProfile(message));
+        this.#tools.set(message.toolId, toToolProfile(message, message.sha256 === this.#pool?.python?.sha256));
         break;
       case "learn":
         this.#start(message.seq, message, undefined, "");
@@ -64,12 +76,20 @@ class Worker {
         const tool = this.#tools.get(message.toolId);
         if (tool === undefined) throw new Error("A call came before its tool");
         const bytes = frame[3] === undefined ? undefined : { header: text(2), data: frame[3] };
-        const { seq, callId, tenantId, stream, deterministic } = message;
-        this.#start(seq, tool, { tool, callId, tenantId, stream, deterministic, bytes }, text(1));
+        const { seq, callId, tenantId, stream, deterministic, session } = message;
+        const call = { tool, callId, tenantId, stream, deterministic, bytes, session: session?.id };
+        this.#start(seq, tool, call, text(1));
+        if (session?.once === true) {
+          this.#tools.delete(message.toolId);
+          this.#pool?.forgetBundle(tool.sha256);
+        }
         break;
       }
       case "cancel":
         this.#calls.get(message.seq)?.cancel();
+        break;
+      case "end-session":
+        this.#pool?.endSession(message.session);
         break;
       case "make-chunk-caches":
         if (this.#engine !== undefined)
@@ -114,6 +134,27 @@ class Worker {
     this.#writer.write({ type: "ready", protocolVersion: PROTOCOL_VERSION }, made);
   }
 
+  #addWheel(fileName: string, bytes: Buffer | undefined): void {
+    if (this.#engine === undefined || bytes === undefined) throw new Error("A wheel came before the engine");
+    this.#wheels.push(fileName);
+    this.#engine.assets.set(`wheel:${fileName}`, bytes);
+    this.#engine.assets.set("wheels", Buffer.from(JSON.stringify(this.#wheels)));
+  }
+
+  /** Nothing of a tool's has been in this process: what it makes others may start from. */
+  async #openPython({ sha256, coarseTime, spares }: PythonMessage, frame: Frame): Promise<void> {
+    const [engine, pool] = [this.#engine, this.#pool];
+    if (engine === undefined || pool === undefined) throw new Error("Python came before the engine");
+    const [, code = "", codeCache = NOTHING, ...assets] = frame;
+    pool.addBundle(sha256, code.toString(), codeCache);
+    for (const [index, name] of PYTHON_ASSETS.entries()) {
+      const asset = assets[index];
+      if (asset !== undefined && asset.byteLength > 0) engine.assets.set(name, asset);
+    }
+    const made = await pool.openPython(sha256, { coarseTime, spares });
+    this.#writer.write({ type: "python-ready" }, [made.snapshot, made.codeCache]);
+  }
+
   #start(seq: number, profile: LearnProfile, call: Assignment["call"], input: string): void {
     const { sha256, limits, features, coarseTime } = profile;
     const bundle = this.#pool?.bundle(sha256);
@@ -132,6 +173,7 @@ class Worker {
     }
     void active.run(input).then(() => {
       this.#calls.delete(seq);
+      void this.#pool?.python?.refill();
       return this.#pool?.spares.refill();
     }, die);
   }

@@ -532,7 +532,7 @@ describe("ToolIsolate's meters", () => {
     await using tool = await openGuest("(input) => (input.hold ? new Array(1e6).fill(1.5).length : 0)");
     const heapAfter = async (hold: boolean): Promise<number> => {
       await tool.call({ hold });
-      await tool.isolate.settle();
+      expect(await tool.isolate.settle(10_000)).toBe(true);
       return tool.isolate.heapBytes;
     };
     const small = await heapAfter(false);

@@ -22,6 +22,7 @@ import {
   X509Certificate,
 } from "node:crypto";
 import * as z from "zod";
+import { CERTIFICATE_FACTS } from "../guest-protocol.ts";
 import { MAX_KEY_TEXT_BYTES } from "./key-material.ts";
 import { KeyObjects } from "./key-objects.ts";
 import type { KeyStore } from "./key-store.ts";
@@ -228,22 +229,6 @@ export class KeyOperations {
   };
 }
 
-const CERTIFICATE_FACTS = [
-  "ca",
-  "fingerprint",
-  "fingerprint256",
-  "fingerprint512",
-  "infoAccess",
-  "issuer",
-  "keyUsage",
-  "serialNumber",
-  "signatureAlgorithm",
-  "signatureAlgorithmOid",
-  "subject",
-  "subjectAltName",
-  "validFrom",
-  "validTo",
-] as const;
 const CERTIFICATE_QUESTIONS = [
   "checkEmail",
   "checkHost",

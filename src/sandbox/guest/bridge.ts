@@ -9,6 +9,7 @@ import {
   MapConstructor,
   MapPrototypeClear,
   MapPrototypeDelete,
+  MapPrototypeForEach,
   MapPrototypeGet,
   MapPrototypeSet,
   ObjectHasOwn,
@@ -108,8 +109,20 @@ export function deliver(requestId: number, text: string): void {
   else waiting.reject(makeCapabilityError(envelope.code, envelope.message));
 }
 
-/** By the end of a call nothing of it waits any more. */
-export function forgetPending(): void {
+/**
+ * By the end of a call nothing of it waits any more.
+ * @param goesOn a later call of the session may wait for what this one has asked for: it is told that no answer will come
+ */
+export function forgetPending(goesOn = false): void {
+  if (goesOn) {
+    const error = makeCapabilityError(
+      "CANCELLED",
+      "The run that made this host call ended before its answer came: await it there",
+    );
+    MapPrototypeForEach(pending, ({ isLog, reject }) => {
+      if (!isLog) reject(error);
+    });
+  }
   MapPrototypeClear(pending);
   waitingCalls = 0;
   waitingUnits = 0;

@@ -1,21 +1,24 @@
 // Where in the tool's script the code is that is running now, for a line of console that is to carry its place.
-import { TOOL_SCRIPT_NAME } from "../guest-protocol.ts";
+import { PRELUDE_SCRIPT_NAME, SCRIPT_ORIGIN } from "../guest-protocol.ts";
 import { ErrorConstructor, StringPrototypeIndexOf, StringPrototypeSlice } from "./primordials.ts";
 
-/** Of a stack: a line and a column of a script are no longer. */
-const MAX_PLACE = 20;
+/** Of a stack: a script's name, a line and a column are no longer. */
+const MAX_PLACE = 64;
 
-/** `line:column` of the innermost frame that is the tool's. A guest that tampers with its stacks has lines without a place, or a wrong one. */
+/** `script:line:column` of the innermost frame that is the tool's. A guest that tampers with its stacks has lines without a place, or a wrong one. */
 export function toolPlace(): string | undefined {
   try {
     const { stack } = new ErrorConstructor() as { readonly stack?: unknown };
     if (typeof stack !== "string") return undefined;
-    const at = StringPrototypeIndexOf(stack, `${TOOL_SCRIPT_NAME}:`);
+    let at = StringPrototypeIndexOf(stack, SCRIPT_ORIGIN);
+    while (at >= 0 && at === StringPrototypeIndexOf(stack, PRELUDE_SCRIPT_NAME, at)) {
+      at = StringPrototypeIndexOf(stack, SCRIPT_ORIGIN, at + 1);
+    }
     if (at < 0) return undefined;
-    const start = at + TOOL_SCRIPT_NAME.length + 1;
+    const start = at + SCRIPT_ORIGIN.length;
     const place = StringPrototypeSlice(stack, start, start + MAX_PLACE);
     let end = 0;
-    while (end < place.length && StringPrototypeIndexOf("0123456789:", place[end] as string) >= 0) end += 1;
+    while (end < place.length && StringPrototypeIndexOf(")\n", place[end] as string) < 0) end += 1;
     return StringPrototypeSlice(place, 0, end);
   } catch {
     return undefined;

@@ -1,4 +1,4 @@
-// setTimeout and its kin. The worker keeps the clock; the guest keeps the callbacks. All of a call's timers end with it.
+// setTimeout and its kin. The worker keeps the clock; the guest keeps the callbacks. All of a call's timers end with it, but a session's.
 import { allowance, callState } from "./call-state.ts";
 import { hasFixedTime, moveFixedTime, now } from "./coarse-time.ts";
 import { describeValue } from "./error-text.ts";
@@ -32,7 +32,7 @@ interface Timer {
   readonly args: unknown[];
   /** Undefined for a timer that fires once. */
   readonly intervalMs: number | undefined;
-  /** When it is to ring, by a fixed clock; 0 by any other, which the worker keeps. */
+  /** When it is to ring, by the guest's clock. */
   dueAt: number;
 }
 
@@ -68,7 +68,7 @@ function toDelay(value: unknown): number {
   return NumberIsNaN(delay) || delay > MAX_DELAY_MS ? 1 : MathMin(MathMax(delay, 1), MAX_DELAY_MS);
 }
 
-const dueIn = (delayMs: number): number => (hasFixedTime() ? now() + delayMs : 0);
+const dueIn = (delayMs: number): number => now() + delayMs;
 
 function start(name: string, run: unknown, delayMs: number, repeat: boolean, args: unknown[]): number {
   if (typeof run !== "function") {
@@ -169,6 +169,11 @@ export function fireTimer(rung: number): void {
 export function clearAllTimers(): void {
   forgetTasks();
   MapPrototypeClear(timers);
+}
+
+/** The session's next call has begun: what was due between the two is due now. */
+export function resumeTimers(): void {
+  MapPrototypeForEach(timers, ({ dueAt }, id) => post("timer", id, MathMax(dueAt - now(), 0)));
 }
 
 const resolved = secure(new PromiseConstructor<void>((resolve) => resolve()));

@@ -19,7 +19,7 @@ import {
   Uint8ArrayConstructor,
 } from "./primordials.ts";
 import { isStandardSchema, readIssues, type StandardResult, startCheck, toJsonSchema } from "./schema.ts";
-import { clearAllTimers } from "./timers.ts";
+import { clearAllTimers, resumeTimers } from "./timers.ts";
 import { CONTENT } from "./tool.ts";
 
 /** A bundle's script: evaluates the tool's top level, asking for Node's built-ins on its way, then hands over the entry's namespace. */
@@ -264,12 +264,14 @@ export async function invoke(
   if (newTenantId !== undefined) tenantId = newTenantId;
   if (header === undefined) return;
   beginCall(header);
+  const goesOn = header.goesOn === true;
+  if (goesOn) resumeTimers();
   const context = createCallContext(header, callId, tenantId);
   const ending = newEnding();
   await secure(run(header, { inputText, inputBytes, isStreamed }, context, ending));
   callState.active = false;
-  clearAllTimers();
-  forgetPending();
+  if (!goesOn) clearAllTimers();
+  forgetPending(goesOn);
   finish(ending);
   context.end();
 }

@@ -194,6 +194,46 @@ export interface ToolSecrets {
   use(name: string): Promise<string>;
 }
 
+interface Question {
+  /**
+   * What the question is called towards the caller, 1 to 64 of A-Z a-z 0-9 _ . -: an MCP client finds it under this name, and may send
+   * the answer ahead.
+   */
+  readonly key?: string;
+}
+
+/** Asks the person behind the call: a form, as the JSON Schema of an object with plain members, or a page to be visited. */
+export type ToolElicit = (
+  request: Question &
+    (
+      | { readonly message: string; readonly requestedSchema: { readonly [keyword: string]: unknown } }
+      | { readonly mode: "url"; readonly message: string; readonly url: string; readonly elicitationId?: string }
+    ),
+) => Promise<
+  | { readonly action: "accept"; readonly content?: { readonly [name: string]: unknown } }
+  | { readonly action: "decline" | "cancel" }
+>;
+
+/** Asks the model behind the call for a message; request and answer are those of MCP's `sampling/createMessage`. */
+export type ToolSample = (
+  request: Question & {
+    readonly messages: readonly { readonly role: "user" | "assistant"; readonly content: unknown }[];
+    readonly maxTokens: number;
+    readonly systemPrompt?: string;
+    readonly [option: string]: unknown;
+  },
+) => Promise<{
+  readonly role: "user" | "assistant";
+  readonly content: unknown;
+  readonly model: string;
+  readonly stopReason?: string;
+}>;
+
+/** Lists where the person behind the call works, as URLs. */
+export type ToolRoots = (
+  request?: Question,
+) => Promise<{ readonly roots: readonly { readonly uri: string; readonly name?: string }[] }>;
+
 /** Members of ctx that come with Glovebox's own capabilities. */
 export interface OwnCapabilities {
   /** Requests through the host, by its rules; the global `fetch` is the same. */
@@ -201,6 +241,10 @@ export interface OwnCapabilities {
   readonly secrets: ToolSecrets;
   readonly kv: ToolKv;
   readonly tools: ToolCalls;
+  /** Each rejects with `CAPABILITY_DENIED` where whoever calls cannot be asked. Waiting for an answer costs the call no time. */
+  readonly elicit: ToolElicit;
+  readonly sample: ToolSample;
+  readonly roots: ToolRoots;
 }
 
 /** Secrets that the host has for this tool, where it grants `secrets`. */

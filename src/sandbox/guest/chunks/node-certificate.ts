@@ -1,5 +1,6 @@
 // X509Certificate: what is in a certificate, and what it says yes to. The worker reads it.
 import type { KeyObjectFacts } from "../../crypto/wire.ts";
+import { CERTIFICATE_FACTS } from "../../guest-protocol.ts";
 import { callWorker } from "./crypto-call.ts";
 import { Buffer } from "./node-buffer.ts";
 import { type Data, dataBytes } from "./node-crypto-data.ts";
@@ -26,23 +27,7 @@ export class X509Certificate {
   }
 
   static {
-    const names = [
-      "ca",
-      "fingerprint",
-      "fingerprint256",
-      "fingerprint512",
-      "infoAccess",
-      "issuer",
-      "keyUsage",
-      "serialNumber",
-      "signatureAlgorithm",
-      "signatureAlgorithmOid",
-      "subject",
-      "subjectAltName",
-      "validFrom",
-      "validTo",
-    ];
-    for (const name of names) {
+    for (const name of CERTIFICATE_FACTS) {
       const get = function (this: X509Certificate): unknown {
         return this.#facts[name];
       };

@@ -1,0 +1,235 @@
+"""What the host lets a tool do. The members are there that were granted: `from glovebox import ctx`, main's second parameter, or by name."""
+
+from pyodide.ffi import JsException, run_sync, to_js
+
+from _glovebox import values as _values
+
+__all__ = ["CapabilityError", "Response", "ctx", "run_sync"]
+
+
+class CapabilityError(Exception):
+    """The host has refused or failed a call of a capability; `code` says why, as in the table of errors."""
+
+    def __init__(self, message, code=None):
+        super().__init__(message)
+        self.code = code
+
+
+def _raised(error):
+    """A rejection as an exception of Python's; what the host said stays with it."""
+    code = getattr(error.js_error if hasattr(error, "js_error") else error, "code", None)
+    raised = CapabilityError(getattr(error, "message", None) or str(error), code if isinstance(code, str) else None)
+    raised._rejection = error
+    return raised
+
+
+def _camel(name):
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)
+
+
+class _Bridge:
+    """The call's own, while it runs."""
+
+    js = None
+    granted = frozenset()
+
+
+def _check(name):
+    if name not in _Bridge.granted:
+        raise CapabilityError(f'The capability "{name}" was not granted to this tool', "CAPABILITY_DENIED")
+
+
+async def _ask(path, args):
+    _check(path.partition(".")[0])
+    text, header, data = _values.encode(args)
+    try:
+        answer = await _Bridge.js.call(path, text, header, None if data is None else to_js(data))
+    except JsException as error:
+        raise _raised(error) from None
+    text, header, data = answer
+    return _values.decode(text, header, None if data is None else data.to_bytes())
+
+
+class _Member:
+    """A capability: a function, or an object with a function for each of its members."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __repr__(self):
+        return f"<capability {self._name}>"
+
+    def __call__(self, *args, **fields):
+        return _ask(self._name, [*args, fields] if fields else args)
+
+    def __getattr__(self, member):
+        if member.startswith("_"):
+            raise AttributeError(member)
+        path = f"{self._name}.{_camel(member)}"
+
+        def call(*args, **options):
+            options = {_camel(key): value for key, value in options.items()}
+            return _ask(path, [*args, options] if options else args)
+
+        call.__name__ = call.__qualname__ = path
+        return call
+
+
+class _Tools:
+    """Other tools, each by its name: `await tools.NAME(field=…)`."""
+
+    def __repr__(self):
+        return "<capability tools>"
+
+    def call(self, name, input=None, /, **fields):
+        return _ask("tools.call", [name, fields if input is None else {**input, **fields}])
+
+    def __getitem__(self, name):
+        def call(input=None, /, **fields):
+            return self.call(name, input, **fields)
+
+        call.__name__ = call.__qualname__ = name
+        return call
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self[name]
+
+
+class Headers(dict):
+    """Of a response: names in lower case, looked up in any."""
+
+    def __getitem__(self, name):
+        return super().__getitem__(name.lower())
+
+    def __contains__(self, name):
+        return super().__contains__(name.lower())
+
+    def get(self, name, default=None):
+        return super().get(name.lower(), default)
+
+
+class Response:
+    """An answer to fetch; its body is read once, by one of `text`, `json` and `bytes`."""
+
+    def __init__(self, js):
+        self._js = js
+        self.status = js.status
+        self.status_text = js.statusText
+        self.ok = js.ok
+        self.url = js.url
+        self.redirected = js.redirected
+        self.headers = Headers((name, value) for name, value in js.headers)
+
+    def __repr__(self):
+        return f"<Response {self.status} {self.url}>"
+
+    async def _read(self, method):
+        try:
+            return await getattr(self._js, method)()
+        except JsException as error:
+            raise _raised(error) from None
+
+    async def text(self):
+        return await self._read("text")
+
+    async def json(self):
+        return _values.decode(await self.text())
+
+    async def bytes(self):
+        return (await self._read("arrayBuffer")).to_bytes()
+
+    def raise_for_status(self):
+        if self.status >= 400:
+            raise OSError(f"The server answered {self.status} {self.status_text} for {self.url}")
+
+
+async def _fetch(url, *, method="GET", headers=None, body=None, json=None, **options):
+    """The web's fetch: `await fetch(url, method=…, headers={…}, body=… or json=…)`."""
+    _check("fetch")
+    headers = dict(headers or {})
+    if json is not None:
+        body = _values.encode(json)[0]
+        if not any(name.lower() == "content-type" for name in headers):
+            headers["content-type"] = "application/json"
+    init = {"method": method, "headers": headers, **{_camel(key): value for key, value in options.items()}}
+    sent = to_js(bytes(body)) if isinstance(body, (bytes, bytearray, memoryview)) else body
+    try:
+        return Response(await _Bridge.js.fetch(str(url), _values.encode(init)[0], sent))
+    except JsException as error:
+        raise _raised(error) from None
+
+
+_fetch.__name__ = _fetch.__qualname__ = "fetch"
+
+
+class _Log:
+    """Lines of the host's own log, with data beside them."""
+
+    def __call__(self, message, data=None):
+        self._write("info", message, data)
+
+    def debug(self, message, data=None):
+        self._write("debug", message, data)
+
+    def info(self, message, data=None):
+        self._write("info", message, data)
+
+    def warn(self, message, data=None):
+        self._write("warn", message, data)
+
+    warning = warn
+
+    def error(self, message, data=None):
+        self._write("error", message, data)
+
+    def _write(self, level, message, data):
+        args = [str(message)] if data is None else [str(message), data]
+        _Bridge.js.tell(f"log.{level}", _values.encode(args)[0])
+
+
+def _progress(progress, total=None, message=None):
+    report = dict(progress) if isinstance(progress, dict) else {"progress": progress}
+    report.update({key: value for key, value in (("total", total), ("message", message)) if value is not None})
+    _Bridge.js.tell("progress", _values.encode([report])[0])
+
+
+_progress.__name__ = _progress.__qualname__ = "progress"
+
+_OWN = {"log": _Log(), "progress": _progress}
+
+
+def _face(name):
+    if name == "fetch":
+        return _fetch
+    return _Tools() if name == "tools" else _Member(name)
+
+
+
+class Context:
+    """Who called, and what was granted."""
+
+    def __getattr__(self, name):
+        raise AttributeError(f"ctx.{name}: there is no such capability, or it was not granted to this tool")
+
+
+ctx = Context()
+
+
+def __getattr__(name):
+    """`from glovebox import fetch, kv`, at a module's top: whether a call is granted it is seen when it is called."""
+    if name.startswith("_"):
+        raise AttributeError(name)
+    return _OWN[name] if name in _OWN else _face(name)
+
+
+def begin(bridge, granted):
+    """Called before each run: what it was granted is in ctx, and nothing else. Returns the names that a snippet finds by themselves."""
+    _Bridge.js = bridge
+    _Bridge.granted = frozenset(granted)
+    ctx.__dict__.clear()
+    members = {**{name: _face(name) for name in granted}, **_OWN}
+    ctx.__dict__.update(members, call_id=bridge.callId, tenant_id=bridge.tenantId)
+    return {**members, "ctx": ctx, "run_sync": run_sync}

@@ -1,0 +1,205 @@
+"""A tool's definition, from its module: what it states, and where it states no schemas, what the type hints of main tell."""
+
+import collections.abc
+import dataclasses
+import enum
+import inspect
+import types
+import typing
+
+_SCALARS = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+_LISTS = (list, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection)
+_DICTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
+_BYTES = {"type": "string", "contentEncoding": "base64"}
+_MAX_DEPTH = 16
+_FIELDS = ("name", "description", "input_schema", "output_schema", "annotations", "capabilities", "limits")
+
+
+class SourceFault(Exception):
+    """The module is no tool, whatever it is called with."""
+
+    code = "PYTHON_NO_TOOL"
+
+
+def _camel(name):
+    head, *rest = name.split("_")
+    return head + "".join("MiB" if word == "mib" else word.capitalize() for word in rest)
+
+
+def _hints(target):
+    """Of a function or a class; those that cannot be evaluated tell nothing."""
+    try:
+        return typing.get_type_hints(target, include_extras=True)
+    except Exception:
+        return {}
+
+
+def _object_schema(properties, required, description=None):
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    if required:
+        schema["required"] = required
+    if description:
+        schema["description"] = description
+    return schema
+
+
+def _own_doc(kind):
+    doc = kind.__dict__.get("__doc__")
+    # What dataclasses write themselves is the signature.
+    return None if doc is None or doc.startswith(f"{kind.__name__}(") else inspect.cleandoc(doc)
+
+
+def _with_default(schema, field):
+    default = field.default
+    plain = default is None or isinstance(default, (str, int, float, bool))
+    return {**schema, "default": default} if plain and default is not dataclasses.MISSING else schema
+
+
+def _dataclass_schema(kind, depth):
+    hints = _hints(kind)
+    fields = [field for field in dataclasses.fields(kind) if field.init]
+    properties = {each.name: _with_default(to_schema(hints.get(each.name), depth), each) for each in fields}
+    missing = dataclasses.MISSING
+    required = [each.name for each in fields if each.default is missing and each.default_factory is missing]
+    return _object_schema(properties, required, _own_doc(kind))
+
+
+def _typed_dict_schema(kind, depth):
+    properties = {name: to_schema(hint, depth) for name, hint in _hints(kind).items()}
+    required = [name for name in properties if name in kind.__required_keys__]
+    return _object_schema(properties, required, _own_doc(kind))
+
+
+def _union_schema(hints, depth):
+    schemas = [to_schema(hint, depth) for hint in hints]
+    if any(not schema for schema in schemas):
+        return {}
+    if all(schema.keys() == {"type"} for schema in schemas):
+        return {"type": [schema["type"] for schema in schemas]}
+    return {"anyOf": schemas}
+
+
+def _generic_schema(origin, hints, depth):
+    if origin is typing.Annotated:
+        schema = to_schema(hints[0], depth)
+        text = next((each for each in hints[1:] if isinstance(each, str)), None)
+        return schema if text is None else {**schema, "description": text}
+    if origin in (typing.Required, typing.NotRequired, typing.Final, typing.ClassVar):
+        return to_schema(hints[0], depth)
+    if origin is typing.Literal:
+        return {"enum": [each.value if isinstance(each, enum.Enum) else each for each in hints]}
+    if origin in (typing.Union, types.UnionType):
+        return _union_schema(hints, depth)
+    if origin in _LISTS:
+        return {"type": "array", "items": to_schema(hints[0], depth)} if hints else {"type": "array"}
+    if origin is tuple:
+        if len(hints) == 2 and hints[1] is Ellipsis:
+            return {"type": "array", "items": to_schema(hints[0], depth)}
+        return {
+            "type": "array",
+            "prefixItems": [to_schema(hint, depth) for hint in hints],
+            "minItems": len(hints),
+            "maxItems": len(hints),
+        }
+    if origin in _DICTS:
+        values = to_schema(hints[1], depth) if len(hints) == 2 else {}
+        return {"type": "object", "additionalProperties": values} if values else {"type": "object"}
+    return {}
+
+
+def to_schema(hint, depth=_MAX_DEPTH):
+    """A JSON Schema for what a hint says; `{}` for what it says nothing of."""
+    if depth == 0:
+        return {}
+    depth -= 1
+    if hint in _SCALARS if isinstance(hint, collections.abc.Hashable) else False:
+        return {"type": _SCALARS[hint]}
+    origin = typing.get_origin(hint)
+    if origin is not None:
+        return _generic_schema(typing.Annotated if hasattr(hint, "__metadata__") else origin, _arguments(hint), depth)
+    if isinstance(hint, typing.NewType):
+        return to_schema(hint.__supertype__, depth)
+    if isinstance(hint, typing.TypeAliasType):
+        return to_schema(hint.__value__, depth)
+    if typing.is_typeddict(hint):
+        return _typed_dict_schema(hint, depth)
+    if not isinstance(hint, type):
+        return {}
+    if dataclasses.is_dataclass(hint):
+        return _dataclass_schema(hint, depth)
+    if issubclass(hint, enum.Enum):
+        return {"enum": [each.value for each in hint]}
+    if hint in (bytes, bytearray):
+        return dict(_BYTES)
+    if hint in _DICTS:
+        return {"type": "object"}
+    return {"type": "array"} if hint in (*_LISTS, tuple) else {}
+
+
+def _arguments(hint):
+    if hasattr(hint, "__metadata__"):
+        return (hint.__origin__, *hint.__metadata__)
+    return typing.get_args(hint)
+
+
+def _input_hint(main):
+    try:
+        parameters = list(inspect.signature(main).parameters)
+    except (TypeError, ValueError):
+        return None
+    return _hints(main).get(parameters[0]) if parameters else None
+
+
+def to_parameter(main, value):
+    """The input as main's hint has it: of a dataclass an instance, and so within it."""
+    return _built(_input_hint(main), value)
+
+
+def _built(hint, value):
+    if hasattr(hint, "__metadata__"):
+        return _built(hint.__origin__, value)
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint) and isinstance(value, dict):
+        hints = _hints(hint)
+        return hint(**{name: _built(hints.get(name), item) for name, item in value.items()})
+    if isinstance(hint, type) and issubclass(hint, enum.Enum) and not isinstance(value, hint):
+        return hint(value)
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        others = [each for each in arguments if each is not type(None)]
+        return _built(others[0], value) if len(others) == 1 and value is not None else value
+    if origin in _LISTS and isinstance(value, list) and arguments:
+        return [_built(arguments[0], item) for item in value]
+    if origin in _DICTS and isinstance(value, dict) and len(arguments) == 2:
+        return {key: _built(arguments[1], item) for key, item in value.items()}
+    return value
+
+
+def _in_camel_case(stated):
+    """What is no dict is told by whoever checks the definition."""
+    return {_camel(str(key)): value for key, value in stated.items()} if isinstance(stated, dict) else stated
+
+
+def _capabilities(stated):
+    """A list of names is short for a dict in which none has settings."""
+    return {name: {} for name in stated} if isinstance(stated, (list, tuple, set)) else stated
+
+
+def describe(module):
+    main = getattr(module, "main", None)
+    if not callable(main):
+        raise SourceFault("Expected the tool to define main(input) or main(input, ctx), got a module without main")
+    stated = {name: module.__dict__[name] for name in _FIELDS if name in module.__dict__}
+    definition = {"description": stated.get("description") or inspect.getdoc(module) or inspect.getdoc(main) or ""}
+    if isinstance(stated.get("name"), str):
+        definition["name"] = stated["name"]
+    definition["inputSchema"] = stated.get("input_schema") or to_schema(_input_hint(main)) or {"type": "object"}
+    output = stated.get("output_schema") or to_schema(_hints(main).get("return"))
+    if output:
+        definition["outputSchema"] = output
+    if "annotations" in stated:
+        definition["annotations"] = _in_camel_case(stated["annotations"])
+    if "capabilities" in stated:
+        definition["capabilities"] = _capabilities(stated["capabilities"])
+    if "limits" in stated:
+        definition["limits"] = _in_camel_case(stated["limits"])
+    return definition

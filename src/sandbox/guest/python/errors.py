@@ -1,0 +1,89 @@
+"""Exceptions as text: their type and message, and of their frames the author's own, innermost first and as V8 writes them."""
+
+import json
+
+from _glovebox.definition import SourceFault
+from glovebox import CapabilityError
+
+_MAX_FRAMES = 50
+_MAX_MESSAGE = 8_000
+_MAX_CAUSES = 8
+
+
+def _text_of(error):
+    try:
+        return str(error)[:_MAX_MESSAGE]
+    except BaseException:
+        return "an exception that cannot be shown"
+
+
+def _is_syntax(error, files):
+    """Whether the author's own text cannot be compiled, rather than some other text while it runs."""
+    return isinstance(error, SyntaxError) and error.filename is not None and files.name_of(error.filename) is not None
+
+
+def _frames(error, files):
+    found = []
+    if _is_syntax(error, files):
+        line, column = error.lineno or 1, error.offset or 1
+        found.append(f"    at <module> ({files.name_of(error.filename)}:{line}:{max(column, 1)})")
+    frames = []
+    walk = error.__traceback__
+    while walk is not None:
+        name = files.name_of(walk.tb_frame.f_code.co_filename)
+        if name is not None:
+            frames.append((walk, name))
+            if len(frames) > 2 * _MAX_FRAMES:
+                del frames[_MAX_FRAMES]
+        walk = walk.tb_next
+    for entry, name in reversed(frames):
+        if len(found) >= _MAX_FRAMES:
+            break
+        found.append(f"    at {entry.tb_frame.f_code.co_qualname} ({name}:{entry.tb_lineno}:{_column(entry)})")
+    return found
+
+
+def _column(entry):
+    try:
+        positions = list(entry.tb_frame.f_code.co_positions())
+        column = positions[entry.tb_lasti // 2][2]
+        return 1 if column is None else column + 1
+    except (IndexError, ValueError):
+        return 1
+
+
+def _causes(error):
+    """What it came from, as `raise … from …` or an exception in an `except` has it."""
+    lines = []
+    seen = {id(error)}
+    while len(lines) < _MAX_CAUSES:
+        link = "Caused by"
+        following = error.__cause__
+        if following is None and not error.__suppress_context__:
+            link, following = "While handling", error.__context__
+        if following is None or id(following) in seen:
+            break
+        error = following
+        seen.add(id(error))
+        lines.append(f"{link} {type(error).__name__}: {_text_of(error)}")
+    return lines
+
+
+def describe(error, files):
+    """A failure as JSON text, as bridge.ts reads it."""
+    name = "Error" if isinstance(error, SourceFault) else type(error).__name__
+    message = _text_of(error)
+    if isinstance(error, MemoryError) and not message:
+        message = f"Python may have {files.memory_mib} MiB, and that was not enough"
+    notes = [str(note) for note in getattr(error, "__notes__", []) or []]
+    # As CPython shows it; a message that says nothing would tell nobody anything.
+    title = f"{name}: {message}" if message else name
+    stack = "\n".join([title, *notes, *_causes(error), *_frames(error, files)])
+    # A KeyError's own text is the key and nothing else.
+    told = title if isinstance(error, KeyError) else message or name
+    failure = {"name": name, "message": told, "stack": stack}
+    if _is_syntax(error, files):
+        failure["code"] = "PYTHON_SYNTAX"
+    elif isinstance(error, (CapabilityError, SourceFault)) and isinstance(error.code, str):
+        failure["code"] = error.code
+    return json.dumps(failure)

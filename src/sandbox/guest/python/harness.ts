@@ -1,0 +1,27 @@
+// Our own Python, as text: put into the interpreter once, before its snapshot is taken.
+import ctx from "./ctx.py";
+import definition from "./definition.py";
+import errors from "./errors.py";
+import installer from "./install.py";
+import preload from "./preload.py";
+import run from "./run.py";
+import values from "./values.py";
+import wheels from "./wheels.py";
+
+export const HARNESS: {
+  readonly installer: string;
+  readonly preload: string;
+  readonly modules: readonly (readonly [string, string])[];
+} = {
+  installer,
+  preload,
+  /** In the order in which they import each other. */
+  modules: [
+    ["_glovebox.values", values],
+    ["glovebox", ctx],
+    ["_glovebox.definition", definition],
+    ["_glovebox.errors", errors],
+    ["_glovebox.wheels", wheels],
+    ["_glovebox.run", run],
+  ],
+};

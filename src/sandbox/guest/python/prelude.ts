@@ -1,0 +1,9 @@
+// What the Python runtime takes from the prelude (chunks/python.ts): a bundle finds it under the name of a built-in.
+import type { PythonBuiltin } from "../chunks/python.ts";
+
+declare const useBuiltin: (chunk: "python", name: "python") => PythonBuiltin;
+
+export const { LINE_UNITS, queueTask, readAsset, writeLazily, serialize, fromTextWithBytes } = useBuiltin(
+  "python",
+  "python",
+);

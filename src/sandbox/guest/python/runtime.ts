@@ -1,0 +1,52 @@
+// The Python runtime: the one bundle behind every Python tool. Its top level loads the interpreter; a call runs one PythonRun.
+import { PYTHON_OUT_OF_MEMORY } from "../../guest-protocol.ts";
+import { createBridge } from "./bridge.ts";
+import { toCrash } from "./crash.ts";
+import { loadInterpreter } from "./interpreter.ts";
+import { serialize } from "./prelude.ts";
+import type { PythonRun, SnapshotRequest } from "./python-run.ts";
+import { wakeTasks } from "./shell.ts";
+import { streams } from "./streams.ts";
+
+const interpreter = await loadInterpreter();
+
+/** It has ended, and will run nothing more. */
+let crash: Error | undefined;
+
+export default async function execute(order: PythonRun | SnapshotRequest, ctx: object): Promise<unknown> {
+  if ("snapshot" in order) return interpreter.takeSnapshot();
+  const { input, memoryMiB, ...run } = order;
+  interpreter.allow(memoryMiB);
+  const hasInput = input !== undefined;
+  const { text, bytes } = serialize(input);
+  const bridge = createBridge(ctx, interpreter.limitStack);
+  wakeTasks();
+  try {
+    if (crash !== undefined) throw crash;
+    const ended = interpreter.harness.run.callPromising(
+      JSON.stringify({ ...run, hasInput, memoryMiB, granted: bridge.granted }),
+      text,
+      bytes?.header,
+      bytes?.data,
+      bridge,
+    );
+    await Promise.race([ended, interpreter.crashed]);
+  } catch (error) {
+    // Of Python's own errors the harness tells: this one is the interpreter's.
+    crash ??= toCrash(error, streams.stdout.takeDump());
+    throw crash;
+  } finally {
+    streams.stdout.end();
+    streams.stderr.end();
+  }
+  try {
+    return bridge.result();
+  } catch (error) {
+    if (isOutOfMemory(error)) Object.assign(error, { code: PYTHON_OUT_OF_MEMORY });
+    throw error;
+  }
+}
+
+/** An exception that only says what the interpreter was refused, and that the tool has not caught. */
+const isOutOfMemory = (error: unknown): error is Error =>
+  interpreter.wasRefused() && error instanceof Error && error.name === "MemoryError";

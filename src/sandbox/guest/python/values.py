@@ -1,0 +1,161 @@
+"""Values as JSON text with bytes beside it, and back. In the text each value of bytes leaves a mark followed by its number."""
+
+import dataclasses
+import json
+import math
+import re
+
+_MARKS = 8
+#: A number that is longer holds no double; Python's own json writes integers of any length.
+_LONG_NUMBER = re.compile(r"[0-9]{309}")
+_BYTES = (bytes, bytearray, memoryview)
+
+_HINTS = {
+    "set": "list(value), or sorted(value)",
+    "frozenset": "list(value), or sorted(value)",
+    "generator": "list(value)",
+    "async_generator": "[each async for each in value]",
+    "coroutine": "await value",
+    "datetime": "value.isoformat()",
+    "date": "value.isoformat()",
+    "time": "value.isoformat()",
+    "timedelta": "value.total_seconds()",
+    "Decimal": "str(value), or float(value)",
+    "Fraction": "str(value), or float(value)",
+    "UUID": "str(value)",
+    "complex": "[value.real, value.imag]",
+}
+
+
+class NotJson(Exception):
+    """A value has no JSON: what it is, where, and what would have one."""
+
+
+def _is_record(value):
+    return dataclasses.is_dataclass(value) and not isinstance(value, type)
+
+
+def _fields(value):
+    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+
+
+def _plain(value):
+    """What stands for it: of a dataclass its fields, of an array or a number of numpy's what Python has for it; else None."""
+    if _is_record(value):
+        return _fields(value)
+    if type(value).__module__.partition(".")[0] == "numpy" and hasattr(value, "tolist"):
+        return value.tolist()
+    return None
+
+
+def _article(name):
+    return f"an {name}" if name[:1].lower() in "aeiou" else f"a {name}"
+
+
+def _describe(value):
+    name = type(value).__name__
+    hint = _HINTS.get(name)
+    if hint is None and hasattr(value, "__iter__"):
+        hint = "list(value)"
+    return _article(name), hint
+
+
+def _find_problem(root):
+    """Where in a value json.dumps must have stopped, and at what."""
+    path = set()
+
+    def visit(value, pointer):
+        if value is None or isinstance(value, (str, bool, *_BYTES)):
+            return None
+        where = pointer or "the top"
+        if isinstance(value, int):
+            try:
+                float(value)
+            except OverflowError:
+                return f"an int at {where} that is too large for a JSON number; return str(value)"
+            return None
+        if isinstance(value, float):
+            return None if math.isfinite(value) else f"the float {value} at {where}, which has no JSON; return None"
+        plain = _plain(value)
+        if plain is not None:
+            return visit(plain, pointer)
+        if isinstance(value, dict):
+            items = value.items()
+        elif isinstance(value, (list, tuple)):
+            items = enumerate(value)
+        else:
+            what, hint = _describe(value)
+            return f"{what} at {where}" + ("" if hint is None else f"; return {hint}")
+        if id(value) in path:
+            return f"a cycle at {where}"
+        path.add(id(value))
+        for key, item in items:
+            if not isinstance(key, (str, int, float, type(None))):
+                what, _ = _describe(key)
+                return f"{what} as a key at {where}; the keys of JSON are text"
+            problem = visit(item, f"{pointer}/{key}")
+            if problem is not None:
+                return problem
+        path.discard(id(value))
+        return None
+
+    try:
+        return visit(root, "")
+    except RecursionError:
+        return "values nested too deep"
+
+
+def encode(value):
+    """Returns JSON text, and where it holds bytes their lengths and all of them; raises NotJson."""
+    for attempt in range(_MARKS):
+        mark = "glovebox:python:" + (f"{attempt}:" if attempt else "")
+        found = []
+
+        def default(each):
+            if isinstance(each, _BYTES):
+                found.append(bytes(each))
+                return f"{mark}{len(found) - 1}"
+            plain = _plain(each)
+            if plain is None:
+                raise NotJson
+            return plain
+
+        try:
+            text = json.dumps(value, allow_nan=False, default=default, separators=(",", ":"))
+        except (NotJson, TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise NotJson(_find_problem(value) or str(error)) from None
+        if _LONG_NUMBER.search(text):
+            problem = _find_problem(value)
+            if problem is not None:
+                raise NotJson(problem)
+        if not found:
+            return text, None, None
+        if text.count(f'"{mark}') == len(found):
+            header = json.dumps({"mark": mark, "lengths": [len(each) for each in found]})
+            return text, header, b"".join(found)
+    raise NotJson("text that cannot be told from bytes")
+
+
+def decode(text, header=None, data=None):
+    """What the text says, with bytes in the place of marks."""
+    value = json.loads(text)
+    if header is None:
+        return value
+    facts = json.loads(header)
+    mark = facts["mark"]
+    parts = []
+    offset = 0
+    for length in facts["lengths"]:
+        parts.append(bytes(data[offset : offset + length]))
+        offset += length
+
+    def restore(each):
+        if isinstance(each, str):
+            return parts[int(each[len(mark) :])] if each.startswith(mark) else each
+        if isinstance(each, list):
+            return [restore(item) for item in each]
+        if isinstance(each, dict):
+            return {key: restore(item) for key, item in each.items()}
+        return each
+
+    return restore(value)

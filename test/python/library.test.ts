@@ -1,0 +1,116 @@
+// The standard library as Pyodide ships it, by a corpus of small programs: each must come to what CPython comes to.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Glovebox } from "../../src/host/runtime.ts";
+import type { ToolResult } from "../../src/host/tool-call.ts";
+import type { JsonValue } from "../../src/sandbox/errors.ts";
+import { errorOf, expectPublishable, makeBox, outputOf, PYTHON_CACHE } from "../support/host-zone.ts";
+import { ABSENT } from "./absent.ts";
+import { CPYTHON, judge, type Outcome, RUN_CELLS, readCells } from "./cells.ts";
+
+const cells = readCells();
+/** An interpreter of its own takes a third of a second to make ready: of the programs that succeed, each of so many has one. */
+const EACH = 14;
+/** Of what is done before tests, on a machine that others keep busy. */
+const PATIENCE_MS = 180_000;
+
+let box: Glovebox;
+beforeAll(async () => {
+  box = await makeBox({ cache: PYTHON_CACHE, tools: { enabled: true, builtinTools: ["python_exec"] } });
+}, PATIENCE_MS);
+afterAll(() => box.close());
+
+function run(code: string, input?: JsonValue, sessionId?: string): Promise<ToolResult> {
+  const args = input === undefined ? { code } : { code, input };
+  return box.execute(
+    { id: "cell", toolName: "python_exec", arguments: args },
+    { tenantId: "corpus", timeoutMs: 60_000, sessionId },
+  );
+}
+
+const printedIn = ({ logs }: ToolResult): string =>
+  logs
+    .filter(({ level }) => level === "info")
+    .map(({ message }) => `${message}\n`)
+    .join("");
+
+/** Lines of the author's frames, innermost first, each once where several follow each other. */
+const distinct = (lines: readonly number[]): number[] => lines.filter((line, index) => line !== lines[index - 1]);
+const linesIn = (stack: string): number[] =>
+  [...stack.matchAll(/\(snippet\.py:(\d+):\d+\)/g)].map(([, line]) => Number(line));
+/** Of more frames the outermost are left out. */
+const MAX_FRAMES = 50;
+
+function expectFailure(result: ToolResult, { type, message, lines }: NonNullable<Outcome["error"]>): void {
+  const { code, details, stack = "", ...rest } = errorOf(result);
+  expect({ code, name: details?.errorName, message: rest.message }).toEqual({
+    code: "TOOL_FAILED",
+    name: type,
+    message,
+  });
+  const frames = linesIn(stack);
+  const own = distinct(frames);
+  const judged = distinct(lines.toReversed());
+  expect(own).toEqual(frames.length < MAX_FRAMES ? judged : judged.slice(0, own.length));
+}
+
+describe.skipIf(CPYTHON === undefined)("python_exec comes to what CPython comes to", () => {
+  let judged: readonly Outcome[];
+  let ours: readonly Outcome[];
+
+  beforeAll(async () => {
+    judged = await judge(cells);
+    const sources = cells.map(({ source }) => source);
+    ours = outputOf(await run(RUN_CELLS, sources)) as unknown as readonly Outcome[];
+  }, PATIENCE_MS);
+
+  test("of at least 130 programs, each with a title of its own", () => {
+    expect(cells.length).toBeGreaterThanOrEqual(130);
+    expect(new Set(cells.map(({ title }) => title)).size).toBe(cells.length);
+    expect(judged).toHaveLength(cells.length);
+  });
+
+  const programs = cells.map(({ title }, index) => [title, index] as const);
+
+  test.for(programs)("%s", ([, index]) => {
+    const { error, ...outcome } = ours[index] ?? { printed: "nothing" };
+    const { error: judgedError, ...judgement } = judged[index] ?? { printed: "nothing" };
+    expect(outcome).toEqual(judgement);
+    expect(error && { type: error.type, message: error.message, line: error.lines.at(-1) }).toEqual(
+      judgedError && { type: judgedError.type, message: judgedError.message, line: judgedError.lines.at(-1) },
+    );
+  });
+
+  // As a caller sees them: the value, what was printed as the log, an exception with its author's lines.
+  test(
+    "each by itself, a part of them",
+    async () => {
+      const chosen = cells.filter((_, index) => judged[index]?.error !== undefined || index % EACH === 0);
+      expect(chosen.length).toBeGreaterThanOrEqual(20);
+      for (const cell of chosen) {
+        const outcome = judged[cells.indexOf(cell)];
+        // One that fails leaves nothing that the next one could miss.
+        const result = await run(cell.source, undefined, outcome?.error && "failures");
+        expectPublishable(result);
+        expect(printedIn(result), cell.title).toBe(outcome?.printed);
+        if (outcome?.error !== undefined) expectFailure(result, outcome.error);
+        else expect(outputOf(result), cell.title).toEqual(outcome?.value);
+      }
+    },
+    PATIENCE_MS,
+  );
+});
+
+describe("what of CPython is not there says so", () => {
+  let outcomes: readonly Outcome[];
+  beforeAll(async () => {
+    const sources = ABSENT.map(([, code]) => code);
+    outcomes = outputOf(await run(RUN_CELLS, sources)) as unknown as readonly Outcome[];
+  }, PATIENCE_MS);
+
+  test.for(ABSENT.map(([name, , type, says], index) => [name, type, says, index] as const))(
+    "%s",
+    ([, type, says, index]) => {
+      expect(outcomes[index]?.error).toMatchObject({ type, message: expect.stringMatching(says) });
+    },
+  );
+});
