@@ -26,7 +26,7 @@ export type Execution =
       readonly isSourceFailure?: boolean;
     };
 
-/** `mcp` and `python` are sources that are added to a router: {@link ToolRouter.addSource}. */
+/** `sandbox` is JavaScript, `python` too runs in the sandbox; `mcp` and others are added to a router: {@link ToolRouter.addSource}. */
 export const SOURCE_KINDS = ["sandbox", "host", "mcp", "python"] as const;
 export type SourceKind = (typeof SOURCE_KINDS)[number];
 

@@ -1,7 +1,9 @@
 // Trusted host functions as an Executor. They run in the host's own process: time limits are kept, memory and CPU are not.
 import { CONTENT_KEY } from "../../sandbox/content.ts";
 import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
+import type { LogLevel } from "../../sandbox/protocol.ts";
 import type { CallLog } from "../logs.ts";
+import type { TraceContext } from "../telemetry/trace-context.ts";
 import { NO_USAGE, type PreparedCall, type ToolContext } from "../tool-call.ts";
 import { type BesideText, sizeOfBytes, type ToolValue, toTextWithBytes, withBytes } from "../tool-value.ts";
 import type { Execution, Executor } from "./executor.ts";
@@ -12,7 +14,12 @@ export interface HostFunctionContext extends ToolContext {
   readonly tenantId: string;
   /** Aborts at the deadline too, not only when the caller cancels: pass it on to what you await. */
   readonly signal: AbortSignal;
-  log(message: string, data?: JsonValue): void;
+  /** The call's own span, where the host has telemetry: for whom it asks to join its trace. */
+  readonly traceContext?: TraceContext | undefined;
+  /** The call's time stands still, and that of those it is nested in, until what this gives is disposed: for what waits for a person. */
+  holdClock(): Disposable;
+  /** @param level `info` unless stated */
+  log(message: string, data?: JsonValue, level?: LogLevel): void;
 }
 
 /**
@@ -118,7 +125,11 @@ type Failure = Pick<Extract<Execution, { error: unknown }>, "error" | "isSourceF
 function toFailure(thrown: unknown, { isRemote, sourceId }: HostSource): Failure {
   // A revoked proxy throws when it is asked what it is: a proxy is no error.
   if (Error.isError(thrown) && thrown instanceof ToolError) {
-    return { error: thrown, isSourceFailure: thrown.code === "TOOL_UNAVAILABLE" };
+    const { code } = thrown;
+    return {
+      error: thrown,
+      isSourceFailure: code === "TOOL_UNAVAILABLE" || (isRemote === true && code === "TOOL_TIMEOUT"),
+    };
   }
   // The message may hold a path or a secret of the host: it stays with the operator.
   const options = { cause: thrown, recoverable: true };
@@ -142,8 +153,14 @@ export function createHostFunctionExecutor(handler: HostFunction, host: HostSour
       const context: HostFunctionContext = {
         ...call.context,
         ...span?.traceContext,
+        ...(span === undefined ? {} : { traceContext: span.traceContext }),
         ...{ callId, tenantId, signal },
-        log: (message, data) => log.add("info", Date.now(), message, { data }),
+        holdClock: () => {
+          const holder = { [Symbol.dispose]: () => call.chain.hold(false, holder) };
+          call.chain.hold(true, holder);
+          return holder;
+        },
+        log: (message, data, level = "info") => log.add(level, Date.now(), message, { data }),
       };
       const input = call.input ?? null;
       const returned = await (span === undefined

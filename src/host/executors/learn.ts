@@ -11,7 +11,7 @@ import { pack, unpack } from "../../sandbox/packed.ts";
 import { parseSmallJson } from "../json-text.ts";
 import { problemLine } from "../problem-line.ts";
 import { NO_USAGE } from "../tool-call.ts";
-import type { WorkerPool } from "../workers/worker-pool.ts";
+import type { Job, WorkerPool } from "../workers/worker-pool.ts";
 import { memoryError, placeOf, toGuestFailure } from "./sandbox.ts";
 import { TouchedChunks } from "./touched-chunks.ts";
 
@@ -25,13 +25,16 @@ export interface Learned {
 const DEFINITION_BYTES = 256 * 1024;
 const DEFINITION_DEPTH = 64;
 const DEFINITION_VALUES = 50_000;
+/** What an isolate needs to be ready is ours to wait for; a machine on which it takes this long has more to do than it can. */
+const START_MS = 120_000;
 /** A machine on which no process is free for this long has more to do than it can. */
 const QUEUE_MS = 30_000;
 const maxCodeCacheBytes = (code: string): number => CODE_CACHE_FACTOR * code.length + 1024 * 1024;
 
 const CODES = { invalid: "BUNDLE_FAILED", tooLarge: "BUNDLE_FAILED" } as const;
 
-function parseDefinition(text: string): LearnedDefinition {
+/** @throws {ToolError} BUNDLE_FAILED */
+export function parseDefinition(text: string): LearnedDefinition {
   const bounds = { bytes: DEFINITION_BYTES, depth: DEFINITION_DEPTH, values: DEFINITION_VALUES };
   const value = parseSmallJson(text, bounds, CODES, "The tool's definition");
   const parsed = LearnedDefinitionSchema.safeParse(value);
@@ -107,54 +110,89 @@ export class Learner {
     learning: Learning,
     chunks: TouchedChunks,
   ): Promise<[text: Buffer, codeCache?: Buffer]> {
-    const { pool } = this.#options;
-    const { owner, account, weight, limits, features, coarseTime } = learning;
+    const { owner, limits, features, coarseTime } = learning;
     const { sha256, code, entry } = bundle;
-    const { promise, resolve, reject } = Promise.withResolvers<[Buffer, Buffer?]>();
-    let timer: NodeJS.Timeout | undefined;
-    const within = (ms: number, error: () => ToolError): void => {
-      clearTimeout(timer);
-      timer = setTimeout(() => {
-        ticket.cancel();
-        reject(error());
-      }, ms);
-    };
-    const ticket = pool.run({
-      ...placeOf(owner ?? `learn:${sha256}`, sha256, features, limits),
-      singleUse: owner === undefined,
-      claim: { account, weight, lane: sha256, accountLimits: limits, laneLimits: limits },
-      memoryMiB: limits.memoryMiB,
-      order: { type: "learn", sha256, limits, features: [...features], coarseTime },
-      bundle: { sha256, code, codeCache: new Uint8Array(0), chunks },
-      input: "",
-      fresh: true,
-      listener: {
-        // The clock runs only while the tool does: the wait for a process, and its start, are not the tool's.
-        onPlaced: () => within(limits.timeoutMs, () => tooSlow(entry, limits.timeoutMs)),
-        onLog() {},
-        onProgress() {},
-        onCapability() {},
-        onEnded: (message, [text, codeCache], peakBytes) => {
-          chunks.add(message.touched ?? []);
-          if (message.outcome === "output" && text !== undefined) {
-            resolve(codeCache === undefined ? [text] : [text, codeCache]);
-            return;
-          }
-          if (message.outcome === "too-large") return reject(tooLarge());
-          const usage = { ...NO_USAGE, ...message.usage, peakBytes };
-          reject(toGuestFailure(message, { limits, usage, text: text?.toString() ?? "", stackMapper }, entry));
-        },
-        onLost: ({ cause, outOfMemory }, peakBytes) =>
-          reject(cause ?? (outOfMemory ? memoryError(entry, limits, peakBytes) : crashed(entry))),
-        onHeld() {},
-        onStuck() {},
+    return runToLearn(this.#options.pool, {
+      ...{ entry, stackMapper, learning, chunks },
+      job: {
+        ...placeOf(owner ?? `learn:${sha256}`, sha256, features, limits),
+        order: { type: "learn", sha256, limits, features: [...features], coarseTime },
+        bundle: { sha256, code, codeCache: new Uint8Array(0), chunks },
+        input: "",
       },
+      lane: sha256,
+      clockRunsFrom: "placed",
     });
-    if (timer === undefined) {
-      within(QUEUE_MS, () => new ToolError("OVERLOADED", `No sandbox process was free within ${QUEUE_MS} ms`));
-    }
-    return promise.finally(() => clearTimeout(timer));
   }
+}
+
+/** A run that learns a tool's definition. */
+export interface LearningRun {
+  readonly entry: string;
+  readonly stackMapper: StackMapper;
+  readonly learning: Learning;
+  readonly chunks: Pick<TouchedChunks, "add">;
+  readonly job: Omit<Job, "claim" | "listener" | "memoryMiB" | "singleUse" | "fresh">;
+  readonly lane: string;
+  /** The tool's own time begins when its process has it, or when its isolate is ready for it. */
+  readonly clockRunsFrom: "placed" | "started";
+}
+
+/**
+ * In a process in which nothing has run before: resolves with the parts of the output.
+ * @throws {ToolError} as `Learner.learn` does
+ */
+export function runToLearn(pool: WorkerPool, run: LearningRun): Promise<[text: Buffer, codeCache?: Buffer]> {
+  const { entry, stackMapper, learning, chunks, job, lane, clockRunsFrom } = run;
+  const { owner, account, weight, limits } = learning;
+  const { promise, resolve, reject } = Promise.withResolvers<[Buffer, Buffer?]>();
+  let timer: NodeJS.Timeout | undefined;
+  const within = (ms: number, error: () => ToolError): void => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      ticket.cancel();
+      reject(error());
+    }, ms);
+  };
+  const begin = (): void => within(limits.timeoutMs, () => tooSlow(entry, limits.timeoutMs));
+  const ticket = pool.run({
+    ...job,
+    singleUse: owner === undefined,
+    claim: { account, weight, lane, accountLimits: limits, laneLimits: limits },
+    memoryMiB: limits.memoryMiB,
+    fresh: true,
+    listener: {
+      // The clock runs only while the tool does: the wait for a process, and its start, are not the tool's.
+      onPlaced: () => {
+        if (clockRunsFrom === "placed") begin();
+        else within(START_MS, () => notStarted(entry));
+      },
+      onStarted: () => {
+        if (clockRunsFrom === "started") begin();
+      },
+      onLog() {},
+      onProgress() {},
+      onCapability() {},
+      onEnded: (message, [text, codeCache], peakBytes) => {
+        chunks.add(message.touched ?? []);
+        if (message.outcome === "output" && text !== undefined) {
+          resolve(codeCache === undefined ? [text] : [text, codeCache]);
+          return;
+        }
+        if (message.outcome === "too-large") return reject(tooLarge());
+        const usage = { ...NO_USAGE, ...message.usage, peakBytes };
+        reject(toGuestFailure(message, { limits, usage, text: text?.toString() ?? "", stackMapper }, entry));
+      },
+      onLost: ({ cause, outOfMemory }, peakBytes) =>
+        reject(cause ?? (outOfMemory ? memoryError(entry, limits, peakBytes) : crashed(entry))),
+      onHeld() {},
+      onStuck() {},
+    },
+  });
+  if (timer === undefined) {
+    within(QUEUE_MS, () => new ToolError("OVERLOADED", `No sandbox process was free within ${QUEUE_MS} ms`));
+  }
+  return promise.finally(() => clearTimeout(timer));
 }
 
 const tooLarge = (): ToolError =>
@@ -169,6 +207,9 @@ function tooSlow(entry: string, timeoutMs: number): ToolError {
     },
   );
 }
+
+const notStarted = (entry: string): ToolError =>
+  new ToolError("OVERLOADED", `No isolate was ready for ${entry} within ${START_MS} ms`);
 
 function crashed(entry: string): ToolError {
   return new ToolError("SANDBOX_CRASHED", `The sandbox process ended while the top level of ${entry} ran`, {

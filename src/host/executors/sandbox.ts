@@ -3,7 +3,7 @@ import type { StackMapper } from "../../bundler/source-map.ts";
 import type { ToolBundle } from "../../bundler/tool-bundle.ts";
 import { type EngineFeature, unlimitedFeatures } from "../../sandbox/engine-features.ts";
 import { ERROR_CODES, type ErrorCode, type ErrorDetails, ToolError } from "../../sandbox/errors.ts";
-import type { CapabilityShapes } from "../../sandbox/guest-protocol.ts";
+import { type CapabilityShapes, PYTHON_OUT_OF_MEMORY } from "../../sandbox/guest-protocol.ts";
 import type { LimitName, Limits } from "../../sandbox/limits.ts";
 import {
   type EndedMessage,
@@ -22,16 +22,25 @@ import { Redactor } from "../redaction/redactor.ts";
 import { NO_USAGE, type PreparedCall, type ToolContext, type ToolUsage } from "../tool-call.ts";
 import { type ReadBeside, readBeside, toBesideParts } from "../tool-value.ts";
 import type { Payer } from "../turns.ts";
+import { pythonClassOf, pythonDataBytes } from "../workers/flavour.ts";
 import { dataLimitBytes } from "../workers/hardening/launcher.ts";
 import type { CallListener, Loss } from "../workers/open-call.ts";
-import type { Job, Ticket, WorkerPool } from "../workers/worker-pool.ts";
+import type { Job, SessionSeat, Ticket, WorkerPool } from "../workers/worker-pool.ts";
 import type { SentBundle, ToolProfile } from "../workers/worker-process.ts";
 import type { Execution, Executor } from "./executor.ts";
 import { redactExecution } from "./redact-execution.ts";
 import type { TouchedChunks } from "./touched-chunks.ts";
 
+/** All tools in Python have one bundle: this tells them apart. */
+export interface PythonCalls {
+  /** Which of the tenant's tools it is. */
+  readonly lane: string;
+  /** A PythonRun as JSON text, of arguments as JSON text. */
+  readonly toRun: (args: string | Buffer, limits: Limits, isInSession: boolean) => string | Buffer;
+}
+
 export interface SandboxTool {
-  readonly bundle: ToolBundle;
+  readonly bundle: Pick<ToolBundle, "sha256" | "code">;
   readonly codeCache: Uint8Array;
   readonly chunks: Pick<TouchedChunks, "add" | "names">;
   readonly stackMapper: StackMapper;
@@ -52,7 +61,24 @@ export interface SandboxTool {
   readonly shapes?: CapabilityShapes | undefined;
   /** What of the engine was granted. */
   readonly features: readonly EngineFeature[];
+  /** Where the bundle is the Python runtime, and the tool is what it is given to run. */
+  readonly python?: PythonCalls | undefined;
+  /** Whose isolate its calls run in, where `isolation` is `session`. */
+  readonly session?: SandboxSession | undefined;
   readonly onHandlerError?: ((error: unknown, capability: string) => void) | undefined;
+}
+
+/** A conversation's isolate, as its calls see it. */
+export interface SandboxSession {
+  readonly seat: SessionSeat;
+  /** What one run was told in confidence the guest may still know in the next one. */
+  readonly redactor: Redactor;
+  /** Bundle and profile are for one call only. */
+  readonly once: boolean;
+  /** A call of it may be in the isolate from now on. */
+  onPlaced(): void;
+  /** A call of it is over: how, and whether its isolate waits for the next one. */
+  onEnded(isKept: boolean, usage: ToolUsage, error: ToolError | undefined): void;
 }
 
 /** After its signal a call's process may still say what it cost; the caller waits no longer than this for it. */
@@ -78,7 +104,7 @@ export function createSandboxExecutor(tool: SandboxTool, pool: WorkerPool): Exec
     return profile;
   };
   return {
-    source: "sandbox",
+    source: tool.python === undefined ? "sandbox" : "python",
     sourceId: tool.sourceId,
     wants: "text",
     execute: (call, log) => new SandboxRun({ tool, sent, profile: profileOf(call), call, log, pool }).run(),
@@ -95,7 +121,7 @@ function toProfile(
     sha256: tool.bundle.sha256,
     isolation: tool.isolation,
     // Where the operating system limits the memory, it has room for the calls' isolates only.
-    prewarm: tool.prewarm && unlimitedFeatures(tool.features).length === 0,
+    prewarm: tool.prewarm && (tool.python !== undefined || unlimitedFeatures(tool.features).length === 0),
     limits,
     features: [...tool.features],
     coarseTime,
@@ -109,13 +135,25 @@ function toProfile(
 /** Isolates in a process that is a tool's own: the one that runs, and the one before it, on its way out. */
 const CONFINED_ISOLATES = 2;
 
+type Place = Pick<Job, "owner" | "exclusive" | "dataBytes" | "flavour">;
+
+/**
+ * Whose process a Python call runs in: one at a time in each, since the memory of WebAssembly is nobody's that V8 knows.
+ * @param keeper what keeps its isolate between calls, and so has a process of its own: there is room for two interpreters in each
+ */
+export function pythonPlaceOf(owner: string, { memoryMiB }: Limits, keeper = ""): Place {
+  const classMiB = pythonClassOf(memoryMiB);
+  const dataBytes = pythonDataBytes(classMiB);
+  return { owner: `${owner} python ${classMiB} ${keeper}`, flavour: "python", exclusive: true, dataBytes };
+}
+
 /** Whose process a tool runs in. One whose memory V8 does not count has a process of its own, which the operating system limits. */
 export function placeOf(
   owner: string,
   sha256: string,
   features: readonly EngineFeature[],
   { memoryMiB }: Limits,
-): Pick<Job, "owner" | "exclusive" | "dataBytes"> {
+): Place {
   if (unlimitedFeatures(features).length === 0) return { owner };
   return {
     owner: `${owner} ${sha256} ${memoryMiB}`,
@@ -167,13 +205,15 @@ class SandboxRun {
     this.#pool = pool;
     const { tenantId } = call;
     this.#payer = { account: tenantId, charge: (ms) => pool.chargeHostTime(tenantId, ms) };
+    this.#redactor = tool.session?.redactor;
+    log.redactor = this.#redactor;
   }
 
   #brokerOfCall(): CapabilityBroker {
     if (this.#broker !== undefined) return this.#broker;
     const { callId, tenantId, limits, definition, watch } = this.#call;
     const { granted, onHandlerError } = this.#tool;
-    const redactor = new Redactor();
+    const redactor = this.#redactor ?? new Redactor();
     this.#redactor = redactor;
     this.#log.redactor = redactor;
     this.#scope = new CallScope({
@@ -221,14 +261,17 @@ class SandboxRun {
 
   #enqueue(resolve: (execution: Execution) => void): Ticket {
     const { callId, tenantId, tenant, inputText, inputBytes, definition, limits, chain, chunks, context } = this.#call;
+    const { python, session } = this.#tool;
+    const { sha256 } = this.#sent;
     const redactor = (): Redactor | undefined => this.#redactor;
+    chain.onHold = (isHeld) => this.#ticket?.rest(isHeld);
     chunks?.open((taken) => this.#ticket?.credit(taken), redactor);
     return this.#pool.run({
-      ...placeOf(this.#tool.ownerOf(tenantId), this.#sent.sha256, this.#tool.features, limits),
+      ...this.#place(),
       claim: {
         account: tenantId,
         weight: tenant.weight,
-        lane: this.#sent.sha256,
+        lane: python?.lane ?? sha256,
         accountLimits: tenant.limits,
         laneLimits: limits,
         ...(chain.parent === undefined ? {} : { seat: chain.parent.seat }),
@@ -242,14 +285,25 @@ class SandboxRun {
         tenantId,
         stream: chunks === undefined ? undefined : true,
         deterministic: toDeterministic(context),
+        ...(session === undefined ? {} : { session: { id: session.seat.id, once: session.once } }),
       },
+      ...(session === undefined ? {} : { session: session.seat }),
       bundle: this.#sent,
-      input: inputText,
+      input: python === undefined ? inputText : python.toRun(inputText, limits, session !== undefined),
       inputBytes: inputBytes === undefined ? undefined : toBesideParts(inputBytes),
       listener: this.#listener(resolve),
       // What has been yielded has been seen.
       idempotent: chunks === undefined && definition.annotations?.idempotentHint === true,
     });
+  }
+
+  #place(): Place {
+    const { python, features, isolation, ownerOf, session } = this.#tool;
+    const { tenantId, limits } = this.#call;
+    const owner = ownerOf(tenantId);
+    if (python === undefined) return placeOf(owner, this.#sent.sha256, features, limits);
+    const keeper = session === undefined ? python.lane : `session ${session.seat.id}`;
+    return pythonPlaceOf(owner, limits, isolation === "call" ? "" : keeper);
   }
 
   /** The call's own clock ends it anyway. A nested one, whose caller may hold what it waits for, leaves that time to do without it. */
@@ -270,6 +324,7 @@ class SandboxRun {
       onChunks: chunks === undefined ? undefined : (come) => chunks.push(come),
       onPlaced: () => {
         this.#placedAt = performance.now();
+        this.#tool.session?.onPlaced();
       },
       onLog: (level, time, text, place) => {
         const { stackMapper } = this.#tool;
@@ -287,11 +342,15 @@ class SandboxRun {
       onEnded: (message, parts, peakBytes) => {
         this.#tool.chunks.add(message.touched ?? []);
         const execution = this.#toExecution(message, parts, peakBytes);
+        const error = "error" in execution ? execution.error : undefined;
+        this.#tool.session?.onEnded(message.kept === true, execution.usage, error);
         resolve("error" in execution ? execution : { ...execution, payer: this.#payer });
       },
       onLost: (loss, peakBytes) => {
         const usage = this.#usage(undefined, peakBytes);
         const error = this.#lost(loss, usage);
+        // One that never came to its turn has touched nothing.
+        if (this.#placedAt !== undefined) this.#tool.session?.onEnded(false, usage, error);
         resolve({ usage, error, isSourceFailure: this.#isSourceFailure(loss, error) });
       },
       onHeld: (isHeld) => this.#call.clock?.hold(isHeld),
@@ -344,6 +403,9 @@ class SandboxRun {
       stackMapper: this.#tool.stackMapper,
     };
     const error = toGuestFailure(message, facts, this.#call.definition.name);
+    if (this.#tool.python !== undefined && error.details?.errorCode === PYTHON_OUT_OF_MEMORY) {
+      return { usage, error: withCode(error, "MEMORY_LIMIT", memoryDetails(facts.limits, usage.peakBytes)) };
+    }
     return { usage, error: this.#believe(this.#traced(error)) };
   }
 
@@ -421,11 +483,15 @@ export interface FailureFacts {
   readonly stackMapper: StackMapper;
 }
 
-/** V8 ends an isolate at its limit: the peak is no lower, though the process was not looked at in that moment. */
-export function memoryError(name: string, { memoryMiB }: Limits, peakBytes: number): ToolError {
-  const peakMiB = Math.max(memoryMiB, Math.ceil(peakBytes / 1024 / 1024));
-  return new ToolError("MEMORY_LIMIT", `${name} used more than ${memoryMiB} MiB of memory and was stopped`, {
-    details: { limitMiB: memoryMiB, peakMiB },
+/** Who was stopped at its limit has reached it: the peak is no lower, though the process was not looked at in that moment. */
+const memoryDetails = ({ memoryMiB }: Limits, peakBytes: number): ErrorDetails => ({
+  limitMiB: memoryMiB,
+  peakMiB: Math.max(memoryMiB, Math.ceil(peakBytes / 1024 / 1024)),
+});
+
+export function memoryError(name: string, limits: Limits, peakBytes: number): ToolError {
+  return new ToolError("MEMORY_LIMIT", `${name} used more than ${limits.memoryMiB} MiB of memory and was stopped`, {
+    details: memoryDetails(limits, peakBytes),
   });
 }
 

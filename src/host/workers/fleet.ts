@@ -3,22 +3,33 @@
 import { availableParallelism } from "node:os";
 import { ToolError } from "../../sandbox/errors.ts";
 import { StartBackoff } from "./backoff.ts";
-import type { StartOptions } from "./hardening/launcher.ts";
+import { FLAVOURS, type Flavour, PYTHON_SPARE_CLASS_MIB, pythonDataBytes } from "./flavour.ts";
 import { LAST_FROM, LONG_CALL_MS, NEW_NICENESS, Priorities, type Standing, type Use } from "./priority.ts";
 import { LAST_NICENESS } from "./process-meter.ts";
-import { WorkerProcess, type WorkerSources } from "./worker-process.ts";
+import type { PythonSources } from "./python-setup.ts";
+import { WorkerProcess, type WorkerSources, type WorkerStart } from "./worker-process.ts";
 
 export interface FleetOptions {
   /** Processes at most, spares included. */
   readonly max: number;
   /** Processes started ahead, that nobody has used. */
   readonly spares: number;
+  /** The same with a Python interpreter loaded, once there is a use for them; none unless stated. */
+  readonly pythonSpares?: number;
   /** Processes that one owner may have at one time. */
   readonly maxPerOwner: number;
   /** Resident memory of all processes together, in MiB. */
   readonly memoryMiB: number;
   /** An idle process of an owner is ended after this long. */
   readonly idleMs: number;
+}
+
+/** Which kind of process somebody needs. */
+export interface ProcessNeed {
+  /** `plain` unless stated. */
+  readonly flavour?: Flavour | undefined;
+  /** The operating system's own limit on it; only a spare that was started with the same one fits. */
+  readonly dataBytes?: number | undefined;
 }
 
 /** Hears what changes: a call was released, a process is ready or has died. */
@@ -57,7 +68,7 @@ const MAX_FAILED_STARTS = 3;
 const MiB = 1024 * 1024;
 
 export class Fleet implements Disposable {
-  readonly #sources: WorkerSources;
+  #sources: WorkerSources;
   readonly #options: FleetOptions;
   readonly #listener: FleetListener;
   readonly #workers = new Set<WorkerProcess>();
@@ -70,8 +81,11 @@ export class Fleet implements Disposable {
   #retry: NodeJS.Timeout | undefined;
   readonly #priorities = new Priorities();
   #failedStarts = 0;
+  /** Processes for Python, one after the other, that ended before they had an interpreter. */
+  #failedPython = 0;
   readonly #startedAt = performance.now();
   #hasAskedForCaches = false;
+  readonly #awaitingSnapshot: (() => void)[] = [];
   #closed = false;
 
   constructor(sources: WorkerSources, options: FleetOptions, listener: FleetListener) {
@@ -110,6 +124,24 @@ export class Fleet implements Disposable {
     this.refillSpares();
   }
 
+  /**
+   * There is a use for Python: from now on processes are kept ready for it. Resolves when nobody makes the interpreter's snapshot any more,
+   * which takes seconds, once on a machine: no call's clock should run meanwhile.
+   */
+  openPython(python: PythonSources): Promise<void> {
+    this.#sources = { ...this.#sources, python };
+    this.refillSpares();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#awaitingSnapshot.push(resolve);
+    this.#tellSnapshot();
+    return promise;
+  }
+
+  #tellSnapshot(hasFailed = this.#closed): void {
+    if (this.#awaitingSnapshot.length === 0 || (!hasFailed && this.#isMakingSnapshot())) return;
+    for (const tell of this.#awaitingSnapshot.splice(0)) tell();
+  }
+
   /** Those of an owner that can be given a call. One that may have to be killed in a moment is given nothing more. */
   usableBy(owner: string): WorkerProcess[] {
     const usable: WorkerProcess[] = [];
@@ -125,14 +157,15 @@ export class Fleet implements Disposable {
     return this.#excessBytes(memoryMiB) <= 0 || ![...this.#workers].some(({ load }) => load > 0);
   }
 
-  /** The same, and idle processes of others are ended for it, the longest unused first. */
+  /** The same, and idle processes of others are ended for it, the longest unused first; so are large ones that nobody has. */
   makeRoomFor(memoryMiB: number, owner: string): boolean {
     if (this.hasRoomFor(memoryMiB)) return true;
     const idle = [...this.#workers].filter(
-      ({ load, isDead, owner: other }) => load === 0 && !isDead && other !== undefined && other !== owner,
+      ({ load, isDead, flavour, owner: other }) =>
+        load === 0 && !isDead && other !== owner && (other !== undefined || flavour !== "plain"),
     );
-    for (const worker of idle.sort((a, b) => a.lastUsed - b.lastUsed)) {
-      worker.kill();
+    for (const worker of idle.sort(leastMissed)) {
+      worker.kill("room");
       if (this.#excessBytes(memoryMiB) <= 0) return true;
     }
     return this.hasRoomFor(memoryMiB);
@@ -147,17 +180,15 @@ export class Fleet implements Disposable {
 
   /**
    * A process that nobody has used: a spare, a new one, or a new one in the place of somebody's idle one.
-   * @param dataBytes the operating system's own limit on it, which a spare has not
    */
-  takeNew(owner: string, dataBytes?: number): WorkerProcess | undefined {
+  takeNew(owner: string, need: ProcessNeed = {}): WorkerProcess | undefined {
     if (this.#mustWait(owner)) return undefined;
     if (this.#othersRun(owner)) this.#priorities.beginsBesideOthers(owner);
     const goesLast = this.#priorities.nicenessOf(owner) === LAST_NICENESS;
     // Whoever goes last for what it has done has no use for one that is ready at once, and the next one has.
-    const mayHaveSpare = dataBytes === undefined && (!goesLast || this.#priorities.isNew(owner));
-    const spare = mayHaveSpare ? this.#bestSpare() : undefined;
-    const options = { goesLast, ...(dataBytes === undefined ? {} : { dataBytes }) };
-    const worker = spare ?? (this.#mayStart(goesLast) && this.#makeRoomFor(owner) ? this.#spawn(options) : undefined);
+    const spare = !goesLast || this.#priorities.isNew(owner) ? this.#bestSpare(need) : undefined;
+    const mayStart = spare === undefined && this.#mayStart(goesLast) && this.#makeRoomFor(owner);
+    const worker = spare ?? (mayStart ? this.#spawn({ goesLast, ...need }) : undefined);
     if (worker === undefined) return undefined;
     worker.owner = owner;
     // Nobody has used it: a priority that cannot be had is no reason to end it.
@@ -185,7 +216,7 @@ export class Fleet implements Disposable {
 
   get #isCrowded(): boolean {
     let running = 0;
-    for (const { load } of this.#workers) running += load;
+    for (const { busy } of this.#workers) running += busy;
     return running >= CROWD;
   }
 
@@ -196,13 +227,20 @@ export class Fleet implements Disposable {
     return starting < MAX_STARTING;
   }
 
-  #bestSpare(): WorkerProcess | undefined {
+  #bestSpare({ flavour = "plain", dataBytes }: ProcessNeed): WorkerProcess | undefined {
     let best: WorkerProcess | undefined;
     for (const worker of this.#workers) {
       if (worker.owner !== undefined || worker.isEnding) continue;
-      if (best === undefined || (worker.isReady && !best.isReady)) best = worker;
+      if (worker.flavour !== flavour || worker.dataBytes !== dataBytes) continue;
+      if (best === undefined || worker.readiness > best.readiness) best = worker;
     }
     return best;
+  }
+
+  #countSpares(flavour: Flavour): number {
+    let count = 0;
+    for (const worker of this.#workers) if (worker.owner === undefined && worker.flavour === flavour) count += 1;
+    return count;
   }
 
   #countOf(owner: string | undefined): number {
@@ -218,12 +256,12 @@ export class Fleet implements Disposable {
     const isDispensable = ({ owner: other }: WorkerProcess): boolean =>
       owned === 0 || other === owner || this.#countOf(other) > owned + 1;
     const idle = [...this.#workers].filter((worker) => worker.load === 0 && isDispensable(worker));
-    const [oldest] = idle.sort((a, b) => a.lastUsed - b.lastUsed);
+    const [oldest] = idle.sort(leastMissed);
     if (oldest === undefined) {
       if (owned === 0) this.#drainFor();
       return false;
     }
-    oldest.kill();
+    oldest.kill("room");
     // Whoever waited for a place has one.
     for (const worker of this.#workers) worker.draining = false;
     return true;
@@ -254,7 +292,7 @@ export class Fleet implements Disposable {
     return this.#workers.size - this.#countOf(undefined) < Math.max(2, Math.ceil(max * 0.75));
   }
 
-  #spawn(options: StartOptions = {}): WorkerProcess {
+  #spawn(options: WorkerStart = {}): WorkerProcess {
     const worker = new WorkerProcess(this.#sources, (changed) => this.#onChange(changed), {
       niceness: NEW_NICENESS,
       ...options,
@@ -265,10 +303,29 @@ export class Fleet implements Disposable {
 
   refillSpares(): void {
     if (this.#closed || this.#failedStarts >= MAX_FAILED_STARTS) return;
-    let spares = this.#countOf(undefined);
-    for (; spares < this.#options.spares && this.#workers.size < this.#options.max; spares += 1) {
-      if (!this.#mayStart(false) || !this.hasRoomFor(0)) return;
-      this.#spawn();
+    const { spares, pythonSpares = 0 } = this.#options;
+    this.#refill(spares, {});
+    if (this.#sources.python === undefined || this.#isMakingSnapshot()) return;
+    // Calls still get processes of their own; one that comes up shows that it goes again.
+    if (this.#failedPython >= MAX_FAILED_STARTS) return;
+    this.#refill(pythonSpares, { flavour: "python", dataBytes: pythonDataBytes(PYTHON_SPARE_CLASS_MIB) });
+  }
+
+  /** The first process for Python is at it: a second one beside it would make the same. */
+  #isMakingSnapshot(): boolean {
+    if (this.#sources.python?.snapshot.bytes.byteLength !== 0) return false;
+    for (const { flavour, isPythonReady } of this.#workers) if (flavour === "python" && !isPythonReady) return true;
+    return false;
+  }
+
+  #refill(wanted: number, need: ProcessNeed): void {
+    const { flavour = "plain" } = need;
+    const { spareMiB } = FLAVOURS[flavour];
+    for (let count = this.#countSpares(flavour); count < wanted; count += 1) {
+      const hasPlace = this.#workers.size < this.#options.max;
+      const hasRoom = spareMiB === 0 ? this.hasRoomFor(0) : this.#excessBytes(spareMiB) <= 0;
+      if (!hasPlace || !hasRoom || !this.#mayStart(false)) return;
+      this.#spawn(need);
     }
   }
 
@@ -280,13 +337,16 @@ export class Fleet implements Disposable {
       }
       this.#workers.delete(worker);
       this.#failedStarts = worker.isReady ? 0 : this.#failedStarts + 1;
+      if (worker.flavour === "python" && !worker.isPythonReady) this.#failedPython += 1;
     } else if (worker.isReady) {
       this.#failedStarts = 0;
+      if (worker.isPythonReady) this.#failedPython = 0;
       if (worker.owner !== undefined && worker.served > 0 && worker.load > 0) this.#setNiceness(worker);
     }
-    const isUsedUp = worker.singleUse || worker.draining || worker.isSpent;
-    if (isUsedUp && worker.load === 0 && worker.served > 0) worker.kill();
+    const isUsedUp = worker.draining || ((worker.singleUse || worker.isSpent) && !worker.hasSessions);
+    if (isUsedUp && worker.load === 0 && worker.served > 0) worker.kill(worker.draining ? "room" : undefined);
     if (!this.#closed) this.#listener.onChange(worker);
+    this.#tellSnapshot(this.#closed || (worker.isDead && worker.flavour === "python"));
   }
 
   /** Processes with calls in them are looked after from now on, until there are none. */
@@ -333,7 +393,7 @@ export class Fleet implements Disposable {
   #setNiceness(worker: WorkerProcess): void {
     if (worker.setNiceness(this.#priorities.nicenessOf(worker.owner ?? ""))) return;
     // Only root may raise a priority again: the next process starts with a better one.
-    if (worker.load === 0) worker.kill();
+    if (worker.load === 0 && !worker.hasSessions) worker.kill();
   }
 
   /**
@@ -344,7 +404,7 @@ export class Fleet implements Disposable {
     if (this.#priorities.nicenessOf(owner) < LAST_FROM) return true;
     let running = 0;
     for (const worker of this.#workers) {
-      if (worker.owner !== undefined && this.#priorities.nicenessOf(worker.owner) >= LAST_FROM) running += worker.load;
+      if (worker.owner !== undefined && this.#priorities.nicenessOf(worker.owner) >= LAST_FROM) running += worker.busy;
     }
     return running < MAX_LAST;
   }
@@ -388,7 +448,7 @@ export class Fleet implements Disposable {
     const isDue = now - this.#startedAt > CHUNK_CACHES_AFTER_MS && chunkCache.bytes.byteLength === 0;
     if (!isDue || this.#hasAskedForCaches || !this.hasIdleCpu) return;
     const spare = [...this.#workers].find(
-      (worker) => worker.owner === undefined && worker.isReady && worker.served === 0,
+      ({ owner, flavour, isReady, served }) => owner === undefined && flavour === "plain" && isReady && served === 0,
     );
     if (spare === undefined) return;
     this.#hasAskedForCaches = true;
@@ -398,13 +458,14 @@ export class Fleet implements Disposable {
   #reap(): void {
     const now = performance.now();
     this.#makeChunkCaches(now);
-    let surplus = this.#countOf(undefined) - this.#options.spares;
+    let surplus = this.#countSpares("plain") - this.#options.spares;
     for (const worker of [...this.#workers]) {
       if (worker.load > 0) continue;
       worker.watchIdle();
-      const isOld = worker.owner !== undefined && now - worker.lastUsed > this.#options.idleMs;
+      const isOld = worker.owner !== undefined && !worker.hasSessions && now - worker.lastUsed > this.#options.idleMs;
       // The first process may be one more than there are to be spares.
-      const isSurplus = worker.owner === undefined && surplus > 0 && now - worker.lastUsed > SURPLUS_MS;
+      const isSpare = worker.owner === undefined && worker.flavour === "plain";
+      const isSurplus = isSpare && surplus > 0 && now - worker.lastUsed > SURPLUS_MS;
       if (isSurplus) surplus -= 1;
       if (!worker.isDead && (isOld || isSurplus)) worker.kill();
     }
@@ -413,6 +474,7 @@ export class Fleet implements Disposable {
   /** Ends every process; calls in them hear that they are lost. Twice is a no-op. */
   [Symbol.dispose](): void {
     this.#closed = true;
+    this.#tellSnapshot();
     clearInterval(this.#reaper);
     clearInterval(this.#watcher);
     clearTimeout(this.#retry);
@@ -420,3 +482,7 @@ export class Fleet implements Disposable {
     this.#sources.launcher[Symbol.dispose]();
   }
 }
+
+/** Conversations are ended for want of room when nothing else is left, the longest silent first. */
+const leastMissed = (a: WorkerProcess, b: WorkerProcess): number =>
+  Number(a.hasSessions) - Number(b.hasSessions) || a.lastUsed - b.lastUsed;

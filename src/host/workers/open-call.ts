@@ -23,7 +23,7 @@ export interface Loss {
 
 /** Hears what becomes of one call. After `onEnded` or `onLost` nothing more comes, but for `onStuck`. */
 export interface CallListener {
-  /** `place` is `line:column` in the tool's script, where it was asked for. */
+  /** `place` is `script:line:column` in the isolate, where it was asked for. */
   onLog(level: LogLevel, time: number, text: string, place?: string): void;
   onProgress(text: string): void;
   /** `answer` reaches this very run of the call, and nothing once it is over. */
@@ -32,6 +32,8 @@ export interface CallListener {
   readonly onChunks?: ((chunks: readonly RawChunk[]) => void) | undefined;
   /** The process is up and has the call: what it waited for was not the tool's doing. */
   onPlaced(): void;
+  /** Its isolate is ready, or it has run for a while: from now on its time is the tool's own. */
+  onStarted?(): void;
   /** `peakBytes`: by how much its process had grown at the most while it ran; 0 where that cannot be seen. */
   onEnded(message: EndedMessage, parts: readonly Buffer[], peakBytes: number): void;
   onLost(loss: Loss, peakBytes: number): void;
@@ -54,7 +56,7 @@ const PROGRESS_BYTES = 16_384;
 /** What a worker says of one call. */
 export type CallMessage = Exclude<
   WorkerMessage,
-  { type: "inspected" | "inspect-open" | "ready" | "pong" | "stuck" | "chunk-caches" }
+  { type: "inspected" | "inspect-open" | "ready" | "python-ready" | "pong" | "stuck" | "chunk-caches" }
 >;
 type CallState = "sent" | "preparing" | "started" | "ended";
 
@@ -63,6 +65,8 @@ export interface OpenCallOptions {
   readonly limits: Limits;
   /** Which warm isolate may take it up without a word; a new one is announced first. */
   readonly warmKey: string | undefined;
+  /** Whose isolate it runs in. */
+  readonly session?: number | undefined;
   /** Resident memory of the process when the call came, in bytes. */
   readonly rssBytes: number;
   /** CPU time that the process had used by then, in ms. */
@@ -75,6 +79,7 @@ export class OpenCall {
   readonly listener: CallListener;
   readonly limits: Limits;
   readonly warmKey: string | undefined;
+  readonly session: number | undefined;
   /** CPU time that its process had used when it came, in ms. */
   readonly cpuMsBefore: number;
   #rssBefore: number;
@@ -95,13 +100,16 @@ export class OpenCall {
   /** Which frame it went with; see FrameWriter. */
   frame = 0;
   isCancelled = false;
+  /** How many answers of its caller it waits for. */
+  resting = 0;
 
-  constructor({ listener, limits, warmKey, rssBytes, cpuMs, hasUncounted = false }: OpenCallOptions) {
+  constructor({ listener, limits, warmKey, session, rssBytes, cpuMs, hasUncounted = false }: OpenCallOptions) {
     this.#maxRequests = limits.hostCalls + limits.logLines + (hasUncounted ? UNCOUNTED_REQUESTS : 0);
     this.cpuMsBefore = cpuMs;
     this.listener = listener;
     this.limits = limits;
     this.warmKey = warmKey;
+    this.session = session;
     this.#rssBefore = rssBytes;
     this.#peakRss = rssBytes;
   }
@@ -184,6 +192,7 @@ export class OpenCall {
         break;
       case "started":
         this.#advance(["sent", "preparing"], "started");
+        listener.onStarted?.();
         break;
       case "log":
         this.#logLines = bound(this.#logLines + 1, limits.logLines);

@@ -20,6 +20,15 @@ export class ProcessWatch implements Disposable {
   #idleCpuMs: number | undefined;
   #silentMs = 0;
   #wasAsked = false;
+  readonly #idleWorkMs: number;
+  /** Left of it. */
+  #idleLeftMs: number;
+
+  /** @param idleWorkMs CPU time that it may use at its start and after each call, though nothing runs in it */
+  constructor(idleWorkMs = 0) {
+    this.#idleWorkMs = idleWorkMs;
+    this.#idleLeftMs = idleWorkMs;
+  }
 
   /** It has been started, as or beneath this process, with this niceness. */
   begin(pid: number, niceness: number): void {
@@ -80,6 +89,7 @@ export class ProcessWatch implements Disposable {
   /** A call has come: what is used from now on is used by it. */
   beginWork(): void {
     this.#idleCpuMs = undefined;
+    this.#idleLeftMs = this.#idleWorkMs;
     this.#silentMs = 0;
   }
 
@@ -107,7 +117,8 @@ export class ProcessWatch implements Disposable {
     const burnt = reading.cpuMs - (this.#idleCpuMs ?? reading.cpuMs);
     this.#idleCpuMs = reading.cpuMs;
     if (reading.isStopped) return "stopped";
-    if (burnt > IDLE_CPU_MS) return "burning";
+    if (burnt > IDLE_CPU_MS) this.#idleLeftMs -= burnt;
+    if (this.#idleLeftMs < 0) return "burning";
     return reading.rssBytes > ceilingBytes ? "memory" : undefined;
   }
 

@@ -2,11 +2,12 @@
 import { availableParallelism } from "node:os";
 import { ToolError, toToolError } from "../../sandbox/errors.ts";
 import { type Claim, type Entry, FairQueue, mayBeSeated } from "./fair-queue.ts";
-import { Fleet, type FleetOptions } from "./fleet.ts";
+import { Fleet, type FleetOptions, type ProcessNeed } from "./fleet.ts";
 import type { CallListener, Loss } from "./open-call.ts";
 import type { Standing } from "./priority.ts";
+import type { PythonSources } from "./python-setup.ts";
 import { Suspects } from "./suspects.ts";
-import type { WorkerJob, WorkerProcess, WorkerSources } from "./worker-process.ts";
+import type { EndReason, WorkerJob, WorkerProcess, WorkerSources } from "./worker-process.ts";
 
 export interface WorkerPoolOptions extends FleetOptions {
   /** Calls that run in one process at one time. */
@@ -18,8 +19,8 @@ export interface WorkerPoolOptions extends FleetOptions {
 }
 
 /** A call for the pool to run. */
-export interface Job extends WorkerJob {
-  /** No process ever serves two owners. */
+export interface Job extends WorkerJob, ProcessNeed {
+  /** No process ever serves two owners, and all those of one are of the kind that its jobs need. */
   readonly owner: string;
   readonly claim: Claim;
   readonly listener: CallListener;
@@ -32,10 +33,19 @@ export interface Job extends WorkerJob {
   readonly singleUse?: boolean;
   /** It runs alone in its process. */
   readonly exclusive?: boolean;
-  /** The operating system's own limit on its process, which is started for it; every process of its owner has the same. */
-  readonly dataBytes?: number;
   /** It may be run again though it had begun. */
   readonly idempotent?: boolean;
+  /** Whose isolate it runs in; `order.session` is its number. */
+  readonly session?: SessionSeat | undefined;
+}
+
+/** Where the isolate of a conversation is: calls of it go there and nowhere else. One at a time. */
+export interface SessionSeat {
+  readonly id: number;
+  /** Set when its first call was placed. */
+  worker: WorkerProcess | undefined;
+  /** Its process has ended, and its isolate with it. */
+  onLost(reason: EndReason | undefined): void;
 }
 
 interface PlacedJob {
@@ -57,6 +67,8 @@ export interface Ticket {
   cancel(): void;
   /** So many more of its chunks have been taken. */
   credit(chunks: number): void;
+  /** It waits for a person or a model, or does so no more; as often one as the other. Meanwhile others may have its place. */
+  rest(isResting: boolean): void;
 }
 
 /** A job whose process dies before it has begun is tried this often in all: three deaths are not bad luck. */
@@ -84,6 +96,7 @@ export class WorkerPool implements AsyncDisposable {
   readonly #placed = new Map<WorkerProcess, Set<PlacedJob>>();
   /** Accounts whose calls have run in a process since its CPU time was last read. */
   readonly #payers = new Map<WorkerProcess, Set<string>>();
+  readonly #seats = new Map<WorkerProcess, Set<SessionSeat>>();
   #scheduling = false;
   #closed = false;
 
@@ -106,6 +119,11 @@ export class WorkerPool implements AsyncDisposable {
   /** Starts the first process, as `Fleet.start` does. */
   async start(): Promise<void> {
     await this.#fleet.start();
+  }
+
+  /** As `Fleet.openPython`. */
+  async openPython(python: PythonSources): Promise<void> {
+    if (!this.#closed) await this.#fleet.openPython(python);
   }
 
   /** @throws {ToolError} TOOL_UNAVAILABLE when the pool is closed; OVERLOADED, with `retryAfterMs`, when the queue is full */
@@ -131,6 +149,11 @@ export class WorkerPool implements AsyncDisposable {
       cancel: () => this.#cancel(placed),
       credit: (chunks) => {
         if (placed.state === "placed") placed.worker?.credit(placed.seq, chunks);
+      },
+      rest: (isResting) => {
+        if (placed.state !== "placed") return;
+        placed.worker?.rest(placed.seq, isResting);
+        if (isResting) this.#schedule();
       },
     };
   }
@@ -212,6 +235,8 @@ export class WorkerPool implements AsyncDisposable {
   /** @param isSeated its caller waits for it in one of the places that there are: their number is no reason to let it wait */
   #workerFor(job: Job, isSeated: boolean): WorkerProcess | undefined {
     if (!isSeated && !this.#fleet.mayRunLast(job.owner)) return undefined;
+    const home = job.session?.worker;
+    if (home !== undefined) return this.#mayEnter(home, job) ? home : undefined;
     if (!this.#fleet.makeRoomFor(job.memoryMiB, job.owner)) return undefined;
     const { callsPerWorker, nestedPerWorker = 0 } = this.#options;
     const own = this.#fleet.usableBy(job.owner);
@@ -220,7 +245,8 @@ export class WorkerPool implements AsyncDisposable {
     let best: WorkerProcess | undefined;
     for (const worker of own) {
       const window = isSeated ? callsPerWorker + nestedPerWorker : worker.window;
-      const hasRoom = worker.load === 0 || (!isAlone && !worker.isExclusive && worker.load < window);
+      const isBelow = worker.busy < window && worker.load < callsPerWorker + nestedPerWorker;
+      const hasRoom = worker.load === 0 || (!isAlone && !worker.isExclusive && isBelow);
       if (hasRoom && worker.load < (best?.load ?? Number.POSITIVE_INFINITY)) best = worker;
     }
     // A process whose call waits for this one is as good as idle.
@@ -230,8 +256,24 @@ export class WorkerPool implements AsyncDisposable {
     return best;
   }
 
-  #takeNew({ owner, dataBytes }: Job): WorkerProcess | undefined {
-    const worker = this.#fleet.takeNew(owner, dataBytes);
+  /** What its conversation's isolate is in has no room beside others that want to be alone, or are too many. */
+  #mayEnter(home: WorkerProcess, job: Job): boolean {
+    const { callsPerWorker, nestedPerWorker = 0 } = this.#options;
+    if (home.isEnding || home.isReleasing) return false;
+    const isAlone = job.exclusive === true || home.isExclusive;
+    return home.load === 0 || (!isAlone && home.load < callsPerWorker + nestedPerWorker);
+  }
+
+  /** Its isolate goes. Twice is a no-op. */
+  endSession(seat: SessionSeat): void {
+    const { worker } = seat;
+    if (worker === undefined) return;
+    this.#seats.get(worker)?.delete(seat);
+    worker.endSession(seat.id);
+  }
+
+  #takeNew({ owner, flavour, dataBytes }: Job): WorkerProcess | undefined {
+    const worker = this.#fleet.takeNew(owner, { flavour, dataBytes });
     const window = this.#fleet.isHeldBack(owner) ? PAST_SHARE_WINDOW : FIRST_WINDOW;
     if (worker !== undefined) worker.window = Math.min(window, this.#options.callsPerWorker);
     return worker;
@@ -255,6 +297,12 @@ export class WorkerPool implements AsyncDisposable {
     placed.attempts += 1;
     placed.placedAt = performance.now();
     addTo(this.#placed, worker, placed);
+    if (job.session !== undefined && job.session.worker === undefined) {
+      job.session.worker = worker;
+      // What is alone in its process for a conversation nobody else can use afterwards.
+      if (job.exclusive) worker.singleUse = true;
+      addTo(this.#seats, worker, job.session);
+    }
     addTo(this.#payers, worker, job.claim.account);
     try {
       placed.seq = worker.start(job, this.#listen(placed, worker));
@@ -272,6 +320,7 @@ export class WorkerPool implements AsyncDisposable {
     const { listener, claim } = placed.job;
     return {
       onPlaced: () => listener.onPlaced(),
+      onStarted: () => listener.onStarted?.(),
       onHeld: (isHeld) => listener.onHeld(isHeld),
       onLog: (level, time, text, place) => listener.onLog(level, time, text, place),
       onProgress: (text) => listener.onProgress(text),
@@ -311,7 +360,8 @@ export class WorkerPool implements AsyncDisposable {
     if (placed.state === "over") return;
     const { job } = placed;
     if (loss.isSuspect) this.#suspects.add(job.claim.lane);
-    const mayRunAgain = (!loss.begun || job.idempotent === true) && loss.outOfMemory !== true;
+    const mayRunAgain =
+      (!loss.begun || job.idempotent === true) && loss.outOfMemory !== true && job.session === undefined;
     if (mayRunAgain && placed.attempts < MAX_ATTEMPTS && !this.#closed) {
       this.#finish(placed);
       placed.state = "queued";
@@ -327,8 +377,20 @@ export class WorkerPool implements AsyncDisposable {
     if (worker.isDead) {
       this.#placed.delete(worker);
       this.#payers.delete(worker);
+      this.#loseSeats(worker);
     } else if (worker.load === 0) worker.isExclusive = false;
     this.#schedule();
+  }
+
+  /** Calls of theirs that wait for it would wait for ever. */
+  #loseSeats(worker: WorkerProcess): void {
+    const seats = this.#seats.get(worker);
+    if (seats === undefined) return;
+    this.#seats.delete(worker);
+    for (const { item } of [...this.#queue.entries()]) {
+      if (item.job.session !== undefined && seats.has(item.job.session)) this.#giveUp(item, { begun: false });
+    }
+    for (const seat of seats) seat.onLost(worker.endReason);
   }
 
   /**
@@ -374,9 +436,9 @@ export class WorkerPool implements AsyncDisposable {
 }
 
 /** What of a job decides which process it may have. */
-function kindOf({ owner, claim, memoryMiB, dataBytes = 0, ...job }: Job): string {
+function kindOf({ owner, claim, memoryMiB, session, flavour = "plain", dataBytes = 0, ...job }: Job): string {
   const { fresh = false, singleUse = false, exclusive = false } = job;
-  return `${claim.seat !== undefined} ${fresh} ${singleUse} ${exclusive} ${memoryMiB} ${dataBytes} ${owner}`;
+  return `${session?.id ?? ""} ${claim.seat !== undefined} ${fresh} ${singleUse} ${exclusive} ${memoryMiB} ${flavour} ${dataBytes} ${owner}`;
 }
 
 function addTo<Key, Value>(map: Map<Key, Set<Value>>, key: Key, value: Value): void {

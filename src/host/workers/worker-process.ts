@@ -15,17 +15,25 @@ import {
 import type { Deterministic } from "../../sandbox/seeded-bytes.ts";
 import { remember } from "../remember.ts";
 import type { EngineCache } from "./engine-cache.ts";
+import { FLAVOURS, type Flavour } from "./flavour.ts";
 import type { Launcher, StartOptions } from "./hardening/launcher.ts";
 import type { InspectedIsolate, Inspector } from "./inspected-isolate.ts";
 import { type CallListener, type CallMessage, OpenCall } from "./open-call.ts";
 import { childrenOf, LAST_NICENESS } from "./process-meter.ts";
 import { type Ailment, ProcessWatch } from "./process-watch.ts";
+import { PythonSetup, type PythonSources } from "./python-setup.ts";
 import type { LaunchedProcess } from "./starter/launched-process.ts";
 import type { Ending } from "./starter/spawn-command.ts";
 import { WorkerChannel } from "./worker-channel.ts";
 
 /** How calls of a tool are run: told to a worker once, known there by the object's identity. */
 export type ToolProfile = Omit<ToolMessage, "type" | "toolId">;
+
+/** `once`: tool and bundle are this call's alone, and forgotten when it has begun. */
+export interface SessionOrder {
+  readonly id: number;
+  readonly once: boolean;
+}
 
 /** What the pool asks of a worker. */
 export type CallOrder =
@@ -37,6 +45,8 @@ export type CallOrder =
       /** Its chunks are wanted as they come. */
       readonly stream?: true | undefined;
       readonly deterministic?: Deterministic | undefined;
+      /** Its isolate is a session's, and lives on. */
+      readonly session?: SessionOrder | undefined;
     }
   | ({ readonly type: "learn" } & Pick<ToolMessage, "sha256" | "limits" | "features" | "coarseTime">);
 
@@ -65,14 +75,25 @@ export interface WorkerSources {
   readonly preludeSource: string;
   readonly preludeCache: EngineCache;
   readonly chunkCache: EngineCache;
+  /** For processes of the flavour `python`; undefined as long as there is no use for one. */
+  readonly python?: PythonSources | undefined;
   /** Calls can be inspected: only where a person at this host's terminal has asked for it. */
   readonly inspector?: Inspector | undefined;
+}
+
+/** How a process is started, and for what. */
+export interface WorkerStart extends Omit<StartOptions, "dataBytes"> {
+  /** `plain` unless stated. */
+  readonly flavour?: Flavour | undefined;
+  readonly dataBytes?: number | undefined;
 }
 
 /** From `ended` or `cancel` to `released`; then the isolate counts as one that only SIGKILL stops. */
 const RELEASE_MS = 200;
 /** A worker that does not answer by then will not. */
 const START_MS = 10_000;
+/** What loads an interpreter takes seconds where it makes the snapshot too, and many times as long on a busy machine. */
+const PYTHON_START_MS = 60_000;
 /** One that goes last may find no time at all where others keep all cores busy: from then on it starts like any other. */
 const START_LAST_MS = 250;
 /** From SIGKILL, or from a worker's exit, to the end of what it has said. */
@@ -82,17 +103,15 @@ const MAX_UNREAD_BYTES = 128 * 1024 * 1024;
 const MiB = 1024 * 1024;
 /** Until a call is there that may cause more. */
 const FIRST_FRAME_BYTES = MiB;
-/** A process at rest has 60 to 90 MiB. */
-const BASE_BYTES = 150 * MiB;
 /** V8's limit is a guideline (isolated-vm's README says so); what passes it twice over is a way around it. */
 const GROWTH_FACTOR = 2;
 /** Isolates kept warm in one worker, see IsolatePool. */
 const MAX_WARM = 16;
-/** Of bundles and their code caches that one worker is given: it keeps them while it lives, and has BASE_BYTES for all that is no isolate. */
+/** Of bundles and their code caches that one worker is given: it keeps them while it lives, within what its flavour has at rest. */
 const MAX_BUNDLE_BYTES = 32 * MiB;
 
-/** Why the host ended a process that had calls in it. */
-export type EndReason = Ailment | "stuck" | "unread" | "budget" | "nonsense";
+/** Why the host ended a process that had calls in it, or, for the room that it took, conversations. */
+export type EndReason = Ailment | "stuck" | "unread" | "budget" | "nonsense" | "room";
 
 /** Those that are the doing of what runs in it; a process may be stopped, or end, by somebody else's signal. */
 const BAD_ENDS: ReadonlySet<EndReason> = new Set(["memory", "stuck", "hung", "unread", "burning", "nonsense"]);
@@ -113,16 +132,21 @@ export class WorkerProcess {
   #awaitedCache: EngineCache | undefined;
   /** It was asked for the code caches of the chunks. */
   #awaitedChunks: EngineCache | undefined;
+  /** Of a process for Python. */
+  readonly #python: PythonSetup | undefined;
   #isStuck = false;
   readonly #tools = new Map<ToolProfile, number>();
   /** Memory limits of tools whose isolates may be kept warm, in MiB; the latest last. */
   readonly #warm = new Map<string, number>();
+  /** Sessions whose isolates are in it, with their memory limits in MiB. */
+  readonly #sessions = new Map<number, number>();
+  #lastToolId = 0;
   readonly #launcher: Launcher;
   readonly #inspector: Inspector | undefined;
   #inspected: { readonly seq: number; readonly isolate: InspectedIsolate } | undefined;
   readonly #onChange: (worker: WorkerProcess) => void;
-  readonly #startTimer: NodeJS.Timeout;
-  readonly #watch = new ProcessWatch();
+  #startTimer: NodeJS.Timeout;
+  readonly #watch: ProcessWatch;
   #lastSeq = 0;
   #hearOutTimer: NodeJS.Timeout | undefined;
   #held = true;
@@ -144,13 +168,21 @@ export class WorkerProcess {
   cpuRate = 0;
   /** Whether it was started to run on idle time only. */
   readonly goesLast: boolean;
+  readonly flavour: Flavour;
+  /** The operating system's limit that it was started with, where it was not the usual one. */
+  readonly dataBytes: number | undefined;
   /** It was given up while it started. */
   isLate = false;
   /** `performance.now()` when it last ran a call. */
   lastUsed: number = performance.now();
 
   /** @param onChange called when a call is released, when the worker is ready, and when it has died */
-  constructor(sources: WorkerSources, onChange: (worker: WorkerProcess) => void, options: StartOptions = {}) {
+  constructor(sources: WorkerSources, onChange: (worker: WorkerProcess) => void, start: WorkerStart = {}) {
+    const { flavour = "plain", dataBytes, ...rest } = start;
+    const options: StartOptions = { ...rest, ...(dataBytes === undefined ? {} : { dataBytes }) };
+    this.flavour = flavour;
+    this.dataBytes = dataBytes;
+    this.#watch = new ProcessWatch(FLAVOURS[flavour].idleWorkMs);
     this.#onChange = onChange;
     this.#launcher = sources.launcher;
     this.#inspector = sources.inspector;
@@ -178,10 +210,8 @@ export class WorkerProcess {
       known,
       sources.chunkCache.bytes,
     ]);
-    this.#startTimer = setTimeout(() => {
-      this.isLate = true;
-      this.kill();
-    }, START_MS);
+    this.#startTimer = this.#expectStart(START_MS);
+    this.#python = flavour === "python" ? this.#openPython(sources) : undefined;
     this.#process = sources.launcher.launch(
       {
         onConnected: (socket) => {
@@ -193,6 +223,25 @@ export class WorkerProcess {
       },
       options,
     );
+  }
+
+  #expectStart(withinMs: number): NodeJS.Timeout {
+    return setTimeout(() => {
+      this.isLate = true;
+      this.kill();
+    }, withinMs);
+  }
+
+  #openPython({ python }: WorkerSources): PythonSetup {
+    if (python === undefined) throw new Error("There is nothing to make a process for Python of");
+    const setup = new PythonSetup(python);
+    this.#channel.allow(Math.min(MAX_FRAME_BYTES, setup.answerBytes));
+    for (const { fileName, bytes } of setup.wheels) {
+      this.#channel.write({ type: "python-package", fileName }, [bytes]);
+    }
+    this.#channel.write(setup.message, setup.parts);
+    this.#bundles.add(python.sha256);
+    return setup;
   }
 
   #beginWatch({ niceness = 0 }: StartOptions): void {
@@ -209,12 +258,24 @@ export class WorkerProcess {
   get isReady(): boolean {
     return this.#ready;
   }
+  /** How soon it could begin a call: of two processes the one that has more of this. */
+  get readiness(): number {
+    return Number(this.#ready) + Number(this.isPythonReady);
+  }
+  /** It has loaded an interpreter since it was started. */
+  get isPythonReady(): boolean {
+    return this.#python?.isReady ?? false;
+  }
   get isDead(): boolean {
     return this.#dead;
   }
   /** It is being killed; what it has said is still heard. */
   get isEnding(): boolean {
     return this.#endReason !== undefined;
+  }
+  /** Why it was ended, where the host did. */
+  get endReason(): EndReason | undefined {
+    return this.#endReason;
   }
   /** It takes no more calls: it holds as many bundles as one may, or something runs in it that cannot be stopped. */
   get isSpent(): boolean {
@@ -223,6 +284,12 @@ export class WorkerProcess {
   /** Calls in it, those included that have ended but may still run. */
   get load(): number {
     return this.#calls.size;
+  }
+  /** Without those that wait for whoever called them, and compute nothing. */
+  get busy(): number {
+    let count = 0;
+    for (const { resting } of this.#calls.values()) if (resting === 0) count += 1;
+    return count;
   }
   /** It is over with it because of what ran in it: it had to be killed, or it crashed. */
   get hasEndedBadly(): boolean {
@@ -238,6 +305,10 @@ export class WorkerProcess {
   get cpuMsPerCall(): number {
     const [oldest] = this.#calls.values();
     return oldest === undefined ? 0 : (this.#watch.cpuMs - oldest.cpuMsBefore) / this.#calls.size;
+  }
+  /** What it holds for conversations would be lost with it. */
+  get hasSessions(): boolean {
+    return this.#sessions.size > 0;
   }
   /** Calls it has ever been given. */
   get served(): number {
@@ -263,8 +334,10 @@ export class WorkerProcess {
     this.#channel.allow(largestFrame(limits, order.type === "learn" ? bundle.code.length : 0));
     const warmKey = this.#warmKeyOf(order);
     if (warmKey !== undefined) remember(this.#warm, warmKey, limits.memoryMiB, MAX_WARM);
+    const session = order.type === "call" ? order.session?.id : undefined;
+    if (session !== undefined) this.#sessions.set(session, limits.memoryMiB);
     const call = new OpenCall({
-      ...{ listener, limits, warmKey, rssBytes: this.rssBytes, cpuMs: this.#watch.cpuMs },
+      ...{ listener, limits, warmKey, session, rssBytes: this.rssBytes, cpuMs: this.#watch.cpuMs },
       hasUncounted: order.type === "call" && hasUncounted(order.tool),
     });
     this.#calls.set(seq, call);
@@ -283,17 +356,32 @@ export class WorkerProcess {
     }
     if (order.type === "learn") call.frame = this.#channel.write({ ...order, seq });
     else {
-      const { type, tool, callId, tenantId, stream, deterministic } = order;
+      const { type, tool, callId, tenantId, stream, deterministic, session } = order;
       const toolId = this.#toolIdOf(tool);
-      const message = { type, seq, toolId, callId, tenantId, stream, deterministic };
+      const message = { type, seq, toolId, callId, tenantId, stream, deterministic, session };
       call.frame = this.#channel.write(message, inputBytes === undefined ? [input] : [input, ...inputBytes]);
+      if (session?.once === true) this.#forget(tool, bundle);
     }
+  }
+
+  /** As the worker does when the call has begun. */
+  #forget(tool: ToolProfile, { sha256, code, codeCache }: SentBundle): void {
+    this.#tools.delete(tool);
+    if (this.#bundles.delete(sha256)) this.#bundleBytes -= code.length + codeCache.byteLength;
+  }
+
+  /** Its isolate goes; twice is a no-op. */
+  endSession(session: number): void {
+    if (!this.#sessions.delete(session) || this.#dead) return;
+    this.#channel.write({ type: "end-session", session });
+    if (this.load === 0) this.#onChange(this);
   }
 
   #toolIdOf(tool: ToolProfile): number {
     const known = this.#tools.get(tool);
     if (known !== undefined) return known;
-    const toolId = this.#tools.size + 1;
+    this.#lastToolId += 1;
+    const toolId = this.#lastToolId;
     this.#tools.set(tool, toolId);
     this.#channel.write({ type: "tool", toolId, ...tool });
     return toolId;
@@ -313,6 +401,11 @@ export class WorkerProcess {
     this.#channel.write({ type: "cancel", seq });
     // One that is not up yet cannot answer: until then START_MS is its clock.
     if (this.#ready) this.#expectRelease(call);
+  }
+
+  rest(seq: number, isResting: boolean): void {
+    const call = this.#calls.get(seq);
+    if (call !== undefined) call.resting += isResting ? 1 : -1;
   }
 
   /** So many more of a call's chunks have been taken. */
@@ -381,13 +474,14 @@ export class WorkerProcess {
   /** Resident memory that what is in the process may come to. */
   get #ceilingBytes(): number {
     let memoryMiB = 0;
-    const inUse = new Set<string | undefined>();
-    for (const { limits, warmKey } of this.#calls.values()) {
+    const inUse = new Set<string | number | undefined>();
+    for (const { limits, warmKey, session } of this.#calls.values()) {
       memoryMiB += limits.memoryMiB;
-      inUse.add(warmKey);
+      inUse.add(warmKey).add(session);
     }
+    for (const [session, keptMiB] of this.#sessions) if (!inUse.has(session)) memoryMiB += keptMiB;
     for (const [key, warmMiB] of this.#warm) if (!inUse.has(key)) memoryMiB += warmMiB;
-    return BASE_BYTES + GROWTH_FACTOR * memoryMiB * MiB;
+    return FLAVOURS[this.flavour].baseBytes + GROWTH_FACTOR * memoryMiB * MiB;
   }
 
   /** Above 0 while its owner has used more than its share. */
@@ -413,7 +507,8 @@ export class WorkerProcess {
   }
 
   /** SIGKILL, always: process.exit() waits for busy isolates. Calls in it are lost. Twice is a no-op. */
-  kill(): void {
+  kill(reason?: "room"): void {
+    this.#endReason ??= reason;
     this.#process.kill();
     this.#die(false);
   }
@@ -464,7 +559,8 @@ export class WorkerProcess {
     if (parsed.type === "ready") this.#becomeReady(parts);
     else if (parsed.type === "pong") {
       if (!this.#watch.takeAnswer()) throw new Error("The worker answered a question that it was not asked");
-    } else if (parsed.type === "chunk-caches") this.#takeChunkCaches(parts);
+    } else if (parsed.type === "python-ready") this.#loadedPython(parts);
+    else if (parsed.type === "chunk-caches") this.#takeChunkCaches(parts);
     else if (parsed.type === "inspect-open") this.#beginInspection(parsed.seq);
     else if (parsed.type === "inspected") this.#hearInspected(parsed.seq, parts);
     else if (parsed.type === "stuck") {
@@ -477,6 +573,8 @@ export class WorkerProcess {
     const call = this.#calls.get(parsed.seq);
     if (call === undefined || !this.#ready) throw new Error("The worker named a call that it was not given");
     const isTooLarge = parsed.type === "ended" && this.#meterNow(call);
+    if (parsed.type === "ended" && call.session !== undefined && parsed.kept !== true)
+      this.#sessions.delete(call.session);
     call.receive(parsed, parts, (requestId, envelope) => this.#deliver(parsed.seq, requestId, envelope));
     if (parsed.type === "ended" && !parsed.released) this.#expectRelease(call);
     else if (parsed.type === "released" || parsed.type === "ended") this.#release(parsed.seq, call);
@@ -519,7 +617,7 @@ export class WorkerProcess {
 
   /** A call that ended between two looks, for want of memory, is looked at once more. True when there is more than may be. */
   #meterNow(call: OpenCall): boolean {
-    if (this.rssBytes < BASE_BYTES) return false;
+    if (this.rssBytes < FLAVOURS[this.flavour].baseBytes) return false;
     this.#watch.refresh();
     call.meter(this.rssBytes);
     return this.rssBytes > this.#ceilingBytes;
@@ -534,6 +632,7 @@ export class WorkerProcess {
     }
     this.#ready = true;
     clearTimeout(this.#startTimer);
+    if (this.#python !== undefined) this.#startTimer = this.#expectStart(PYTHON_START_MS);
     this.#watch.attach();
     this.#hold();
     for (const call of this.#calls.values()) {
@@ -541,6 +640,13 @@ export class WorkerProcess {
       if (call.isCancelled) this.#expectRelease(call);
       else call.listener.onPlaced();
     }
+    this.#onChange(this);
+  }
+
+  #loadedPython(parts: readonly Buffer[]): void {
+    if (this.#python === undefined || !this.#ready) throw new Error("The worker has no interpreter to load");
+    this.#python.answered(parts);
+    clearTimeout(this.#startTimer);
     this.#onChange(this);
   }
 

@@ -10,7 +10,7 @@ import { launcherOf } from "../../support/launchers.ts";
 describe("EngineCache", () => {
   test("keeps the first one that it is offered, in memory of its own", () => {
     const made: Uint8Array[] = [];
-    const cache = new EngineCache("some text".length, undefined, (bytes) => made.push(bytes));
+    const cache = new EngineCache(4 * "some text".length, undefined, (bytes) => made.push(bytes));
     const frame = new Uint8Array(1_000);
     cache.offer(frame.subarray(10, 12).fill(1));
     cache.offer(new Uint8Array([2, 2]));
@@ -20,7 +20,7 @@ describe("EngineCache", () => {
   });
 
   test("refuses what is larger than any cache of such a text", () => {
-    const cache = new EngineCache("some text".length);
+    const cache = new EngineCache(4 * "some text".length);
     expect(() => cache.offer(new Uint8Array(37))).toThrow("too large");
     expect(cache.bytes).toHaveLength(0);
   });
@@ -29,7 +29,7 @@ describe("EngineCache", () => {
     const { workerPath, ...texts } = await loadSandboxArtifacts();
     const made: Uint8Array[] = [];
     const start = async (known: Uint8Array | undefined): Promise<void> => {
-      const preludeCache = new EngineCache(texts.preludeSource.length, known, (bytes) => made.push(bytes));
+      const preludeCache = new EngineCache(4 * texts.preludeSource.length, known, (bytes) => made.push(bytes));
       const sources = {
         ...texts,
         preludeCache,
@@ -51,8 +51,8 @@ describe("EngineCache", () => {
   test("of the chunks is made by a spare that nobody has used, once a host has lived for a while", async () => {
     const { workerPath, ...texts } = await loadSandboxArtifacts();
     const made: Uint8Array[] = [];
-    const chunkCache = new EngineCache(texts.chunks.units, undefined, (bytes) => made.push(bytes));
-    const preludeCache = new EngineCache(texts.preludeSource.length);
+    const chunkCache = new EngineCache(4 * texts.chunks.units, undefined, (bytes) => made.push(bytes));
+    const preludeCache = new EngineCache(4 * texts.preludeSource.length);
     const launcher = await launcherOf(workerPath);
     const places = { max: 2, spares: 1, maxPerOwner: 1, callsPerWorker: 1, idleMs: 60_000, memoryMiB: 1_024 };
     const pool = new WorkerPool({ ...texts, preludeCache, chunkCache, launcher }, { ...places, maxQueued: 1 });

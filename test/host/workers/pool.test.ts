@@ -74,7 +74,7 @@ describe("WorkerPool", () => {
     const { workerPath, ...texts } = await loadSandboxArtifacts();
     const launcher = await launcherOf(workerPath);
     const before = launcher.report;
-    const preludeCache = new EngineCache(texts.preludeSource.length);
+    const preludeCache = new EngineCache(4 * texts.preludeSource.length);
     const pool = new WorkerPool(
       { ...texts, preludeCache, chunkCache: new EngineCache(0), launcher },
       { ...PLACES, maxQueued: 100 },

@@ -34,7 +34,7 @@ export interface HardeningOptions {
 /** Fixed places, because PATH is whoever started the host's to set. */
 const TOOL_FOLDERS = ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin", "/run/current-system/sw/bin"];
 
-function findTool(name: string): string | undefined {
+export function findTool(name: string): string | undefined {
   for (const folder of TOOL_FOLDERS) {
     const path = join(folder, name);
     try {
@@ -76,10 +76,13 @@ const toLinked = (path: string): LinkedFile => ({ path, real: realpathSync(path)
 
 /** Users that systemd sets aside for services without a name of their own (systemd.exec, DynamicUser=). */
 const FIRST_UID = 61_184;
-const LAST_UID = 65_519;
+export const LAST_UID = 65_519;
+/** The last of them are for programs that are no workers: upstream MCP servers. */
+export const OTHER_UIDS = 1_024;
+const LAST_WORKER_UID: number = LAST_UID - OTHER_UIDS;
 
 /** Whether this user namespace has those users: in a container it may not. */
-function hasOwnUsers(): boolean {
+export function hasOwnUsers(): boolean {
   try {
     const map = readFileSync("/proc/self/uid_map", "utf8").trim().split("\n");
     return map.some((line) => {
@@ -220,7 +223,7 @@ export class Launcher implements Disposable {
   readonly #isolatesPerProcess: number;
   readonly #starter: ProcessStarter;
   #candidates: readonly ReadonlySet<Layer>[];
-  #nextUid = FIRST_UID + Math.floor(Math.random() * (LAST_UID - FIRST_UID));
+  #nextUid = FIRST_UID + Math.floor(Math.random() * (LAST_WORKER_UID - FIRST_UID));
 
   private constructor(machine: Machine, { script, hardening, isolatesPerProcess, starter }: LauncherOptions) {
     this.#scriptPath = script;
@@ -335,7 +338,7 @@ export class Launcher implements Disposable {
   }
 
   #takeUid(): number {
-    this.#nextUid = this.#nextUid >= LAST_UID ? FIRST_UID : this.#nextUid + 1;
+    this.#nextUid = this.#nextUid >= LAST_WORKER_UID ? FIRST_UID : this.#nextUid + 1;
     return this.#nextUid;
   }
 

@@ -22,6 +22,12 @@ const END_MS = 2_000;
 /** It holds a few dozen descriptors and no data. */
 const NODE_FLAGS = ["--max-semi-space-size=1", "--max-old-space-size=64"];
 
+/** What it starts may inherit nothing of the host's: the spawner has only where the host's Node keeps what it has compiled, if it does. */
+function environment(): NodeJS.ProcessEnv {
+  const { NODE_COMPILE_CACHE } = process.env;
+  return NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE };
+}
+
 /** What is to be started, and who is told. Whoever starts it says how it is bound to it. */
 export interface StartOrder {
   readonly commandFor: (parent: "host" | "spawner") => Command;
@@ -51,8 +57,7 @@ export class Spawner implements Disposable {
   constructor(onGone: (legacy: Legacy) => void) {
     this.#onGone = onGone;
     this.#child = fork(fileURLToPath(ENTRY), [String(process.pid)], {
-      // What it starts may inherit nothing of the host's.
-      env: {},
+      env: environment(),
       execArgv: NODE_FLAGS,
       serialization: "advanced",
       stdio: ["ignore", "ignore", "ignore", "ipc"],

@@ -1,0 +1,44 @@
+// The Python runtime as processes are given it: our bundle, Pyodide's own files, and what was made of both before on this machine.
+import { type BundleCache, engineKeyOf } from "../../bundler/bundle-cache.ts";
+import { loadPythonAssets } from "../../bundler/python-assets.ts";
+import type { SandboxArtifacts } from "../../bundler/sandbox-artifacts.ts";
+import { MAX_SNAPSHOT_BYTES } from "../../sandbox/protocol.ts";
+import type { PythonOptions } from "../config.ts";
+import { TouchedChunks } from "../executors/touched-chunks.ts";
+import { EngineCache } from "../workers/engine-cache.ts";
+import { MAX_RUNTIME_CACHE_BYTES } from "../workers/python-setup.ts";
+import type { WorkerPool } from "../workers/worker-pool.ts";
+import type { PythonRuntime } from "./python-tool.ts";
+import { readWheels } from "./wheels.ts";
+
+export interface LoadRuntimeOptions {
+  readonly artifacts: SandboxArtifacts;
+  readonly pool: WorkerPool;
+  readonly cache: BundleCache;
+  /** What a code cache depends on besides its bundle. */
+  readonly engineKey: string;
+  readonly packages: PythonOptions["packages"];
+  /** Of interpreters that are loaded ahead. */
+  readonly coarseTime: boolean;
+}
+
+/** From then on the pool has processes for Python. @throws {ToolError} INTERNAL for a broken installation; PARAM_INVALID for wheels that are not there */
+export async function loadPythonRuntime(options: LoadRuntimeOptions): Promise<PythonRuntime> {
+  const { artifacts, pool, cache, engineKey, coarseTime } = options;
+  const wheels = await readWheels(options.packages);
+  const { code, sha256, wasm, stdlib, key: assetsKey } = await loadPythonAssets(artifacts);
+  const key = engineKeyOf([engineKey, assetsKey]);
+  const [knownCode, knownSnapshot, touched] = await Promise.all([
+    cache.getCodeCache(sha256, key),
+    cache.getSnapshot(key),
+    cache.getChunks(sha256),
+  ]);
+  const keepCode = (made: Uint8Array): void => void cache.setCodeCache(sha256, key, made);
+  const keepSnapshot = (made: Uint8Array): void => void cache.setSnapshot(key, made);
+  const codeCache = new EngineCache(MAX_RUNTIME_CACHE_BYTES, knownCode, keepCode);
+  const snapshot = new EngineCache(MAX_SNAPSHOT_BYTES, knownSnapshot, keepSnapshot);
+  await pool.openPython({ sha256, code, wasm, stdlib, wheels, coarseTime, codeCache, snapshot });
+  // Each process is given the code cache at its start, and the bundle never.
+  const chunks = new TouchedChunks(cache, sha256, touched);
+  return { bundle: { sha256, code }, codeCache: new Uint8Array(0), chunks, key };
+}

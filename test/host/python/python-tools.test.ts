@@ -1,0 +1,266 @@
+// Tools in Python, and python_exec, through a box: what each call gives, and what becomes of one that misbehaves.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createGlovebox, type Glovebox } from "../../../src/host/runtime.ts";
+import type { ToolContext, ToolResult } from "../../../src/host/tool-call.ts";
+import { errorOf, PYTHON_CACHE } from "../../support/host-zone.ts";
+import { makeWheel } from "../../support/wheel.ts";
+
+let box: Glovebox;
+let store = "";
+
+beforeAll(async () => {
+  store = mkdtempSync(join(tmpdir(), "python-tools-"));
+  const files = {
+    "half/__init__.py": "from half.parts import half",
+    "half/parts.py": "def half(n):\n    return n / 2",
+    "half-1.5.dist-info/METADATA": "Metadata-Version: 2.1\nName: half\nVersion: 1.5\n",
+  };
+  writeFileSync(join(store, "half-1.5-py3-none-any.whl"), makeWheel(files));
+  box = await createGlovebox({
+    cache: PYTHON_CACHE,
+    tools: { enabled: true, builtinTools: ["python_exec"] },
+    limits: { timeoutMs: 60_000 },
+    python: { packages: { store, allow: ["half"] }, capabilities: { kv: {}, tools: ["half"] } },
+  });
+}, 120_000);
+
+afterAll(async () => {
+  await box.close();
+  rmSync(store, { recursive: true });
+});
+
+let calls = 0;
+const run = (toolName: string, args: object, context: ToolContext = {}): Promise<ToolResult> => {
+  calls += 1;
+  return box.execute({ id: `p${calls}`, toolName, arguments: args }, { tenantId: "acme", ...context });
+};
+const exec = (code: string, context: ToolContext = {}, input?: unknown): Promise<ToolResult> =>
+  run("python_exec", input === undefined ? { code } : { code, input }, context);
+const outputOf = (result: ToolResult): unknown => (result.success ? result.output : result.error);
+
+describe("python_exec", () => {
+  test("keeps its names for the next call of a conversation, and for no other call", async () => {
+    const session = { sessionId: "notebook", tenantId: "keeper" };
+    expect(outputOf(await exec("x = 20\nx + 1", session))).toBe(21);
+    expect(outputOf(await exec("x + input", session, 22))).toBe(42);
+    expect(outputOf(await exec("callable(input)", session))).toBe(true);
+    expect(outputOf(await exec("x", { tenantId: "keeper" }))).toMatchObject({ code: "TOOL_FAILED" });
+    expect(outputOf(await exec("x", { ...session, tenantId: "another" }))).toMatchObject({ code: "TOOL_FAILED" });
+    expect(await box.closeSessions({ tenantId: "keeper" })).toBe(1);
+    await box.closeSessions({ tenantId: "another" });
+  });
+
+  test("gives the value of the last expression, with input as a Python object", async () => {
+    expect(outputOf(await exec("import statistics\nstatistics.median(input['xs'])", {}, { xs: [3, 1, 2] }))).toBe(2);
+    expect(outputOf(await exec("def main(input):\n    return {'n': input['n'] * 2}", {}, { n: 21 }))).toEqual({
+      n: 42,
+    });
+    expect(outputOf(await exec("x = 1"))).toBeNull();
+  });
+
+  test("prints into the log, line by line, as it comes", async () => {
+    const lines: string[] = [];
+    const result = await exec("import sys\nprint('a')\nprint('b', file=sys.stderr)\n1", {
+      onLog: ({ level, message }) => lines.push(`${level} ${message}`),
+    });
+    expect(outputOf(result)).toBe(1);
+    expect(lines).toEqual(["info a", "warn b"]);
+    expect(result.logs).toHaveLength(2);
+  });
+
+  test("keeps nothing for the next call", async () => {
+    expect(outputOf(await exec("import json\njson.leak = 1\nleak = 2"))).toBeNull();
+    expect(outputOf(await exec("import json\n[hasattr(json, 'leak'), 'leak' in globals()]"))).toEqual([false, false]);
+  });
+
+  test("imports the host's wheels, and no others", async () => {
+    const code = "import half, importlib.metadata\n[half.half(5), importlib.metadata.version('half')]";
+    expect(outputOf(await exec(code))).toEqual([2.5, "1.5"]);
+    expect(outputOf(await exec("import numpy"))).toMatchObject({ details: { errorName: "ModuleNotFoundError" } });
+  });
+
+  test("finds what the host has granted it by name, says so, and claims no more that it only reads", async () => {
+    const definition = (await box.listTools()).find(({ name }) => name === "python_exec");
+    expect(definition).toMatchObject({ description: expect.stringContaining("To be awaited: kv, tools") });
+    expect(definition?.annotations).not.toHaveProperty("readOnlyHint");
+    expect(outputOf(await exec("await kv.set('n', 5)\nawait kv.get('n')"))).toBe(5);
+    expect(outputOf(await exec("await fetch('https://example.com')"))).toMatchObject({
+      details: { errorName: "NameError" },
+    });
+  });
+
+  test("gives main None where it is given no input", async () => {
+    expect(outputOf(await exec("def main(input): return input is None"))).toBe(true);
+  });
+
+  test("fails with the type, the message and the author's line", async () => {
+    const result = await exec("def f():\n    return 1 / 0\nf()");
+    expect(outputOf(result)).toMatchObject({
+      code: "TOOL_FAILED",
+      message: expect.stringContaining("division by zero"),
+      details: { errorName: "ZeroDivisionError", file: "snippet.py", line: 2 },
+    });
+    expect(outputOf(await exec("1 +"))).toMatchObject({ code: "TOOL_FAILED", details: { errorName: "SyntaxError" } });
+  });
+
+  test("takes no argument that it does not know", async () => {
+    expect(outputOf(await run("python_exec", { code: "1", mode: "session" }))).toMatchObject({ code: "PARAM_INVALID" });
+    expect(outputOf(await run("python_exec", {}))).toMatchObject({ code: "PARAM_INVALID" });
+  });
+
+  test("a loop ends at its time, and the next call is served", async () => {
+    expect(outputOf(await exec("while True: pass", { timeoutMs: 1_500 }))).toMatchObject({ code: "TOOL_TIMEOUT" });
+    expect(outputOf(await exec("6 * 7"))).toBe(42);
+  });
+
+  test("a memory bomb ends at the limit, with Python's own error and the author's line, and the next call is served", async () => {
+    expect(errorOf(await exec("x = []\nwhile True: x.append(bytearray(10_000_000))"))).toMatchObject({
+      code: "MEMORY_LIMIT",
+      message: expect.stringContaining("MiB"),
+      details: { errorName: "MemoryError", line: 2, limitMiB: 256, peakMiB: expect.any(Number) },
+    });
+    // Nothing was refused here.
+    expect(errorOf(await exec("raise MemoryError('mine')"))).toMatchObject({ code: "TOOL_FAILED", message: "mine" });
+    expect(outputOf(await exec("6 * 7"))).toBe(42);
+  });
+
+  test("first calls of many tenants at one time are all served, each in a process of its own", async () => {
+    const tenants = Array.from({ length: 5 }, (_, index) => `tenant-${index}`);
+    const results = await Promise.all(tenants.map((tenantId) => exec("__import__('os').getpid()", { tenantId })));
+    for (const result of results) expect(result).toMatchObject({ success: true });
+  });
+
+  test("a call whose process is killed runs again or says so", async () => {
+    const running = exec("import time\ntime.sleep(0.5)\n'slept'", { tenantId: "killed" });
+    await expect.poll(() => largestProcess(), { timeout: 20_000 }).toBeDefined();
+    process.kill(largestProcess() as number, "SIGKILL");
+    const result = await running;
+    if (!result.success) expect(result.error.code).toBe("SANDBOX_CRASHED");
+    expect(outputOf(await exec("1 + 1", { tenantId: "killed" }))).toBe(2);
+  });
+});
+
+/** The worker with the most memory: that of a loaded interpreter. */
+function largestProcess(): number | undefined {
+  const rss = (pid: number): number => {
+    try {
+      return Number(readFileSync(`/proc/${pid}/statm`, "utf8").split(" ")[1]);
+    } catch {
+      return 0;
+    }
+  };
+  return box.workerPids.toSorted((a, b) => rss(b) - rss(a))[0];
+}
+
+describe("a tool in Python", () => {
+  test("is learned by running its module: description and schema", async () => {
+    const definition = await box.addTool(
+      {
+        name: "words",
+        language: "python",
+        source:
+          "'''Counts words'''\ninput_schema = {'type': 'object', 'required': ['text']}\ndef main(input):\n    return len(input['text'].split())\n",
+      },
+      { tenantId: "acme" },
+    );
+    expect(definition).toMatchObject({
+      name: "words",
+      description: "Counts words",
+      inputSchema: { type: "object", required: ["text"] },
+    });
+    expect(outputOf(await run("words", { text: "a b c" }))).toBe(3);
+    expect(outputOf(await run("words", {}))).toMatchObject({ code: "PARAM_INVALID" });
+  });
+
+  test("has further files, and its traceback names them", async () => {
+    const files = {
+      "main.py": "from lib.parts import half\ndef main(input):\n    return half(input['n'])\n",
+      "lib/__init__.py": "",
+      "lib/parts.py": "def half(n):\n    if n % 2:\n        raise ValueError(f'odd: {n}')\n    return n // 2\n",
+    };
+    await box.addTool({ name: "half", files }, { tenantId: "acme" });
+    expect(outputOf(await run("half", { n: 4 }))).toBe(2);
+    expect(outputOf(await run("half", { n: 3 }))).toMatchObject({
+      code: "TOOL_FAILED",
+      details: { errorName: "ValueError", file: "lib/parts.py", line: 3 },
+    });
+  });
+
+  test.for([
+    ["def main(input:\n    pass\n", "tool.py", 1],
+    ["x = 1\n\nif x\n    pass\n", "tool.py", 3],
+  ] as const)("that cannot be compiled is BUNDLE_FAILED with its place (%#)", async ([code, file, line]) => {
+    await expect(box.addTool({ source: code, language: "python", name: "broken" })).rejects.toMatchObject({
+      code: "BUNDLE_FAILED",
+      message: expect.stringMatching(new RegExp(`^${file}:${line}:\\d+: SyntaxError: `)),
+      details: { file, line },
+    });
+  });
+
+  test.for([
+    ["limits = 5", "limits: Invalid input"],
+    ["annotations = [1]", "annotations: Invalid input"],
+    ["input_schema = {'enum': {1, 2}}", "The tool's definition is not JSON: it has a set at /inputSchema/enum"],
+    ["x = '\0'", '"tool.py" has a NUL character in line 1'],
+  ] as const)("whose definition cannot be one is BUNDLE_FAILED, and says why: %j", async ([code, says]) => {
+    const source = `${code}\ndef main(input): pass`;
+    await expect(box.addTool({ source, language: "python", name: "faulty" })).rejects.toMatchObject({
+      code: "BUNDLE_FAILED",
+      message: expect.stringContaining(says),
+    });
+  });
+
+  test("that ends its process while it is learned is TOOL_FAILED with its line", async () => {
+    const source = "import sys\nsys.exit(0)\ndef main(input): pass";
+    await expect(box.addTool({ source, language: "python", name: "leaves" })).rejects.toMatchObject({
+      code: "TOOL_FAILED",
+      details: { errorName: "SystemExit", line: 2 },
+    });
+  });
+
+  test("without main is BUNDLE_FAILED, and one whose module throws is TOOL_FAILED", async () => {
+    await expect(box.addTool({ source: "x = 1", language: "python", name: "none" })).rejects.toMatchObject({
+      code: "BUNDLE_FAILED",
+      message: expect.stringContaining("main"),
+    });
+    await expect(
+      box.addTool({ source: "raise ValueError('no')\ndef main(i): pass", language: "python", name: "none" }),
+    ).rejects.toMatchObject({ code: "TOOL_FAILED", details: { errorName: "ValueError", line: 1 } });
+  });
+
+  test("uses what it is granted, and hears what it is not", async () => {
+    const code =
+      "async def main(input, ctx):\n    await ctx.kv.set('n', input['n'])\n    return await ctx.kv.get('n')\n";
+    await box.addTool({ name: "keeps", language: "python", source: code }, { tenantId: "acme", grant: ["kv"] });
+    expect(outputOf(await run("keeps", { n: 5 }))).toBe(5);
+    const bare = "\ufeffasync def main(input):\n    await kv.set('n', input['n'])\n    return await kv.get('n')\n";
+    await box.addTool({ name: "by_name", language: "python", source: bare }, { tenantId: "acme", grant: ["kv"] });
+    expect(outputOf(await run("by_name", { n: 6 }))).toBe(6);
+    await box.addTool(
+      { name: "denied", language: "python", source: `capabilities = {'kv': True}\n${code}` },
+      { tenantId: "acme" },
+    );
+    expect(outputOf(await run("denied", { n: 5 }))).toMatchObject({ code: "CAPABILITY_DENIED" });
+  });
+
+  test("with isolation: tool keeps its module between calls", async () => {
+    const code = "n = 0\ndef main(input):\n    global n\n    n += 1\n    return n\n";
+    await box.addTool({ name: "counter", language: "python", source: code }, { tenantId: "acme", isolation: "tool" });
+    expect(outputOf(await run("counter", {}))).toBe(1);
+    expect(outputOf(await run("counter", {}))).toBe(2);
+    await box.addTool({ name: "fresh", language: "python", source: code }, { tenantId: "acme" });
+    expect(outputOf(await run("fresh", {}))).toBe(1);
+    expect(outputOf(await run("fresh", {}))).toBe(1);
+  });
+
+  test("passes bytes both ways", async () => {
+    const code = "def main(input):\n    return {'back': bytes(input['data'])[::-1]}\n";
+    await box.addTool({ name: "bytes", language: "python", source: code }, { tenantId: "acme" });
+    expect(outputOf(await run("bytes", { data: new Uint8Array([1, 2, 3]) }))).toEqual({
+      back: new Uint8Array([3, 2, 1]),
+    });
+  });
+});

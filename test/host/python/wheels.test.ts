@@ -1,0 +1,53 @@
+// Which wheels of a store are taken, and what is said of those that cannot be.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { readWheels } from "../../../src/host/python/wheels.ts";
+
+function storeOf(...fileNames: readonly string[]): string {
+  const store = mkdtempSync(join(tmpdir(), "wheels-"));
+  onTestFinished(() => rmSync(store, { recursive: true }));
+  for (const name of fileNames) writeFileSync(join(store, name), name);
+  return store;
+}
+
+const NATIVE = "numpy-2.4.6-cp314-cp314-pyemscripten_2026_0_wasm32.whl";
+
+test("readWheels() takes what is allowed and fits this interpreter, by names as packagers compare them", async () => {
+  const pure = "Foo_Bar-1.0-py2.py3-none-any.whl";
+  const store = storeOf(
+    pure,
+    NATIVE,
+    "numpy-2.4.6-cp313-cp313-manylinux_2_17_x86_64.whl",
+    "other-1.0-py3-none-any.whl",
+    "x.txt",
+  );
+  const wheels = await readWheels({ store, allow: ["numpy", "foo.bar", "Foo-Bar"] });
+  expect(wheels.map(({ fileName, bytes }) => [fileName, String(bytes)])).toEqual([
+    [pure, pure],
+    [NATIVE, NATIVE],
+  ]);
+  expect(await readWheels({ store, allow: [] })).toEqual([]);
+  expect(await readWheels(undefined)).toEqual([]);
+});
+
+test.for([
+  [["a-1.0-py3-none-any.whl"], "b", /there is no wheel of b in the store/],
+  [["a-1.0-py3-none-any.whl", "a-2.0-py3-none-any.whl"], "a", /expected one wheel of a, got a-1\.0.*, a-2\.0/],
+  [["a-1.0-cp314-cp314-win_amd64.whl"], "a", /built for cp314-cp314-win_amd64; expected py3-none-any or cp314-/],
+  [["a-1.0-cp313-cp313-pyemscripten_2026_0_wasm32.whl"], "a", /built for cp313/],
+  [["a-1.0-py2-none-any.whl"], "a", /built for py2-none-any/],
+] as const)("readWheels() refuses %#", async ([fileNames, name, message]) => {
+  const store = storeOf(...fileNames);
+  await expect(readWheels({ store, allow: [name] })).rejects.toMatchObject({
+    code: "PARAM_INVALID",
+    message: expect.stringMatching(message),
+  });
+});
+
+test("readWheels() says that a store cannot be read, and not where it is", async () => {
+  const refusal = await readWheels({ store: "/no/such/store", allow: ["a"] }).catch((thrown: Error) => thrown);
+  expect(String(refusal)).toMatch(/options\.python\.packages: the store/);
+  expect(String(refusal)).not.toContain("/no/such");
+});

@@ -1,0 +1,41 @@
+// What a process may use though nothing runs in it: nothing to speak of, or what its flavour does ahead.
+import { spawn } from "node:child_process";
+import { expect, onTestFinished, test } from "vitest";
+import { ProcessWatch } from "../../../src/host/workers/process-watch.ts";
+
+function startBurning(): number {
+  const child = spawn(process.execPath, ["-e", "for (;;);"], { stdio: "ignore" });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  return child.pid as number;
+}
+
+test("ProcessWatch.lookIdle() lets a process use what its flavour may, anew after each call, and no more", async () => {
+  const pid = startBurning();
+  const watches = [0, 400, 3_600_000].map((idleWorkMs) => new ProcessWatch(idleWorkMs));
+  for (const watch of watches) {
+    onTestFinished(() => watch[Symbol.dispose]());
+    watch.begin(pid, 0);
+    expect(watch.lookIdle(Number.POSITIVE_INFINITY)).toBeUndefined();
+  }
+  const [strict, some, generous] = watches as [ProcessWatch, ProcessWatch, ProcessWatch];
+  const burnt = (ms: number): Promise<void> => {
+    const { cpuMs } = generous;
+    return expect
+      .poll(
+        () => {
+          generous.refresh();
+          return generous.cpuMs - cpuMs;
+        },
+        { timeout: 20_000, interval: 20 },
+      )
+      .toBeGreaterThan(ms);
+  };
+  await burnt(350);
+  expect(strict.lookIdle(Number.POSITIVE_INFINITY)).toBe("burning");
+  await burnt(100);
+  expect(some.lookIdle(Number.POSITIVE_INFINITY)).toBe("burning");
+  some.beginWork();
+  expect(some.lookIdle(Number.POSITIVE_INFINITY)).toBeUndefined();
+  expect(generous.lookIdle(Number.POSITIVE_INFINITY)).toBeUndefined();
+  expect(generous.lookIdle(0)).toBe("memory");
+});

@@ -1,0 +1,65 @@
+// Processes with a loaded interpreter: none where there is no place for one, and no end of starting what does not come up.
+import { afterEach, beforeAll, expect, test } from "vitest";
+import { loadPythonAssets, type PythonAssets } from "../../../src/bundler/python-assets.ts";
+import { loadSandboxArtifacts, type SandboxArtifacts } from "../../../src/bundler/sandbox-artifacts.ts";
+import { EngineCache } from "../../../src/host/workers/engine-cache.ts";
+import type { PythonSources } from "../../../src/host/workers/python-setup.ts";
+import { WorkerPool, type WorkerPoolOptions } from "../../../src/host/workers/worker-pool.ts";
+import { MAX_SNAPSHOT_BYTES } from "../../../src/sandbox/protocol.ts";
+import { launcherOf } from "../../support/launchers.ts";
+
+const MiB = 1024 * 1024;
+let artifacts: SandboxArtifacts;
+let assets: PythonAssets;
+let pool: WorkerPool | undefined;
+beforeAll(async () => {
+  artifacts = await loadSandboxArtifacts();
+  assets = await loadPythonAssets(artifacts);
+});
+afterEach(() => pool?.[Symbol.asyncDispose]());
+
+async function start(options: Partial<WorkerPoolOptions> = {}): Promise<WorkerPool> {
+  const caches = { preludeCache: new EngineCache(16 * MiB), chunkCache: new EngineCache(64 * MiB) };
+  const launcher = await launcherOf(artifacts.workerPath);
+  const places = { max: 6, spares: 1, maxPerOwner: 1, callsPerWorker: 1, idleMs: 60_000, memoryMiB: 8_192 };
+  pool = new WorkerPool(
+    { ...artifacts, ...caches, launcher },
+    { ...places, maxQueued: 1, pythonSpares: 1, ...options },
+  );
+  await pool.start();
+  return pool;
+}
+
+const sources = (): PythonSources => ({
+  ...assets,
+  coarseTime: false,
+  snapshot: new EngineCache(MAX_SNAPSHOT_BYTES),
+  codeCache: new EngineCache(16 * MiB),
+});
+
+test.for([
+  ["where there is no place for one", { max: 1 }],
+  ["where there is no memory for one", { memoryMiB: 256 }],
+  ["where none is wanted", { pythonSpares: 0 }],
+] as const)("WorkerPool.openPython() starts none %s", async ([, options]) => {
+  const started = await start(options);
+  await started.openPython(sources());
+  expect(started.pids).toHaveLength(1);
+});
+
+test("A process for Python that never comes up is not started for ever", async () => {
+  const started = await start();
+  const [plain] = started.pids;
+  const killed = new Set<number>();
+  const opened = started.openPython(sources());
+  while (killed.size < 3) {
+    await expect
+      .poll(() => started.pids.find((pid) => pid !== plain && !killed.has(pid)), { timeout: 20_000 })
+      .toBeDefined();
+    const pid = started.pids.find((each) => each !== plain && !killed.has(each)) as number;
+    killed.add(pid);
+    process.kill(pid, "SIGKILL");
+  }
+  await opened;
+  await expect.poll(() => started.pids, { timeout: 20_000 }).toEqual([plain]);
+});
