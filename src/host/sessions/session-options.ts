@@ -1,0 +1,47 @@
+// What a session is opened with.
+import { randomUUID } from "node:crypto";
+import * as z from "zod";
+import { PartialLimitsSchema } from "../../sandbox/limits.ts";
+import { LANGUAGES } from "../config.ts";
+import { parseOptions } from "../option-problems.ts";
+import { MAX_SESSION_ID_UNITS } from "../pipeline/validate.ts";
+import type { ConversationBounds } from "./conversation.ts";
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+const bound = (max: number, otherwise: number) => z.int().min(1).max(max).default(otherwise);
+
+const SessionOptionsSchema = z.strictObject({
+  tenantId: z.string().min(1).max(1_024).default("default"),
+  language: z.enum(LANGUAGES).default("javascript"),
+  id: z.string().min(1).max(MAX_SESSION_ID_UNITS).optional(),
+  limits: PartialLimitsSchema.optional(),
+  grant: z.array(z.string()).default([]),
+  idleMs: bound(DAY_MS, 600_000),
+  total: z
+    .strictObject({
+      lifetimeMs: bound(7 * DAY_MS, DAY_MS),
+      cpuMs: bound(DAY_MS, HOUR_MS),
+      runs: bound(1_000_000, 10_000),
+    })
+    .prefault({}),
+});
+
+/** `id` is made where there is none. */
+export type SessionOptions = z.input<typeof SessionOptionsSchema>;
+export type ParsedSessionOptions = z.output<typeof SessionOptionsSchema> & { readonly id: string };
+
+/** @throws {ToolError} PARAM_INVALID */
+export function parseSessionOptions(options: unknown): ParsedSessionOptions {
+  const parsed = parseOptions(SessionOptionsSchema, options ?? {}, "options");
+  return { ...parsed, id: parsed.id ?? randomUUID() };
+}
+
+/** Of a tool's conversations, which nobody opens. */
+export const DEFAULT_BOUNDS: ConversationBounds = {
+  idleMs: 600_000,
+  lifetimeMs: DAY_MS,
+  cpuMs: HOUR_MS,
+  runs: 10_000,
+};

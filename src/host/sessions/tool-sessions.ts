@@ -1,0 +1,48 @@
+// Tools with `isolation: "session"`: calls that name a conversation find what its earlier calls have left.
+import type { Executor } from "../executors/executor.ts";
+import { createSandboxExecutor, type SandboxTool } from "../executors/sandbox.ts";
+import type { PreparedCall } from "../tool-call.ts";
+import type { WorkerPool } from "../workers/worker-pool.ts";
+import type { Conversation, Conversations } from "./conversation.ts";
+import { inConversation } from "./session.ts";
+import { DEFAULT_BOUNDS } from "./session-options.ts";
+
+/** One call of a conversation at a time; a call that names none has an isolate of its own. */
+export function createSessionToolExecutor(
+  tool: SandboxTool,
+  toolName: string,
+  pool: WorkerPool,
+  conversations: Conversations,
+): Executor {
+  const alone = createSandboxExecutor({ ...tool, isolation: "call" }, pool);
+  const executors = new WeakMap<Conversation, Executor>();
+  /** Of this version of the tool: another one begins anew. */
+  const own = new Map<string, Conversation>();
+  const conversationOf = ({ tenantId, tenant }: PreparedCall, id: string): Conversation => {
+    const key = `${tenantId}\0${id}`;
+    const known = own.get(key);
+    if (known !== undefined) return known;
+    const onOver = (): void => {
+      if (own.get(key) === opened) own.delete(key);
+    };
+    const options = { id, tenantId, kind: toolName, bounds: DEFAULT_BOUNDS, once: false, onOver };
+    const opened = conversations.open(options, tenant.limits.sessions);
+    own.set(key, opened);
+    return opened;
+  };
+  const executorOf = (conversation: Conversation): Executor => {
+    const known = executors.get(conversation) ?? createSandboxExecutor({ ...tool, session: conversation }, pool);
+    executors.set(conversation, known);
+    return known;
+  };
+  return {
+    ...alone,
+    execute: async (call, log) => {
+      const { sessionId } = call.context;
+      if (sessionId === undefined) return await alone.execute(call, log);
+      const conversation = conversationOf(call, sessionId);
+      using turn = await conversation.enter(call);
+      return await inConversation(conversation, executorOf(conversation), { ...call, signal: turn.signal }, log);
+    },
+  };
+}

@@ -1,0 +1,369 @@
+// box.openSession(): code run after run in one isolate, in three languages: what stays, what ends it, whose it is.
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import type { Glovebox } from "../../../src/host/runtime.ts";
+import type { RunOptions, Session } from "../../../src/host/sessions/session.ts";
+import type { SessionOptions } from "../../../src/host/sessions/session-options.ts";
+import type { ToolResult } from "../../../src/host/tool-call.ts";
+import { codeOf, errorOf, makeBox, outputOf, PYTHON_CACHE } from "../../support/host-zone.ts";
+
+let box: Glovebox;
+beforeAll(async () => {
+  box = await makeBox({ limits: { timeoutMs: 60_000, cpuMs: 60_000 }, cache: PYTHON_CACHE });
+});
+afterAll(() => box.close());
+
+let tenants = 0;
+async function open(options: SessionOptions = {}): Promise<Session> {
+  tenants += 1;
+  const session = await box.openSession({ tenantId: `t${tenants}`, language: "typescript", ...options });
+  onTestFinished(() => session.close());
+  return session;
+}
+
+/** Code, and what it gives; or the code of its failure. */
+type Cells = readonly (readonly [code: string, value: unknown])[];
+
+async function expectCells(session: Session, cells: Cells): Promise<void> {
+  for (const [code, value] of cells) {
+    const result = await session.run(code);
+    const got = result.success ? result.output : result.error.code;
+    expect([code, got]).toEqual([code, value]);
+  }
+}
+
+describe("a session in TypeScript", () => {
+  test("keeps what its cells declare, and gives the value of their last expression", async () => {
+    await expectCells(await open(), [
+      ["const x: number = 1; x + 1", 2],
+      ["x + 41", 42],
+      [
+        "let { a, b = x, ...rest } = { a: 2, c: 3 } as { a: number; b?: number; c: number }; [a, b, rest]",
+        [2, 1, { c: 3 }],
+      ],
+      [
+        "function f(n: number): number { return n <= 1 ? 1 : n * f(n - 1) }\nclass K { static n = x; twice() { return K.n * 2 } }",
+        null,
+      ],
+      ["[f(5), f.name, new K().twice(), K.name]", [120, "f", 2, "K"]],
+      ["const x = 'again'; x", "again"],
+      [
+        "const [p, , q = 3] = [1, 2]\nvar v\nfor (var i = 0; i < 3; i++) { var w = i }\nfor (const k of [1]) { const hidden = k }\n[p, q, i, w, typeof hidden, v]",
+        [1, 3, 3, 2, "undefined", null],
+      ],
+      ["if (true) { var inner = 5 }\ntry { var tried = inner } finally {}\n[inner, tried]", [5, 5]],
+      ["await new Promise((done) => setTimeout(done, 5)); const later = await Promise.resolve(7)", null],
+      ["later", 7],
+      ["later; ", 7],
+      [
+        "interface Shape { size: number }\ntype Size = Shape['size']\nconst shaped: Shape = { size: 4 }\nshaped satisfies Shape",
+        { size: 4 },
+      ],
+      ["export const shown = 1\nexport default shown + 1", 2],
+      ["shown", 1],
+      ["f", "[Function: f]"],
+      ["2n ** 64n", "18446744073709551616"],
+      ["undefinedName", "TOOL_FAILED"],
+      ["x", "again"],
+      ["import { inspect as show } from 'node:util'", null],
+      ["show({ a: 1 })", "{ a: 1 }"],
+      ["typeof input + typeof ctx.progress", "objectfunction"],
+      ["eval('1')", "TOOL_FAILED"],
+      ["", null],
+      ["// nothing", null],
+      ["({ a: 1 })", { a: 1 }],
+      ["label: for (;;) { break label }", null],
+      ["const URL = 'mine'; URL", "mine"],
+      [
+        "async function* numbers() { yield 1; yield 2 }\nconst all = []; for await (const n of numbers()) all.push(n)\nall",
+        [1, 2],
+      ],
+    ]);
+  });
+
+  test.for([
+    ["const broken = ;", "cell-1.ts"],
+    ["export * from 'x'", "exports nothing"],
+    ["import 'no-such-package-at-all'", "no-such-package-at-all"],
+    ["import fs from '/etc/passwd'", "/etc/passwd"],
+  ])("refuses %s, and goes on", async ([code, word]) => {
+    const session = await open();
+    await session.run("const kept = 1");
+    const result = await session.run((code as string).replaceAll("cell-1", "cell-2"));
+    expect(codeOf(result)).toBe("BUNDLE_FAILED");
+    expect(errorOf(result).message).toContain((word as string).replace("cell-1", "cell-2"));
+    expect(outputOf(await session.run("kept"))).toBe(1);
+  });
+
+  test("says where in which cell something was thrown, also from an earlier one", async () => {
+    const session = await open();
+    await session.run("function fails() {\n  throw new RangeError('no');\n}");
+    const error = errorOf(await session.run("1;\n2; fails()"));
+    const details = { errorName: "RangeError", file: "cell-1.ts", line: 2, column: 9 };
+    expect(error).toMatchObject({ message: "no", details });
+    expect(error.stack).toBe("RangeError: no\n    at fails (cell-1.ts:2:9)\n    at cell-2.ts:2:4");
+    expect(errorOf(await session.run("\n  missing.x"))).toMatchObject({
+      details: { file: "cell-3.ts", line: 2, column: 3 },
+    });
+  });
+
+  test("has an input for each run, logs, and only the capabilities that it was granted", async () => {
+    const session = await open({ grant: ["kv"] });
+    const bytes = new Uint8Array([1, 2]);
+    expect(outputOf(await session.run("input.list.length", { input: { list: [bytes, bytes] } }))).toBe(2);
+    const result = await session.run("console.log('seen'); await ctx.kv.set('a', 1); await ctx.kv.get('a')");
+    expect(outputOf(result)).toBe(1);
+    expect(result.logs).toMatchObject([{ message: "seen" }]);
+    expect(outputOf(await session.run("typeof ctx.tools"))).toBe("undefined");
+  });
+});
+
+describe("what a run has begun and not awaited", () => {
+  test("goes on with its timers in the next one, and says that no answer will come from the host", async () => {
+    const session = await open({ grant: ["kv"] });
+    await expectCells(session, [
+      [
+        "const soon = new Promise((done) => setTimeout(done, 20, 3)); let ticks = 0; const id = setInterval(() => { ticks += 1 }, 1)",
+        null,
+      ],
+      ["await soon", 3],
+      ["clearInterval(id); ticks > 0", true],
+      ["const asked = ctx.kv.get('a')", null],
+      ["await asked.catch(({ code, message }) => [code, message.includes('await it there')])", ["CANCELLED", true]],
+      ["void ctx.kv.get('a'); 1", 1],
+      ["2", 2],
+    ]);
+  });
+});
+
+describe("a session in Python", () => {
+  test("keeps its names, and gives the value of the last expression", async () => {
+    const session = await open({ language: "python" });
+    await expectCells(session, [
+      ["x = 1\nx + 1", 2],
+      ["def f(n):\n    return 1 if n <= 1 else n * f(n - 1)", null],
+      ["f(5) + x", 121],
+      ["1 / 0", "TOOL_FAILED"],
+      ["def broken(:", "TOOL_FAILED"],
+      ["import json\njson.dumps({'x': x})", '{"x": 1}'],
+      ["json.loads('[1]')", [1]],
+      ["import asyncio\nawait asyncio.sleep(0.01)\nx", 1],
+      ["def fails():\n    raise ValueError('no')", null],
+    ]);
+    expect(errorOf(await session.run("1\nfails()")).details).toMatchObject({ file: "cell-9.py", line: 2 });
+    // A process that has been a session's is of no use to anybody: some 300 MiB go with it.
+    const during = box.workerPids;
+    await session.close();
+    await expect.poll(() => during.every((pid) => box.workerPids.includes(pid)), { timeout: 10_000 }).toBe(false);
+  });
+});
+
+describe("a session's end", () => {
+  test.for([
+    ["its time", "await new Promise(() => {})", { timeoutMs: 1_500 }, "TOOL_TIMEOUT"],
+    ["its CPU time", "for (;;);", {}, "CPU_LIMIT"],
+    ["its memory", "const all = []; for (;;) all.push(new Array(100_000).fill(all.length))", {}, "MEMORY_LIMIT"],
+  ] as const)("comes with a run that passes %s, and later runs say so", async ([, code, options, expected]) => {
+    const session = await open({ limits: { cpuMs: 400, memoryMiB: 32 } });
+    expect(codeOf(await session.run("const x = 1"))).toBe("ok");
+    expect(codeOf(await session.run(code, options))).toBe(expected);
+    const later = await session.run("x");
+    expect(codeOf(later)).toBe("TOOL_UNAVAILABLE");
+    expect(errorOf(later).message).toContain("over");
+    expect(session.isOver).toBe(true);
+    expect(box.listSessions({ tenantId: session.info.tenantId })).toEqual([]);
+  });
+
+  test("comes when a run is cancelled; one that had not begun leaves it as it was", async () => {
+    const session = await open();
+    await session.run("const x = 1");
+    const waiting = new AbortController();
+    const running = session.run("await new Promise((done) => setTimeout(done, 300)); x");
+    const queued = session.run("x", { signal: waiting.signal });
+    waiting.abort();
+    expect(codeOf(await queued)).toBe("CANCELLED");
+    expect(outputOf(await running)).toBe(1);
+    expect(outputOf(await session.run("x"))).toBe(1);
+    const controller = new AbortController();
+    const onLog = () => controller.abort();
+    const stopped = session.run("console.log('on'); for (;;);", { signal: controller.signal, onLog });
+    expect(codeOf(await stopped)).toBe("CANCELLED");
+    expect(codeOf(await session.run("x"))).toBe("TOOL_UNAVAILABLE");
+  });
+
+  test("comes when nobody has used it, or it has had its runs, or its CPU time", async () => {
+    const idle = await open({ idleMs: 150 });
+    await idle.run("1");
+    await expect.poll(() => idle.isOver, { timeout: 5_000 }).toBe(true);
+    expect(errorOf(await idle.run("1")).message).toContain("nobody has used it");
+    const short = await open({ total: { lifetimeMs: 400 } });
+    const busy = await Promise.all(
+      Array.from({ length: 40 }, () => short.run("await new Promise((done) => setTimeout(done, 20))")),
+    );
+    expect(errorOf(busy.at(-1) as ToolResult).message).toContain("its time is up");
+    const few = await open({ total: { runs: 2 } });
+    for (const n of [1, 2]) expect(outputOf(await few.run(String(n)))).toBe(n);
+    expect(errorOf(await few.run("3")).message).toContain("2 runs");
+    const little = await open({ total: { cpuMs: 100 } });
+    expect(codeOf(await little.run("for (const end = Date.now() + 5_000; Date.now() < end;);"))).toBe("CPU_LIMIT");
+  });
+
+  test("comes with its process: one clear result, and then why", async () => {
+    const session = await open();
+    await session.run("const x = 1");
+    const before = new Set(box.workerPids);
+    const onLog = () => {
+      for (const pid of before) process.kill(pid, "SIGKILL");
+    };
+    const run = session.run("console.log('on'); await new Promise(() => {})", { timeoutMs: 20_000, onLog });
+    expect(codeOf(await run)).toBe("SANDBOX_CRASHED");
+    expect(codeOf(await session.run("x"))).toBe("TOOL_UNAVAILABLE");
+  });
+
+  test("comes when it is closed, with the run that is under way; those behind it and later ones are told why", async () => {
+    const session = await open();
+    const begun = Promise.withResolvers<void>();
+    const running = session.run("console.log('on'); await new Promise(() => {})", { onLog: () => begun.resolve() });
+    const behind = session.run("1");
+    await begun.promise;
+    await session.close();
+    expect([codeOf(await running), codeOf(await behind)]).toEqual(["CANCELLED", "TOOL_UNAVAILABLE"]);
+    expect(errorOf(await session.run("1")).message).toContain("it was closed");
+  });
+
+  test.for([[null], [{ signal: "x" }], [{ timeoutMs: -1 }], [{ onLog: 1 }], [{ deterministic: { seed: "a" } }]])(
+    "is not brought about by options that are wrong: %j",
+    async ([options]) => {
+      const session = await open();
+      const result = await session.run("1", options as RunOptions);
+      expect(codeOf(result)).toBe(options === null ? "ok" : "PARAM_INVALID");
+      expect(codeOf(await session.run(2 as unknown as string))).toBe("PARAM_INVALID");
+      expect(outputOf(await session.run("3"))).toBe(3);
+    },
+  );
+
+  test("comes when its box is closed", async () => {
+    const own = await makeBox();
+    const session = await own.openSession();
+    const begun = Promise.withResolvers<void>();
+    const run = session.run("console.log('on'); await new Promise(() => {})", { onLog: () => begun.resolve() });
+    await begun.promise;
+    await own.close();
+    expect(codeOf(await run)).toBe("CANCELLED");
+    expect(codeOf(await session.run("1"))).not.toBe("ok");
+    await expect(own.openSession()).rejects.toMatchObject({ code: "TOOL_UNAVAILABLE" });
+  });
+});
+
+describe("sessions of tenants", () => {
+  test("are listed and closed by their own", async () => {
+    const [a, b] = [await open({ tenantId: "ann", id: "same" }), await open({ tenantId: "bob", id: "same" })];
+    await a.run("globalThis.secret = 'of ann'");
+    expect(outputOf(await b.run("typeof secret"))).toBe("undefined");
+    expect(box.listSessions({ tenantId: "ann" })).toMatchObject([{ id: "same", kind: "typescript", runs: 1 }]);
+    expect(await box.closeSession("other", { tenantId: "ann" })).toBe(false);
+    expect(await box.closeSession("same", { tenantId: "zoe" })).toBe(false);
+    expect(await box.closeSession("same", { tenantId: "ann" })).toBe(true);
+    expect([a.isOver, b.isOver]).toEqual([true, false]);
+    await expect(box.openSession({ tenantId: "bob", id: "same", language: "typescript" })).rejects.toMatchObject({
+      code: "PARAM_INVALID",
+    });
+    expect(await box.closeSessions({ tenantId: "bob" })).toBe(1);
+  });
+
+  test("are as many as the tenant's limit says", async () => {
+    const own = await makeBox({ limits: { sessions: 2 } });
+    onTestFinished(() => own.close());
+    const [first] = [await own.openSession(), await own.openSession()];
+    await expect(own.openSession()).rejects.toMatchObject({ code: "QUOTA_EXCEEDED", details: { sessions: 2 } });
+    await own.openSession({ tenantId: "another" });
+    await first?.close();
+    await own.openSession();
+  });
+
+  test.for([
+    [{ language: "ruby" }, "language"],
+    [{ idleMs: 0 }, "idleMs"],
+    [{ id: "" }, "id"],
+    [{ grant: ["nothing"] }, "nothing"],
+    [{ total: { runs: -1 } }, "total"],
+    [{ tenant: "x" }, "tenant"],
+  ])("are not opened with %j", async ([options, word]) => {
+    await expect(box.openSession(options as SessionOptions)).rejects.toMatchObject({
+      code: "PARAM_INVALID",
+      message: expect.stringContaining(word as string),
+    });
+  });
+});
+
+describe('a tool with isolation "session"', () => {
+  const call = (toolName: string, tenantId: string, sessionId?: string, args: object = {}) =>
+    box.execute(
+      { id: "c", toolName, arguments: args },
+      { tenantId, ...(sessionId === undefined ? {} : { sessionId }) },
+    );
+
+  type Calls = readonly (readonly [tenantId: string, sessionId: string | undefined, count: number])[];
+  test.for<["javascript" | "python", string, Calls]>([
+    [
+      "javascript",
+      "let n = 0; export default () => ++n",
+      [
+        ["a", "1", 1],
+        ["a", "1", 2],
+        ["a", "2", 1],
+        ["b", "1", 1],
+        ["a", undefined, 1],
+        ["a", "1", 3],
+      ],
+    ],
+    // Each conversation has an interpreter of its own to load.
+    [
+      "python",
+      "n = 0\ndef main(input):\n    global n\n    n += 1\n    return n",
+      [
+        ["a", "1", 1],
+        ["b", "1", 1],
+        ["a", "1", 2],
+      ],
+    ],
+  ])("finds what its conversation has left, in %s", async ([language, source, calls]) => {
+    const toolName = `counter_${language}`;
+    await box.addTool({ name: toolName, source, language }, { isolation: "session" });
+    for (const [tenant, session, count] of calls) {
+      expect([tenant, session, outputOf(await call(toolName, tenant, session))]).toEqual([tenant, session, count]);
+    }
+    expect(await box.closeSession("1", { tenantId: "a" })).toBe(true);
+    if (language === "javascript") expect(outputOf(await call(toolName, "a", "1"))).toBe(1);
+  });
+
+  test("says once that its conversation has ended, and begins a new one", async () => {
+    const source = "let n = 0; export default ({ loop }) => { n += 1; while (loop); return n; }";
+    await box.addTool({ name: "loops", source }, { isolation: "session" });
+    expect(outputOf(await call("loops", "c", "1"))).toBe(1);
+    const stopped = await box.execute(
+      { id: "c", toolName: "loops", arguments: { loop: true } },
+      { tenantId: "c", sessionId: "1", timeoutMs: 300 },
+    );
+    expect(codeOf(stopped)).toBe("TOOL_TIMEOUT");
+    expect(outputOf(await call("loops", "c", "1"))).toBe(1);
+  });
+
+  test("ends its conversation's call when that is closed", async () => {
+    const source = "export default async () => { console.log('on'); await new Promise(() => {}); }";
+    await box.addTool({ name: "waits", source }, { isolation: "session" });
+    const begun = Promise.withResolvers<void>();
+    const running = box.execute(
+      { id: "c", toolName: "waits", arguments: {} },
+      { tenantId: "d", sessionId: "1", onLog: () => begun.resolve() },
+    );
+    await begun.promise;
+    expect(await box.closeSession("1", { tenantId: "d" })).toBe(true);
+    expect(codeOf(await running)).toBe("CANCELLED");
+    expect(box.listSessions({ tenantId: "d" })).toEqual([]);
+  });
+
+  test.for([[""], ["x".repeat(257)], [3]])("is not called with the session %j", async ([sessionId]) => {
+    const result = await call("loops", "c", sessionId as string);
+    expect([codeOf(result), errorOf(result).message]).toEqual(["PARAM_INVALID", expect.stringContaining("sessionId")]);
+  });
+});
