@@ -1,8 +1,10 @@
 // The connections of one call: a name is resolved once, its addresses are checked, and the connection goes to those and no others.
 // Nothing is shared with another call: no connection, no TLS session, no cookie, no proxy of the environment.
+
 import { isIP, type LookupFunction, type Socket } from "node:net";
 import type { buildConnector, Client } from "undici";
 import { ToolError } from "../../sandbox/errors.ts";
+import { untilAborted } from "../until-aborted.ts";
 import { blockedRange } from "./address-guard.ts";
 import { denied, type EgressPolicy } from "./egress-policy.ts";
 import { hostOf } from "./egress-rules.ts";
@@ -27,19 +29,6 @@ const pinned =
     if (all) callback(null, answers);
     else callback(null, first.address, first.family);
   };
-
-/** Settles with the promise, or rejects with the signal's reason if that comes first. */
-async function orAborted<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  const aborted = Promise.withResolvers<never>();
-  const abort = (): void => aborted.reject(signal.reason);
-  if (signal.aborted) abort();
-  signal.addEventListener("abort", abort, { once: true });
-  try {
-    return await Promise.race([promise, aborted.promise]);
-  } finally {
-    signal.removeEventListener("abort", abort);
-  }
-}
 
 /** A name's addresses, as the operating system gives them. */
 export type Resolver = (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;
@@ -108,7 +97,7 @@ export class Connections implements Disposable {
     const { resolve } = this.#policy;
     const inTime = AbortSignal.any([signal, AbortSignal.timeout(CONNECT_MS)]);
     const asking = Promise.resolve().then(() => (resolve === undefined ? this.#resolver(host, inTime) : resolve(host)));
-    const answer: unknown = await orAborted(asking, inTime).catch((cause: unknown) => {
+    const answer: unknown = await untilAborted(asking, inTime).catch((cause: unknown) => {
       if (signal.aborted) throw signal.reason;
       throw new ToolError("TOOL_FAILED", "The exchange failed: the host's name could not be resolved", { cause });
     });

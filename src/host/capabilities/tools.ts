@@ -38,12 +38,12 @@ const nestedSeed = (seed: string, { begun }: CallChain): string =>
 
 /** Who calls stays who it was; who listens to its log hears this one's too. */
 function contextOf(
-  { tenantId, context, deadlineAt, chain }: PreparedCall,
+  { tenantId, context, deadlineAt, clock, chain }: PreparedCall,
   callId: string,
   { signal, traceparent, tracestate }: CapabilityContext,
 ): ToolContext {
-  const { deterministic, logPlaces, onLog } = context;
-  const leftMs = Math.floor(deadlineAt - performance.now());
+  const { deterministic, logPlaces, onLog, client } = context;
+  const leftMs = Math.floor(clock?.leftMs ?? deadlineAt - performance.now());
   if (leftMs < 1) throw new ToolError("TOOL_TIMEOUT", "There is no time left to call a tool");
   return {
     tenantId,
@@ -52,6 +52,7 @@ function contextOf(
     timeoutMs: leftMs,
     logPlaces,
     ...(onLog === undefined ? {} : { onLog: (entry) => chain.log?.forward(entry, callId) }),
+    ...(client === undefined ? {} : { client }),
     ...(context.stepId === undefined ? {} : { stepId: context.stepId }),
     ...(traceparent === undefined ? {} : { traceparent, tracestate }),
     ...(deterministic === undefined

@@ -1,0 +1,147 @@
+// What an upstream tool has answered, as our output and content. It is hostile: read part by part, within bounds, and the router checks
+// all of it once more.
+import type { ContentPart } from "../../../sandbox/content.ts";
+import { CONTENT_KEY } from "../../../sandbox/content.ts";
+import { type ErrorDetails, type JsonValue, ToolError } from "../../../sandbox/errors.ts";
+import { isJsonObject, type JsonObject } from "./guarded-transport.ts";
+
+/** As many as a result may have. */
+const MAX_PARTS = 1_000;
+/** Of a failure, what its details keep. */
+const MAX_ERROR_BYTES = 64 * 1024;
+const MAX_MESSAGE_UNITS = 4_096;
+
+const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
+const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
+
+function toBytes(data: unknown, where: string): Uint8Array {
+  if (typeof data === "string" && BASE64.test(data)) return Buffer.from(data, "base64");
+  throw invalid(where, "base64");
+}
+
+const invalid = (where: string, expected: string): ToolError =>
+  new ToolError("OUTPUT_INVALID", `The server's result, ${where}: expected ${expected}`);
+
+function toAnnotations(value: unknown): Pick<ContentPart, "annotations"> {
+  if (!isJsonObject(value)) return {};
+  const { audience, priority, lastModified } = value;
+  const isAudience = Array.isArray(audience) && audience.every((one) => one === "user" || one === "assistant");
+  const isDate =
+    typeof lastModified === "string" && /^\d{4}-\d\d-\d\dT[\d:.]{5,20}(Z|[+-]\d\d:\d\d)$/.test(lastModified);
+  const annotations = {
+    ...(isAudience && audience.length <= 2 ? { audience: audience as ("user" | "assistant")[] } : {}),
+    ...(typeof priority === "number" && priority >= 0 && priority <= 1 ? { priority } : {}),
+    ...(isDate ? { lastModified } : {}),
+  };
+  return Object.keys(annotations).length === 0 ? {} : { annotations };
+}
+
+function toResource(value: unknown, where: string): Extract<ContentPart, { type: "resource" }>["resource"] {
+  if (!isJsonObject(value) || typeof value.uri !== "string") throw invalid(where, "a resource with a uri");
+  const { uri } = value;
+  const mimeType = textOf(value.mimeType);
+  const base = mimeType === undefined ? { uri } : { uri, mimeType };
+  if (typeof value.text === "string") return { ...base, text: value.text };
+  return { ...base, blob: toBytes(value.blob, `${where}.blob`) };
+}
+
+function toLink(part: JsonObject, where: string): ContentPart {
+  const { uri, name, size } = part;
+  if (typeof uri !== "string" || typeof name !== "string") throw invalid(where, "a link with a uri and a name");
+  const title = textOf(part.title);
+  const description = textOf(part.description);
+  const mimeType = textOf(part.mimeType);
+  return {
+    ...{ type: "resource_link", uri, name },
+    ...(title === undefined ? {} : { title }),
+    ...(description === undefined ? {} : { description }),
+    ...(mimeType === undefined ? {} : { mimeType }),
+    ...(typeof size === "number" && Number.isInteger(size) && size >= 0 ? { size } : {}),
+    ...toAnnotations(part.annotations),
+  };
+}
+
+/** One part in MCP's words; what it has besides stays out. @throws {ToolError} OUTPUT_INVALID */
+function toPart(part: unknown, index: number): ContentPart {
+  const where = `content[${index}]`;
+  if (!isJsonObject(part)) throw invalid(where, "an object");
+  const annotations = toAnnotations(part.annotations);
+  switch (part.type) {
+    case "text":
+      if (typeof part.text !== "string") throw invalid(`${where}.text`, "text");
+      return { type: "text", text: part.text, ...annotations };
+    case "image":
+    case "audio":
+      if (typeof part.mimeType !== "string") throw invalid(`${where}.mimeType`, "text");
+      return { type: part.type, data: toBytes(part.data, `${where}.data`), mimeType: part.mimeType, ...annotations };
+    case "resource":
+      return { type: "resource", resource: toResource(part.resource, `${where}.resource`), ...annotations };
+    case "resource_link":
+      return toLink(part, where);
+    default:
+      throw invalid(`${where}.type`, "text, image, audio, resource or resource_link");
+  }
+}
+
+function toParts(content: unknown): readonly ContentPart[] {
+  if (content === undefined) return [];
+  if (!Array.isArray(content)) throw invalid("content", "a list");
+  if (content.length > MAX_PARTS) throw invalid("content", `at most ${MAX_PARTS} parts`);
+  return content.map(toPart);
+}
+
+type Text = Extract<ContentPart, { type: "text" }>;
+const isPlainText = (part: ContentPart): part is Text => part.type === "text" && part.annotations === undefined;
+
+/** A server that answers with a value says the same as text for those who do not know values: that is no content besides. */
+function repeats(part: ContentPart, text: string): boolean {
+  if (!isPlainText(part)) return false;
+  if (part.text === text) return true;
+  try {
+    return JSON.stringify(JSON.parse(part.text)) === text;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * What a host function returns for it: a value where the server gives one, else its text, and content beside it where that has more to
+ * say.
+ * @throws {ToolError} TOOL_FAILED where the tool says that it has failed; OUTPUT_INVALID for what is no result
+ */
+export function toReturned(result: JsonObject, toolName: string): unknown {
+  if (result.isError === true) throw toToolFailure(result, toolName);
+  const parts = toParts(result.content);
+  if (result.structuredContent !== undefined) {
+    const output = result.structuredContent as JsonValue;
+    const text = JSON.stringify(output);
+    const besides = parts.filter((part) => !repeats(part, text));
+    return besides.length === 0 ? output : { output, [Symbol.for(CONTENT_KEY)]: besides };
+  }
+  if (parts.length > 0 && parts.every(isPlainText)) return parts.map(({ text }) => text).join("\n");
+  return parts.length === 0 ? null : { output: null, [Symbol.for(CONTENT_KEY)]: parts };
+}
+
+/** What fits of its content, as it came. */
+function keep(content: unknown): { readonly content: readonly JsonValue[]; readonly contentLeftOut?: number } {
+  const all = Array.isArray(content) ? content : [];
+  const kept: JsonValue[] = [];
+  let left = MAX_ERROR_BYTES;
+  for (const part of all.slice(0, MAX_PARTS)) {
+    left -= Buffer.byteLength(JSON.stringify(part) ?? "");
+    if (left < 0) break;
+    kept.push(part as JsonValue);
+  }
+  return { content: kept, ...(kept.length === all.length ? {} : { contentLeftOut: all.length - kept.length }) };
+}
+
+function toToolFailure(result: JsonObject, toolName: string): ToolError {
+  const { content, structuredContent } = result;
+  const texts = (Array.isArray(content) ? content.slice(0, MAX_PARTS) : []).flatMap((part: unknown) =>
+    isJsonObject(part) && part.type === "text" && typeof part.text === "string" ? [part.text] : [],
+  );
+  const said = texts.join("\n").trim().slice(0, MAX_MESSAGE_UNITS).toWellFormed();
+  const value = structuredContent === undefined ? undefined : keep([structuredContent]).content[0];
+  const details: ErrorDetails = { ...keep(content), ...(value === undefined ? {} : { structuredContent: value }) };
+  return new ToolError("TOOL_FAILED", said === "" ? `${toolName} says that it failed, and not why` : said, { details });
+}

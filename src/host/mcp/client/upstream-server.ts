@@ -1,0 +1,282 @@
+// One upstream server as the router knows it: whose tools it has, what they are called, and which connection a call goes by.
+import { setImmediate as turn } from "node:timers/promises";
+import { type JsonValue, ToolError } from "../../../sandbox/errors.ts";
+import type { HostFunctionContext } from "../../executors/host-function.ts";
+import type { AddedSource, SourceDiscovery, SourceTransport } from "../../source.ts";
+import { type ToolValue, toJson } from "../../tool-value.ts";
+import type { Listing } from "./listing.ts";
+import type { McpServerConfig } from "./mcp-options.ts";
+import type { Credentials } from "./open-transport.ts";
+import { UpstreamCall } from "./upstream-call.ts";
+import { type LinkStatus, UpstreamLink } from "./upstream-link.ts";
+import { toToolNames } from "./upstream-names.ts";
+import { readUpstreamTool, type UpstreamTool } from "./upstream-schema.ts";
+
+/** Tenants with a connection of their own; of more, the one that has not been used for longest is closed. */
+const MAX_LINKS = 256;
+const MAX_LEFT_OUT = 100;
+/** JSON-RPC's code for arguments, and MCP's for a tool that there is not. */
+const INVALID_PARAMS = -32_602;
+/** The link that all tenants share. No tenant's id is empty. */
+const SHARED = "";
+
+/** A tool that the server has and we have not, and why. */
+export interface McpToolProblem {
+  /** As the server calls it, or the beginning of that. */
+  readonly toolName: string;
+  readonly problem: string;
+}
+
+/** One connection of one upstream server. */
+export interface McpServerStatus extends LinkStatus {
+  readonly server: string;
+  readonly transport: "stdio" | "http";
+  /** Whose connection it is; absent where tenants share it. */
+  readonly tenantId?: string;
+  /** Tools that are registered by it. */
+  readonly tools: number;
+  readonly leftOut: readonly McpToolProblem[];
+  /** Why the list is not all that there is, where it is not. */
+  readonly listProblem?: string | undefined;
+}
+
+interface RegisteredUpstreamTool {
+  /** As the server calls it. */
+  readonly name: string;
+  /** What it was registered with, as text. */
+  readonly print: string;
+  readonly registration: Disposable;
+}
+
+interface TenantLink {
+  readonly link: UpstreamLink;
+  /** By name here and tenant. */
+  readonly tools: Map<string, RegisteredUpstreamTool>;
+  leftOut: readonly McpToolProblem[];
+  listProblem: string | undefined;
+}
+
+export interface UpstreamServerParts {
+  readonly environment: NodeJS.ProcessEnv;
+  readonly version: string;
+}
+
+const matches = (pattern: string, name: string): boolean =>
+  pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : pattern === name;
+
+/** The server's own, by its code. */
+const isRefusal = (thrown: unknown): boolean =>
+  thrown instanceof ToolError && thrown.code === "PARAM_INVALID" && thrown.details?.code === INVALID_PARAMS;
+
+export class UpstreamServer implements SourceTransport, AsyncDisposable {
+  readonly kind = "mcp";
+  readonly name: string;
+  readonly prefix: string;
+  readonly discovery: SourceDiscovery;
+  readonly #config: McpServerConfig;
+  readonly #parts: UpstreamServerParts;
+  readonly #links = new Map<string, TenantLink>();
+  /** Given once, before anything is asked. */
+  source: AddedSource | undefined;
+
+  constructor(name: string, config: McpServerConfig, parts: UpstreamServerParts) {
+    this.name = name;
+    this.prefix = config.prefix ?? `${name}__`;
+    this.#config = config;
+    this.#parts = parts;
+    const { tenants } = config;
+    const chosen = tenants === undefined ? undefined : new Set(tenants);
+    this.discovery = {
+      isFor: (tenantId) => chosen === undefined || chosen.has(tenantId),
+      mayHave: (toolName) => toolName.startsWith(this.prefix),
+      isKnown: (tenantId) => this.#linkFor(tenantId).link.isFresh,
+      discover: (tenantId, signal) => this.#linkFor(tenantId).link.list(signal),
+    };
+  }
+
+  get #isPerTenant(): boolean {
+    const config = this.#config;
+    const own = "url" in config ? [config.headersFor, config.authProviderFor] : [config.envFor];
+    return config.perTenant || own.some((each) => each !== undefined);
+  }
+
+  get status(): readonly McpServerStatus[] {
+    const links = [...this.#links];
+    if (links.length === 0) links.push([SHARED, this.#makeLink(SHARED)]);
+    return links.map(([tenantId, { link, tools, leftOut, listProblem }]) => ({
+      server: this.name,
+      transport: "url" in this.#config ? "http" : "stdio",
+      ...(tenantId === SHARED ? {} : { tenantId }),
+      ...link.status,
+      tools: tools.size,
+      leftOut,
+      ...(listProblem === undefined ? {} : { listProblem }),
+    }));
+  }
+
+  #linkFor(tenantId: string): TenantLink {
+    const key = this.#isPerTenant ? tenantId : SHARED;
+    let found = this.#links.get(key);
+    if (found === undefined) {
+      found = this.#makeLink(key);
+      this.#links.set(key, found);
+      this.#makeRoom();
+    }
+    return found;
+  }
+
+  #makeRoom(): void {
+    if (this.#links.size <= MAX_LINKS) return;
+    const idle = [...this.#links].filter(([, { link }]) => !link.isBusy);
+    const [oldest] = idle.sort(([, a], [, b]) => a.link.usedAt - b.link.usedAt);
+    if (oldest === undefined) return;
+    const [key, { link, tools }] = oldest;
+    this.#links.delete(key);
+    for (const { registration } of tools.values()) registration[Symbol.dispose]();
+    void link[Symbol.asyncDispose]();
+  }
+
+  #makeLink(key: string): TenantLink {
+    const { environment, version } = this.#parts;
+    const made: TenantLink = {
+      link: new UpstreamLink({
+        ...{ server: this.name, config: this.#config, environment, version },
+        credentials: () => this.#credentialsOf(key),
+        onListed: (listing) => this.#take(made, key, listing),
+      }),
+      tools: new Map(),
+      leftOut: [],
+      listProblem: undefined,
+    };
+    return made;
+  }
+
+  async #credentialsOf(key: string): Promise<Credentials> {
+    const config = this.#config;
+    const isShared = key === SHARED;
+    if (!("url" in config)) return { headers: {}, env: isShared ? {} : ((await config.envFor?.(key)) ?? {}) };
+    const { headersFor, authProviderFor, authProvider } = config;
+    if (isShared) return { headers: {}, env: {}, authProvider };
+    const [headers = {}, own = authProvider] = await Promise.all([headersFor?.(key), authProviderFor?.(key)]);
+    return { headers, env: {}, authProvider: own };
+  }
+
+  /** Puts what the server has listed in the place of what it had listed before. */
+  async #take(taker: TenantLink, key: string, listing: Listing): Promise<void> {
+    const leftOut: McpToolProblem[] = [];
+    const leave = (toolName: string, problem: string): void => {
+      if (leftOut.length < MAX_LEFT_OUT) leftOut.push({ toolName: toolName.slice(0, 128), problem });
+    };
+    if (listing.unnamed > 0) leave("", `${listing.unnamed} without a name`);
+    const tools = new Map<string, UpstreamTool>();
+    for (const raw of listing.tools) {
+      const name = String(raw.name);
+      if (!this.#isChosen(name)) continue;
+      // A schema may take its time: each has a turn of its own.
+      await turn();
+      const read = readUpstreamTool(raw);
+      if ("problem" in read) leave(name, read.problem);
+      else if (!listing.shown.has(name)) leave(name, "Its headers (x-mcp-header) cannot be made");
+      else if (tools.has(name)) leave(name, "Listed before");
+      else tools.set(name, read.definition);
+    }
+    const names = toToolNames(this.prefix, tools.keys());
+    const named = new Set(names.values());
+    for (const name of tools.keys()) if (!named.has(name)) leave(name, "Its name cannot stand in one of ours");
+    this.#register(taker, key, tools, names, leave);
+    taker.leftOut = leftOut;
+    taker.listProblem = listing.problem;
+  }
+
+  #isChosen(name: string): boolean {
+    const { allow, deny } = this.#config.tools;
+    if (deny.some((pattern) => matches(pattern, name))) return false;
+    return allow === undefined || allow.some((pattern) => matches(pattern, name));
+  }
+
+  /** In one turn: no call finds half of them. */
+  #register(
+    { tools: registered }: TenantLink,
+    key: string,
+    tools: ReadonlyMap<string, UpstreamTool>,
+    names: ReadonlyMap<string, string>,
+    leave: (toolName: string, problem: string) => void,
+  ): void {
+    const owners = key === SHARED ? (this.#config.tenants ?? [undefined]) : [key];
+    const wanted = new Map<string, { readonly alias: string; readonly name: string; readonly tenantId?: string }>();
+    for (const [alias, name] of names) {
+      for (const tenantId of owners) {
+        wanted.set(`${alias}\n${tenantId ?? ""}`, tenantId === undefined ? { alias, name } : { alias, name, tenantId });
+      }
+    }
+    const prints = new Map([...tools].map(([name, tool]) => [name, JSON.stringify(tool)]));
+    for (const [at, { print, registration }] of registered) {
+      const next = wanted.get(at);
+      if (next !== undefined && prints.get(next.name) === print) continue;
+      registration[Symbol.dispose]();
+      registered.delete(at);
+    }
+    for (const [at, { alias, name, tenantId }] of wanted) {
+      const tool = tools.get(name);
+      if (tool === undefined || registered.has(at)) continue;
+      try {
+        const registration = this.#registerOne(alias, tool, tenantId);
+        registered.set(at, { name, print: prints.get(name) ?? "", registration });
+      } catch (thrown) {
+        leave(name, Error.isError(thrown) ? thrown.message : "It could not be registered");
+      }
+    }
+  }
+
+  #registerOne(alias: string, { name, ...tool }: UpstreamTool, tenantId: string | undefined): Disposable {
+    if (this.source === undefined)
+      throw new ToolError("TOOL_UNAVAILABLE", `The MCP server ${this.name} has been removed`);
+    const { maxTimeoutMs, trustAnnotations } = this.#config;
+    const origin = { server: this.name, toolName: name, isTrusted: trustAnnotations };
+    const definition = { ...tool, origin, limits: { timeoutMs: maxTimeoutMs } };
+    return this.source.register(alias, definition, {
+      nameAtSource: name,
+      ...(tenantId === undefined ? {} : { tenantId }),
+    });
+  }
+
+  /** @throws {ToolError} as a rejection */
+  async call(toolName: string, input: ToolValue, context: HostFunctionContext): Promise<unknown> {
+    const args = toJson(input);
+    if (typeof args !== "object" || args === null || Array.isArray(args)) {
+      throw new ToolError("PARAM_INVALID", `The arguments of ${toolName}: expected an object`);
+    }
+    const { link } = this.#linkFor(context.tenantId);
+    try {
+      return await link.use(context.signal, async (connection) => {
+        using call = new UpstreamCall(toolName, context, this.#config.timeoutMs);
+        return await connection.callTool(call, args as { readonly [name: string]: JsonValue });
+      });
+    } catch (thrown) {
+      // Its end was ours.
+      if (this.source === undefined) {
+        throw new ToolError("CANCELLED", `The MCP server ${this.name} has been removed while ${toolName} ran`);
+      }
+      if (isRefusal(thrown) && !(await this.#stillHas(toolName, context))) {
+        throw new ToolError("TOOL_UNAVAILABLE", `The MCP server ${this.name} has no tool ${toolName} any more`);
+      }
+      throw thrown;
+    }
+  }
+
+  /** What it answers for arguments that it does not take, it answers for a tool that it has no more. */
+  async #stillHas(toolName: string, context: HostFunctionContext): Promise<boolean> {
+    const { link, tools } = this.#linkFor(context.tenantId);
+    await link.relist(context.signal).catch(() => {});
+    return [...tools.values()].some(({ name }) => name === toolName);
+  }
+
+  /** Its tools go, its connections end, in bounded time. Twice is a no-op. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.source?.[Symbol.dispose]();
+    this.source = undefined;
+    const links = [...this.#links.values()];
+    this.#links.clear();
+    await Promise.all(links.map(({ link }) => link[Symbol.asyncDispose]()));
+  }
+}

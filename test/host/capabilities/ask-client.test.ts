@@ -1,0 +1,155 @@
+// ctx.elicit, ctx.sample, ctx.roots in real tools: who can be asked, what of an answer is believed, and whose time it takes.
+import { setTimeout as pause } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { CallClient } from "../../../src/host/capabilities/ask-client.ts";
+import type { Glovebox } from "../../../src/host/runtime.ts";
+import type { ToolContext, ToolResult } from "../../../src/host/tool-call.ts";
+import { codeOf, errorOf, expectPublishable, makeBox, outputOf } from "../../support/host-zone.ts";
+
+const FORM = { type: "object", properties: { size: { type: "integer", maximum: 9 } }, required: ["size"] };
+const ASKER = `export default async ({ what, request, thenMs = 0 }, ctx) => {
+  const answer = await ctx[what](request);
+  if (thenMs > 0) await new Promise((resolve) => setTimeout(resolve, thenMs));
+  return answer;
+};`;
+
+let box: Glovebox;
+beforeAll(async () => {
+  box = await makeBox({ limits: { timeoutMs: 20_000 } });
+  const capabilities = { elicit: true, sample: true, roots: true };
+  await box.addTool({ name: "asker", source: ASKER, definition: { capabilities } });
+  await box.addTool({ name: "ungranted", source: ASKER });
+  const outer = "export default (input, { tools }) => tools.asker(input)";
+  await box.addTool({ name: "outer", source: outer, definition: { capabilities: { tools: true } } });
+});
+afterAll(() => box.close());
+
+const run = (args: object, context: ToolContext, toolName = "asker"): Promise<ToolResult> =>
+  box.execute({ id: "c1", toolName, arguments: args }, { tenantId: "acme", ...context });
+const form = { what: "elicit", request: { message: "Which size?", requestedSchema: FORM } };
+
+describe("ctx.elicit", () => {
+  test("gives the tool what was filled in, and whoever is asked the form", async () => {
+    const asked: unknown[] = [];
+    const client: CallClient = {
+      elicit: async (request) => {
+        asked.push(request);
+        return { action: "accept", content: { size: 7 } };
+      },
+    };
+    expect(outputOf(await run(form, { client }))).toEqual({ action: "accept", content: { size: 7 } });
+    expect(asked).toEqual([form.request]);
+  });
+
+  test.for(["decline", "cancel"] as const)("tells of a person who says %s", async (action) => {
+    expect(outputOf(await run(form, { client: { elicit: async () => ({ action }) } }))).toEqual({ action });
+  });
+
+  test.for([[{ size: 10 }], [{}], [null]])("refuses %j, which does not fit the form", async ([content]) => {
+    const elicit = async () => ({ action: "accept", content }) as never;
+    const result = await run(form, { client: { elicit } });
+    expect(codeOf(result)).toBe("TOOL_FAILED");
+    expect(errorOf(result).message).toContain("does not fit the form");
+    expect(errorOf(result).message).toContain("size");
+  });
+
+  test.for([
+    [{ message: "No form" }],
+    [{ message: "", requestedSchema: FORM }],
+    [{ message: "x", requestedSchema: { type: "nonsense" } }],
+    [{ message: "x", requestedSchema: { type: "string" } }],
+    [{ message: "x", requestedSchema: { type: "object" } }],
+    [{ message: "x", requestedSchema: { type: "object", properties: { a: { type: "object", properties: {} } } } }],
+    [{ message: "x", requestedSchema: { type: "object", properties: { a: true } } }],
+    [{ mode: "url", message: "x", url: "javascript:alert(1)" }],
+    [{ mode: "url", message: "x" }],
+  ])("is asked for with %j, and nobody hears of it", async ([request]) => {
+    let asked = 0;
+    const elicit = async () => {
+      asked += 1;
+      return { action: "accept" } as const;
+    };
+    const result = await run({ what: "elicit", request }, { client: { elicit } });
+    // It says what would be right.
+    expect(errorOf(result).message).not.toMatch(/Invalid input|^$/);
+    expect(asked).toBe(0);
+  });
+});
+
+describe("ctx.sample and ctx.roots", () => {
+  test("give what they are answered with", async () => {
+    const message = { role: "assistant", content: { type: "text", text: "hello" }, model: "m1" } as const;
+    const request = { messages: [{ role: "user", content: { type: "text", text: "hi" } }], maxTokens: 10 };
+    const client: CallClient = {
+      sample: async ({ maxTokens }) => ({ ...message, stopReason: String(maxTokens) }),
+      listRoots: async () => ({ roots: [{ uri: "file:///work", name: "work" }] }),
+    };
+    expect(outputOf(await run({ what: "sample", request }, { client }))).toEqual({ ...message, stopReason: "10" });
+    expect(outputOf(await run({ what: "roots" }, { client }))).toEqual({
+      roots: [{ uri: "file:///work", name: "work" }],
+    });
+  });
+
+  test.for([
+    [{ messages: [{ role: "user", content: 5 }], maxTokens: 10 }],
+    [{ messages: [{ role: "user", content: ["hi"] }], maxTokens: 10 }],
+    [{ messages: [], maxTokens: 10 }],
+  ])("are asked for with %j, and nobody hears of it", async ([request]) => {
+    const sample = () => expect.unreachable("nobody hears of it");
+    expect(errorOf(await run({ what: "sample", request }, { client: { sample } })).message).toMatch(/messages/);
+  });
+
+  test("believe no answer that is none", async () => {
+    const client = { listRoots: async () => ({ roots: "all" }) } as unknown as CallClient;
+    const result = await run({ what: "roots" }, { client });
+    expect(codeOf(result)).toBe("TOOL_FAILED");
+    expect(errorOf(result).message).toContain("no answer");
+  });
+});
+
+describe("asking whoever calls", () => {
+  test.for([
+    ["asker", {}],
+    ["asker", { client: {} }],
+    ["ungranted", { client: { elicit: async () => ({ action: "accept", content: { size: 1 } }) as const } }],
+  ] as const)("is refused: %s with %j", async ([toolName, context]) => {
+    const result = await run(form, context, toolName);
+    expect(result.success).toBe(false);
+    expect(result.success || result.error.message).not.toContain("size");
+  });
+
+  test("tells nothing of what went wrong with whoever was asked", async () => {
+    const elicit = async (): Promise<never> => {
+      throw new Error("at /etc/secret");
+    };
+    const result = await run(form, { client: { elicit } });
+    expect(codeOf(result)).toBe("TOOL_FAILED");
+    expect(errorOf(result).message).not.toContain("secret");
+    expectPublishable(errorOf(result));
+  });
+
+  test.for(["asker", "outer"])("takes none of the time of %s, which goes on afterwards", async (toolName) => {
+    const elicit = async () => {
+      await pause(1_500);
+      return { action: "accept", content: { size: 1 } } as const;
+    };
+    const context = { client: { elicit }, timeoutMs: 1_000 };
+    expect(outputOf(await run(form, context, toolName))).toEqual({ action: "accept", content: { size: 1 } });
+    expect(codeOf(await run({ ...form, thenMs: 5_000 }, context, toolName))).toBe("TOOL_TIMEOUT");
+  });
+
+  test("ends with the call: who is asked is told", async () => {
+    const asked = Promise.withResolvers<AbortSignal>();
+    const controller = new AbortController();
+    const elicit = (_request: unknown, { signal }: { signal: AbortSignal }) => {
+      asked.resolve(signal);
+      return new Promise<never>(() => {});
+    };
+    const result = run(form, { client: { elicit }, signal: controller.signal });
+    const signal = await asked.promise;
+    expect(signal.aborted).toBe(false);
+    controller.abort();
+    expect(codeOf(await result)).toBe("CANCELLED");
+    expect(signal.aborted).toBe(true);
+  });
+});

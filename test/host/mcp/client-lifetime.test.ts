@@ -1,0 +1,236 @@
+// How long connections live, whose they are, and that nothing is left of them.
+import { fileURLToPath } from "node:url";
+import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { McpServerOptions } from "../../../src/host/mcp/client/mcp-options.ts";
+import type { Glovebox } from "../../../src/host/runtime.ts";
+import type { ToolContext, ToolResult } from "../../../src/host/tool-call.ts";
+import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { startScriptedServer, startToolServer } from "../../support/mcp-http.ts";
+import { treeOf } from "../../support/process-tree.ts";
+
+const TOOLS = fileURLToPath(new URL("../../support/mcp-server-script.ts", import.meta.url));
+const STUBBORN = fileURLToPath(new URL("../../support/mcp-stubborn-script.ts", import.meta.url));
+const tools = { command: process.execPath, args: [TOOLS] } as const;
+const stubborn = (how: string): McpServerOptions => ({ command: process.execPath, args: [STUBBORN, how] });
+
+const isAlive = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+};
+
+const call = (box: Glovebox, toolName: string, context: ToolContext = {}, args: object = {}): Promise<ToolResult> =>
+  box.execute({ id: "c1", toolName, arguments: args }, context);
+
+let box: Glovebox;
+beforeAll(async () => {
+  box = await makeBox();
+});
+afterAll(async () => await box.close());
+
+/** In the one box there is, for as long as it is used: a server called `up`. */
+function withServer(options: McpServerOptions): AsyncDisposable {
+  box.mcp.addServer("up", options);
+  return { [Symbol.asyncDispose]: async () => void (await box.mcp.removeServer("up")) };
+}
+
+describe("box.close()", () => {
+  test.concurrent.for(["deaf", "loop"])(
+    "ends a server that will not end, in bounded time: %s",
+    async (how, { expect }) => {
+      const box = await makeBox({ mcp: { servers: { up: stubborn(how) } } });
+      const running = how === "loop" ? call(box, "up__t") : undefined;
+      if (how === "deaf") expect(codeOf(await call(box, "up__t"))).toBe("ok");
+      await expect.poll(() => box.mcp.servers()[0]?.pid, { timeout: 20_000 }).toBeTypeOf("number");
+      const pid = box.mcp.servers()[0]?.pid ?? 0;
+      const started = performance.now();
+      await box.close();
+      expect(performance.now() - started).toBeLessThan(15_000);
+      expect(isAlive(pid)).toBe(false);
+      if (running !== undefined) expect(codeOf(await running)).toBe("CANCELLED");
+    },
+  );
+
+  test.concurrent("ends one that is still being connected, and later calls have one clear answer", async ({
+    expect,
+  }) => {
+    const box = await makeBox({ mcp: { servers: { up: { ...stubborn("mute"), connectTimeoutMs: 60_000 } } } });
+    const running = call(box, "up__t");
+    await expect.poll(() => box.mcp.servers()[0]?.state).toBe("connecting");
+    await box.close();
+    expect(codeOf(await running)).toBe("CANCELLED");
+    expect(codeOf(await call(box, "up__t"))).toBe("TOOL_UNAVAILABLE");
+    expect(() => box.mcp.addServer("late", tools)).toThrow(/closed/);
+  });
+});
+
+describe("a connection", () => {
+  test("to a program that ends at a question of the newest protocol is made in the older one", async () => {
+    await using _up = withServer(stubborn("quit"));
+    expect(codeOf(await call(box, "up__t"))).toBe("ok");
+    expect(box.mcp.servers()[0]).toMatchObject({ protocolVersion: "2025-06-18", connections: 1 });
+  });
+
+  test("to a program that does not speak the protocol that is asked for is none, and does not say that it has ended", async () => {
+    await using _up = withServer({ ...stubborn("old"), protocol: "2026-07-28" });
+    expect(errorOf(await call(box, "up__t")).message).toBe("The MCP server up could not be connected");
+  });
+
+  test("that takes too long is given up, and its program is dead", async () => {
+    await using _up = withServer({ ...stubborn("mute"), connectTimeoutMs: 700 });
+    const error = errorOf(await call(box, "up__t", { timeoutMs: 20_000 }));
+    expect(error).toMatchObject({
+      code: "TOOL_UNAVAILABLE",
+      message: "The MCP server up could not be connected within 700 ms",
+    });
+  });
+
+  test("is waited for within the call's own time only, and goes on for the next one", async () => {
+    await using _up = withServer(tools);
+    expect(codeOf(await call(box, "up__pid", { timeoutMs: 1 }))).toBe("TOOL_TIMEOUT");
+    expect(codeOf(await call(box, "up__pid"))).toBe("ok");
+    expect(box.mcp.servers()[0]).toMatchObject({ connections: 1 });
+  });
+
+  test("is one for many calls that come at once", async () => {
+    await using _up = withServer(tools);
+    const results = await Promise.all(
+      Array.from({ length: 50 }, (_, n) => call(box, "up__pid", { tenantId: `t${n}` })),
+    );
+    expect(new Set(results.map(outputOf)).size).toBe(1);
+    expect(box.mcp.servers()[0]).toMatchObject({ connections: 1 });
+  });
+
+  test("is each tenant's own where that is asked for", async () => {
+    const envFor = (tenantId: string): { [name: string]: string } => ({ WHOSE: tenantId });
+    await using _up = withServer({ ...tools, envFor });
+    const whose = async (tenantId: string): Promise<unknown> => {
+      const result = await call(box, "up__environment", { tenantId });
+      return (JSON.parse(String(outputOf(result))) as { readonly WHOSE: string }).WHOSE;
+    };
+    expect(await Promise.all([whose("a"), whose("b"), whose("a")])).toEqual(["a", "b", "a"]);
+    expect(box.mcp.servers().map(({ tenantId, connections }) => [tenantId, connections])).toEqual([
+      ["a", 1],
+      ["b", 1],
+    ]);
+    expect(codeOf(await call(box, "up__die", { tenantId: "a" }))).toBe("TOOL_UNAVAILABLE");
+    expect(await whose("b")).toBe("b");
+    expect(box.mcp.servers().map(({ tenantId, failures }) => [tenantId, failures])).toEqual([
+      ["a", 1],
+      ["b", 0],
+    ]);
+  });
+
+  test("that keeps being lost is made again a little later each time, and by then not asked for", async () => {
+    await using box = await makeBox({ health: false, mcp: { servers: { up: tools } } });
+    for (let n = 0; n < 3; n += 1) expect(codeOf(await call(box, "up__die"))).toBe("TOOL_UNAVAILABLE");
+    const [status] = box.mcp.servers();
+    expect(status).toMatchObject({ failures: 3, connections: 3, lastError: { message: "The connection was lost" } });
+    expect(status?.state).toBe("waiting");
+    // A short wait is waited out.
+    expect(codeOf(await call(box, "up__pid"))).toBe("ok");
+    // It works: what fails next is the first.
+    expect(box.mcp.servers()[0]).toMatchObject({ state: "connected", failures: 0 });
+    expect(box.health()).toMatchObject([{ sourceId: "up", state: "closed" }]);
+  });
+
+  test("to a program that hears nothing any more is made anew, and the others never notice", async () => {
+    await using _up = withServer({ ...tools, timeoutMs: 300 });
+    box.mcp.addServer("other", tools);
+    const other = outputOf(await call(box, "other__pid"));
+    expect(codeOf(await call(box, "up__pid"))).toBe("ok");
+    const up = () => box.mcp.servers().find(({ server }) => server === "up");
+    // The program itself, below what it is wrapped in.
+    const deaf = treeOf(up()?.pid ?? 0).at(-1) ?? 0;
+    process.kill(deaf, "SIGSTOP");
+    for (let n = 0; n < 2; n += 1) expect(codeOf(await call(box, "up__pid"))).toBe("TOOL_TIMEOUT");
+    expect(codeOf(await call(box, "up__pid", { timeoutMs: 20_000 }))).toBe("ok");
+    expect(up()).toMatchObject({ connections: 2, state: "connected" });
+    await expect.poll(() => isAlive(deaf), { timeout: 10_000 }).toBe(false);
+    expect(outputOf(await call(box, "other__pid"))).toBe(other);
+    await box.mcp.removeServer("other");
+  });
+
+  test("to a program that is slow, but says something, is kept", async () => {
+    await using _up = withServer({ ...tools, timeoutMs: 300 });
+    const pid = outputOf(await call(box, "up__pid"));
+    const { connections } = box.mcp.servers()[0] ?? {};
+    for (let n = 0; n < 2; n += 1) {
+      const slow = call(box, "up__hang", {}, { id: "slow" });
+      expect(outputOf(await call(box, "up__pid"))).toBe(pid);
+      expect(codeOf(await slow)).toBe("TOOL_TIMEOUT");
+    }
+    expect(box.mcp.servers()[0]).toMatchObject({ connections });
+  });
+
+  test("whose calls keep failing is left alone by its circuit", async () => {
+    await using server = await startScriptedServer(({ method }, response) => {
+      if (method === "tools/list") return { tools: [{ name: "t", inputSchema: { type: "object" } }] };
+      if (method === "tools/call") response.destroy();
+      return undefined;
+    });
+    await using box = await makeBox({ health: { failures: 2 }, mcp: { servers: { up: { url: server.url } } } });
+    for (let n = 0; n < 3; n += 1) expect(codeOf(await call(box, "up__t"))).toBe("TOOL_UNAVAILABLE");
+    expect(box.health()).toMatchObject([{ sourceId: "up", source: "mcp", state: "open", failures: 2, refused: 1 }]);
+  });
+});
+
+describe("traceparent", () => {
+  test("goes to the server with the call, as that call's own span, where the host has telemetry", async () => {
+    const spans = new InMemorySpanExporter();
+    const tracerProvider = new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter: spans })] });
+    await using server = await startToolServer();
+    await using box = await makeBox({ telemetry: { tracerProvider }, mcp: { servers: { up: { url: server.url } } } });
+    const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    expect(codeOf(await call(box, "up__echo", { traceparent }, { said: "a" }))).toBe("ok");
+    const [span] = spans.getFinishedSpans().filter(({ name }) => name === "execute_tool up__echo");
+    const { traceId, spanId } = span?.spanContext() ?? {};
+    expect(traceId).toBe("0af7651916cd43dd8448eb211c80319c");
+    expect(server.events.metas.at(-1)).toMatchObject({ traceparent: `00-${traceId}-${spanId}-01` });
+  });
+
+  test("does not without", async () => {
+    await using server = await startToolServer();
+    await using _up = withServer({ url: server.url });
+    const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    expect(codeOf(await call(box, "up__echo", { traceparent }, { said: "a" }))).toBe("ok");
+    expect(server.events.metas.at(-1)).not.toHaveProperty("traceparent");
+  });
+});
+
+describe("a tool in the sandbox", () => {
+  test("calls an upstream tool, which nobody has listed before, as its own tenant", async () => {
+    await using _up = withServer({ ...tools, tenants: ["acme"] });
+    const source = "export default async (input, { tools }) => await tools.up__add({ a: 19, b: 23 })";
+    const definition = { capabilities: { tools: ["up__add"] } };
+    await box.addTool({ name: "asks", source, definition });
+    expect(outputOf(await call(box, "asks", { tenantId: "acme", timeoutMs: 30_000 }))).toEqual({ sum: 42 });
+  });
+});
+
+describe("what a server asks", () => {
+  test("stops the clocks while it is answered, and its hook can ask whoever called", async () => {
+    const onElicitation: McpServerOptions["onElicitation"] = async (request, { client, signal }) => {
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+      return (await client?.elicit?.(request, { signal })) ?? { action: "decline" };
+    };
+    await using _up = withServer({ ...tools, timeoutMs: 500, onElicitation });
+    const client: ToolContext["client"] = { elicit: async () => ({ action: "accept", content: { name: "Ada" } }) };
+    await box.listTools();
+    expect(outputOf(await call(box, "up__ask", { client, timeoutMs: 600 }))).toBe('accept {"name":"Ada","tea":true}');
+    expect(outputOf(await call(box, "up__ask", { timeoutMs: 600 }))).toBe("decline undefined");
+  });
+
+  test("by a hook that fails is not answered", async () => {
+    const onElicitation = (): never => {
+      throw new Error("a secret of the host's");
+    };
+    await using _up = withServer({ ...tools, protocol: "legacy", onElicitation });
+    const error = errorOf(await call(box, "up__ask"));
+    expect(error.code).toBe("TOOL_FAILED");
+    expect(JSON.stringify(error)).not.toMatch(/secret/);
+  });
+});

@@ -1,0 +1,165 @@
+// What a server says of its tools: pages, their bounds, how long it holds, and that it has changed.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { McpHttpServer } from "../../../src/host/mcp/client/mcp-options.ts";
+import type { McpServerStatus } from "../../../src/host/mcp/client/upstream-server.ts";
+import type { Glovebox } from "../../../src/host/runtime.ts";
+import { codeOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { type Answer, type RpcRequest, startScriptedServer, startToolServer } from "../../support/mcp-http.ts";
+
+const inputSchema = { type: "object" };
+const tool = (name: unknown): object => ({ name, inputSchema });
+
+let box: Glovebox;
+beforeAll(async () => {
+  box = await makeBox();
+});
+afterAll(async () => await box.close());
+
+/** What a listing of a server that answers so comes to: names of tools, and what is said of them. */
+async function listed(
+  list: (params: NonNullable<RpcRequest["params"]>) => unknown,
+  options: Partial<McpHttpServer> = {},
+): Promise<{ readonly names: readonly string[]; readonly status: McpServerStatus; readonly asked: number }> {
+  let asked = 0;
+  const answer: Answer = ({ method, params = {} }) => {
+    if (method !== "tools/list") return undefined;
+    asked += 1;
+    return list(params);
+  };
+  await using server = await startScriptedServer(answer);
+  box.mcp.addServer("up", { url: server.url, prefix: "", ...options });
+  try {
+    const names = (await box.listTools()).map(({ name }) => name);
+    const [status] = box.mcp.servers();
+    if (status === undefined) throw new Error("Expected one server");
+    return { names, status, asked };
+  } finally {
+    await box.mcp.removeServer("up");
+  }
+}
+
+describe("a listing", () => {
+  test("goes through all pages", async () => {
+    const { names } = await listed(({ cursor }) => {
+      const page = cursor === undefined ? 0 : Number(cursor);
+      return { tools: [tool(`t${page}`)], ...(page < 9 ? { nextCursor: String(page + 1) } : {}) };
+    });
+    expect(names).toHaveLength(10);
+  });
+
+  test("ends at a cursor that has come before, with what it has, and says so", async () => {
+    const { names, status, asked } = await listed(({ cursor }) => ({
+      tools: [tool(`t${String(cursor)}`)],
+      nextCursor: cursor === "a" ? "b" : "a",
+    }));
+    expect(names).toEqual(["ta", "tb", "tundefined"]);
+    expect(asked).toBe(3);
+    expect(status.listProblem).toMatch(/cursor of page 3 has come before/);
+  });
+
+  test("ends after so many pages, and so many tools", async () => {
+    let page = 0;
+    const endless = await listed(() => {
+      page += 1;
+      return { tools: [tool(`t${page}`)], nextCursor: `c${page}` };
+    });
+    expect(endless.asked).toBe(64);
+    expect(endless.status.listProblem).toMatch(/at most 64 pages/);
+    const many = await listed(() => ({ tools: Array.from({ length: 50 }, (_, n) => tool(`t${n}`)) }), { maxTools: 20 });
+    expect(many.names).toHaveLength(20);
+    expect(many.status.listProblem).toMatch(/at most 20 tools/);
+  });
+
+  test("leaves out what is no tool, and says why", async () => {
+    const { names, status } = await listed(() => ({
+      tools: [
+        tool("good"),
+        null,
+        5,
+        { name: 5, inputSchema },
+        { name: "no-schema" },
+        { name: "bad-schema", inputSchema: { type: "objekt" } },
+        { name: "remote", inputSchema: { type: "object", properties: { a: { $ref: "https://example.com/s.json" } } } },
+        { name: "task", inputSchema, execution: { taskSupport: "required" } },
+        tool("good"),
+      ],
+    }));
+    expect(names).toEqual(["good"]);
+    expect(status.leftOut.map(({ toolName }) => toolName)).toEqual(
+      expect.arrayContaining(["", "no-schema", "bad-schema", "remote", "task", "good"]),
+    );
+  });
+
+  test.for([
+    ["no list", () => ({ tools: {} })],
+    ["nothing", () => ({})],
+    ["a million things that are no tools", () => ({ tools: Array.from({ length: 1_000_000 }, () => 1) })],
+    ["a cursor that is none", () => ({ tools: [], nextCursor: 5 })],
+  ] as const)("that is %s is none, at once", async ([, list]) => {
+    const started = performance.now();
+    const { names } = await listed(list);
+    expect(names).toEqual([]);
+    expect(performance.now() - started).toBeLessThan(5_000);
+  });
+
+  test("that never comes is not waited for without end, nor its server asked at once again", async () => {
+    const answer: Answer = ({ method }, response) => {
+      if (method === "tools/list") response.writeHead(200, { "content-type": "application/json" });
+    };
+    await using server = await startScriptedServer(answer);
+    box.mcp.addServer("slow", { url: server.url, connectTimeoutMs: 300 });
+    expect(await box.listTools()).toEqual([]);
+    expect(box.mcp.servers()[0]?.lastError?.message).toMatch(/did not list its tools in time/);
+    await box.mcp.removeServer("slow");
+  });
+
+  test("holds as long as its server says, and is asked for again after that", async () => {
+    let asked = 0;
+    const answer: Answer = ({ method }) => {
+      if (method !== "tools/list") return undefined;
+      asked += 1;
+      return { tools: [tool(`t${asked}`)], ttlMs: 1_200 };
+    };
+    await using server = await startScriptedServer(answer);
+    box.mcp.addServer("up", { url: server.url, prefix: "" });
+    const names = async (): Promise<readonly string[]> => (await box.listTools()).map(({ name }) => name);
+    expect(await names()).toEqual(["t1"]);
+    expect(await names()).toEqual(["t1"]);
+    await expect.poll(names, { timeout: 10_000, interval: 200 }).toEqual(["t2"]);
+    await box.mcp.removeServer("up");
+  });
+
+  test("is taken anew when the server tells of a change", async () => {
+    await using server = await startToolServer();
+    box.mcp.addServer("up", { url: server.url });
+    expect(outputOf(await box.execute({ id: "1", toolName: "up__echo", arguments: { said: "a" } }))).toBe("a");
+    const listings = (): number =>
+      server.headers.filter((headers) => headers.get("mcp-method") === "tools/list").length;
+    const listens = (): number =>
+      server.headers.filter((headers) => headers.get("mcp-method") === "subscriptions/listen").length;
+    await expect.poll(listens).toBe(1);
+    const before = listings();
+    // The stream's acknowledgement may still be on its way: what is told before is not heard.
+    await expect
+      .poll(
+        () => {
+          server.changed();
+          return listings();
+        },
+        { timeout: 10_000, interval: 200 },
+      )
+      .toBeGreaterThan(before);
+    await box.mcp.removeServer("up");
+  });
+});
+
+describe("names of tools", () => {
+  test("of which one is taken by another tool are left to that one", async () => {
+    box.router.register("t1", {}, () => "ours");
+    const { status } = await listed(() => ({ tools: [tool("t1"), tool("t2")] }));
+    expect(status.tools).toBe(1);
+    expect(status.leftOut).toEqual([{ toolName: "t1", problem: expect.stringMatching(/taken by a global tool/) }]);
+    expect(outputOf(await box.execute({ id: "1", toolName: "t1" }))).toBe("ours");
+    expect(codeOf(await box.execute({ id: "1", toolName: "t2" }))).toBe("TOOL_UNAVAILABLE");
+  });
+});

@@ -1,0 +1,330 @@
+// The MCP client: tools of real servers, of both eras, over stdin and stdout and over HTTP, called through the router.
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { McpServerOptions } from "../../../src/host/mcp/client/mcp-options.ts";
+import type { Glovebox } from "../../../src/host/runtime.ts";
+import type { ToolCall, ToolContext, ToolResult } from "../../../src/host/tool-call.ts";
+import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { startToolServer, type ToolHttpServer } from "../../support/mcp-http.ts";
+
+const SCRIPT = fileURLToPath(new URL("../../support/mcp-server-script.ts", import.meta.url));
+const script = { command: process.execPath, args: [SCRIPT] } as const;
+const asked: unknown[] = [];
+const common: Partial<McpServerOptions> = {
+  // A busy machine may take a second for an answer.
+  timeoutMs: 2_000,
+  onElicitation: (request, { tenantId, callId, toolName, server }) => {
+    asked.push({ message: request.message, tenantId, callId, toolName, server });
+    return { action: "accept", content: { name: "Ada" } };
+  },
+};
+
+let http: ToolHttpServer;
+let box: Glovebox;
+const errors: unknown[] = [];
+
+beforeAll(async () => {
+  http = await startToolServer();
+  const url = http.url;
+  box = await makeBox({
+    onError: (error) => errors.push(error),
+    mcp: {
+      servers: {
+        "stdio-new": { ...script, ...common },
+        "stdio-old": { ...script, ...common, protocol: "legacy" },
+        "http-new": { url, ...common, headers: { "x-key": "k-1" } },
+        "http-old": { url, ...common, protocol: "legacy" },
+        quiet: {
+          ...script,
+          prefix: "q.",
+          tools: { allow: ["e*", "ask", "log"], deny: ["environment"] },
+          env: { ONLY: "this" },
+        },
+        many: { url },
+        gone: { command: "/there/is/no/such-program" },
+        private: { url, tenants: ["acme"], prefix: "" },
+      },
+    },
+  });
+});
+afterAll(async () => {
+  await box.close();
+  await http[Symbol.asyncDispose]();
+});
+
+const ALL = ["stdio-new", "stdio-old", "http-new", "http-old"] as const;
+
+let calls = 0;
+async function call(
+  toolName: string,
+  input: ToolCall["arguments"] = {},
+  context: ToolContext = {},
+): Promise<ToolResult> {
+  calls += 1;
+  return await box.execute({ id: `call-${calls}`, toolName, arguments: input }, context);
+}
+
+/** As the host sees it: in a namespace of its own it has another number. */
+const pidOfServer = (name: string): number =>
+  box.mcp.servers().find(({ server }) => server === name)?.pid ?? Number.NaN;
+
+describe("createGlovebox({ mcp })", () => {
+  test("starts nothing before somebody asks", () => {
+    expect(box.mcp.servers().map(({ state }) => state)).toEqual(Array.from({ length: 8 }, () => "idle"));
+    expect(box.router.getRegisteredTools()).toEqual([]);
+    expect(box.health().map(({ sourceId, source, state }) => [sourceId, source, state])).toContainEqual([
+      "http-new",
+      "mcp",
+      "closed",
+    ]);
+  });
+
+  test.for(ALL)("calls a tool that nobody has listed: %s", async (server) => {
+    expect(outputOf(await call(`${server}__echo`, { said: "hello" }))).toBe("hello");
+    const [status] = box.mcp.servers().filter((each) => each.server === server);
+    expect(status).toMatchObject({
+      state: "connected",
+      protocolVersion: server.endsWith("new") ? "2026-07-28" : "2025-11-25",
+      serverInfo: { name: "test-tools", version: "1.2.3" },
+      tools: 12,
+      connections: 1,
+    });
+  });
+
+  test("starts none of the others for that", () => {
+    const states = box.mcp.servers().map(({ server, state }) => [server, state]);
+    expect(states).toContainEqual(["quiet", "idle"]);
+    expect(states).toContainEqual(["gone", "idle"]);
+  });
+
+  test("lists the tools of all that answer, with what they say of them, marked as theirs", async () => {
+    const tools = await box.listTools();
+    expect(tools.filter(({ name }) => name.startsWith("q.")).map(({ name }) => name)).toEqual([
+      "q.ask",
+      "q.echo",
+      "q.log",
+    ]);
+    expect(tools.find(({ name }) => name === "http-new__echo")).toMatchObject({
+      description: "Says it again",
+      inputSchema: { type: "object", required: ["said"] },
+      annotations: { readOnlyHint: true, title: "Echo" },
+      origin: { server: "http-new", toolName: "echo", isTrusted: false },
+    });
+    expect(tools.some(({ name }) => name === "echo" || name.startsWith("gone"))).toBe(false);
+    expect(box.mcp.servers().find(({ server }) => server === "gone")?.lastError?.message).toBe(
+      "The MCP server gone could not be started. Its command is no program",
+    );
+  });
+
+  test("a server for some tenants is there for those only", async () => {
+    expect(outputOf(await call("echo", { said: "mine" }, { tenantId: "acme" }))).toBe("mine");
+    expect(codeOf(await call("echo", { said: "mine" }, { tenantId: "other" }))).toBe("TOOL_UNAVAILABLE");
+    expect((await box.listTools({ tenantId: "acme" })).some(({ name }) => name === "echo")).toBe(true);
+    expect((await box.listTools({ tenantId: "other" })).some(({ name }) => name === "echo")).toBe(false);
+    expect(box.health({ tenantId: "other" }).map(({ sourceId }) => sourceId)).not.toContain("private");
+  });
+
+  test("a program has no environment but what it is given", async () => {
+    const own = await makeBox({
+      mcp: { servers: { s: { ...script, env: ["GLOVEBOX_TEST_LET_THROUGH"], envFor: () => ({ MORE: "1" }) } } },
+    });
+    process.env.GLOVEBOX_TEST_LET_THROUGH = "yes";
+    process.env.GLOVEBOX_TEST_KEPT = "no";
+    try {
+      const result = await own.execute({ id: "c", toolName: "s__environment" }, { tenantId: "acme" });
+      const environment = JSON.parse(String(outputOf(result))) as { readonly [name: string]: string };
+      expect(environment).toMatchObject({ GLOVEBOX_TEST_LET_THROUGH: "yes", MORE: "1" });
+      expect(environment).not.toHaveProperty("GLOVEBOX_TEST_KEPT");
+    } finally {
+      delete process.env.GLOVEBOX_TEST_LET_THROUGH;
+      delete process.env.GLOVEBOX_TEST_KEPT;
+      await own.close();
+    }
+  });
+});
+
+describe("a call of an upstream tool", () => {
+  test.for(ALL)("has its value as output, and no content that says the same: %s", async (server) => {
+    const result = await call(`${server}__add`, { a: 19, b: 23 });
+    expect(result).toMatchObject({ success: true, output: { sum: 42 } });
+    expect(result).not.toHaveProperty("content");
+  });
+
+  test.for(ALL)("has every kind of content, in its order: %s", async (server) => {
+    const result = await call(`${server}__show`);
+    expect(result).toMatchObject({ success: true, output: null });
+    expect(result.success && result.content).toEqual([
+      { type: "text", text: "A pixel:" },
+      { type: "image", data: expect.any(Uint8Array), mimeType: "image/png", annotations: { audience: ["user"] } },
+      { type: "audio", data: new Uint8Array([0, 1, 2]), mimeType: "audio/wav" },
+      { type: "resource", resource: { uri: "mem://a", text: "a", mimeType: "text/plain" } },
+      { type: "resource", resource: { uri: "mem://b", blob: new Uint8Array([0, 1, 2]) } },
+      { type: "resource_link", uri: "mem://c", name: "c", size: 3 },
+    ]);
+  });
+
+  test.for(ALL)("fails as the tool says, with the content kept: %s", async (server) => {
+    expect(errorOf(await call(`${server}__fail`))).toMatchObject({
+      code: "TOOL_FAILED",
+      message: "The disk is full",
+      details: { content: [{ type: "text", text: "The disk is full" }] },
+    });
+  });
+
+  test.for(ALL)("is refused for arguments that its schema does not take, before it is asked: %s", async (server) => {
+    expect(codeOf(await call(`${server}__echo`, { said: 5 }))).toBe("PARAM_INVALID");
+    expect(codeOf(await call(`${server}__echo`, []))).toBe("PARAM_INVALID");
+  });
+
+  test.concurrent.for(ALL)(
+    "goes on while it makes progress, which its caller hears of: %s",
+    async (server, { expect }) => {
+      const steps: unknown[] = [];
+      const context = { onProgress: (progress: unknown) => steps.push(progress) };
+      expect(outputOf(await call(`${server}__steps`, { steps: 5, everyMs: 500 }, context))).toBe("5 steps");
+      expect(steps).toEqual([1, 2, 3, 4, 5].map((n) => ({ progress: n, total: 5, message: `step ${n}` })));
+    },
+  );
+
+  test.concurrent.for(ALL)("ends when nothing is heard of it for too long: %s", async (server, { expect }) => {
+    const error = errorOf(await call(`${server}__hang`, { id: server }));
+    expect(error).toMatchObject({ code: "TOOL_TIMEOUT", details: { server, timeoutMs: 2_000 } });
+  });
+
+  test.concurrent.for(ALL)("ends with its own time, progress or none: %s", async (server, { expect }) => {
+    const result = await call(`${server}__steps`, { steps: 100, everyMs: 100 }, { timeoutMs: 400 });
+    expect(codeOf(result)).toBe("TOOL_TIMEOUT");
+    expect(result.durationMs).toBeLessThan(5_000);
+  });
+
+  test.for(ALL)("has its log: %s", async (server) => {
+    const heard: string[] = [];
+    const result = await call(`${server}__log`, { lines: ["a", "b"] }, { onLog: ({ message }) => heard.push(message) });
+    expect(result.logs).toMatchObject([
+      { level: "warn", message: "author: a" },
+      { level: "warn", message: "author: b" },
+    ]);
+    expect(heard).toEqual(["author: a", "author: b"]);
+  });
+
+  // These two ask servers without a short timeout: twenty calls at one time may be slow on a busy machine.
+  test("over HTTP has its own log and no other's, of many at one time", async () => {
+    const results = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => call("many__log", { lines: [`line ${n}`] }, { tenantId: `tenant-${n}` })),
+    );
+    expect(results.map(({ logs }) => logs.map(({ message }) => message))).toEqual(
+      Array.from({ length: 20 }, (_, n) => [`author: line ${n}`]),
+    );
+  });
+
+  test("on a channel that many share has no log rather than another's", async () => {
+    const results = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => call("q.log", { lines: [`line ${n}`] }, { tenantId: `tenant-${n}` })),
+    );
+    for (const [n, { success, logs }] of results.entries()) {
+      expect(success).toBe(true);
+      for (const { message } of logs) expect(message).toBe(`author: line ${n}`);
+    }
+  });
+
+  test("is cancelled at the server when its caller gives up", async () => {
+    const controller = new AbortController();
+    const running = call("http-new__hang", { id: "given-up" }, { signal: controller.signal });
+    setTimeout(() => controller.abort(), 100);
+    expect(codeOf(await running)).toBe("CANCELLED");
+    await expect.poll(() => http.events.aborted).toContain("given-up");
+  });
+
+  test("takes along the headers that its host has stated", () => {
+    expect(http.headers.some((headers) => headers.get("x-key") === "k-1")).toBe(true);
+  });
+
+  test("of an unknown name tells what there is", async () => {
+    const error = errorOf(await call("stdio-new__no-such-tool"));
+    expect(error).toMatchObject({ code: "TOOL_UNAVAILABLE", message: expect.stringMatching(/known are: /) });
+  });
+
+  test("of a program that is not there says so, and not where it was looked for", async () => {
+    const error = errorOf(await call("gone__anything"));
+    expect(error).toMatchObject({ code: "TOOL_UNAVAILABLE", recoverable: true, details: { server: "gone" } });
+    expect(error.message).not.toMatch(/such-program/);
+    expect(box.health().find(({ sourceId }) => sourceId === "gone")?.failures).toBeGreaterThan(0);
+  });
+});
+
+describe("what a server asks in the middle of a call", () => {
+  test.for(["stdio-new", "stdio-old", "http-new"] as const)("is answered by the host's hook: %s", async (server) => {
+    asked.length = 0;
+    const result = await call(`${server}__ask`, {}, { tenantId: "acme" });
+    expect(outputOf(result)).toBe('accept {"name":"Ada","tea":true}');
+    const { callId } = result;
+    expect(asked).toEqual([{ message: "Who are you?", tenantId: "acme", callId, toolName: "ask", server }]);
+  });
+
+  test("is refused where the host has no hook", async () => {
+    expect(codeOf(await call("q.ask"))).toBe("CAPABILITY_DENIED");
+  });
+});
+
+describe("a server that ends in mid-call", () => {
+  test("costs that call, once; the next one connects again, and the others never notice", async () => {
+    const pidOf = async (server: string): Promise<number> => {
+      await call(`${server}__pid`);
+      return pidOfServer(server);
+    };
+    const before = await pidOf("stdio-new");
+    const other = await pidOf("stdio-old");
+    const bystander = call("stdio-old__steps", { steps: 3, everyMs: 200 });
+    // More than may fail in a row: it is one failure all the same.
+    const hanging = Array.from({ length: 8 }, () => call("stdio-new__hang", { id: "killed" }));
+    setTimeout(() => process.kill(before, "SIGKILL"), 200);
+    for (const error of (await Promise.all(hanging)).map(errorOf)) {
+      expect(error).toMatchObject({ code: "TOOL_UNAVAILABLE", recoverable: true, details: { server: "stdio-new" } });
+      expect(error.message).toBe("The MCP server stdio-new was lost while hang ran");
+    }
+    expect(box.health().find(({ sourceId }) => sourceId === "stdio-new")).toMatchObject({ failures: 1 });
+    const after = await pidOf("stdio-new");
+    expect(after).not.toBe(before);
+    expect(outputOf(await bystander)).toBe("3 steps");
+    expect(await pidOf("stdio-old")).toBe(other);
+  });
+
+  test("by itself, is the same", async () => {
+    expect(errorOf(await call("stdio-old__die"))).toMatchObject({ code: "TOOL_UNAVAILABLE" });
+    expect(outputOf(await call("stdio-old__echo", { said: "again" }))).toBe("again");
+  });
+});
+
+describe("box.mcp", () => {
+  test("adds a server and takes it out again, with its tools and its process", async () => {
+    box.mcp.addServer("late", { ...script, prefix: "late-" });
+    expect(() => box.mcp.addServer("late", script)).toThrow(/already/);
+    await call("late-pid");
+    const pid = pidOfServer("late");
+    const hanging = call("late-hang", { id: "removed" });
+    await expect.poll(() => box.mcp.servers().find(({ server }) => server === "late")?.state).toBe("connected");
+    expect(await box.mcp.removeServer("late")).toBe(true);
+    expect(await box.mcp.removeServer("late")).toBe(false);
+    expect(codeOf(await hanging)).toBe("CANCELLED");
+    expect(() => process.kill(pid, 0)).toThrow(/ESRCH/);
+    expect(codeOf(await call("late-pid"))).toBe("TOOL_UNAVAILABLE");
+    expect(box.health().map(({ sourceId }) => sourceId)).not.toContain("late");
+  });
+
+  test("takes a server out that is still being connected, and says so", async () => {
+    box.mcp.addServer("late", { command: "sh", args: ["-c", "while read -r line; do :; done"] });
+    const early = call("late__pid");
+    await expect.poll(() => box.mcp.servers().find(({ server }) => server === "late")?.state).toBe("connecting");
+    await box.mcp.removeServer("late");
+    expect(errorOf(await early).message).toBe("The MCP server late has been removed");
+  });
+
+  test("refuses options that are wrong, naming them", () => {
+    expect(() => box.mcp.addServer("bad name", script)).toThrow(/^The server's name: Expected 1 to 64 of A-Z/);
+    expect(() => box.mcp.addServer("bad", { command: "x", timeout: 5 } as never)).toThrow(
+      /^options\.timeout: There is no such/,
+    );
+    expect(() => box.mcp.addServer("bad", { url: "ftp://example.com" })).toThrow(/http: or https:/);
+    expect(() => box.mcp.addServer("bad", {} as never)).toThrow(/command/);
+  });
+});

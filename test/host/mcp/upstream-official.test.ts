@@ -1,0 +1,226 @@
+// The servers that MCP's own authors publish, driven through a Glovebox: over stdin and stdout, and one over HTTP.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { McpServerOptions } from "../../../src/host/mcp/client/mcp-options.ts";
+import type { Glovebox } from "../../../src/host/runtime.ts";
+import type { ToolCall, ToolContext, ToolResult } from "../../../src/host/tool-call.ts";
+import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+
+const scriptOf = (name: string): string =>
+  fileURLToPath(new URL(`../../../node_modules/@modelcontextprotocol/server-${name}/dist/index.js`, import.meta.url));
+const official = (name: string, ...args: string[]): { command: string; args: string[] } => ({
+  command: process.execPath,
+  args: [scriptOf(name), ...args],
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { readonly port: number };
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+let box: Glovebox;
+let folder: string;
+let http: ChildProcess;
+const asked: string[] = [];
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "glovebox-official-"));
+  await writeFile(join(folder, "note.txt"), "line 1\nline 2\n");
+  const port = await freePort();
+  const env = { ...process.env, PORT: String(port) };
+  http = spawn(process.execPath, [scriptOf("everything"), "streamableHttp"], {
+    env,
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  await once(http.stderr ?? http, "data");
+  const hooks: Partial<McpServerOptions> = {
+    onElicitation: ({ message }) => {
+      asked.push(message);
+      return { action: "decline" };
+    },
+    onSampling: () => ({
+      role: "assistant",
+      content: { type: "text", text: "A sampled answer" },
+      model: "of-the-host",
+    }),
+  };
+  // They write where the host's user may.
+  const sandbox = { without: ["user"] } as const;
+  box = await makeBox({
+    mcp: {
+      servers: {
+        everything: official("everything"),
+        hooked: { ...official("everything"), ...hooks },
+        web: { url: `http://127.0.0.1:${port}/mcp` },
+        files: { ...official("filesystem", folder), sandbox },
+        memory: { ...official("memory"), sandbox, env: { MEMORY_FILE_PATH: join(folder, "memory.jsonl") } },
+        thinking: official("sequential-thinking"),
+      },
+    },
+  });
+});
+afterAll(async () => {
+  await box.close();
+  http.kill("SIGKILL");
+  await rm(folder, { recursive: true });
+});
+
+let calls = 0;
+function call(toolName: string, input: ToolCall["arguments"] = {}, context: ToolContext = {}): Promise<ToolResult> {
+  calls += 1;
+  return box.execute({ id: `call-${calls}`, toolName, arguments: input }, context);
+}
+const statusOf = (name: string): ReturnType<Glovebox["mcp"]["servers"]>[number] | undefined =>
+  box.mcp.servers().find(({ server }) => server === name);
+
+describe("the official servers", () => {
+  test("are listed as they are, but for what can only be a task", async () => {
+    const tools = await box.listTools();
+    expect(
+      box.mcp.servers().map(({ server, tools: count, leftOut, listProblem }) => [server, count, leftOut, listProblem]),
+    ).toEqual([
+      [
+        "everything",
+        12,
+        [{ toolName: "simulate-research-query", problem: "It can only be called as a task" }],
+        undefined,
+      ],
+      [
+        "hooked",
+        expect.any(Number),
+        [{ toolName: "simulate-research-query", problem: "It can only be called as a task" }],
+        undefined,
+      ],
+      ["web", 12, [{ toolName: "simulate-research-query", problem: "It can only be called as a task" }], undefined],
+      ["files", 14, [], undefined],
+      ["memory", 9, [], undefined],
+      ["thinking", 1, [], undefined],
+    ]);
+    expect(tools.find(({ name }) => name === "everything__get-sum")?.inputSchema).toMatchObject({
+      required: ["a", "b"],
+    });
+  });
+
+  test.for(["everything", "web"])(
+    "everything: text, values, pictures, links and annotated content: %s",
+    async (server) => {
+      expect(outputOf(await call(`${server}__echo`, { message: "hé" }))).toBe("Echo: hé");
+      expect(outputOf(await call(`${server}__get-sum`, { a: 2, b: 40 }))).toBe("The sum of 2 and 40 is 42.");
+      expect(outputOf(await call(`${server}__get-structured-content`, { location: "Chicago" }))).toMatchObject({
+        conditions: expect.any(String),
+        temperature: expect.any(Number),
+      });
+      const image = await call(`${server}__get-tiny-image`);
+      const parts =
+        (image as { readonly content?: readonly { readonly type: string; readonly data?: Uint8Array }[] }).content ??
+        [];
+      expect(parts.find(({ type }) => type === "image")?.data?.subarray(0, 4)).toEqual(
+        new Uint8Array([0x89, 0x50, 0x4e, 0x47]),
+      );
+      expect(await call(`${server}__get-resource-links`, { count: 2 })).toMatchObject({
+        content: expect.arrayContaining([expect.objectContaining({ type: "resource_link" })]),
+      });
+      expect(await call(`${server}__get-annotated-message`, { messageType: "error" })).toMatchObject({
+        content: [{ type: "text", annotations: { priority: 1, audience: ["user", "assistant"] } }],
+      });
+    },
+  );
+
+  test.for(["everything", "web"])("everything: progress while it works: %s", async (server) => {
+    const progress: { readonly progress: number; readonly total?: number | undefined }[] = [];
+    const result = await call(
+      `${server}__trigger-long-running-operation`,
+      { duration: 0.4, steps: 4 },
+      {
+        onProgress: (each) => progress.push(each),
+      },
+    );
+    expect(outputOf(result)).toMatch(/^Long running operation completed/);
+    expect(progress.map(({ progress: at, total }) => [at, total])).toEqual([1, 2, 3, 4].map((at) => [at, 4]));
+  });
+
+  test.for(["everything", "web"])("everything: arguments that do not fit never reach it: %s", async (server) => {
+    expect(codeOf(await call(`${server}__get-sum`, { a: "two", b: 40 }))).toBe("PARAM_INVALID");
+  });
+
+  test("everything sees nothing of the host's environment", async () => {
+    const environment = JSON.parse(String(outputOf(await call("everything__get-env")))) as object;
+    // The shell that it runs under says where it is.
+    expect(
+      Object.keys(environment)
+        .filter((name) => name !== "PWD")
+        .sort(),
+    ).toEqual(["HOME", "PATH"]);
+  });
+
+  test("what everything asks for, the hooks answer; without them it does not even offer to", async () => {
+    const sampled = await call("hooked__trigger-sampling-request", { prompt: "Hi", maxTokens: 10 });
+    expect(String(outputOf(sampled))).toContain("A sampled answer");
+    expect(String(outputOf(await call("hooked__trigger-elicitation-request")))).toMatch(/declined/i);
+    expect(asked).toHaveLength(1);
+    expect(codeOf(await call("everything__trigger-sampling-request", { prompt: "Hi" }))).toBe("TOOL_UNAVAILABLE");
+  });
+
+  test("filesystem reads and writes in its folder, and says why it does not elsewhere", async () => {
+    expect(outputOf(await call("files__read_text_file", { path: join(folder, "note.txt") }))).toEqual({
+      content: "line 1\nline 2\n",
+    });
+    const written = await call("files__write_file", { path: join(folder, "new.txt"), content: "new" });
+    expect(written.success).toBe(true);
+    expect(await readFile(join(folder, "new.txt"), "utf8")).toBe("new");
+    const error = errorOf(await call("files__read_text_file", { path: "/etc/passwd" }));
+    expect(error).toMatchObject({
+      code: "TOOL_FAILED",
+      message: expect.stringContaining("outside allowed directories"),
+    });
+  });
+
+  test("memory keeps what it is told, over a restart", async () => {
+    const entities = [{ name: "Ada", entityType: "person", observations: ["wrote the first program"] }];
+    expect((await call("memory__create_entities", { entities })).success).toBe(true);
+    process.kill(statusOf("memory")?.pid ?? Number.NaN, "SIGKILL");
+    await expect.poll(() => statusOf("memory")?.state).not.toBe("connected");
+    expect(outputOf(await call("memory__search_nodes", { query: "program" }))).toMatchObject({ entities });
+    expect(statusOf("memory")?.connections).toBe(2);
+  });
+
+  test("sequential-thinking takes one thought after another", async () => {
+    for (const thoughtNumber of [1, 2]) {
+      const thought = {
+        thought: `${thoughtNumber}`,
+        thoughtNumber,
+        totalThoughts: 2,
+        nextThoughtNeeded: thoughtNumber < 2,
+      };
+      expect(outputOf(await call("thinking__sequentialthinking", thought))).toMatchObject({
+        thoughtHistoryLength: thoughtNumber,
+      });
+    }
+  });
+
+  test("killed in mid-call: one clear result, the next call connects again, the others never notice", async () => {
+    const bystander = call("web__trigger-long-running-operation", { duration: 0.6, steps: 2 });
+    const cut = call("everything__trigger-long-running-operation", { duration: 30, steps: 1 });
+    await expect.poll(() => statusOf("everything")?.state).toBe("connected");
+    const before = statusOf("everything")?.pid ?? Number.NaN;
+    setTimeout(() => process.kill(before, "SIGKILL"), 100);
+    expect(errorOf(await cut)).toMatchObject({
+      code: "TOOL_UNAVAILABLE",
+      message: "The MCP server everything was lost while trigger-long-running-operation ran",
+    });
+    expect(outputOf(await call("everything__echo", { message: "back" }))).toBe("Echo: back");
+    expect(statusOf("everything")?.pid).not.toBe(before);
+    expect(outputOf(await bystander)).toMatch(/completed/);
+    expect(statusOf("web")).toMatchObject({ state: "connected", connections: 1 });
+  });
+});

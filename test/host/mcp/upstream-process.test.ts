@@ -1,0 +1,289 @@
+// An upstream server's process: what it may write, what it may leave unread, what it is told of the host, and that all of it ends.
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import type { JSONRPCMessage } from "@modelcontextprotocol/client";
+import { afterEach, describe, expect, test } from "vitest";
+import { ServerProcess, type ServerProcessOptions } from "../../../src/host/mcp/client/server-process.ts";
+import type { ServerLayer } from "../../../src/host/mcp/client/server-sandbox.ts";
+import { treeOf } from "../../support/process-tree.ts";
+import { expectDead, isAlive } from "../../support/processes.ts";
+
+const HOST_SCRIPT = fileURLToPath(new URL("../../support/server-process-script.ts", import.meta.url));
+const ALL_LAYERS: readonly ServerLayer[] = [
+  "resource-limits",
+  "user",
+  "no-new-privileges",
+  "parent-death-signal",
+  "namespaces",
+];
+const isRoot = process.getuid?.() === 0;
+
+interface Started {
+  readonly server: ServerProcess;
+  readonly messages: JSONRPCMessage[];
+  readonly errors: Error[];
+  readonly closed: Promise<void>;
+}
+const started: ServerProcess[] = [];
+afterEach(async () => {
+  await Promise.all(started.splice(0).map((server) => server.close()));
+});
+
+async function start(
+  command: string,
+  args: readonly string[] = [],
+  more: Partial<ServerProcessOptions> = {},
+): Promise<Started> {
+  const server = new ServerProcess({ command, args, environment: process.env, ...more });
+  const messages: JSONRPCMessage[] = [];
+  const errors: Error[] = [];
+  const { promise: closed, resolve } = Promise.withResolvers<void>();
+  server.onmessage = (message) => void messages.push(message);
+  server.onerror = (error) => void errors.push(error);
+  server.onclose = resolve;
+  started.push(server);
+  await server.start();
+  return { server, messages, errors, closed };
+}
+const shell = (script: string, more: Partial<ServerProcessOptions> = {}): Promise<Started> =>
+  start("sh", ["-c", script], more);
+const ping = (id: number, more: object = {}): JSONRPCMessage => ({ jsonrpc: "2.0", id, method: "ping", ...more });
+
+describe("ServerProcess", () => {
+  test("passes messages both ways, small and large, in order", async () => {
+    const { server, messages } = await start("cat");
+    const sent = Array.from({ length: 50 }, (_, id) =>
+      ping(id, id % 10 === 0 ? { params: { text: "é".repeat(150_000) } } : {}),
+    );
+    for (const message of sent) {
+      await server.send(message);
+      if ("params" in message)
+        await expect.poll(() => messages.length).toBe(Number((message as { id: number }).id) + 1);
+    }
+    await expect.poll(() => messages.length).toBe(50);
+    expect(messages).toEqual(sent);
+    expect(server.diagnostics).toMatchObject({ strayLines: 0, ending: undefined });
+  });
+
+  test("says what is wrong with a program that is not there, and no path", async () => {
+    await expect(start("glovebox-no-such-program")).rejects.toThrow("Its command is no program on its PATH");
+    await expect(start("/no/such/program")).rejects.toThrow("Its command is no program");
+    await expect(start("/etc")).rejects.toThrow("Its command is no program");
+  });
+
+  test("has no environment of the host's, no rights to gain, limits, and a user of its own where there is one to give", async () => {
+    const script = `env; id -u; grep NoNewPrivs /proc/self/status; echo nofile $(ulimit -n) core $(ulimit -c); ls /proc | grep -c '^[0-9]'; touch "$HOME/x" && echo written`;
+    const environment = { PATH: process.env.PATH, HOME: "/root", SECRET_KEY: "hunter2" };
+    const { server, closed } = await shell(`{ ${script}; } >&2`, { env: { GIVEN: "1" }, environment });
+    await closed;
+    const { stderr, ending } = server.diagnostics;
+    expect(ending).toBe("It ended with code 0");
+    expect(stderr).toMatch(/^GIVEN=1$/m);
+    expect(stderr).not.toContain("hunter2");
+    expect(stderr).toMatch(/NoNewPrivs:\t1/);
+    expect(stderr).toMatch(/^nofile 4096 core 0$/m);
+    if (isRoot) {
+      expect([...server.layers].sort()).toEqual([...ALL_LAYERS].sort());
+      expect(stderr).toMatch(/^6[45]\d{3}$/m);
+      expect(stderr).toMatch(/^written$/m);
+    }
+  });
+
+  test("passes by what is no message, and counts it", async () => {
+    const script = String.raw`printf 'Server listening\n\n[1,2]\n{"a":1}\n{broken\n{"jsonrpc":"2.0","method":"x"}\n'; exec cat`;
+    const { server, messages, errors } = await shell(script);
+    await expect.poll(() => messages).toEqual([{ jsonrpc: "2.0", method: "x" }]);
+    await server.send(ping(1));
+    await expect.poll(() => messages.length).toBe(2);
+    expect(errors).toEqual([]);
+    expect(server.diagnostics).toMatchObject({ strayLines: 4, lastStrayLine: "{broken" });
+  });
+
+  test("passes by what is no text at all", async () => {
+    const { server, messages, errors } = await shell("head -c 300000 /dev/urandom; echo; exec cat");
+    await server.send(ping(1));
+    await expect.poll(() => messages).toEqual([ping(1)]);
+    expect(errors).toEqual([]);
+    expect(server.diagnostics.strayLines).toBeGreaterThan(0);
+  });
+
+  test("an answer that cannot be read fails its own request, and nothing else", async () => {
+    const { server, messages } = await start("cat", [], { maxMessageBytes: 10_000 });
+    const answer = (id: number, result: unknown): Promise<void> => server.send({ jsonrpc: "2.0", id, result } as never);
+    await answer(1, { text: "x".repeat(20_000) });
+    await answer(2, JSON.parse('{"__proto__":{"a":1}}'));
+    await answer(3, JSON.parse("[".repeat(2_000) + "]".repeat(2_000)));
+    await answer(4, "fine");
+    await expect.poll(() => messages.length).toBe(4);
+    expect(messages).toMatchObject(
+      [
+        { id: 1, error: { message: "The answer is longer than 10000 bytes" } },
+        { id: 2, error: { message: /__proto__/ } },
+        { id: 3, error: { message: /nested/ } },
+        { id: 4, result: "fine" },
+      ].map(({ id, ...rest }) =>
+        "error" in rest
+          ? { id, error: { message: expect.stringMatching(rest.error?.message ?? "") } }
+          : { id, ...rest },
+      ),
+    );
+  });
+
+  test("a line without an end ends the connection", async () => {
+    const { server, errors, closed } = await shell("yes x | tr -d '\\n'", { maxMessageBytes: 1_024 });
+    await closed;
+    expect(errors.map(({ message }) => message)).toEqual([
+      "Expected a message of at most 1024 bytes, got a line without an end",
+    ]);
+    expect(server.pid).toBeNull();
+  });
+
+  test("a server that reads nothing is not sent more than waits for it", async () => {
+    const { server } = await start("sleep", ["1000"], { maxMessageBytes: 100_000 });
+    const send = async (): Promise<void> => {
+      for (let id = 0; id < 100; id += 1) await server.send(ping(id, { params: { text: "x".repeat(50_000) } }));
+    };
+    await expect(send()).rejects.toThrow(/does not read what it is sent/);
+    // Ended all the same, and not waited for: what it has not read it will not read.
+    await server.close();
+    await expect(server.send(ping(1))).rejects.toThrow("The server has ended");
+  });
+
+  test("of what it writes to stderr the end is kept", async () => {
+    const { server, closed } = await shell("seq 1 400000 >&2; printf '\\377the end\\n' >&2");
+    await closed;
+    const { stderr } = server.diagnostics;
+    expect(stderr.length).toBeLessThanOrEqual(8 * 1024);
+    expect(stderr).toMatch(/400000\n\ufffdthe end\n$/);
+  });
+
+  test("a server that floods leaves the host time for another", async () => {
+    const line = JSON.stringify({ jsonrpc: "2.0", method: "notifications/message", params: { data: "flood" } });
+    const flood = await start("yes", [line]);
+    let flooded = 0;
+    flood.server.onmessage = () => {
+      flooded += 1;
+    };
+    const { server, messages } = await start("cat");
+    await expect.poll(() => flooded).toBeGreaterThan(1_000);
+    const before = performance.eventLoopUtilization();
+    for (let id = 0; id < 20; id += 1) {
+      await server.send(ping(id));
+      await expect.poll(() => messages.length, { interval: 1 }).toBe(id + 1);
+    }
+    // Half of the time is left, and a busy machine takes its part.
+    expect(performance.eventLoopUtilization(before).utilization).toBeLessThan(0.95);
+    const during = flooded;
+    await flood.server.close();
+    expect(flooded).toBe(during);
+    await flood.closed;
+  });
+});
+
+describe("ServerProcess.close()", () => {
+  test("ends its stdin first, which is enough for most", async () => {
+    const { server, closed } = await shell("cat >/dev/null; echo saved >&2; exit 7");
+    await server.close();
+    await closed;
+    expect(server.diagnostics).toMatchObject({ stderr: "saved\n", ending: "It ended with code 7" });
+    await server.close();
+  });
+
+  test("then asks it to end, as one that has a handler for it knows", async () => {
+    const { server } = await shell("trap 'echo asked >&2; exit 0' TERM; while :; do sleep 0.05; done");
+    await server.close();
+    expect(server.diagnostics.stderr).toContain("asked\n");
+  });
+
+  test("then kills it, and all that it has started, whatever it is wrapped in", async () => {
+    const script = "trap '' TERM; sleep 1000 & setsid sleep 1000 & echo ready >&2; sleep 1000; sleep 1000";
+    const wrappings: readonly (readonly ServerLayer[])[] = [[], ["namespaces"], ["namespaces", "user"], ALL_LAYERS];
+    await Promise.all(
+      wrappings.map(async (without) => {
+        const { server, closed } = await shell(script, { sandbox: { without } });
+        await expect.poll(() => server.diagnostics.stderr).toBe("ready\n");
+        const tree = treeOf(server.pid ?? 0);
+        expect(tree.length).toBeGreaterThanOrEqual(4);
+        await server.close();
+        await closed;
+        await expectDead(tree);
+      }),
+    );
+  });
+
+  test("before it has started, or while it starts, leaves nothing behind", async () => {
+    const never = new ServerProcess({ command: "sleep", args: ["1000"], environment: process.env });
+    await never.close();
+    await expect(never.start()).rejects.toThrow();
+    const early = new ServerProcess({ command: "sleep", args: ["1000"], environment: process.env });
+    const starting = early.start();
+    await early.close();
+    await expect(starting).rejects.toThrow("closed before");
+    expect(early.pid).toBeNull();
+  });
+});
+
+describe("what a server leaves behind", () => {
+  test.for<[string, readonly ServerLayer[]]>([
+    ["with every layer", []],
+    ["without namespaces", ["namespaces"]],
+    ["without namespaces and users", ["namespaces", "user"]],
+  ])("ends with it, and holds up nobody: %s", async ([, without]) => {
+    // They have its stdout, and one of them a session of its own where that can be found.
+    const detached = isRoot && !without.includes("user") ? "setsid sleep 1000 &" : "";
+    const { server, closed } = await shell(`sleep 1000 & ${detached} echo ready >&2; read line; exit 3`, {
+      sandbox: { without },
+    });
+    await expect.poll(() => server.diagnostics.stderr).toBe("ready\n");
+    const tree = treeOf(server.pid ?? 0);
+    await server.send(ping(1));
+    await closed;
+    await expectDead(tree);
+    expect(server.diagnostics.ending).toBe("It ended with code 3");
+  });
+
+  test.for<[string, readonly ServerLayer[]]>([
+    ["with every layer", []],
+    ["as the host's user", ["user"]],
+  ])("ends with a host that is killed: %s", async ([, without]) => {
+    const host = fork(HOST_SCRIPT, [JSON.stringify(without)], { stdio: ["ignore", "ignore", "inherit", "ipc"] });
+    const [pid] = (await once(host, "message")) as [number];
+    const tree = treeOf(pid);
+    expect(tree.length).toBeGreaterThanOrEqual(2);
+    expect(tree.every(isAlive)).toBe(true);
+    host.kill("SIGKILL");
+    await expectDead(tree);
+  });
+});
+
+describe("a sandbox that is asked for", () => {
+  test("has no network where it says so", async () => {
+    const script = "cat /proc/net/dev >&2";
+    const { server, closed } = await shell(script, { sandbox: { network: false } });
+    await closed;
+    expect(
+      server.diagnostics.stderr
+        .trim()
+        .split("\n")
+        .slice(2)
+        .map((line) => line.trim().split(":")[0]),
+    ).toEqual(["lo"]);
+  });
+
+  test("bounds memory and files", async () => {
+    const script = "ulimit -d >&2; ulimit -n >&2";
+    const { server, closed } = await shell(script, { sandbox: { memoryMiB: 64, descriptors: 32 } });
+    await closed;
+    expect(server.diagnostics.stderr).toBe("65536\n32\n");
+  });
+
+  test("is refused where it contradicts itself", async () => {
+    const server = new ServerProcess({
+      command: "cat",
+      environment: process.env,
+      sandbox: { require: ["namespaces"], without: ["namespaces"] },
+    });
+    await expect(server.start()).rejects.toThrow(/does not give what was required: namespaces/);
+  });
+});
