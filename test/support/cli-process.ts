@@ -2,7 +2,15 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
-const MAIN = fileURLToPath(new URL("../../src/host/cli/main.ts", import.meta.url));
+/** What `glovebox` runs. */
+export const MAIN = fileURLToPath(new URL("../../src/host/cli/main.ts", import.meta.url));
+
+/** Of a person whose home is this folder, and whose Node has loaded our sources before. */
+export const cliEnvironment = (home: string): NodeJS.ProcessEnv => ({
+  HOME: home,
+  NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+});
+
 /** Room for a slow, busy machine. */
 const PATIENCE_MS = 90_000;
 
@@ -13,8 +21,8 @@ export class CliProcess implements AsyncDisposable {
   stderr = "";
   #onText: (() => void)[] = [];
 
-  constructor(args: readonly string[], folder: string) {
-    this.#child = spawn(process.execPath, [MAIN, ...args], { cwd: folder, env: { HOME: folder } });
+  constructor(args: readonly string[], folder: string, home: string = folder) {
+    this.#child = spawn(process.execPath, [MAIN, ...args], { cwd: folder, env: cliEnvironment(home) });
     this.exit = new Promise((resolve) => this.#child.on("exit", resolve));
     for (const name of ["stdout", "stderr"] as const) {
       this.#child[name]?.setEncoding("utf8").on("data", (text: string) => {

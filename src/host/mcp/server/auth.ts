@@ -1,0 +1,258 @@
+// The server as an OAuth 2.1 resource server (MCP, "Authorization"): whose token it is, whether it was meant for this server, and what
+// it lets its bearer do. Tokens are checked here and go no further.
+import type { JSONWebKeySet } from "jose";
+import * as z from "zod";
+import { parseOptions } from "../../option-problems.ts";
+import {
+  ALGORITHMS,
+  type Algorithm,
+  type Claims,
+  checkIntrospection,
+  SCOPE,
+  scopesOf,
+  TokenRefusedError,
+  type TokenRules,
+  verifyJwt,
+} from "./access-token.ts";
+import { isSecure } from "./bounded-document.ts";
+import type { AuthenticatedCaller, ResourceServer } from "./caller.ts";
+import { createIssuerKeys, KeysUnavailableError } from "./issuer-keys.ts";
+
+export interface OAuthResourceServer extends ResourceServer {
+  /** Where this server's metadata are, which every refusal points to. */
+  readonly metadataUrl: string;
+  /** What answers a request for which the caller's scopes are too few: 403, with those that it takes. */
+  insufficientScope(scopes: readonly string[]): Response;
+}
+
+export interface ResourceServerOptions {
+  /** This server's own URL as clients know it, for which tokens are issued (RFC 8707): `https://api.example.com/mcp`. */
+  readonly resource: string;
+  /** Who may issue tokens for it: an issuer whose metadata tell its keys, or one with its keys. One at least. */
+  readonly authorizationServers: readonly (
+    | string
+    | {
+        readonly issuer: string;
+        /** Where its keys are (a JWK set). */
+        readonly jwksUri?: string | undefined;
+        readonly jwks?: JSONWebKeySet | undefined;
+      }
+  )[];
+  /** What tokens name as their audience, where the authorization server cannot be made to name the resource; `resource` unless stated. */
+  readonly audience?: string | readonly string[] | undefined;
+  /** Scopes that every request takes; none unless stated. */
+  readonly requiredScopes?: readonly string[] | undefined;
+  /** Told in the metadata; `requiredScopes` unless stated. */
+  readonly scopesSupported?: readonly string[] | undefined;
+  /** With which tokens may be signed; all of {@link ALGORITHMS} unless stated. */
+  readonly algorithms?: readonly Algorithm[] | undefined;
+  /**
+   * Asks somebody what a token says (introspection, RFC 7662), for tokens that are no JWTs: its claims, among them `aud` and `exp`, or
+   * undefined where it is not good. If it throws or takes five seconds, the request is answered with 503.
+   */
+  readonly verify?:
+    | ((token: string, options: { readonly signal: AbortSignal }) => Promise<Claims | undefined> | Claims | undefined)
+    | undefined;
+  /** Shown to people. */
+  readonly resourceName?: string | undefined;
+  readonly resourceDocumentation?: string | undefined;
+  /** Told why a token could not be checked: keys that cannot be had, a `verify` that throws. */
+  readonly onError?: ((error: unknown) => void) | undefined;
+}
+
+const MAX_TOKEN_CHARS = 16 * 1024;
+const VERIFY_MS = 5_000;
+const RETRY_SECONDS = 5;
+const METADATA_SECONDS = 3_600;
+const WELL_KNOWN = "/.well-known/oauth-protected-resource";
+
+const isUrl = (text: string): boolean => URL.canParse(text) && isSecure(new URL(text)) && new URL(text).hash === "";
+const UrlSchema = z.string().refine(isUrl, "Expected an https URL without a fragment, or http on this machine");
+const ScopeSchema = z.string().regex(SCOPE, 'Expected a scope: ASCII without spaces, " and \\');
+const KeySetSchema = z.custom<JSONWebKeySet>(
+  (value) => Array.isArray((value as JSONWebKeySet | null)?.keys),
+  "Expected a JWK set: { keys: [...] }",
+);
+const FunctionSchema = z.custom<NonNullable<ResourceServerOptions["verify"]>>(
+  (value) => typeof value === "function",
+  "Expected a function",
+);
+const OptionsSchema = z.strictObject({
+  resource: UrlSchema,
+  authorizationServers: z
+    .array(
+      z.union([
+        UrlSchema.transform((issuer) => ({ issuer })),
+        z.strictObject({ issuer: UrlSchema, jwksUri: UrlSchema.optional(), jwks: KeySetSchema.optional() }),
+      ]),
+    )
+    .min(1),
+  audience: z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]).optional(),
+  requiredScopes: z.array(ScopeSchema).default([]),
+  scopesSupported: z.array(ScopeSchema).optional(),
+  algorithms: z
+    .array(z.enum(ALGORITHMS))
+    .min(1)
+    .default([...ALGORITHMS]),
+  verify: FunctionSchema.optional(),
+  resourceName: z.string().optional(),
+  resourceDocumentation: UrlSchema.optional(),
+  onError: z.custom<(error: unknown) => void>((value) => typeof value === "function", "Expected a function").optional(),
+});
+
+type Options = z.infer<typeof OptionsSchema>;
+
+/** RFC 9728, section 3.1: between host and path. */
+function metadataUrlOf(resource: string): URL {
+  const { origin, pathname, search } = new URL(resource);
+  return new URL(`${origin}${WELL_KNOWN}${pathname === "/" ? "" : pathname}${search}`);
+}
+
+/** The URL parser ends a bare origin with a slash, and those who write tokens may or may not. */
+function spellingsOf(resource: string): readonly string[] {
+  const { origin, href } = new URL(resource);
+  return href === `${origin}/` ? [origin, href] : [resource];
+}
+
+const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
+const quote = (text: string): string => `"${text.replaceAll(/["\\]/g, "\\$&")}"`;
+
+/** @throws {ToolError} PARAM_INVALID */
+export function createResourceServer(stated: ResourceServerOptions): OAuthResourceServer {
+  return new JwtResourceServer(parseOptions(OptionsSchema, stated, "options"));
+}
+
+class JwtResourceServer implements OAuthResourceServer {
+  readonly #options: Options;
+  readonly #rules: TokenRules;
+  readonly #metadataUrl: URL;
+
+  constructor(options: Options) {
+    const { authorizationServers, audience, resource, algorithms } = options;
+    const onError = (error: unknown): void => this.#tell(error);
+    this.#options = options;
+    this.#metadataUrl = metadataUrlOf(resource);
+    this.#rules = {
+      issuers: new Map(authorizationServers.map((server) => [server.issuer, createIssuerKeys(server, onError)])),
+      audiences: audience === undefined ? spellingsOf(resource) : [audience].flat(),
+      algorithms,
+    };
+  }
+
+  get metadataUrl(): string {
+    return this.#metadataUrl.href;
+  }
+
+  serveMetadata(request: Request): Response | undefined {
+    const { pathname, search } = new URL(request.url);
+    if (pathname !== this.#metadataUrl.pathname || search !== this.#metadataUrl.search) return undefined;
+    if (request.method !== "GET" && request.method !== "HEAD") {
+      return new Response(null, { status: 405, headers: { Allow: "GET, HEAD" } });
+    }
+    const { resource, authorizationServers, requiredScopes, scopesSupported, ...shown } = this.#options;
+    const scopes = scopesSupported ?? requiredScopes;
+    const body = {
+      resource,
+      authorization_servers: authorizationServers.map(({ issuer }) => issuer),
+      bearer_methods_supported: ["header"],
+      ...(scopes.length === 0 ? {} : { scopes_supported: scopes }),
+      ...(shown.resourceName === undefined ? {} : { resource_name: shown.resourceName }),
+      ...(shown.resourceDocumentation === undefined ? {} : { resource_documentation: shown.resourceDocumentation }),
+    };
+    return Response.json(body, { headers: { "Cache-Control": `max-age=${METADATA_SECONDS}` } });
+  }
+
+  /**
+   * 401 without a token that is good, 403 where its scopes are too few, 400 for a header that is none, 503 where it cannot be checked
+   * now. Never rejects.
+   */
+  async authenticate(request: Request): Promise<AuthenticatedCaller | Response> {
+    const header = request.headers.get("authorization");
+    // RFC 6750, section 3.1: whoever did not know that it takes a bearer token is told no error.
+    if (header === null || !/^Bearer\b/i.test(header)) return this.#challenge(401);
+    const token = /^Bearer +([\w.~+/-]+=*) *$/i.exec(header)?.[1];
+    if (token === undefined || token.length > MAX_TOKEN_CHARS) {
+      const description = `Expected one bearer token of at most ${MAX_TOKEN_CHARS} characters`;
+      return this.#challenge(400, "invalid_request", description);
+    }
+    try {
+      return this.#toCaller(await this.#claimsOf(token));
+    } catch (error) {
+      if (error instanceof TokenRefusedError) return this.#challenge(401, "invalid_token", error.message);
+      if (!(error instanceof KeysUnavailableError)) this.#tell(error);
+      return this.#unavailable();
+    }
+  }
+
+  insufficientScope(scopes: readonly string[]): Response {
+    return this.#challenge(403, "insufficient_scope", "Its scopes are too few for this", scopes);
+  }
+
+  async #claimsOf(token: string): Promise<Claims> {
+    const { verify } = this.#options;
+    const claims = verify === undefined ? await verifyJwt(token, this.#rules) : await this.#introspect(token, verify);
+    // Bound to a key (RFC 8705, RFC 9449), it would be good for whoever has stolen it: that key is not checked here.
+    if (claims.cnf !== undefined) throw new TokenRefusedError("It is bound to a key, which cannot be checked here");
+    return claims;
+  }
+
+  async #introspect(token: string, verify: NonNullable<Options["verify"]>): Promise<Claims> {
+    const abort = new AbortController();
+    const late = Promise.withResolvers<never>();
+    const timer = setTimeout(() => {
+      const error = new Error(`Expected an answer of verify() within ${VERIFY_MS} ms`);
+      abort.abort(error);
+      late.reject(error);
+    }, VERIFY_MS);
+    const ask = async (): Promise<Claims | undefined> => await verify(token, { signal: abort.signal });
+    const claims = await Promise.race([ask(), late.promise]).finally(() => clearTimeout(timer));
+    if (claims === undefined) throw new TokenRefusedError("It is not active");
+    checkIntrospection(claims, this.#rules);
+    return claims;
+  }
+
+  #toCaller(claims: Claims): AuthenticatedCaller | Response {
+    const { requiredScopes } = this.#options;
+    const scopes = scopesOf(claims);
+    if (requiredScopes.some((scope) => !scopes.includes(scope))) return this.insufficientScope(requiredScopes);
+    const { sub, iss, client_id: clientId = claims.azp, exp } = claims;
+    return {
+      subject: textOf(sub),
+      clientId: textOf(clientId),
+      issuer: textOf(iss),
+      scopes,
+      expiresAt: Number(exp),
+      claims,
+    };
+  }
+
+  #challenge(
+    status: 400 | 401 | 403,
+    error?: string,
+    description?: string,
+    scopes: readonly string[] = this.#options.requiredScopes,
+  ): Response {
+    const parameters = [
+      ...(error === undefined ? [] : [`error=${quote(error)}`]),
+      ...(description === undefined ? [] : [`error_description=${quote(description)}`]),
+      ...(scopes.length === 0 ? [] : [`scope=${quote(scopes.join(" "))}`]),
+      `resource_metadata=${quote(this.metadataUrl)}`,
+    ];
+    const headers = { "WWW-Authenticate": `Bearer ${parameters.join(", ")}`, "Cache-Control": "no-store" };
+    const body = { error: error ?? "unauthorized", error_description: description ?? "Expected a bearer token" };
+    return Response.json(body, { status, headers });
+  }
+
+  #unavailable(): Response {
+    const body = { error: "temporarily_unavailable", error_description: "The token cannot be checked at present" };
+    return Response.json(body, { status: 503, headers: { "Retry-After": String(RETRY_SECONDS) } });
+  }
+
+  #tell(error: unknown): void {
+    try {
+      this.#options.onError?.(error);
+    } catch {
+      // It is no caller's business what the host's listener does.
+    }
+  }
+}

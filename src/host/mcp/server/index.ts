@@ -1,0 +1,11 @@
+// "glovebox/mcp": the tools of a Glovebox, served to MCP clients.
+export { ALGORITHMS, type Algorithm } from "./access-token.ts";
+export { createResourceServer, type OAuthResourceServer, type ResourceServerOptions } from "./auth.ts";
+export type { McpCallContext, McpHost } from "./call-tool.ts";
+export type { AuthenticatedCaller, McpCaller, McpRequest, ResourceServer } from "./caller.ts";
+export type { GuardOptions } from "./guards.ts";
+export { createMcpHandler, type McpHandler, type McpHandlerOptions } from "./handler.ts";
+export type { SessionOptions } from "./http-sessions.ts";
+export type { McpServerOptions } from "./mcp-server.ts";
+export { type McpStdioOptions, type McpStdioServer, serveMcpStdio } from "./stdio.ts";
+export { ERROR_CODE_META } from "./tool-result.ts";

@@ -1,0 +1,123 @@
+// The keys that an authorization server signs its tokens with: found by its metadata, kept for a while, and fetched again when a token
+// names one that is not among them. Whatever callers send, the server is asked seldom.
+import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from "jose";
+import * as z from "zod";
+import { fetchDocument, isSecure } from "./bounded-document.ts";
+
+/** So old, they are fetched again; and used on for an hour at most while that fails. */
+const FRESH_MS = 10 * 60_000;
+const USABLE_MS = 60 * 60_000;
+/** A key that is not there is looked for at most so often: anybody can make tokens up that name one. */
+const COOLDOWN_MS = 30_000;
+const FIRST_RETRY_MS = 1_000;
+const MAX_RETRY_MS = 60_000;
+const MAX_KEYS = 100;
+
+const KeySetSchema = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).max(MAX_KEYS) });
+const MetadataSchema = z.object({ issuer: z.string(), jwks_uri: z.string() });
+
+/** No key could be had: this says nothing about the token. */
+export class KeysUnavailableError extends Error {
+  override name = "KeysUnavailableError";
+}
+
+export interface KeySource {
+  readonly issuer: string;
+  /** Where its keys are; found by its metadata unless stated. */
+  readonly jwksUri?: string | undefined;
+  /** The keys themselves. */
+  readonly jwks?: JSONWebKeySet | undefined;
+}
+
+type Resolver = ReturnType<typeof createLocalJWKSet>;
+
+export function createIssuerKeys(source: KeySource, onError: (error: unknown) => void): JWTVerifyGetKey {
+  if (source.jwks !== undefined) return createLocalJWKSet(source.jwks);
+  const keys = new RemoteKeys(source, onError);
+  return (header, token) => keys.find(header, token);
+}
+
+class RemoteKeys {
+  readonly #source: KeySource;
+  readonly #onError: (error: unknown) => void;
+  #resolver: Resolver | undefined;
+  #fetchedAt = Number.NEGATIVE_INFINITY;
+  #notBefore = Number.NEGATIVE_INFINITY;
+  #retryMs = FIRST_RETRY_MS;
+  #pending: Promise<void> | undefined;
+
+  constructor(source: KeySource, onError: (error: unknown) => void) {
+    this.#source = source;
+    this.#onError = onError;
+  }
+
+  readonly find: JWTVerifyGetKey = async (header, token) => {
+    if (this.#age() > FRESH_MS) await this.#refresh();
+    const resolver = this.#usable();
+    try {
+      return await resolver(header, token);
+    } catch (error) {
+      if (!(error instanceof errors.JWKSNoMatchingKey) || this.#age() < COOLDOWN_MS) throw error;
+      await this.#refresh();
+      return await this.#usable()(header, token);
+    }
+  };
+
+  #age = (): number => performance.now() - this.#fetchedAt;
+
+  #usable(): Resolver {
+    if (this.#resolver !== undefined && this.#age() < USABLE_MS) return this.#resolver;
+    throw new KeysUnavailableError(`The keys of ${this.#source.issuer} cannot be had`);
+  }
+
+  /** All who wait share one fetch; after one that failed there is none for a while. */
+  async #refresh(): Promise<void> {
+    if (this.#pending === undefined && performance.now() < this.#notBefore) return;
+    this.#pending ??= this.#fetch().finally(() => {
+      this.#pending = undefined;
+    });
+    await this.#pending;
+  }
+
+  async #fetch(): Promise<void> {
+    try {
+      const url = this.#source.jwksUri === undefined ? await discoverKeys(this.#source.issuer) : this.#source.jwksUri;
+      const keySet = KeySetSchema.parse(await fetchDocument(new URL(url)));
+      this.#resolver = createLocalJWKSet(keySet as JSONWebKeySet);
+      this.#fetchedAt = performance.now();
+      this.#retryMs = FIRST_RETRY_MS;
+    } catch (error) {
+      this.#notBefore = performance.now() + this.#retryMs;
+      this.#retryMs = Math.min(this.#retryMs * 2, MAX_RETRY_MS);
+      this.#onError(error);
+    }
+  }
+}
+
+/** RFC 8414, section 3.1, and OpenID Connect Discovery, section 4, in MCP's order. */
+export function metadataUrls(issuer: string): readonly URL[] {
+  const { origin, pathname } = new URL(issuer);
+  const path = pathname.replace(/\/$/, "");
+  const urls = [
+    `${origin}/.well-known/oauth-authorization-server${path}`,
+    `${origin}/.well-known/openid-configuration${path}`,
+    `${origin}${path}/.well-known/openid-configuration`,
+  ];
+  return [...new Set(urls)].map((url) => new URL(url));
+}
+
+async function discoverKeys(issuer: string): Promise<string> {
+  const problems: unknown[] = [];
+  for (const url of metadataUrls(issuer)) {
+    try {
+      const metadata = MetadataSchema.parse(await fetchDocument(url));
+      // RFC 8414, section 3.3: else one server could speak for another.
+      if (metadata.issuer !== issuer) throw new Error(`Expected the metadata of ${issuer} at ${url.href}`);
+      if (!isSecure(new URL(metadata.jwks_uri))) throw new Error(`Expected an https jwks_uri at ${url.href}`);
+      return metadata.jwks_uri;
+    } catch (error) {
+      problems.push(error);
+    }
+  }
+  throw new AggregateError(problems, `The metadata of ${issuer} cannot be had`);
+}

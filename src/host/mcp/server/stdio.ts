@@ -1,0 +1,69 @@
+// The MCP server over this process's stdin and stdout, for the one client that has started it.
+import type { Readable, Writable } from "node:stream";
+import type { McpServer } from "@modelcontextprotocol/server";
+import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
+import { DEFAULT_TENANT } from "../../pipeline/validate.ts";
+import type { McpHost } from "./call-tool.ts";
+import { createServer, type McpServerOptions } from "./mcp-server.ts";
+import { tellToolsChanged, watchTools } from "./tool-changes.ts";
+import { WaitingCalls } from "./waiting-calls.ts";
+
+export interface McpStdioOptions extends McpServerOptions {
+  /** Whose tools are served; the tenant `default` unless stated. */
+  readonly tenantId?: string | undefined;
+  readonly stdin?: Readable | undefined;
+  readonly stdout?: Writable | undefined;
+  readonly onError?: ((error: unknown) => void) | undefined;
+}
+
+export interface McpStdioServer extends AsyncDisposable {
+  /** Resolves when the client has gone: its end of stdin or stdout is closed. Calls still running have been cancelled. */
+  readonly closed: Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Closed by the end of stdin, by a stdout that nobody reads, and by a message that is too long: none of these is a client any more. */
+class ClosingTransport extends StdioServerTransport {
+  onClosed: () => void = () => {};
+
+  override async close(): Promise<void> {
+    await super.close();
+    this.onClosed();
+  }
+}
+
+/**
+ * Serves the tools of a Glovebox over MCP's stdio transport. Nothing else of the process may write to stdout. Dispose it before the box.
+ */
+export function serveMcpStdio(host: McpHost, options: McpStdioOptions = {}): McpStdioServer {
+  const { tenantId = DEFAULT_TENANT, stdin = process.stdin, stdout = process.stdout, onError } = options;
+  const waiting = new WaitingCalls(({ mcpReq }) => mcpReq.method);
+  const closed = Promise.withResolvers<void>();
+  const transport = new ClosingTransport(stdin, stdout);
+  // One that answers `server/discover`, perhaps, and the one that goes on.
+  const servers = new Set<McpServer>();
+  const create = (): McpServer => {
+    const server = createServer(host, { tenantId, principal: "" }, waiting, options);
+    servers.add(server);
+    return server;
+  };
+  const watch = watchTools(host.router.registry, (changed) => {
+    if (changed !== undefined && changed !== tenantId) return;
+    for (const server of servers) tellToolsChanged(server);
+  });
+  const handle = serveStdio(create, {
+    transport,
+    ...(onError === undefined ? {} : { onerror: onError }),
+  });
+  const end = (): void => {
+    watch[Symbol.dispose]();
+    waiting[Symbol.dispose]();
+    closed.resolve();
+  };
+  transport.onClosed = end;
+  const close = async (): Promise<void> => {
+    await handle.close();
+    end();
+  };
+  return { closed: closed.promise, close, [Symbol.asyncDispose]: close };
+}

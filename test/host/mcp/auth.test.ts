@@ -1,0 +1,417 @@
+import { createHmac } from "node:crypto";
+import { base64url, exportSPKI, importJWK, type JWTPayload } from "jose";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { ALGORITHMS } from "../../../src/host/mcp/server/access-token.ts";
+import { createResourceServer, type ResourceServerOptions } from "../../../src/host/mcp/server/auth.ts";
+import type { AuthenticatedCaller } from "../../../src/host/mcp/server/caller.ts";
+import { metadataUrls } from "../../../src/host/mcp/server/issuer-keys.ts";
+import { ToolError } from "../../../src/sandbox/errors.ts";
+import { makeKey, OAuthIssuer } from "../../support/oauth-issuer.ts";
+
+const RESOURCE = "https://tools.example.com/mcp";
+const METADATA_URL = "https://tools.example.com/.well-known/oauth-protected-resource/mcp";
+
+let issuer: OAuthIssuer;
+beforeAll(async () => {
+  issuer = await OAuthIssuer.start("ES256");
+});
+afterAll(async () => await issuer[Symbol.asyncDispose]());
+
+const serverOf = (options: Partial<ResourceServerOptions> = {}) =>
+  createResourceServer({ resource: RESOURCE, authorizationServers: [issuer.url], ...options });
+
+const requestWith = (authorization?: string): Request =>
+  new Request(RESOURCE, { method: "POST", ...(authorization === undefined ? {} : { headers: { authorization } }) });
+
+async function refusalOf(server: ReturnType<typeof serverOf>, authorization?: string): Promise<Response> {
+  const answer = await server.authenticate(requestWith(authorization));
+  if (!(answer instanceof Response)) throw new Error("Expected a refusal");
+  return answer;
+}
+
+async function callerOf(server: ReturnType<typeof serverOf>, token: string): Promise<AuthenticatedCaller> {
+  const answer = await server.authenticate(requestWith(`Bearer ${token}`));
+  if (answer instanceof Response) throw new Error(`Expected a caller, got ${answer.status}: ${await answer.text()}`);
+  return answer;
+}
+
+const now = (): number => Math.floor(Date.now() / 1_000);
+
+describe("ResourceServer.serveMetadata()", () => {
+  test("answers at the well-known URL between host and path (RFC 9728), and nowhere else", async () => {
+    const server = serverOf({ requiredScopes: ["tools:call"], resourceName: "Tools" });
+    expect(server.metadataUrl).toBe(METADATA_URL);
+    const answer = server.serveMetadata(new Request(METADATA_URL));
+    expect(answer?.headers.get("content-type")).toMatch(/^application\/json/);
+    expect(await answer?.json()).toEqual({
+      resource: RESOURCE,
+      authorization_servers: [issuer.url],
+      bearer_methods_supported: ["header"],
+      scopes_supported: ["tools:call"],
+      resource_name: "Tools",
+    });
+    for (const path of [
+      "/mcp",
+      "/.well-known/oauth-protected-resource",
+      "/.well-known/oauth-protected-resource/mcp/x",
+    ]) {
+      expect(server.serveMetadata(new Request(`https://tools.example.com${path}`))).toBeUndefined();
+    }
+    expect(server.serveMetadata(new Request(METADATA_URL, { method: "POST" }))?.status).toBe(405);
+  });
+
+  test.for([
+    ["https://tools.example.com", "https://tools.example.com/.well-known/oauth-protected-resource"],
+    ["https://tools.example.com/", "https://tools.example.com/.well-known/oauth-protected-resource"],
+    ["https://tools.example.com/a/b/", "https://tools.example.com/.well-known/oauth-protected-resource/a/b/"],
+    ["http://localhost:3000/mcp", "http://localhost:3000/.well-known/oauth-protected-resource/mcp"],
+    [
+      "https://tools.example.com/mcp?team=1",
+      "https://tools.example.com/.well-known/oauth-protected-resource/mcp?team=1",
+    ],
+  ] as const)("of %s are at %s", ([resource, url]) => {
+    const server = serverOf({ resource });
+    expect(server.metadataUrl).toBe(url);
+    expect(server.serveMetadata(new Request(url))?.status).toBe(200);
+  });
+});
+
+describe("ResourceServer.authenticate()", () => {
+  test("tells who calls, and keeps the token to itself", async () => {
+    const token = await issuer.token(RESOURCE, { scope: "tools:call tools:list", tenant: "acme" });
+    const caller = await callerOf(serverOf({ requiredScopes: ["tools:call"] }), token);
+    expect(caller).toMatchObject({
+      clientId: "client-1",
+      scopes: ["tools:call", "tools:list"],
+      subject: "user-1",
+      issuer: issuer.url,
+      claims: { tenant: "acme" },
+    });
+    expect(caller.expiresAt).toBeGreaterThan(now());
+    expect(JSON.stringify(caller)).not.toContain(token.split(".")[2]);
+  });
+
+  test("asks whoever has no token for one, and says where to get it", async () => {
+    const answer = await refusalOf(serverOf({ requiredScopes: ["a", "b"] }));
+    expect(answer.status).toBe(401);
+    expect(answer.headers.get("www-authenticate")).toBe(`Bearer scope="a b", resource_metadata="${METADATA_URL}"`);
+    expect((await refusalOf(serverOf(), "Basic dXNlcjpwYXNz")).headers.get("www-authenticate")).toBe(
+      `Bearer resource_metadata="${METADATA_URL}"`,
+    );
+  });
+
+  test("takes a token out of the header only", async () => {
+    const token = await issuer.token(RESOURCE);
+    const url = `${RESOURCE}?access_token=${token}`;
+    expect(await serverOf().authenticate(new Request(url))).toHaveProperty("status", 401);
+  });
+
+  test.for(["Bearer", "Bearer ", "Bearer a b", "Bearer a, Bearer b", `Bearer ${"a".repeat(17_000)}`, 'Bearer "a"'])(
+    "calls %.20s no bearer token",
+    async (header) => {
+      const answer = await refusalOf(serverOf(), header);
+      expect(answer.status).toBe(400);
+      expect(answer.headers.get("www-authenticate")).toMatch(/^Bearer error="invalid_request"/);
+    },
+  );
+
+  const claimCases: readonly (readonly [string, () => JWTPayload, string])[] = [
+    ["has expired", () => ({ exp: now() - 60 }), "expired"],
+    ["does not expire", () => ({ exp: undefined }) as unknown as JWTPayload, "expires"],
+    ["is not valid yet", () => ({ nbf: now() + 60 }), "not valid yet"],
+    ["is another resource's", () => ({ aud: "https://other.example.com/mcp" }), "not meant"],
+    ["is for a resource above", () => ({ aud: "https://tools.example.com" }), "not meant"],
+    ["is for a resource below", () => ({ aud: `${RESOURCE}/x` }), "not meant"],
+    ["has no audience", () => ({ aud: undefined }) as unknown as JWTPayload, "not meant"],
+    ["has a list of other audiences", () => ({ aud: ["a", "b"] }), "not meant"],
+    ["is another issuer's", () => ({ iss: "https://as.example.com" }), "issuer"],
+    ["has no issuer", () => ({ iss: undefined }) as unknown as JWTPayload, "issuer"],
+    ["is bound to a key", () => ({ cnf: { jkt: "x" } }), "bound to a key"],
+  ];
+  test.for(claimCases)("refuses a token that %s", async ([, claims, reason]) => {
+    const answer = await refusalOf(serverOf(), `Bearer ${await issuer.token(RESOURCE, claims())}`);
+    expect(answer.status).toBe(401);
+    const challenge = answer.headers.get("www-authenticate");
+    expect(challenge).toContain('error="invalid_token"');
+    expect(challenge).toContain(reason);
+    expect(challenge).toContain(`resource_metadata="${METADATA_URL}"`);
+  });
+
+  test("takes a token for several audiences of which one is this resource", async () => {
+    await callerOf(serverOf(), await issuer.token(RESOURCE, { aud: ["https://other.example.com", RESOURCE] }));
+  });
+
+  test("takes either spelling of a resource without a path", async () => {
+    const server = serverOf({ resource: "https://tools.example.com" });
+    await callerOf(server, await issuer.token("https://tools.example.com"));
+    await callerOf(server, await issuer.token("https://tools.example.com/"));
+  });
+
+  test("takes a stated audience in the place of the resource", async () => {
+    const server = serverOf({ audience: ["api://tools"] });
+    await callerOf(server, await issuer.token("api://tools"));
+    expect((await refusalOf(server, `Bearer ${await issuer.token(RESOURCE)}`)).status).toBe(401);
+  });
+
+  const forged: readonly (readonly [string, (good: string) => string | Promise<string>])[] = [
+    ["is not signed", (good) => `${base64url.encode('{"alg":"none"}')}.${good.split(".")[1]}.`],
+    ["is signed by nobody", (good) => `${good.split(".").slice(0, 2).join(".")}.`],
+    ["has other claims than were signed", (good) => tamper(good)],
+    ["is an HMAC with the public key for its secret", (good) => confuse(good)],
+    [
+      "is signed by a key of somebody else's",
+      async () => await issuer.token(RESOURCE, {}, {}, await makeKey("key-ES256", "ES256")),
+    ],
+    ["names a key that there is not", async () => await issuer.token(RESOURCE, {}, { kid: "other" })],
+    ["brings its own key", async () => await withOwnKey()],
+    [
+      "says where its key is",
+      async () => await issuer.token(RESOURCE, {}, { jku: issuer.jwksUri }, await makeKey("x", "ES256")),
+    ],
+    ["is a token of another kind", async () => await issuer.token(RESOURCE, {}, { typ: "logout+jwt" })],
+    ["demands what is not understood", () => demanding()],
+    ["is no JWT", () => "opaque"],
+    ["is JSON that is no object", () => `${base64url.encode("[]")}.${base64url.encode("1")}.AA`],
+  ];
+  async function demanding(): Promise<string> {
+    const header = { alg: "ES256", kid: "key-ES256", crit: ["x"], x: 1 };
+    const payload = { iss: issuer.url, aud: RESOURCE, exp: now() + 60 };
+    const text = `${base64url.encode(JSON.stringify(header))}.${base64url.encode(JSON.stringify(payload))}`;
+    const key = issuer.keys[0]?.privateKey as CryptoKey;
+    const signature = await crypto.subtle.sign({ name: "ECDSA", hash: "SHA-256" }, key, Buffer.from(text));
+    return `${text}.${Buffer.from(signature).toString("base64url")}`;
+  }
+  function tamper(good: string): string {
+    const [header, payload = "", signature] = good.split(".");
+    const claims = JSON.parse(new TextDecoder().decode(base64url.decode(payload))) as JWTPayload;
+    return [header, base64url.encode(JSON.stringify({ ...claims, sub: "admin" })), signature].join(".");
+  }
+  async function confuse(good: string): Promise<string> {
+    const [key] = issuer.keys;
+    const publicKey = (await importJWK(key?.publicJwk ?? {}, "ES256", { extractable: true })) as CryptoKey;
+    const text = `${base64url.encode('{"alg":"HS256","kid":"key-ES256","typ":"at+jwt"}')}.${good.split(".")[1]}`;
+    return `${text}.${createHmac("sha256", await exportSPKI(publicKey))
+      .update(text)
+      .digest("base64url")}`;
+  }
+  async function withOwnKey(): Promise<string> {
+    const own = await makeKey("own", "ES256");
+    return await issuer.token(RESOURCE, {}, { jwk: own.publicJwk }, own);
+  }
+  test.for(forged)("refuses a token that %s", async ([, forge]) => {
+    const token = await forge(await issuer.token(RESOURCE));
+    const answer = await refusalOf(serverOf(), `Bearer ${token}`);
+    expect(answer.status).toBe(401);
+    expect(answer.headers.get("www-authenticate")).toContain('error="invalid_token"');
+  });
+
+  test("never takes a symmetric key, though the authorization server shows one", async () => {
+    await using shown = await OAuthIssuer.start("ES256");
+    const secret = Buffer.alloc(32, 7);
+    const good = await shown.token(RESOURCE);
+    const jwks = { keys: [{ kty: "oct", k: secret.toString("base64url"), kid: "s", alg: "HS256" }] };
+    shown.answers.set("/jwks", { status: 200, body: JSON.stringify(jwks) });
+    const text = `${base64url.encode('{"alg":"HS256","kid":"s"}')}.${good.split(".")[1]}`;
+    const token = `${text}.${createHmac("sha256", secret).update(text).digest("base64url")}`;
+    const server = serverOf({ authorizationServers: [shown.url] });
+    expect((await refusalOf(server, `Bearer ${token}`)).status).toBe(401);
+  });
+
+  test.for(ALGORITHMS.filter((name) => name !== "EdDSA"))("takes %s, and not where others are stated", async (alg) => {
+    await using other = await OAuthIssuer.start(alg);
+    const token = await other.token(RESOURCE);
+    const authorizationServers = [{ issuer: other.url, jwksUri: other.jwksUri }];
+    expect((await callerOf(serverOf({ authorizationServers }), token)).subject).toBe("user-1");
+    const algorithms = ALGORITHMS.filter((name) => name !== alg);
+    expect((await refusalOf(serverOf({ authorizationServers, algorithms }), `Bearer ${token}`)).status).toBe(401);
+  });
+
+  test("asks each issuer's own keys", async () => {
+    await using other = await OAuthIssuer.start("ES256");
+    const server = serverOf({ authorizationServers: [issuer.url, other.url] });
+    expect((await callerOf(server, await issuer.token(RESOURCE))).issuer).toBe(issuer.url);
+    expect((await callerOf(server, await other.token(RESOURCE))).issuer).toBe(other.url);
+    const forgedIssuer = await other.token(RESOURCE, { iss: issuer.url });
+    expect((await refusalOf(server, `Bearer ${forgedIssuer}`)).status).toBe(401);
+  });
+
+  test.for([
+    ["scope", "a b c", 200],
+    ["scope", "a", 403],
+    ["scope", "", 403],
+    ["scope", ["a", "b"], 200],
+    ["scope", { a: 1 }, 403],
+    ["scp", "a b", 200],
+    ["scp", ["a", "b"], 200],
+    ["scp", ["a b"], 403],
+  ] as const)("reads scopes from %s: %j", async ([claim, value, status]) => {
+    const token = await issuer.token(RESOURCE, { [claim]: value });
+    const answer = await serverOf({ requiredScopes: ["a", "b"] }).authenticate(requestWith(`Bearer ${token}`));
+    if (status === 200) return expect(answer).not.toBeInstanceOf(Response);
+    expect(answer).toHaveProperty("status", status);
+    expect((answer as Response).headers.get("www-authenticate")).toBe(
+      `Bearer error="insufficient_scope", error_description="Its scopes are too few for this", scope="a b", resource_metadata="${METADATA_URL}"`,
+    );
+  });
+});
+
+describe("an authorization server's keys", () => {
+  test("are fetched once for many requests, and again for a key that is new", async () => {
+    await using other = await OAuthIssuer.start("ES256");
+    const server = serverOf({ authorizationServers: [other.url] });
+    const token = await other.token(RESOURCE);
+    await Promise.all(Array.from({ length: 20 }, async () => await callerOf(server, token)));
+    expect(other.asked).toEqual(["/.well-known/oauth-authorization-server", "/jwks"]);
+    // Within half a minute of that nobody has it fetched by a key that he has made up.
+    for (let index = 0; index < 20; index += 1) {
+      await refusalOf(server, `Bearer ${await other.token(RESOURCE, {}, { kid: `made-up-${index}` })}`);
+    }
+    expect(other.asked).toHaveLength(2);
+  });
+
+  test("are fetched again for a new one, and used for an hour where that fails", async () => {
+    await using other = await OAuthIssuer.start("ES256");
+    let passed = 0;
+    const real = performance.now.bind(performance);
+    const clock = vi.spyOn(performance, "now").mockImplementation(() => real() + passed);
+    try {
+      const server = serverOf({ authorizationServers: [other.url] });
+      const old = await other.token(RESOURCE);
+      await callerOf(server, old);
+      other.keys = [await makeKey("new", "ES256")];
+      passed += 31_000;
+      const fresh = await other.token(RESOURCE);
+      await callerOf(server, fresh);
+      expect((await refusalOf(server, `Bearer ${old}`)).status).toBe(401);
+      other.answers.set("/jwks", { status: 500, body: "" });
+      passed += 11 * 60_000;
+      await callerOf(server, fresh);
+      passed += 50 * 60_000;
+      expect((await refusalOf(server, `Bearer ${fresh}`)).status).toBe(503);
+      other.answers.clear();
+      passed += 61_000;
+      await callerOf(server, fresh);
+    } finally {
+      clock.mockRestore();
+    }
+  });
+
+  test("that cannot be had are the server's trouble, not the caller's: 503, asked for seldom, and told", async () => {
+    await using other = await OAuthIssuer.start("ES256");
+    other.answers.set("/.well-known/oauth-authorization-server", { status: 500, body: "{}" });
+    const errors: unknown[] = [];
+    const server = serverOf({ authorizationServers: [other.url], onError: (error) => errors.push(error) });
+    const authorization = `Bearer ${await other.token(RESOURCE)}`;
+    for (let index = 0; index < 10; index += 1) {
+      const answer = await refusalOf(server, authorization);
+      expect(answer.status).toBe(503);
+      expect(answer.headers.get("retry-after")).toBe("5");
+    }
+    expect(other.asked.length).toBeLessThanOrEqual(4);
+    expect(errors.length).toBeGreaterThan(0);
+  });
+
+  test.for([
+    ["another issuer's metadata", { issuer: "https://evil.example.com", jwks_uri: "JWKS" }, undefined],
+    ["a jwks_uri that anybody can change", { issuer: "ISSUER", jwks_uri: "http://keys.example.com/jwks" }, undefined],
+    ["no jwks_uri", { issuer: "ISSUER" }, undefined],
+    ["too many keys", undefined, { keys: Array.from({ length: 101 }, () => ({ kty: "EC" })) }],
+    ["a set that is none", undefined, { keys: "x" }],
+    ["a set that is too large", undefined, { keys: [], padding: "x".repeat(300_000) }],
+  ] as const)("are not taken from %s", async ([, metadata, jwks]) => {
+    await using other = await OAuthIssuer.start("ES256");
+    const fill = (value: unknown): string =>
+      JSON.stringify(value)
+        .replace('"ISSUER"', JSON.stringify(other.url))
+        .replace('"JWKS"', JSON.stringify(other.jwksUri));
+    if (metadata !== undefined) {
+      other.answers.set("/.well-known/oauth-authorization-server", { status: 200, body: fill(metadata) });
+    }
+    if (jwks !== undefined) other.answers.set("/jwks", { status: 200, body: fill(jwks) });
+    const server = serverOf({ authorizationServers: [other.url] });
+    expect((await refusalOf(server, `Bearer ${await other.token(RESOURCE)}`)).status).toBe(503);
+  });
+
+  test("are not looked for where a redirect points", async () => {
+    await using other = await OAuthIssuer.start("ES256");
+    other.answers.set("/moved", { status: 302, body: "", location: other.jwksUri });
+    const authorizationServers = [{ issuer: other.url, jwksUri: `${other.url}/moved` }];
+    expect((await refusalOf(serverOf({ authorizationServers }), `Bearer ${await other.token(RESOURCE)}`)).status).toBe(
+      503,
+    );
+    expect(other.asked).toEqual(["/moved"]);
+  });
+
+  test("may be stated", async () => {
+    const authorizationServers = [
+      { issuer: "https://as.example.com", jwks: { keys: issuer.keys.map((key) => key.publicJwk) } },
+    ];
+    await callerOf(serverOf({ authorizationServers }), await issuer.token(RESOURCE, { iss: "https://as.example.com" }));
+  });
+
+  test("are looked for in the order that MCP states", () => {
+    expect(metadataUrls("https://as.example.com/tenant").map(String)).toEqual([
+      "https://as.example.com/.well-known/oauth-authorization-server/tenant",
+      "https://as.example.com/.well-known/openid-configuration/tenant",
+      "https://as.example.com/tenant/.well-known/openid-configuration",
+    ]);
+    expect(metadataUrls("https://as.example.com").map(String)).toEqual([
+      "https://as.example.com/.well-known/oauth-authorization-server",
+      "https://as.example.com/.well-known/openid-configuration",
+    ]);
+  });
+});
+
+describe("verify()", () => {
+  const claims = () => ({ active: true, aud: RESOURCE, exp: now() + 60, sub: "user-2", scope: "a" });
+  test("answers for tokens that are no JWTs", async () => {
+    const server = serverOf({ verify: (token) => (token === "opaque-1" ? claims() : undefined) });
+    expect((await callerOf(server, "opaque-1")).subject).toBe("user-2");
+    expect((await refusalOf(server, "Bearer opaque-2")).status).toBe(401);
+  });
+
+  test.for([
+    ["of another audience", { aud: "https://other.example.com" }],
+    ["of no audience", { aud: undefined }],
+    ["that is over", { exp: 1 }],
+    ["that never ends", { exp: undefined }],
+    ["whose end is no number", { exp: "never" }],
+    ["whose end is none", { exp: Number.NaN }],
+    ["that has not begun", { nbf: 9_999_999_999 }],
+    ["that is not active", { active: false }],
+    ["of another issuer", { iss: "https://evil.example.com" }],
+    ["bound to a key", { cnf: { "x5t#S256": "x" } }],
+  ] as const)("does not make a token good %s", async ([, changed]) => {
+    const server = serverOf({ verify: () => ({ ...claims(), ...changed }) });
+    expect((await refusalOf(server, "Bearer opaque")).status).toBe(401);
+  });
+
+  test("that throws says nothing about the token", async () => {
+    const errors: unknown[] = [];
+    const down = () => {
+      throw new Error("down at 10.0.0.1");
+    };
+    const answer = await refusalOf(serverOf({ verify: down, onError: (error) => errors.push(error) }), "Bearer opaque");
+    expect(answer.status).toBe(503);
+    expect(await answer.text()).not.toContain("10.0.0.1");
+    expect(errors).toHaveLength(1);
+  });
+});
+
+describe("createResourceServer()", () => {
+  test.for([
+    [{ resource: "http://tools.example.com/mcp" }, "options.resource: Expected an https URL"],
+    [{ resource: "https://tools.example.com/mcp#x" }, "options.resource"],
+    [{ resource: "tools" }, "options.resource"],
+    [{ authorizationServers: [] }, "options.authorizationServers"],
+    [{ authorizationServers: ["http://as.example.com"] }, "options.authorizationServers.0"],
+    [{ algorithms: ["HS256"] }, "options.algorithms.0"],
+    [{ algorithms: ["none"] }, "options.algorithms.0"],
+    [{ requiredScopes: ['a" b'] }, "options.requiredScopes.0"],
+    [{ jwks: {} }, "options.jwks: There is no such option"],
+  ] as const)("names what is wrong in %j", ([options, message]) => {
+    const create = (): unknown => serverOf(options as unknown as Partial<ResourceServerOptions>);
+    expect(create).toThrow(ToolError);
+    expect(create).toThrow(message);
+  });
+});

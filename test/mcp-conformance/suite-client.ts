@@ -1,0 +1,136 @@
+// The client under test: a Glovebox with the suite's server upstream, which lists that server's tools and calls them. Who signs in is stood
+// in for by somebody who agrees to everything.
+import { randomUUID } from "node:crypto";
+import { auth, type OAuthClientProvider } from "@modelcontextprotocol/client";
+import type { JsonSchema } from "../../src/sandbox/definition.ts";
+import { makeBox } from "../support/host-zone.ts";
+
+/** What the suite tells of a scenario. */
+export interface Scenario {
+  readonly url: string;
+  readonly name: string;
+  readonly revision: string | undefined;
+  readonly context: {
+    readonly client_id?: string;
+    readonly client_secret?: string;
+    readonly toolCalls?: readonly { readonly name: string; readonly arguments: Record<string, unknown> }[];
+  };
+}
+
+/** Client ID of whoever has published what it is (a Client ID Metadata Document): the suite's own example. */
+const CLIENT_METADATA_URL = "https://conformance-test.local/client-metadata.json";
+const CALLBACK = "http://localhost:3000/callback";
+
+type Discovery = Awaited<ReturnType<NonNullable<OAuthClientProvider["discoveryState"]>>>;
+
+/** Keeps what it is given in memory, and follows every redirect as a person would who says yes. */
+function createProvider({ url, context }: Scenario): OAuthClientProvider {
+  const kept = new Map<string, unknown>();
+  const keeper = <Value>(name: string) => ({
+    get: () => kept.get(name) as Value | undefined,
+    set: (value: Value): void => void kept.set(name, value),
+  });
+  const tokens = keeper<NonNullable<Awaited<ReturnType<OAuthClientProvider["tokens"]>>>>("tokens");
+  const client = keeper<NonNullable<Awaited<ReturnType<OAuthClientProvider["clientInformation"]>>>>("client");
+  const verifier = keeper<string>("verifier");
+  const discovery = keeper<unknown>("discovery");
+  if (context.client_id !== undefined) {
+    client.set({
+      client_id: context.client_id,
+      ...(context.client_secret === undefined ? {} : { client_secret: context.client_secret }),
+    });
+  }
+
+  let isSigningIn = false;
+
+  const provider: OAuthClientProvider = {
+    clientMetadataUrl: CLIENT_METADATA_URL,
+    redirectUrl: CALLBACK,
+    clientMetadata: {
+      client_name: "glovebox",
+      redirect_uris: [CALLBACK],
+      grant_types: ["authorization_code", "refresh_token"],
+      response_types: ["code"],
+    },
+    state: () => randomUUID(),
+    tokens: tokens.get,
+    saveTokens: tokens.set,
+    clientInformation: client.get,
+    saveClientInformation: client.set,
+    codeVerifier: () => verifier.get() ?? "",
+    saveCodeVerifier: verifier.set,
+    // Kept for one sign-in only: the server may name another authorization server next time.
+    discoveryState: () => (isSigningIn ? (discovery.get() as Discovery) : undefined),
+    saveDiscoveryState: discovery.set,
+    redirectToAuthorization: async (page) => {
+      isSigningIn = true;
+      const response = await fetch(page, { redirect: "manual" });
+      const back = new URL(response.headers.get("location") ?? "");
+      const authorizationCode = back.searchParams.get("code") ?? "";
+      const iss = back.searchParams.get("iss");
+      await auth(provider, { serverUrl: url, authorizationCode, ...(iss === null ? {} : { iss }) }).finally(() => {
+        isSigningIn = false;
+      });
+    },
+  };
+  return provider;
+}
+
+/** An argument for each required member. */
+function toArguments(schema: { readonly properties?: unknown; readonly required?: unknown }): Record<string, unknown> {
+  const values: Record<string, unknown> = {
+    number: 5,
+    integer: 5,
+    string: "text",
+    boolean: true,
+    array: [],
+    object: {},
+  };
+  const properties = (schema.properties ?? {}) as Record<string, { readonly type?: string }>;
+  return Object.fromEntries(Object.entries(properties).map(([name, { type = "string" }]) => [name, values[type]]));
+}
+
+/** @returns what came of each call, a line each */
+export async function runScenario(scenario: Scenario): Promise<string> {
+  const { url, name, revision, context } = scenario;
+  const signsIn = name.startsWith("auth/");
+  await using box = await makeBox({
+    mcp: {
+      servers: {
+        suite: {
+          url,
+          prefix: "",
+          protocol: revision === "2025-11-25" ? "legacy" : "auto",
+          ...(signsIn ? { authProvider: createProvider(scenario) } : {}),
+          onElicitation: () => ({ action: "accept", content: name.includes("2322") ? { confirmed: true } : {} }),
+        },
+      },
+    },
+  });
+  let definitions: Awaited<ReturnType<typeof box.listTools>> = [];
+  // Signing in fails the request that asked for it; the next one has a token.
+  for (let attempt = 0; attempt < 3 && definitions.length === 0; attempt += 1) definitions = await box.listTools();
+  const schemaOf = (toolName: string): JsonSchema | undefined =>
+    definitions.find((definition) => definition.name === toolName)?.inputSchema;
+  const calls =
+    context.toolCalls?.map((call) => ({ name: call.name, args: withoutNulls(call.arguments) })) ??
+    definitions.map((definition) => ({
+      name: definition.name,
+      args:
+        definition.name === "json_schema_echo"
+          ? { schema: schemaOf("json_schema_2020_12_tool") }
+          : toArguments(definition.inputSchema),
+    }));
+  const lines: string[] = [];
+  for (const { name: toolName, args } of calls) {
+    let result = await box.execute({ id: randomUUID(), toolName, arguments: args });
+    // It has signed in once more, for more scopes.
+    if (!result.success && signsIn) result = await box.execute({ id: randomUUID(), toolName, arguments: args });
+    lines.push(`${toolName}: ${result.success ? "ok" : `${result.error.code}, ${result.error.message}`}`);
+  }
+  return lines.join("\n");
+}
+
+/** Null says that there is no argument. */
+const withoutNulls = (args: Record<string, unknown>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(args).filter(([, value]) => value !== null));

@@ -1,0 +1,52 @@
+// The server under test: a Glovebox with the suite's tools in its sandbox, behind our handler, over real HTTP.
+import type { AddressInfo } from "node:net";
+import { serve } from "@hono/node-server";
+import * as z from "zod";
+import { defineCapability } from "../../src/host/index.ts";
+import { createMcpHandler } from "../../src/host/mcp/server/index.ts";
+import { makeBox } from "../support/host-zone.ts";
+import { registerSurroundings } from "./surroundings.ts";
+import { SUITE_TOOLS } from "./tools.ts";
+
+export interface SuiteServer extends AsyncDisposable {
+  readonly url: string;
+}
+
+export async function startSuiteServer(): Promise<SuiteServer> {
+  let changes = 0;
+  const changeList = defineCapability({
+    name: "changeList",
+    description: "Changes what is served, and tells clients",
+    inputSchema: z.object({ list: z.enum(["tools", "prompts"]) }),
+    outputSchema: z.string(),
+    handler: async ({ list }) => {
+      if (list === "prompts") {
+        handler.promptsChanged();
+        return "prompts changed";
+      }
+      changes += 1;
+      const name = `changed_${changes}`;
+      await box.addTool({ name, source: "export const description = 'New'; export default () => 1" });
+      return name;
+    },
+  });
+  const box = await makeBox({ limits: { timeoutMs: 20_000 }, capabilities: [changeList] });
+  const handler = createMcpHandler(box, { name: "suite", register: registerSurroundings });
+  // Each is learned in a process of its own: one after the other.
+  for (const { name, source, asks = [] } of SUITE_TOOLS) {
+    const capabilities = Object.fromEntries(asks.map((capability) => [capability, true]));
+    await box.addTool({ name, source, definition: { capabilities } });
+  }
+  const { promise, resolve } = Promise.withResolvers<AddressInfo>();
+  const server = serve({ fetch: handler.fetch, port: 0, hostname: "127.0.0.1" }, resolve);
+  const { port } = await promise;
+  return {
+    url: `http://127.0.0.1:${port}/mcp`,
+    [Symbol.asyncDispose]: async () => {
+      await handler.close();
+      if ("closeAllConnections" in server) server.closeAllConnections();
+      await new Promise((closed) => server.close(closed));
+      await box.close();
+    },
+  };
+}
