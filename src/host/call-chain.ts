@@ -3,6 +3,7 @@
 import { ToolError } from "../sandbox/errors.ts";
 import type { Limits } from "../sandbox/limits.ts";
 import type { CallLog } from "./logs.ts";
+import type { Clock } from "./pipeline/clock.ts";
 import type { NestedCall } from "./tool-call.ts";
 
 /** The place in the queue that a running call holds. While it waits for a call that is nested in it, that one may have it. */
@@ -29,6 +30,8 @@ export class CallChain {
   #begun = 0;
   /** Once it runs; what calls nested in it log is told there. */
   log: CallLog | undefined;
+  /** Once it has begun. */
+  clock: Pick<Clock, "hold"> | undefined;
   /** Of all that are nested in an outermost call, however deep; counted there. */
   #family = 0;
 
@@ -88,6 +91,16 @@ export class CallChain {
     root.#family += 1;
     this.#begun += 1;
     return `${this.callId.slice(0, MAX_CALLER_ID_UNITS)}.${this.#begun}`;
+  }
+
+  /** Whoever runs it hears that it waits for its caller, and so computes nothing. */
+  onHold: ((isHeld: boolean) => void) | undefined;
+
+  /** Its clock stands still, and so do those of the calls that wait for it. */
+  hold(isHeld: boolean, holder: object): void {
+    this.clock?.hold(isHeld, holder);
+    this.onHold?.(isHeld);
+    this.parent?.hold(isHeld, holder);
   }
 
   ended(call: NestedCall): void {

@@ -6,8 +6,12 @@ import * as z from "zod";
 import { BUILTIN_TOOL_NAMES, type BuiltinToolName } from "../bundler/builtin-bundles.ts";
 import { BundleLimitsSchema } from "../bundler/bundler.ts";
 import type { BundleLimits } from "../bundler/tool-bundle.ts";
-import { type DefinitionOverrides, DefinitionOverridesSchema } from "../sandbox/definition.ts";
-import { ToolError } from "../sandbox/errors.ts";
+import {
+  type CapabilityRequests,
+  CapabilityRequestsSchema,
+  type DefinitionOverrides,
+  DefinitionOverridesSchema,
+} from "../sandbox/definition.ts";
 import { LIMITS, type PartialLimits, PartialLimitsSchema } from "../sandbox/limits.ts";
 import { ISOLATIONS, type Isolation } from "../sandbox/protocol.ts";
 import { MAX_SPARES } from "../sandbox/spares.ts";
@@ -25,7 +29,8 @@ import { type HealthOptions, HealthSchema } from "./health/source-health.ts";
 import { type Hook, HooksSchema } from "./hooks.ts";
 import type { LoggerOption } from "./host-log.ts";
 import { MAX_CONCURRENT_TOOLS } from "./invoker.ts";
-import { toOptionProblems } from "./option-problems.ts";
+import { type McpOptions, McpSchema } from "./mcp/client/mcp-options.ts";
+import { parseOptions, toOptionProblems } from "./option-problems.ts";
 import { type ArgumentOptions, ArgumentOptionsSchema } from "./pipeline/amend.ts";
 import { RedactOptionsSchema } from "./redaction/redact.ts";
 import type { TelemetryOptions } from "./telemetry/telemetry.ts";
@@ -66,6 +71,16 @@ export interface ToolsOptions {
   readonly executionTimeoutMs?: number | undefined;
   /** Calls of one tenant that `box.invoker` runs at one time, over all batches, 1 to 10; 10 unless stated. */
   readonly maxConcurrentTools?: number | undefined;
+}
+
+export interface PythonOptions {
+  /**
+   * Wheels of the host's: those that Python tools may import, out of a folder. Pure Python, or built for this version of Pyodide. No
+   * tool has any unless it is named here.
+   */
+  readonly packages?: { readonly store: string; readonly allow: readonly string[] } | undefined;
+  /** What `python_exec` is granted, as a tool's definition states it: `{ kv: {}, tools: ["words"] }`; nothing unless stated. */
+  readonly capabilities?: CapabilityRequests | undefined;
 }
 
 /** All of it optional; the defaults are the safe ones. */
@@ -109,12 +124,16 @@ export interface GloveboxOptions {
         readonly max?: number | undefined;
         /** Processes kept ready that nobody has used, 0 to 64. */
         readonly spares?: number | undefined;
+        /** The same with a Python interpreter loaded, 0 to 16, from the first Python tool on; 1 unless stated. Each has some 300 MiB. */
+        readonly pythonSpares?: number | undefined;
         /** Resident memory of all processes together, in MiB, from 256; three quarters of the machine's unless stated. */
         readonly memoryMiB?: number | undefined;
         /** Calls of all tenants that may wait, 0 to 1,000,000; 10,000 unless stated. */
         readonly maxQueued?: number | undefined;
       }
     | undefined;
+  /** What tools in Python may import besides the standard library, and what `python_exec` may do. */
+  readonly python?: PythonOptions | undefined;
   /** Bundles and code caches on disk; `false` keeps them in memory only. */
   readonly cache?:
     | false
@@ -147,6 +166,8 @@ export interface GloveboxOptions {
   readonly secrets?: Secrets | undefined;
   /** Host functions that can be granted to tools. */
   readonly capabilities?: readonly Capability[] | undefined;
+  /** Upstream MCP servers, whose tools are ours to call: each is started, or connected, when somebody wants its tools. */
+  readonly mcp?: McpOptions | undefined;
   /** What is done with arguments that a tool would not take as they are; nothing unless stated. A tool and a call may state otherwise. */
   readonly arguments?: ArgumentOptions | undefined;
   /** The clock stands still while a tool's code runs, and moves when it gets an answer or a timer rings; false unless stated. */
@@ -166,7 +187,7 @@ export interface GloveboxOptions {
 const isCapability = (value: unknown): value is Capability =>
   typeof value === "object" && value !== null && typeof (value as Capability).checkInput === "function";
 /** Capabilities of ours: a host's have other names. */
-const OWN_NAMES = ["log", "fetch", "secrets", "kv", "tools"] as const;
+const OWN_NAMES = ["log", "fetch", "secrets", "kv", "tools", "elicit", "sample", "roots"] as const;
 const isOurs = (name: string): boolean => (OWN_NAMES as readonly string[]).includes(name);
 const haveOwnNames = (capabilities: readonly Capability[]): boolean =>
   new Set(capabilities.map(({ name }) => name)).size === capabilities.length &&
@@ -230,6 +251,9 @@ const ToolsSchema = z.strictObject({
   maxConcurrentTools: z.int().min(1).max(MAX_CONCURRENT_TOOLS).optional(),
 });
 
+/** As a distribution may be called (packaging.python.org, "Names and normalization"). */
+const PACKAGE_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?$/;
+
 const OptionsSchema = z.strictObject({
   tools: ToolsSchema.optional(),
   flags: z.custom<Flags>(isFlags, "Expected a function, or a client with getBooleanDetails()").optional(),
@@ -255,10 +279,19 @@ const OptionsSchema = z.strictObject({
     .strictObject({
       max: z.int().min(1).max(1_024).default(16),
       spares: z.int().min(0).max(64).default(1),
+      pythonSpares: z.int().min(0).max(16).default(1),
       memoryMiB: z.int().min(256).default(machineMemoryMiB),
       maxQueued: z.int().min(0).max(1_000_000).default(10_000),
     })
     .prefault({}),
+  python: z
+    .strictObject({
+      packages: z
+        .strictObject({ store: z.string().min(1), allow: z.array(z.string().regex(PACKAGE_NAME)).max(64) })
+        .optional(),
+      capabilities: CapabilityRequestsSchema.optional(),
+    })
+    .default({}),
   cache: z
     .union([
       z.literal(false).transform(() => ({ directory: undefined })),
@@ -292,6 +325,7 @@ const OptionsSchema = z.strictObject({
     .array(z.custom<Capability>(isCapability, "Expected what defineCapability() returns"))
     .refine(haveOwnNames, `Expected capabilities of different names, none of them ours: ${OWN_NAMES.join(", ")}`)
     .default([]),
+  mcp: McpSchema.prefault({}),
   arguments: ArgumentOptionsSchema.optional(),
   coarseTime: z.boolean().default(false),
   health: HealthSchema.prefault({}),
@@ -331,14 +365,6 @@ export const ISOLATES_PER_WORKER: number = CALLS_PER_WORKER + NESTED_PER_WORKER 
 export const WORKER_IDLE_MS = 60_000;
 export const maxWorkersPerOwner = (): number => Math.max(1, availableParallelism());
 
-function parseOptions<T>(schema: z.ZodType<T>, value: unknown, what: string): T {
-  const parsed = schema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const problems = toOptionProblems(schema, parsed.error).map((problem) => ({ ...problem }));
-  const text = problems.map(({ pointer, message }) => `${pointer === "" ? what : `${what}.${pointer}`}: ${message}`);
-  throw new ToolError("PARAM_INVALID", text.join("; "), { details: { problems } });
-}
-
 /** @throws {ToolError} PARAM_INVALID, naming the path of each option that is wrong */
 export function parseConfig(options: GloveboxOptions | undefined): Config {
   return parseOptions(OptionsSchema, options ?? {}, "options");
@@ -350,6 +376,8 @@ export type ToolInput = (
   | { readonly files: { readonly [path: string]: string }; readonly entry?: string | undefined }
   | { readonly source: string }
 ) & {
+  /** What it is written in; by the extension of its file or entry unless stated, and TypeScript where there is none. */
+  readonly language?: Language | undefined;
   /** Used when the definition has none. */
   readonly name?: string | undefined;
   /** Fields that the host supplies or overrides; `capabilities` named here, engine features included, are granted. */
@@ -367,14 +395,21 @@ export interface AddToolOptions {
   readonly arguments?: ArgumentOptions | undefined;
 }
 
-const common = { name: z.string().optional(), definition: DefinitionOverridesSchema.optional() };
+export const LANGUAGES = ["javascript", "typescript", "python"] as const;
+export type Language = (typeof LANGUAGES)[number];
+
+const common = {
+  language: z.enum(LANGUAGES).optional(),
+  name: z.string().optional(),
+  definition: DefinitionOverridesSchema.optional(),
+};
 const ToolInputSchema = z.union(
   [
     z.strictObject({ path: z.string().min(1), ...common }),
     z.strictObject({ files: z.record(z.string(), z.string()), entry: z.string().optional(), ...common }),
     z.strictObject({ source: z.string(), ...common }),
   ],
-  "Expected { path }, { files, entry? } or { source }, each with an optional name and definition",
+  "Expected { path }, { files, entry? } or { source }, each with an optional language, name and definition",
 );
 const AddToolOptionsSchema = z.strictObject({
   tenantId: z.string().min(1).max(1_024).optional(),

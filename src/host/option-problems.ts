@@ -1,5 +1,6 @@
 // What is wrong with options that a host has stated: each problem with its path and what would be right, also for a key that is no option.
 import type * as z from "zod";
+import { ToolError } from "../sandbox/errors.ts";
 
 export interface OptionProblem {
   /** Keys and indexes, joined by dots. */
@@ -29,6 +30,15 @@ export function toOptionProblems(schema: z.core.$ZodType, { issues }: z.core.$Zo
   return problems.slice(0, MAX_PROBLEMS);
 }
 
+/** @throws {ToolError} PARAM_INVALID, naming the path of each option that is wrong; `what` stands before it */
+export function parseOptions<T>(schema: z.ZodType<T>, value: unknown, what: string): T {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const problems = toOptionProblems(schema, parsed.error).map((problem) => ({ ...problem }));
+  const text = problems.map(({ pointer, message }) => `${pointer === "" ? what : `${what}.${pointer}`}: ${message}`);
+  throw new ToolError("PARAM_INVALID", text.join("; "), { details: { problems } });
+}
+
 function toProblems(schema: z.core.$ZodType, issue: Issue, path: Path): readonly OptionProblem[] {
   if (issue.code === "unrecognized_keys") {
     const known = keysAt(schema, path);
@@ -44,7 +54,9 @@ function toProblems(schema: z.core.$ZodType, issue: Issue, path: Path): readonly
       return [{ pointer: toPointer(path), message: [...new Set(expected)].join(", or: ") }];
     }
   }
-  return [{ pointer: toPointer(path), message: issue.message }];
+  // Of a name that may not be one, what it may be.
+  const { message } = (issue.code === "invalid_key" ? issue.issues[0] : undefined) ?? issue;
+  return [{ pointer: toPointer(path), message }];
 }
 
 const isOtherKind = ({ code, path }: Issue): boolean =>

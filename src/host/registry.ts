@@ -16,12 +16,16 @@ export interface RegisteredTool {
   /** Compiled once, at registration. */
   readonly inputSchema: CompiledSchema;
   readonly outputSchema: CompiledSchema | undefined;
+  /** What its kind has where nobody has stated anything. */
+  readonly defaultLimits?: PartialLimits | undefined;
   /** What the host set for this tool, and what its author did: the author's can only lower. */
   readonly hostLimits: PartialLimits | undefined;
   readonly authorLimits: PartialLimits | undefined;
   /** What is done with arguments that it would not take as they are, where the host has stated something for it. */
   readonly arguments?: ArgumentOptions | undefined;
 }
+
+export type RegistryListener = (tenantId: string | undefined) => void;
 
 /** Where tools are kept. Every implementation passes `test/host/registry-conformance.ts`. */
 export interface ToolRegistry {
@@ -32,11 +36,17 @@ export interface ToolRegistry {
   get(toolName: string, tenantId?: string): RegisteredTool | undefined;
   /** A tenant's tools and the global ones, by name. */
   list(tenantId?: string): readonly RegisteredTool[];
+  /**
+   * Tells of each tool that is added or removed, and whose it is: undefined for everybody's. What it returns ends that. A registry
+   * without it tells nobody.
+   */
+  onChange?(listener: RegistryListener): () => void;
 }
 
 export class MemoryToolRegistry implements ToolRegistry {
   readonly #global = new Map<string, RegisteredTool>();
   readonly #tenants = new Map<string, Map<string, RegisteredTool>>();
+  readonly #listeners = new Set<RegistryListener>();
 
   add(tool: RegisteredTool): void {
     const { name } = tool.definition;
@@ -53,14 +63,26 @@ export class MemoryToolRegistry implements ToolRegistry {
       );
     }
     this.#toolsOf(tool.tenantId).set(name, tool);
+    this.#tell(tool.tenantId);
   }
 
   remove(toolName: string, tenantId?: string): boolean {
-    if (tenantId === undefined) return this.#global.delete(toolName);
-    const tools = this.#tenants.get(tenantId);
+    const tools = tenantId === undefined ? this.#global : this.#tenants.get(tenantId);
     const removed = tools?.delete(toolName) ?? false;
-    if (tools?.size === 0) this.#tenants.delete(tenantId);
+    if (tenantId !== undefined && tools?.size === 0) this.#tenants.delete(tenantId);
+    if (removed) this.#tell(tenantId);
     return removed;
+  }
+
+  onChange(listener: RegistryListener): () => void {
+    // A function of its own: whoever listens twice stops one at a time.
+    const own: RegistryListener = (tenantId) => listener(tenantId);
+    this.#listeners.add(own);
+    return () => void this.#listeners.delete(own);
+  }
+
+  #tell(tenantId: string | undefined): void {
+    for (const listener of [...this.#listeners]) listener(tenantId);
   }
 
   get(toolName: string, tenantId?: string): RegisteredTool | undefined {

@@ -17,12 +17,14 @@ function withinBounds(name: LimitName, value: number | undefined): number {
 /**
  * The limits of one call. What the host states (for all tools, for this one, for this call) replaces the defaults; the
  * lowest of several wins. What a tool's author states can only lower the outcome. Nothing passes the hard bounds.
+ * @param defaults of the tool's kind, in the place of everybody's
  */
 export function resolveLimits(
   stated: readonly (PartialLimits | undefined)[],
   author: PartialLimits | undefined,
+  defaults: PartialLimits = {},
 ): Limits {
-  const limits: Record<LimitName, number> = { ...DEFAULT_LIMITS };
+  const limits: Record<LimitName, number> = { ...DEFAULT_LIMITS, ...(defaults as Limits) };
   for (const name of Object.keys(limits) as LimitName[]) {
     let lowest = Number.POSITIVE_INFINITY;
     for (const some of stated) lowest = Math.min(lowest, withinBounds(name, some?.[name]));

@@ -1,10 +1,10 @@
 // ToolRouter: the one way to a tool. validate → prepare → execute → normalize; always one ToolResult, never a throw.
 import { ANY_OBJECT_SCHEMA, TOOL_NAME_PATTERN, TOOL_NAME_RULE, type ToolDefinition } from "../sandbox/definition.ts";
 import { type ErrorCode, ToolError, toToolError } from "../sandbox/errors.ts";
-import { type PartialLimits, PartialLimitsSchema } from "../sandbox/limits.ts";
+import { LIMITS, type PartialLimits, PartialLimitsSchema } from "../sandbox/limits.ts";
 import type { CallChain } from "./call-chain.ts";
 import { type EgressPolicy, NO_EGRESS, type SecretPolicies } from "./capabilities/egress-policy.ts";
-import type { Execution, Executor } from "./executors/executor.ts";
+import type { Execution, Executor, SourceKind } from "./executors/executor.ts";
 import { createHostFunctionExecutor, type HostFunction } from "./executors/host-function.ts";
 import { type Flags, ToolGate } from "./flags.ts";
 import type { CircuitOptions } from "./health/circuit.ts";
@@ -32,10 +32,17 @@ import {
 } from "./pipeline/validate.ts";
 import { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "./registry.ts";
 import { SchemaThread } from "./schema-thread.ts";
-import { AddedSource, type SourceTransport } from "./source.ts";
+import { AddedSource, type SourceDiscovery, type SourceTransport } from "./source.ts";
 import type { Telemetry } from "./telemetry/telemetry.ts";
 import { TenantPolicies, type Tenants } from "./tenants.ts";
-import type { PreparedCall, ToolCall, ToolContext, ToolResult, ToolUsage } from "./tool-call.ts";
+import {
+  NO_USAGE,
+  type PreparedCall,
+  type ToolCall,
+  type ToolContext,
+  type ToolResult,
+  type ToolUsage,
+} from "./tool-call.ts";
 import { type ChunkQueue, type ChunkReading, createToolStream, type ToolStream } from "./tool-stream.ts";
 import { type ToolValue, toTextWithBytes } from "./tool-value.ts";
 import { CallWatch, type WatchParts } from "./watch.ts";
@@ -79,6 +86,7 @@ export interface RegisterOptions {
 }
 
 interface RegistryEntry extends RegisterOptions {
+  readonly defaultLimits?: PartialLimits | undefined;
   readonly hostLimits?: PartialLimits | undefined;
   readonly authorLimits?: PartialLimits | undefined;
 }
@@ -92,6 +100,7 @@ export function toRegisteredTool(definition: ToolDefinition, executor: Executor,
     executor,
     inputSchema: compileSchema(inputSchema, { subject: "inputSchema" }),
     outputSchema: outputSchema === undefined ? undefined : compileSchema(outputSchema, { subject: "outputSchema" }),
+    defaultLimits: entry.defaultLimits,
     hostLimits: entry.hostLimits,
     authorLimits: entry.authorLimits,
     arguments: parseArgumentOptions(entry.arguments, "options.arguments"),
@@ -109,6 +118,8 @@ export class ToolRouter implements AsyncDisposable {
   readonly #gate: ToolGate | undefined;
   readonly #health: SourceHealthRegistry;
   readonly #sources = new Set<string>();
+  /** Those that are asked for their tools when somebody wants them, by id. */
+  readonly #discoveries = new Map<string, DiscoveredSource>();
   /** What is stated for single tenants. */
   readonly tenants: TenantPolicies;
   readonly #onInternalError: ((error: ToolError) => void) | undefined;
@@ -183,6 +194,8 @@ export class ToolRouter implements AsyncDisposable {
     checkSource(id, transport);
     if (this.#sources.has(id)) throw new ToolError("PARAM_INVALID", `There is a source with the id "${id}" already`);
     this.#sources.add(id);
+    const { kind = "host", discovery } = transport;
+    if (discovery !== undefined) this.#discoveries.set(id, { source: kind, sourceId: id, discovery });
     return new AddedSource(id, transport, {
       add: (toolName, definition, executor, options) => this.#register(toolName, definition, executor, options),
       remove: (toolName, tenantId, executor) => {
@@ -191,6 +204,7 @@ export class ToolRouter implements AsyncDisposable {
       },
       dispose: () => {
         this.#sources.delete(id);
+        this.#discoveries.delete(id);
         this.#health.forget(id);
       },
     });
@@ -221,10 +235,48 @@ export class ToolRouter implements AsyncDisposable {
 
   /**
    * Sources of tools and whether they can be asked: those of a tenant's and everybody's tools; without a tenant those of everybody's
-   * tools and all with which something is wrong for any tenant. By id.
+   * tools, those that were added, and all with which something is wrong for any tenant. By id.
    */
   health({ tenantId }: RegisterOptions = {}): readonly SourceHealth[] {
-    return this.#health.list(this.registry.list(tenantId), tenantId);
+    const executors = this.registry.list(tenantId).map(({ executor }) => executor);
+    return this.#health.list([...executors, ...this.#discoveriesFor(tenantId)], tenantId);
+  }
+
+  #discoveriesFor(tenantId: string | undefined): readonly DiscoveredSource[] {
+    const all = [...this.#discoveries.values()];
+    return tenantId === undefined ? all : all.filter(({ discovery }) => discovery.isFor(tenantId));
+  }
+
+  /** Asks a source for its tools, unless it is left alone. @throws {ToolError} TOOL_UNAVAILABLE, or the signal's reason, as a rejection */
+  async #discover(source: DiscoveredSource, tenantId: string, signal: AbortSignal): Promise<void> {
+    if (source.discovery.isKnown(tenantId)) return;
+    const admission = this.#health.admit(source, tenantId);
+    const begun = performance.now();
+    try {
+      await source.discovery.discover(tenantId, signal);
+      this.#health.record(source, tenantId, admission, { usage: NO_USAGE, outputText: "" });
+    } catch (thrown) {
+      const isOurs = signal.aborted && thrown === signal.reason;
+      const error = toSourceError(thrown, source.sourceId);
+      const usage = { ...NO_USAGE, executeMs: performance.now() - begun };
+      this.#health.record(source, tenantId, admission, { usage, error, isSourceFailure: !isOurs });
+      throw error;
+    }
+  }
+
+  /** Before a call of a name that nobody knows: those whose tool it may be are asked. Within what such a call would have of time. */
+  async #find(toolName: string, tenantId: string, context: ToolContext, options: FindOptions): Promise<void> {
+    const asked = this.#discoveriesFor(tenantId).filter(({ discovery }) => discovery.mayHave(toolName));
+    if (asked.length === 0) return;
+    const { admittedAt, timeoutMs } = options;
+    const stated = [timeoutMs, context.timeoutMs, this.#limits.timeoutMs].filter((ms) => ms !== undefined);
+    const withinMs = Math.min(LIMITS.timeoutMs.max, ...stated);
+    using clock = this.#clocks.start({ timeoutMs: withinMs, toolName, caller: context.signal, admittedAt });
+    const outcomes = await Promise.allSettled(asked.map((source) => this.#discover(source, tenantId, clock.signal)));
+    if (this.registry.get(toolName, tenantId) !== undefined) return;
+    clock.signal.throwIfAborted();
+    const failure = outcomes.find((outcome) => outcome.status === "rejected");
+    if (failure !== undefined) throw failure.reason;
   }
 
   /**
@@ -237,8 +289,18 @@ export class ToolRouter implements AsyncDisposable {
     return gate === undefined ? tools : tools.filter(({ name }) => gate.isSurelyOn({ tenantId, toolName: name }));
   }
 
-  /** The same, of tools whose flags say so within a second too. Never rejects. */
+  /**
+   * The same, of tools whose flags say so within a second too, and with those of sources that are asked for them now; what these cannot
+   * tell is left out, and {@link ToolRouter.health} says of whom. Never rejects.
+   */
   async listTools({ tenantId = DEFAULT_TENANT }: RegisterOptions = {}): Promise<readonly ToolDefinition[]> {
+    if (this.#discoveries.size > 0 && !this.#clocks.isClosed) {
+      using clock = this.#clocks.start({
+        ...{ timeoutMs: LIMITS.timeoutMs.max, toolName: "tools", caller: undefined, admittedAt: performance.now() },
+      });
+      const asked = this.#discoveriesFor(tenantId);
+      await Promise.allSettled(asked.map((source) => this.#discover(source, tenantId, clock.signal)));
+    }
     const tools = this.registry.list(tenantId).map((tool) => tool.definition);
     const gate = this.#gate;
     if (gate === undefined) return tools;
@@ -313,6 +375,8 @@ export class ToolRouter implements AsyncDisposable {
         watch = new CallWatch(this.#watching, begun);
       }
       if (this.#gate !== undefined) await this.#pass(this.#gate, envelope.toolName, read, timeoutMs);
+      const isUnknown = this.#discoveries.size > 0 && this.registry.get(envelope.toolName, read.tenantId) === undefined;
+      if (isUnknown) await this.#find(envelope.toolName, read.tenantId, read, { admittedAt: started, timeoutMs });
       const prepare = {
         limits: this.#limits,
         tenant,
@@ -437,6 +501,23 @@ export class ToolRouter implements AsyncDisposable {
     if (isOurs) tell(this.#onInternalError, error ?? new ToolError("INTERNAL", message));
     return result;
   }
+}
+
+/** A source that is asked for its tools. */
+interface DiscoveredSource {
+  readonly source: SourceKind;
+  readonly sourceId: string;
+  readonly discovery: SourceDiscovery;
+}
+
+interface FindOptions {
+  readonly admittedAt: number;
+  readonly timeoutMs: number | undefined;
+}
+
+function toSourceError(thrown: unknown, sourceId: string): ToolError {
+  if (Error.isError(thrown) && thrown instanceof ToolError) return thrown;
+  return new ToolError("TOOL_UNAVAILABLE", `${sourceId} could not be asked`, { cause: thrown, recoverable: true });
 }
 
 /** A caller learns that it happened; why is for the operator. */

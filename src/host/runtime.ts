@@ -1,23 +1,14 @@
 // createGlovebox(): the composition root. Every part is made here, and handed to those that need it.
 import { createHash } from "node:crypto";
-import { basename, dirname, extname, resolve } from "node:path";
-import { type BuiltinToolName, loadBuiltinBundles } from "../bundler/builtin-bundles.ts";
-import { type BundleCache, createBundleCache, engineKeyOf } from "../bundler/bundle-cache.ts";
+import { type BuiltinToolName, type BundledToolName, loadBuiltinBundles } from "../bundler/builtin-bundles.ts";
+import { type BundleCache, CODE_CACHE_FACTOR, createBundleCache, engineKeyOf } from "../bundler/bundle-cache.ts";
 import { Bundler } from "../bundler/bundler.ts";
 import { loadSandboxArtifacts } from "../bundler/sandbox-artifacts.ts";
-import { createStackMapper } from "../bundler/source-map.ts";
-import type { BundleLimits, ToolBundle, ToolSource } from "../bundler/tool-bundle.ts";
-import { TOOL_NAME_PATTERN, TOOL_NAME_RULE, type ToolDefinition } from "../sandbox/definition.ts";
-import {
-  ENGINE_FEATURE_NAMES,
-  type EngineFeature,
-  isEngineFeature,
-  unlimitedFeatures,
-} from "../sandbox/engine-features.ts";
+import type { ToolBundle } from "../bundler/tool-bundle.ts";
+import type { ToolDefinition } from "../sandbox/definition.ts";
 import { ToolError } from "../sandbox/errors.ts";
-import type { CapabilityShape, CapabilityShapes } from "../sandbox/guest-protocol.ts";
-import { LIMITS, type PartialLimits } from "../sandbox/limits.ts";
-import { type Capability, shapeOf } from "./capabilities/capability.ts";
+import type { PartialLimits } from "../sandbox/limits.ts";
+import { createAskCapabilities } from "./capabilities/ask-client.ts";
 import { createEgress } from "./capabilities/egress.ts";
 import { loadHttpClient } from "./capabilities/http-client.ts";
 import { createKvCapability } from "./capabilities/kv/kv.ts";
@@ -41,20 +32,34 @@ import {
   type ToolInput,
   WORKER_IDLE_MS,
 } from "./config.ts";
-import { type Learned, Learner, type Learning } from "./executors/learn.ts";
+import { Learner } from "./executors/learn.ts";
 import { createSandboxExecutor } from "./executors/sandbox.ts";
 import type { SourceHealth } from "./health/source-health.ts";
 import { createHostLog } from "./host-log.ts";
 import { type BatchContext, ToolInvoker } from "./invoker.ts";
+import { McpManager } from "./mcp/client/manager.ts";
+import { packageVersion } from "./package-version.ts";
+import { DEFAULT_TENANT } from "./pipeline/validate.ts";
+import { PythonLearner } from "./python/learn-python.ts";
+import { loadPythonRuntime } from "./python/load-runtime.ts";
+import { PYTHON_EXEC, pythonExecDefinition } from "./python/python-exec.ts";
+import { PythonHost } from "./python/python-host.ts";
+import { PYTHON_DEFAULT_LIMITS, withRuntimeFeatures } from "./python/python-tool.ts";
 import { type RegisterOptions, ToolRouter, toRegisteredTool } from "./router.ts";
+import type { SessionInfo } from "./sessions/conversation.ts";
+import type { Session } from "./sessions/session.ts";
+import type { ParsedSessionOptions, SessionOptions } from "./sessions/session-options.ts";
+import { Sessions } from "./sessions/sessions.ts";
+import { createSessionToolExecutor } from "./sessions/tool-sessions.ts";
 import { closeOnSignals } from "./shutdown.ts";
+import { type Grants, type SurroundedTool, Surroundings } from "./surroundings.ts";
 import { createTelemetry } from "./telemetry/telemetry.ts";
-import type { TenantPolicy } from "./tenants.ts";
+import { type Registrable, ToolBuilder } from "./tool-builder.ts";
 import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "./tool-call.ts";
 import type { ToolStream } from "./tool-stream.ts";
 import { EngineCache } from "./workers/engine-cache.ts";
 import { Launcher } from "./workers/hardening/launcher.ts";
-import { type HardeningReport, LAYERS } from "./workers/hardening/layers.ts";
+import type { HardeningReport } from "./workers/hardening/layers.ts";
 import type { Inspector } from "./workers/inspected-isolate.ts";
 import { v8FlagsOf } from "./workers/launch.ts";
 import { WorkerPool } from "./workers/worker-pool.ts";
@@ -78,20 +83,6 @@ const BUILTIN_GRANTS: { readonly [Name in BuiltinToolName]?: readonly string[] }
   "run-js": ["stringToCode"],
 };
 
-/** A worker is told them in one message of 64 KiB, with everything else of the tool. */
-const MAX_SHAPES_BYTES = 24 * 1024;
-
-/** `{ path: "tools/add/tool.ts" }` is named after its folder when the file's own name says nothing. */
-const GENERIC_FILE_NAMES = new Set(["tool", "index", "main"]);
-
-function nameFromSource(source: ToolSource, bundle: ToolBundle): string {
-  if ("source" in source) return `tool_${bundle.sha256.slice(0, 8)}`;
-  const path = "path" in source ? resolve(source.path) : bundle.entry;
-  const file = basename(path, extname(path));
-  const name = GENERIC_FILE_NAMES.has(file) ? basename(dirname(path)) : file;
-  return /[A-Za-z0-9]/.test(name) ? name.replaceAll(/[^A-Za-z0-9_.-]+/g, "-") : `tool_${bundle.sha256.slice(0, 8)}`;
-}
-
 /**
  * A running Glovebox. Dispose it (`await using`) or `close()` it: then its processes end, calls still in it get their results
  * (CANCELLED), and later ones TOOL_UNAVAILABLE.
@@ -100,12 +91,16 @@ export class Glovebox implements AsyncDisposable {
   readonly router: ToolRouter;
   /** Invocations with a time of their own, one by one and in batches, over the same router. */
   readonly invoker: ToolInvoker;
+  /** Upstream MCP servers. */
+  readonly mcp: McpManager;
   readonly #config: Config;
   readonly #bundler: Bundler;
+  readonly #builder: ToolBuilder;
   readonly #pool: WorkerPool;
-  readonly #learner: Learner;
+  readonly #python: PythonHost;
   readonly #launcher: Launcher;
-  readonly #capabilities: ReadonlyMap<string, Capability>;
+  readonly #surroundings: Surroundings;
+  readonly #sessions: Sessions;
   readonly #ownStore: KvStore | undefined;
   readonly #onSignals: Disposable | undefined;
   #closed = false;
@@ -117,14 +112,18 @@ export class Glovebox implements AsyncDisposable {
     readonly bundler: Bundler;
     readonly pool: WorkerPool;
     readonly learner: Learner;
+    readonly python: PythonHost;
     readonly launcher: Launcher;
+    /** Sessions are no tools that are listed. */
+    readonly sessionRouter: ToolRouter;
   }) {
     this.#config = parts.config;
     this.router = parts.router;
     this.invoker = new ToolInvoker(parts.router, parts.config.tools);
+    this.mcp = new McpManager(parts.router, { environment: process.env, version: packageVersion() });
     this.#bundler = parts.bundler;
     this.#pool = parts.pool;
-    this.#learner = parts.learner;
+    this.#python = parts.python;
     this.#launcher = parts.launcher;
     const { signals, drainMs } = parts.config.shutdown;
     this.#onSignals = signals.length === 0 ? undefined : closeOnSignals(this, signals, drainMs);
@@ -134,9 +133,21 @@ export class Glovebox implements AsyncDisposable {
       store === "memory" ? new MemoryKvStore() : "path" in store ? new SqliteKvStore(store.path) : undefined;
     const kv = createKvCapability(this.#ownStore ?? (store as KvStore));
     const egress = createEgress((tenantId) => parts.router.tenants.of(tenantId));
-    const own = [logCapability, ...egress, kv, createToolsCapability(parts.router)];
+    const own = [logCapability, ...egress, kv, createToolsCapability(parts.router), ...createAskCapabilities()];
     const all = [...own, ...parts.config.capabilities];
-    this.#capabilities = new Map(all.map((one) => [one.name, one]));
+    this.#surroundings = new Surroundings(all, parts.config, parts.launcher);
+    this.#builder = new ToolBuilder({
+      ...parts,
+      tenants: parts.router.tenants,
+      ownerOf: (tenantId) => this.#surroundings.ownerOf(tenantId),
+      refuseUnlimited: (features) => this.#surroundings.refuseUnlimited(features),
+      refuseWhenClosed: () => this.#refuseWhenClosed(),
+    });
+    this.#sessions = new Sessions({
+      router: parts.sessionRouter,
+      ...{ pool: this.#pool, bundler: this.#bundler, python: this.#python },
+      toolOf: (options) => this.#sessionTool(options),
+    });
   }
 
   /** Process ids of the workers, for the operator. */
@@ -174,12 +185,23 @@ export class Glovebox implements AsyncDisposable {
 
   /** @internal the first-party tools that the host has named, for everybody, with all that they ask for */
   async addBuiltinTools(names: readonly BuiltinToolName[], cache: BundleCache): Promise<void> {
-    const bundles = await loadBuiltinBundles(names, cache);
+    const bundled = names.filter((name): name is BundledToolName => name !== PYTHON_EXEC);
+    const bundles = await loadBuiltinBundles(bundled, cache);
     // One after the other: learned side by side, each would wait for a process, and all for a core.
-    for (const [index, name] of names.entries()) {
+    for (const [index, name] of bundled.entries()) {
       const options = { grant: [...(BUILTIN_GRANTS[name] ?? [])], isolation: "call" as const };
       await this.#add({ source: "", name }, options, bundles[index]);
     }
+    if (names.includes(PYTHON_EXEC)) await this.#addPythonExec();
+  }
+
+  async #addPythonExec(): Promise<void> {
+    this.#surroundings.refuseUnlimited(withRuntimeFeatures([]));
+    const runs = await this.#python.snippets();
+    const definition = pythonExecDefinition(this.#config.python.capabilities);
+    // A call that names no conversation has an interpreter of its own.
+    const built = { definition, authorLimits: undefined, runs };
+    this.#register(built, this.#surroundings.grant([], { definition }), {}, { isolation: "session" });
   }
 
   /** @param prebuilt what is registered in the place of the input's own source */
@@ -188,41 +210,42 @@ export class Glovebox implements AsyncDisposable {
     { tenantId, grant, isolation, arguments: argumentOptions }: ReturnType<typeof parseAddToolOptions>,
     prebuilt?: ToolBundle,
   ): Promise<ToolDefinition> {
-    const { granted, features } = this.#grants(grant, input);
-    const { definition, bundle, learned } = await this.#build(input, tenantId, features, prebuilt);
+    const grants = this.#surroundings.grant(grant, input);
+    const built = await this.#builder.build(input, { tenantId, features: grants.features, prebuilt });
     this.#refuseWhenClosed();
-    const asked = Object.keys(learned.definition.capabilities ?? {});
-    const denied = asked.filter((name) => !granted.has(name) && !isEngineFeature(name));
-    const executor = createSandboxExecutor(
-      {
-        bundle,
-        codeCache: learned.codeCache,
-        chunks: learned.chunks,
-        stackMapper: createStackMapper(bundle.sourceMap),
-        isolation: isolation ?? this.#config.isolation,
-        prewarm: definition.prewarm !== false,
-        ownerOf: (tenant) => this.#ownerOf(tenant),
-        sharesProcesses: this.#config.placement === "shared",
-        sourceId: `sandbox:${definition.name}`,
-        granted,
-        denied,
-        lacksFetch: !granted.has("fetch"),
-        shapes: this.#shapesOf([...granted.keys(), ...denied], definition),
-        features,
-        onHandlerError: this.#config.onError,
-      },
-      this.#pool,
-    );
-    const authorLimits = learned.definition.limits;
+    const options = { isolation, tenantId, arguments: argumentOptions };
+    this.#register(built, grants, input, options);
+    return built.definition;
+  }
+
+  #register(
+    { definition, asked = {}, authorLimits, runs }: Registrable,
+    { granted, features }: Grants,
+    input: Pick<ToolInput, "definition">,
+    { isolation, tenantId, arguments: argumentOptions }: Omit<AddToolOptions, "grant">,
+  ): void {
+    const isPython = runs.python !== undefined;
+    const grants = { granted, features: isPython ? withRuntimeFeatures(features) : features };
+    const chosen = isolation ?? this.#config.isolation;
+    const tool = {
+      ...runs,
+      ...this.#surroundings.of(definition, grants, asked),
+      isolation: chosen,
+      sourceId: `${isPython ? "python" : "sandbox"}:${definition.name}`,
+    };
+    const executor =
+      chosen === "session"
+        ? createSessionToolExecutor(tool, definition.name, this.#pool, this.#sessions.conversations)
+        : createSandboxExecutor(tool, this.#pool);
     this.router.add(
       toRegisteredTool(definition, executor, {
         ...(tenantId === undefined ? {} : { tenantId }),
+        ...(isPython ? { defaultLimits: PYTHON_DEFAULT_LIMITS } : {}),
         hostLimits: input.definition?.limits,
         authorLimits,
         arguments: argumentOptions,
       }),
     );
-    return definition;
   }
 
   /** Takes a tool out of the registry; calls that have begun go on. False when there was none. */
@@ -235,8 +258,43 @@ export class Glovebox implements AsyncDisposable {
     this.#refuseWhenClosed();
     const { tenantId, grant } = parseAddToolOptions(options);
     const input = parseToolInput(tool);
-    const { learned, ...built } = await this.#build(input, tenantId, this.#grants(grant, input).features);
-    return { ...built, codeCacheBytes: learned.codeCache.byteLength };
+    const { features } = this.#surroundings.grant(grant, input);
+    const { runs, asked, authorLimits, ...built } = await this.#builder.build(input, { tenantId, features });
+    return { ...built, codeCacheBytes: runs.python === undefined ? runs.codeCache.byteLength : 0 };
+  }
+
+  /**
+   * Opens a session: code that is run in one isolate, run after run, with what the runs before have left.
+   * @throws {ToolError} PARAM_INVALID for an option that is wrong or a taken id; QUOTA_EXCEEDED when the tenant has as many as its
+   *   limit `sessions` says; TOOL_UNAVAILABLE when the box is closed, or the machine cannot limit what was asked for
+   */
+  async openSession(options?: SessionOptions): Promise<Session> {
+    this.#refuseWhenClosed();
+    return await this.#sessions.open(options);
+  }
+
+  /** A tenant's sessions, those of its tools (`context.sessionId`) included; without a tenant everybody's. */
+  listSessions(options?: { readonly tenantId?: string | undefined }): readonly SessionInfo[] {
+    return this.#sessions.list(options);
+  }
+
+  /** Ends a tenant's session, with what runs in it. False when the tenant has none of this id. */
+  closeSession(id: string, { tenantId = DEFAULT_TENANT }: { readonly tenantId?: string } = {}): Promise<boolean> {
+    return this.#sessions.close(id, tenantId);
+  }
+
+  /** Ends all sessions of a tenant. Gives how many there were. */
+  closeSessions({ tenantId = DEFAULT_TENANT }: { readonly tenantId?: string } = {}): Promise<number> {
+    return this.#sessions.closeAll(tenantId);
+  }
+
+  #sessionTool({ language, grant }: ParsedSessionOptions): SurroundedTool {
+    const { granted, features } = this.#surroundings.grant(grant, {});
+    const isPython = language === "python";
+    const all = isPython ? withRuntimeFeatures(features) : features;
+    this.#surroundings.refuseUnlimited(all);
+    const definition = { name: "session", description: "", inputSchema: {} };
+    return this.#surroundings.of(definition, { granted, features: all }, {});
   }
 
   /** Runs one call: `box.router.execute()`. Always resolves. */
@@ -263,6 +321,8 @@ export class Glovebox implements AsyncDisposable {
     if (drainMs > 0) await this.router.drain(Math.min(drainMs, MAX_DRAIN_MS));
     this.#onSignals?.[Symbol.dispose]();
     await this.router[Symbol.asyncDispose]();
+    await this.#sessions[Symbol.asyncDispose]();
+    await this.mcp[Symbol.asyncDispose]();
     await this.#bundler[Symbol.asyncDispose]();
     await this.#pool[Symbol.asyncDispose]();
     await this.#ownStore?.[Symbol.asyncDispose]?.();
@@ -275,119 +335,6 @@ export class Glovebox implements AsyncDisposable {
   #refuseWhenClosed(): void {
     if (this.#closed) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is closed");
   }
-
-  #ownerOf(tenantId: string): string {
-    return this.#config.placement === "tenant" ? `tenant:${tenantId}` : "shared";
-  }
-
-  /** What the host grants a tool, whether it asks for it or not. */
-  #grants(grant: readonly string[], { definition }: ToolInput): Grants {
-    const granted = new Map<string, Capability>([[logCapability.name, logCapability]]);
-    const features = new Set<EngineFeature>();
-    for (const name of [...grant, ...Object.keys(definition?.capabilities ?? {})]) {
-      if (isEngineFeature(name)) {
-        features.add(name);
-        continue;
-      }
-      const capability = this.#capabilities.get(name);
-      if (capability === undefined) {
-        const known = [...this.#capabilities.keys(), ...ENGINE_FEATURE_NAMES].join(", ");
-        throw new ToolError("PARAM_INVALID", `There is no capability named "${name}" to grant; known are: ${known}`);
-      }
-      granted.set(name, capability);
-    }
-    const unlimited = unlimitedFeatures([...features]);
-    if (unlimited.length > 0 && !this.#launcher.layers.has("resource-limits")) {
-      throw new ToolError(
-        "TOOL_UNAVAILABLE",
-        `${unlimited.join(", ")} can be granted only where the operating system limits a process's memory: ${LAYERS["resource-limits"].get}`,
-      );
-    }
-    return { granted, features: [...features] };
-  }
-
-  /** A capability that was not granted looks as it would if it had been. */
-  #shapesOf(names: readonly string[], { capabilities = {} }: ToolDefinition): CapabilityShapes | undefined {
-    const shapes: Record<string, CapabilityShape> = {};
-    for (const name of names) {
-      const capability = this.#capabilities.get(name);
-      const asked = Object.hasOwn(capabilities, name) ? capabilities[name] : undefined;
-      const shape = capability === undefined ? undefined : shapeOf(capability, asked);
-      if (shape !== undefined) shapes[name] = shape;
-    }
-    if (Buffer.byteLength(JSON.stringify(shapes)) > MAX_SHAPES_BYTES) {
-      throw new ToolError("PARAM_INVALID", "The capabilities of this tool have too many members together");
-    }
-    return Object.keys(shapes).length === 0 ? undefined : shapes;
-  }
-
-  #policyOf(tenantId: string | undefined): TenantPolicy {
-    const { tenants } = this.router;
-    return tenantId === undefined ? tenants.default : tenants.of(tenantId);
-  }
-
-  /** A global tool's process serves no tenant: it learns, and is ended. */
-  #learningFor(tenantId: string | undefined, features: readonly EngineFeature[], isOurs: boolean): Learning {
-    const owner = tenantId === undefined ? undefined : this.#ownerOf(tenantId);
-    const { limits, weight, coarseTime } = this.#policyOf(tenantId);
-    // What comes with Glovebox is known to end, on however busy a machine.
-    const own = isOurs ? { ...limits, timeoutMs: LIMITS.timeoutMs.max, cpuMs: LIMITS.cpuMs.max } : limits;
-    return { owner, account: tenantId ?? "", weight, limits: own, features, coarseTime };
-  }
-
-  /** Of those that are stated for the source and its bundle, the lowest; the bundler has defaults of its own. */
-  #sizeLimits(tenantId: string | undefined, toolLimits: PartialLimits | undefined): Partial<BundleLimits> {
-    const stated = [this.#config.limits, this.#policyOf(tenantId).stated, toolLimits];
-    const lowest = (name: "sourceBytes" | "bundleBytes"): number =>
-      Math.min(...stated.map((limits) => limits?.[name] ?? Number.POSITIVE_INFINITY));
-    return { sourceBytes: lowest("sourceBytes"), outputBytes: lowest("bundleBytes") };
-  }
-
-  async #build(
-    input: ToolInput,
-    tenantId: string | undefined,
-    features: readonly EngineFeature[],
-    prebuilt?: ToolBundle,
-  ): Promise<BuiltTool> {
-    const { name, definition: overrides, ...source } = input;
-    const { bundle, durationMs, cached, files } =
-      prebuilt === undefined
-        ? await this.#bundler.bundle(source, { limits: this.#sizeLimits(tenantId, overrides?.limits) })
-        : { bundle: prebuilt, durationMs: 0, cached: true, files: [] };
-    const bundled = performance.now();
-    const learning = this.#learningFor(tenantId, features, prebuilt !== undefined);
-    const learned = await this.#learner.learn(bundle, createStackMapper(bundle.sourceMap), learning).catch((thrown) => {
-      // Its process was ended because all of them were.
-      this.#refuseWhenClosed();
-      throw thrown;
-    });
-    const chosen = overrides?.name ?? learned.definition.name ?? name ?? nameFromSource(source, bundle);
-    if (!TOOL_NAME_PATTERN.test(chosen)) {
-      throw new ToolError(
-        "PARAM_INVALID",
-        `Expected a tool name of ${TOOL_NAME_RULE}, got ${JSON.stringify(chosen.slice(0, 200))}`,
-      );
-    }
-    const stated = Object.entries(overrides ?? {}).filter(([, value]) => value !== undefined);
-    const definition = { ...learned.definition, ...Object.fromEntries(stated), name: chosen } as ToolDefinition;
-    const learnMs = performance.now() - bundled;
-    return { definition, bundle, learned, bundleMs: durationMs, learnMs, cached, files };
-  }
-}
-
-interface Grants {
-  readonly granted: ReadonlyMap<string, Capability>;
-  readonly features: readonly EngineFeature[];
-}
-
-interface BuiltTool {
-  readonly definition: ToolDefinition;
-  readonly bundle: ToolBundle;
-  readonly files: readonly string[];
-  readonly learned: Learned;
-  readonly bundleMs: number;
-  readonly learnMs: number;
-  readonly cached: boolean;
 }
 
 /**
@@ -432,7 +379,11 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
   const engineKey = engineKeyOf([...v8FlagsOf(hardening), preludeSha256]);
   const engineCacheOf = async (sha256: string, units: number): Promise<EngineCache> => {
     const known = await cache.getCodeCache(sha256, engineKey);
-    return new EngineCache(units, known, (made) => void cache.setCodeCache(sha256, engineKey, made));
+    return new EngineCache(
+      CODE_CACHE_FACTOR * units,
+      known,
+      (made) => void cache.setCodeCache(sha256, engineKey, made),
+    );
   };
   const [preludeCache, chunkCache] = await Promise.all([
     engineCacheOf(preludeSha256, artifacts.preludeSource.length),
@@ -460,10 +411,8 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
     throw thrown;
   }
   const learner = new Learner({ pool, cache, engineKey });
-  const router = new ToolRouter({
+  const routing = {
     limits: lowestTimeout(limits, tools?.executionTimeoutMs),
-    enabled: tools?.enabled,
-    flags,
     tenants,
     coarseTime,
     egress,
@@ -472,10 +421,27 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
     ...{ hooks, telemetry, log },
     arguments: config.arguments,
     ...(onError === undefined ? {} : { onInternalError: onError }),
+  };
+  const router = new ToolRouter({ ...routing, enabled: tools?.enabled, flags });
+  const sessionRouter = new ToolRouter(routing);
+  const python = new PythonHost({
+    learner: new PythonLearner(pool, cache),
+    loadRuntime: () =>
+      loadPythonRuntime({ artifacts, pool, cache, engineKey, coarseTime, packages: config.python.packages }),
   });
-  const parts = { config, router, bundler: new Bundler({ ...bundler, cache }), pool, learner, launcher };
+  const parts = {
+    config,
+    router,
+    sessionRouter,
+    python,
+    bundler: new Bundler({ ...bundler, cache }),
+    pool,
+    learner,
+    launcher,
+  };
   const box = new Glovebox(parts);
   try {
+    for (const [name, server] of Object.entries(config.mcp.servers)) box.mcp.add(name, server);
     // Without a flag, what is off stays off.
     if (tools?.enabled === true || flags !== undefined) await box.addBuiltinTools(tools?.builtinTools ?? [], cache);
   } catch (thrown) {

@@ -1,10 +1,12 @@
 // The thread in which large values are checked against foreign schemas, and text is repaired, so that the host's own goes on. Started when first needed,
 // ended when idle, killed when a check takes too long; it does not keep the process alive.
+
 import { Worker } from "node:worker_threads";
 import { ToolError } from "../sandbox/errors.ts";
 import type { CompiledSchema } from "./json-schema/compile-schema.ts";
 import type { ValidationOutcome } from "./json-schema/outcome.ts";
 import { copyInTurns, encodeInTurns } from "./turns.ts";
+import { untilAborted } from "./until-aborted.ts";
 
 /** One check, as it crosses to the thread; a {@link ValidationOutcome} comes back. */
 export interface SchemaCheck {
@@ -88,7 +90,7 @@ export class SchemaThread implements AsyncDisposable {
     const { promise, resolve: leave } = Promise.withResolvers<void>();
     this.#queue = promise;
     try {
-      await untilAborted(ahead, signal);
+      await (signal === undefined ? ahead : untilAborted(ahead, signal));
       return await task();
     } finally {
       // One that gives up its place while others are ahead leaves it only after them.
@@ -173,17 +175,4 @@ function ask<Answer>(
     worker.off("exit", fail);
     signal?.removeEventListener("abort", abort);
   });
-}
-
-async function untilAborted(promise: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-  if (signal === undefined) return await promise;
-  const aborted = Promise.withResolvers<never>();
-  const abort = (): void => aborted.reject(signal.reason);
-  signal.addEventListener("abort", abort, { once: true });
-  if (signal.aborted) abort();
-  try {
-    await Promise.race([promise, aborted.promise]);
-  } finally {
-    signal.removeEventListener("abort", abort);
-  }
 }

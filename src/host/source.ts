@@ -13,9 +13,23 @@ export interface SourceTransport {
   /**
    * Runs one of the source's tools, by the name that it has there; returns or yields as a host function does. A ToolError that it throws
    * is the tool's own answer (TOOL_FAILED, PARAM_INVALID …), but for TOOL_UNAVAILABLE: that, anything else that it throws, and a call
-   * that it does not end in time, count as failures of the source.
+   * that it does not end in time, count as failures of the source; once where one and the same `cause` ends calls that run side by side.
    */
   call(toolName: string, input: ToolValue, context: HostFunctionContext): unknown;
+  /** For a source that is asked for its tools only when somebody wants them. */
+  readonly discovery?: SourceDiscovery | undefined;
+}
+
+/** How a source that tells of its tools by itself is asked for them: before a listing, and before a call of a name that nobody knows. */
+export interface SourceDiscovery {
+  /** Whether a tenant may have its tools. None of these three throws, or takes its time. */
+  isFor(tenantId: string): boolean;
+  /** Whether a tool of this name could be its own. */
+  mayHave(toolName: string): boolean;
+  /** Whether what it has last said of a tenant's tools still holds: then it is not asked. */
+  isKnown(tenantId: string): boolean;
+  /** Resolves when what it has for a tenant is registered. A rejection counts as a call's failure does. */
+  discover(tenantId: string, signal: AbortSignal): Promise<void>;
 }
 
 export interface SourceToolOptions extends RegisterOptions {
@@ -34,7 +48,7 @@ export class AddedSource implements Disposable {
   readonly id: string;
   readonly #transport: SourceTransport;
   readonly #registrar: Registrar;
-  #tools: (() => void)[] = [];
+  readonly #tools = new Set<Disposable>();
   #isDisposed = false;
 
   /** @internal use {@link ToolRouter.addSource} */
@@ -45,10 +59,10 @@ export class AddedSource implements Disposable {
   }
 
   /**
-   * Adds one of the source's tools.
+   * Adds one of the source's tools; dispose what this returns to take it out again.
    * @throws {ToolError} PARAM_INVALID for a malformed or taken name; BUNDLE_FAILED for a bad schema; TOOL_UNAVAILABLE after disposal
    */
-  register(toolName: string, definition: HostToolDefinition, options: SourceToolOptions = {}): void {
+  register(toolName: string, definition: HostToolDefinition, options: SourceToolOptions = {}): Disposable {
     if (this.#isDisposed) throw new ToolError("TOOL_UNAVAILABLE", `The source ${this.id} has been removed`);
     const { nameAtSource = toolName, tenantId } = options;
     const transport = this.#transport;
@@ -58,14 +72,20 @@ export class AddedSource implements Disposable {
       isRemote: true,
     });
     this.#registrar.add(toolName, definition, executor, tenantId === undefined ? {} : { tenantId });
-    this.#tools.push(() => this.#registrar.remove(toolName, tenantId, executor));
+    const registration = {
+      [Symbol.dispose]: () => {
+        if (this.#tools.delete(registration)) this.#registrar.remove(toolName, tenantId, executor);
+      },
+    };
+    this.#tools.add(registration);
+    return registration;
   }
 
   /** Twice is a no-op. */
   [Symbol.dispose](): void {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
-    for (const remove of this.#tools.splice(0)) remove();
+    for (const registration of [...this.#tools]) registration[Symbol.dispose]();
     this.#registrar.dispose();
   }
 }

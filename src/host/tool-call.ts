@@ -6,6 +6,7 @@ import type { ErrorCode, ToolErrorData } from "../sandbox/errors.ts";
 import type { Limits } from "../sandbox/limits.ts";
 import type { Progress } from "../sandbox/protocol.ts";
 import type { CallChain } from "./call-chain.ts";
+import type { CallClient } from "./capabilities/ask-client.ts";
 import type { LogEntry, LogListener } from "./logs.ts";
 import type { Amendment, ArgumentOptions } from "./pipeline/amend.ts";
 import type { Clock } from "./pipeline/clock.ts";
@@ -30,6 +31,11 @@ export interface ToolContext {
   readonly executionId?: string | undefined;
   readonly stepId?: string | undefined;
   /**
+   * Which conversation the call is part of, 1 to 256 characters: for tools with `isolation: "session"`, whose calls of one conversation
+   * find what the earlier ones have left. A tenant's conversations are its own.
+   */
+  readonly sessionId?: string | undefined;
+  /**
    * The trace that the call is part of, as in W3C's headers of these names; without, or where it is none, the active one of
    * OpenTelemetry. Read where the host has telemetry.
    */
@@ -42,6 +48,8 @@ export interface ToolContext {
   /** Each log line as it comes. */
   readonly onLog?: LogListener | undefined;
   readonly onProgress?: ((progress: Progress) => void) | undefined;
+  /** What the tool can ask of whoever calls, if it is granted `elicit`, `sample` or `roots`; nothing unless stated. */
+  readonly client?: CallClient | undefined;
   /**
    * For a call that is to repeat exactly: with the same seed, input and answers of the host it has the same output, byte for byte. Its
    * random numbers follow from `seed`, text of 1 to 256 characters; its clock begins at `now` (ms since 1970, the beginning of 2025 unless
@@ -148,7 +156,7 @@ export interface PreparedCall {
   /** Aborts at the deadline or when the caller cancels; its reason is the ToolError to answer with. */
   readonly signal: AbortSignal;
   /** What the signal's deadline is kept by. */
-  readonly clock?: Pick<Clock, "hold">;
+  readonly clock?: Pick<Clock, "hold" | "leftMs">;
   readonly context: ToolContext;
   /** Who looks at it from outside; undefined where nobody does. */
   readonly watch?: CallWatch | undefined;

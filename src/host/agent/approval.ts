@@ -1,6 +1,6 @@
 // Which calls wait for somebody's word before they run, and what that word may be.
 import * as z from "zod";
-import type { ToolDefinition } from "../../sandbox/definition.ts";
+import { believedAnnotations, type ToolDefinition } from "../../sandbox/definition.ts";
 import { ToolError } from "../../sandbox/errors.ts";
 import { tell } from "../logs.ts";
 import type { Message, ModelToolCall } from "./model.ts";
@@ -22,12 +22,15 @@ export type ApprovalPredicate = (question: ApprovalQuestion) => boolean | Promis
 /**
  * Which calls are asked about: those of the tools named; those that a function says; or, with `"destructive"`, those of every tool whose
  * annotations do not say `readOnlyHint: true` or `destructiveHint: false` (MCP's own defaults: what says nothing may destroy).
- * Annotations are their author's word: for tools of strangers state them in the host's overrides, or give names or a function.
+ * Annotations are their author's word, and those of an upstream MCP server count only where the host trusts it: for tools of strangers
+ * state them in the host's overrides, or give names or a function.
  */
 export type ApprovalRule = "destructive" | readonly string[] | ApprovalPredicate;
 
-const mayDestroy = ({ annotations }: ToolDefinition): boolean =>
-  annotations?.readOnlyHint !== true && annotations?.destructiveHint !== false;
+function mayDestroy(definition: ToolDefinition): boolean {
+  const annotations = believedAnnotations(definition);
+  return annotations?.readOnlyHint !== true && annotations?.destructiveHint !== false;
+}
 
 /** Whether a call has to wait. A function that fails has not said that it need not. */
 export function needsApproval(

@@ -1,7 +1,9 @@
 // One turn of a model, read as it speaks. Its events are hostile: parsed, bounded, and whatever becomes of the stream, what was said of it
 // is one assistant message in which each call has an id of its own.
+
 import { randomUUID } from "node:crypto";
 import { ToolError } from "../../sandbox/errors.ts";
+import { untilAborted } from "../until-aborted.ts";
 import type {
   AssistantMessage,
   AssistantPart,
@@ -209,16 +211,6 @@ class TurnReader {
       ...(problem === undefined ? {} : { error: problem }),
     };
   }
-}
-
-/** What the promise becomes, or the signal's reason as soon as that aborts: nobody waits for a model that does not hear. */
-function untilAborted<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => reject(signal.reason);
-    if (signal.aborted) abort();
-    signal.addEventListener("abort", abort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
-  });
 }
 
 /** A transport's own words may hold a key or an address: only a status is told, the rest is the operator's (`cause`). */

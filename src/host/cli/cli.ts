@@ -1,6 +1,6 @@
 // Which command, and what its exit code says: 0 success, 1 the tool or a limit failed, 2 usage or bundle error.
-import { readFileSync } from "node:fs";
 import { ToolError } from "../../sandbox/errors.ts";
+import { packageVersion } from "../package-version.ts";
 import { type Io, USAGE, UsageError } from "./usage.ts";
 
 type Command = (args: readonly string[], io: Io) => Promise<number>;
@@ -9,19 +9,13 @@ type Command = (args: readonly string[], io: Io) => Promise<number>;
 const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ["run", async () => (await import("./run.ts")).runCommand],
   ["dev", async () => (await import("./dev.ts")).devCommand],
+  ["mcp", async () => (await import("./mcp.ts")).mcpCommand],
   ["test", async () => (await import("./test.ts")).testCommand],
   ["types", async () => (await import("./types.ts")).typesCommand],
   ["inspect", async () => (await import("./inspect.ts")).inspectCommand],
   ["doctor", async () => (await import("./doctor.ts")).doctorCommand],
   ["init", async () => (await import("./init.ts")).initCommand],
 ]);
-
-function version(): string {
-  const manifest = JSON.parse(readFileSync(new URL("../../../package.json", import.meta.url), "utf8")) as {
-    readonly version: string;
-  };
-  return manifest.version;
-}
 
 /** Runs one command line. Resolves with the exit code; never rejects for what a person typed. */
 export async function runCli(args: readonly string[], io: Io): Promise<number> {
@@ -31,7 +25,7 @@ export async function runCli(args: readonly string[], io: Io): Promise<number> {
     return name === undefined ? 2 : 0;
   }
   if (name === "--version" || name === "-v") {
-    io.stdout.write(`${version()}\n`);
+    io.stdout.write(`${packageVersion()}\n`);
     return 0;
   }
   const load = COMMANDS.get(name);

@@ -1,7 +1,7 @@
 // glovebox types: the inputs and outputs of a set of tools as a declaration file, for who calls them in TypeScript.
 import { readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ENTRY_NAMES } from "../../bundler/tool-paths.ts";
+import { ENTRY_NAMES, PYTHON_ENTRY_NAMES } from "../../bundler/tool-paths.ts";
 import type { ToolDefinition } from "../../sandbox/definition.ts";
 import { ToolError } from "../../sandbox/errors.ts";
 import { propertyKey, SchemaTypes, TypeNames, toComment, toTypeName } from "../json-schema/schema-types.ts";
@@ -11,7 +11,8 @@ import { createShowCode } from "./source-lines.ts";
 import { type Io, readArguments, UsageError } from "./usage.ts";
 
 const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() === true;
-const hasEntry = (folder: string): boolean => ENTRY_NAMES.some((name) => isFile(join(folder, name)));
+const hasEntry = (folder: string): boolean =>
+  [...ENTRY_NAMES, ...PYTHON_ENTRY_NAMES].some((name) => isFile(join(folder, name)));
 
 /** A tool, or a folder of folders that are tools. @throws {UsageError} for what is neither */
 function toolsAt(path: string): readonly string[] {
@@ -22,7 +23,7 @@ function toolsAt(path: string): readonly string[] {
   const tools = folders.map(({ name }) => join(path, name)).filter(hasEntry);
   if (tools.length > 0) return tools.sort();
   throw new UsageError(
-    `${path} has no tools; expected a tool, or a folder of folders with one of ${ENTRY_NAMES.join(", ")}`,
+    `${path} has no tools; expected a tool, or a folder of folders with one of ${[...ENTRY_NAMES, ...PYTHON_ENTRY_NAMES].join(", ")}`,
   );
 }
 

@@ -15,6 +15,7 @@ export const USAGE = `Runs tools nobody on the team wrote: bundled, isolated, bo
 Usage
   glovebox run PATH [--input JSON | --input-file FILE | -] [options]   run a tool once
   glovebox dev PATH [--input JSON | --input-file FILE] [options]       run it again whenever its files change
+  glovebox mcp PATH… [--http PORT] [options]                           serve tools to MCP clients, over stdio or HTTP
   glovebox test [PATH]                                                 run its own vitest files, in the real sandbox
   glovebox types [PATH…] [--out FILE]                                  write the types of a set of tools as a .d.ts
   glovebox inspect PATH [--json]                                       show its definition, imports and sizes
@@ -23,7 +24,7 @@ Usage
 
 PATH is a file or a folder with a tool in it
 
-Options of run and dev
+Options of run and dev, and of mcp but for the input and --log-places
   --input JSON        the input; {} unless given
   --input-file FILE   the input from a file: JSON, or any other text for a tool that takes one text
   --tenant ID         on whose behalf; "default" unless given
@@ -43,6 +44,12 @@ Options of run
   -                   the input, as JSON, from stdin
   --time              show where the milliseconds went
   --json              print the whole result as one line of JSON
+
+Options of mcp
+  --tool NAME         serve one of Glovebox's own tools (python_exec, run-js …); may be given again
+  --http PORT         over HTTP instead of stdin and stdout; 0 for a free port
+  --host ADDRESS      where to listen; 127.0.0.1 unless given
+  --allow-host NAME   a name that clients may call it by, if not this machine's own; may be given again
 
 Exit codes: 0 success, 1 the tool or a limit failed, 2 usage or bundle error`;
 

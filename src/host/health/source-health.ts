@@ -3,7 +3,6 @@ import * as z from "zod";
 import { type ErrorCode, ToolError } from "../../sandbox/errors.ts";
 import type { Execution, Executor } from "../executors/executor.ts";
 import { tell } from "../logs.ts";
-import type { RegisteredTool } from "../registry.ts";
 import { type Admission, Circuit, type CircuitOptions, type CircuitState, type Evidence } from "./circuit.ts";
 
 /** When sources that keep failing are left alone for a while; `false`: never. */
@@ -59,11 +58,16 @@ export interface CircuitChange {
   readonly code?: ErrorCode | undefined;
 }
 
+/** As far as an executor is looked at here. */
+type Source = Pick<Executor, "source" | "sourceId">;
+
 interface Entry {
   readonly sourceId: string;
   readonly source: Executor["source"];
   readonly tenantId: string;
   readonly circuit: Circuit;
+  /** What it failed by last, and when. */
+  last: { readonly cause: unknown; readonly at: number } | undefined;
 }
 
 /** Tenants times sources with which something is wrong. What is past it is forgotten, the oldest first: its source is asked. */
@@ -87,6 +91,12 @@ function evidenceOf(execution: Execution): Evidence {
   return { is: SAY_NOTHING.has(code) ? "unknown" : "up" };
 }
 
+/** Whether a call was ended by what has been counted already: a connection that was lost has ended all that were on their way. */
+function isCounted({ error, usage }: Extract<Execution, { error: unknown }>, { last }: Entry, now: number): boolean {
+  const hasBegunBefore = last !== undefined && now - usage.executeMs <= last.at;
+  return hasBegunBefore && error.cause !== undefined && error.cause === last.cause;
+}
+
 const keyOf = (sourceId: string, tenantId: string): string => `${sourceId}\n${tenantId}`;
 
 /** Nothing is kept of a source with which nothing is wrong, and a call of it costs nothing here. */
@@ -107,7 +117,7 @@ export class SourceHealthRegistry {
    * Before a tool's source is asked. Undefined where nothing is known against it.
    * @throws {ToolError} TOOL_UNAVAILABLE, with `retryAfterMs` and the source's name, while it is left alone
    */
-  admit({ source, sourceId }: Executor, tenantId: string): Admission | undefined {
+  admit({ source, sourceId }: Source, tenantId: string): Admission | undefined {
     if (this.#entries.size === 0 || sourceId === undefined) return undefined;
     const entry = this.#entries.get(keyOf(sourceId, tenantId));
     if (entry === undefined) return undefined;
@@ -126,7 +136,7 @@ export class SourceHealthRegistry {
   }
 
   /** After it has answered, or has not. */
-  record({ source, sourceId }: Executor, tenantId: string, admission: Admission | undefined, end: Execution): void {
+  record({ source, sourceId }: Source, tenantId: string, admission: Admission | undefined, end: Execution): void {
     const options = this.#options;
     if (options === undefined || sourceId === undefined) return;
     const evidence = evidenceOf(end);
@@ -136,9 +146,13 @@ export class SourceHealthRegistry {
     let entry = this.#entries.get(key);
     if (entry === undefined) {
       if (evidence.is !== "down") return;
-      entry = { source, sourceId, tenantId, circuit: new Circuit(options, now) };
+      entry = { source, sourceId, tenantId, circuit: new Circuit(options, now), last: undefined };
       this.#makeRoom(now);
       this.#entries.set(key, entry);
+    }
+    if (evidence.is === "down" && "error" in end) {
+      if (admission?.isProbe !== true && isCounted(end, entry, now)) return;
+      entry.last = { cause: end.error.cause, at: now };
     }
     // A call that began before anything was known is one of a circuit that has never been open.
     const before = entry.circuit.state;
@@ -167,25 +181,24 @@ export class SourceHealthRegistry {
     for (const [key, entry] of this.#entries) if (entry.sourceId === sourceId) this.#entries.delete(key);
   }
 
-  /** Sources of these tools, and those with which something is wrong, of one tenant or of all; by id. */
-  list(tools: readonly RegisteredTool[], tenantId: string | undefined): readonly SourceHealth[] {
+  /** These sources, and those with which something is wrong, of one tenant or of all; by id. */
+  list(sources: Iterable<Source>, tenantId: string | undefined): readonly SourceHealth[] {
     const now = this.#now();
     const toDate = (at: number): number => Math.round(Date.now() - (now - at));
     const wrong = [...this.#entries.values()]
       .filter((entry) => tenantId === undefined || entry.tenantId === tenantId)
       .filter(({ circuit }) => !circuit.isForgotten(now))
-      .map(({ circuit, ...named }): SourceHealth => {
+      .map(({ circuit, source, sourceId, tenantId: whose }): SourceHealth => {
         const { state, failures, refused, since, lastFailure, nextProbeAt } = circuit;
         return {
-          ...{ ...named, state, failures, refused, since: toDate(since) },
+          ...{ source, sourceId, tenantId: whose, state, failures, refused, since: toDate(since) },
           ...(lastFailure === undefined ? {} : { lastFailure: { ...lastFailure, at: toDate(lastFailure.at) } }),
           ...(nextProbeAt === undefined ? {} : { nextProbeAt: toDate(nextProbeAt) }),
         };
       });
     const known = new Set(wrong.map(({ sourceId }) => sourceId));
     const well = new Map<string, SourceHealth>();
-    for (const { executor } of tools) {
-      const { source, sourceId } = executor;
+    for (const { source, sourceId } of sources) {
       if (sourceId === undefined || known.has(sourceId)) continue;
       well.set(sourceId, { sourceId, source, state: "closed", failures: 0, refused: 0 });
     }

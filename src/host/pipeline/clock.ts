@@ -4,8 +4,13 @@ import { ToolError } from "../../sandbox/errors.ts";
 export interface Clock extends Disposable {
   /** Aborts with the ToolError that the call is to be answered with. */
   readonly signal: AbortSignal;
-  /** Stands still while it is held: for a call that stands at a breakpoint. */
-  hold(isHeld: boolean): void;
+  /**
+   * Stands still while anybody holds it: for a call that stands at a breakpoint, or waits for an answer of whoever made it.
+   * @param holder who does; whoever inspects, unless stated
+   */
+  hold(isHeld: boolean, holder?: object): void;
+  /** What is left of the call's time. */
+  readonly leftMs: number;
 }
 
 export interface ClockOptions {
@@ -40,6 +45,8 @@ export class Clocks {
   }
 }
 
+const INSPECTOR = {};
+
 class CallClock implements Clock {
   readonly #controller = new AbortController();
   readonly #options: ClockOptions;
@@ -47,6 +54,7 @@ class CallClock implements Clock {
   #timer: NodeJS.Timeout;
   /** By performance.now(). */
   #endsAt: number;
+  readonly #holders = new Set<object>();
   /** Set while it is held. */
   #leftMs: number | undefined;
   #onCancel: (() => void) | undefined;
@@ -84,15 +92,24 @@ class CallClock implements Clock {
     this.#controller.abort(new ToolError("TOOL_TIMEOUT", message, { details: { timeoutMs } }));
   }
 
-  hold(isHeld: boolean): void {
-    if (isHeld === (this.#leftMs !== undefined) || !this.#running.has(this)) return;
-    if (isHeld) {
-      this.#leftMs = Math.max(0, this.#endsAt - performance.now());
+  get leftMs(): number {
+    return this.#leftMs ?? Math.max(0, this.#endsAt - performance.now());
+  }
+
+  hold(isHeld: boolean, holder: object = INSPECTOR): void {
+    if (!this.#running.has(this)) return;
+    if (isHeld) this.#holders.add(holder);
+    else this.#holders.delete(holder);
+    const mustStand = this.#holders.size > 0;
+    if (mustStand === (this.#leftMs !== undefined)) return;
+    const { leftMs } = this;
+    if (mustStand) {
+      this.#leftMs = leftMs;
       clearTimeout(this.#timer);
       return;
     }
-    this.#endsAt = performance.now() + (this.#leftMs ?? 0);
-    this.#timer = setTimeout(expire, this.#leftMs, this);
+    this.#endsAt = performance.now() + leftMs;
+    this.#timer = setTimeout(expire, leftMs, this);
     this.#leftMs = undefined;
   }
 

@@ -42,6 +42,7 @@ export function startCall(
   const limits = resolveLimits(
     [stated, tenant.stated, tool.hostLimits, { timeoutMs: context.timeoutMs }, { timeoutMs }],
     tool.authorLimits,
+    tool.defaultLimits,
   );
   const { timeoutMs: ownMs } = limits;
   const clock = clocks.start({ timeoutMs: ownMs, toolName: tool.definition.name, caller: context.signal, admittedAt });
@@ -56,6 +57,8 @@ export function prepareCall(
   const { tool, context } = validated;
   const { limits, clock, deadlineAt } = startCall(tool, context, options, timeoutMs);
   const { callId, tenantId, inputText, inputBytes, input } = validated;
+  const chain = new CallChain(callId, tool.definition.name, limits, options.parent);
+  chain.clock = clock;
   return {
     call: {
       callId,
@@ -68,7 +71,7 @@ export function prepareCall(
       input,
       limits,
       deadlineAt,
-      chain: new CallChain(callId, tool.definition.name, limits, options.parent),
+      chain,
       signal: clock.signal,
       clock,
       context,

@@ -27,6 +27,8 @@ import {
 } from "./read-value.ts";
 
 export const DEFAULT_TENANT = "default";
+/** Of a conversation's name. */
+export const MAX_SESSION_ID_UNITS = 256;
 const MAX_ID_UNITS = 1_024;
 const MAX_SHOWN_UNITS = 100;
 /** To the end of the year 9999. */
@@ -137,6 +139,14 @@ function checkHeader(value: unknown, where: string): void {
 
 const isFunction = (value: unknown): boolean => value === undefined || typeof value === "function";
 
+function checkSessionId(sessionId: unknown): void {
+  if (sessionId === undefined) return;
+  const isFit = typeof sessionId === "string" && sessionId.length > 0 && sessionId.length <= MAX_SESSION_ID_UNITS;
+  if (!isFit) {
+    throw invalid("context.sessionId", `text of 1 to ${MAX_SESSION_ID_UNITS} characters`, describe(sessionId));
+  }
+}
+
 /**
  * Reads the context's fields, each once; what else the object has stays behind.
  * @throws {ToolError} PARAM_INVALID
@@ -148,7 +158,7 @@ export function readStatedContext(context: unknown): ToolContext {
   }
   const { hasSignal, misnamed, ...fields } = readFields("context", () => {
     const { tenantId, executionId, stepId, signal, timeoutMs, onLog, onProgress, logPlaces } = context as ToolContext;
-    const { traceparent, tracestate } = context as ToolContext;
+    const { traceparent, tracestate, client, sessionId } = context as ToolContext;
     const deterministic = copyDeterministic((context as ToolContext).deterministic);
     const hasSignal = signal === undefined || isAbortSignal(signal);
     const misnamed = tenantId === undefined ? Object.keys(context).find((key) => /^tenant/i.test(key)) : undefined;
@@ -166,6 +176,8 @@ export function readStatedContext(context: unknown): ToolContext {
       deterministic,
       ...trace,
       ...(amending === undefined ? {} : { arguments: amending }),
+      ...(client === undefined ? {} : { client }),
+      ...(sessionId === undefined ? {} : { sessionId }),
     };
     return { ...own, hasSignal, misnamed };
   });
@@ -176,6 +188,9 @@ export function readStatedContext(context: unknown): ToolContext {
   if (!hasSignal) throw invalid("context.signal", "an AbortSignal", describe(fields.signal));
   if (!isFunction(onLog)) throw invalid("context.onLog", "a function", describe(onLog));
   if (!isFunction(onProgress)) throw invalid("context.onProgress", "a function", describe(onProgress));
+  if (fields.client !== undefined && (typeof fields.client !== "object" || fields.client === null)) {
+    throw invalid("context.client", "an object { elicit, sample, listRoots }", describe(fields.client));
+  }
   if (logPlaces !== undefined && typeof logPlaces !== "boolean") {
     throw invalid("context.logPlaces", "true or false", describe(logPlaces));
   }
@@ -185,6 +200,7 @@ export function readStatedContext(context: unknown): ToolContext {
   checkHeader(fields.tracestate, "context.tracestate");
   if (executionId !== undefined) readText(executionId, "context.executionId");
   if (stepId !== undefined) readText(stepId, "context.stepId");
+  checkSessionId(fields.sessionId);
   if (tenantId !== undefined) readText(tenantId, "context.tenantId");
   return fields;
 }

@@ -26,6 +26,11 @@ export class Redactor {
     this.#set = new NeedleSet(this.#needles);
   }
 
+  /** Values that are concealed. */
+  get size(): number {
+    return this.#known.size;
+  }
+
   get isIdle(): boolean {
     return this.#needles.length === 0;
   }

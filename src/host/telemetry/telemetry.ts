@@ -205,7 +205,7 @@ export class CallSpan {
       "glovebox.usage.peak_bytes": usage.peakBytes,
     });
     let at = began;
-    if (this.#source === "sandbox") {
+    if (this.#source === "sandbox" || this.#source === "python") {
       at = this.#part("queue", at, Math.min(ended, at + usage.queueMs));
       at = this.#part("start", at, Math.min(ended, at + usage.startMs));
     }
