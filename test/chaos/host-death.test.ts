@@ -9,8 +9,8 @@ import { expectDead } from "../support/processes.ts";
 const SCRIPT = fileURLToPath(new URL("../support/busy-host-script.ts", import.meta.url));
 /** Whoever notices has to be given a core first: on a busy machine that took two seconds. */
 const WITHIN_MS = 5_000;
-const isWorker = (pid: number): boolean => commandOf(pid).includes("/worker.mjs");
-const isBuilder = (pid: number): boolean => /\/bundler\/child\.(ts|js)$/.test(commandOf(pid));
+const isWorker = (pid: number): boolean => commandOf(pid).includes("/worker.cjs");
+const isBuilder = (pid: number): boolean => /\/build-child\.cjs$/.test(commandOf(pid));
 
 async function startHost(): Promise<ChildProcess> {
   const host = spawn(process.execPath, [SCRIPT], { stdio: ["ignore", "pipe", "inherit"] });

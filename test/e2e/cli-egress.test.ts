@@ -4,18 +4,17 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { cliEnvironment, MAIN } from "../support/cli-process.ts";
 import { serve } from "../support/egress.ts";
 
-const MAIN = fileURLToPath(new URL("../../src/host/cli/main.ts", import.meta.url));
 /** A command line starts a process for each of its parts: on a busy machine that takes its time. */
 vi.setConfig({ testTimeout: 180_000 });
 const KEY = "sk-cli-0123456789";
 let folder = "";
 
 async function run(...args: readonly string[]): Promise<{ readonly code: number | null; readonly said: string }> {
-  const env = { HOME: folder, API_KEY: KEY };
+  const env = { ...cliEnvironment(folder), API_KEY: KEY };
   const child = spawn(process.execPath, [MAIN, "run", "get.ts", "--timeout-ms", "60000", ...args], {
     cwd: folder,
     env,

@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { cliEnvironment, MAIN } from "../support/cli-process.ts";
 
-const MAIN = fileURLToPath(new URL("../../src/host/cli/main.ts", import.meta.url));
 const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
 let folder = "";
 
@@ -19,7 +19,7 @@ interface CliEnd {
 }
 
 async function glovebox(args: readonly string[], stdin = ""): Promise<CliEnd> {
-  const child = spawn(process.execPath, [MAIN, ...args], { cwd: folder, env: { HOME: folder } });
+  const child = spawn(process.execPath, [MAIN, ...args], { cwd: folder, env: cliEnvironment(folder) });
   child.stdin.end(stdin);
   const exit = new Promise<number | null>((resolve) => child.on("exit", resolve));
   const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), exit]);
@@ -102,7 +102,7 @@ describe("glovebox run", () => {
       success: false,
       error: { code: "TOOL_TIMEOUT" },
     });
-    const child = spawn(process.execPath, [MAIN, "run", "waits.ts"], { cwd: folder, env: { HOME: folder } });
+    const child = spawn(process.execPath, [MAIN, "run", "waits.ts"], { cwd: folder, env: cliEnvironment(folder) });
     const exit = once(child, "exit");
     const [first] = await once(child.stdout, "data");
     expect(String(first)).toBe("1\n");
@@ -200,7 +200,7 @@ describe("a mistake gets its exit code and a message that helps", () => {
       "an unknown command",
       ["runn"],
       2,
-      /There is no command "runn"; expected one of run, dev, test, types, inspect, doctor, init/,
+      /There is no command "runn"; expected one of run, dev, mcp, test, types, inspect, doctor, init/,
     ],
     ["an unknown option", ["run", "add.ts", "--bogus"], 2, /Unknown option '--bogus'/],
     ["no path", ["run"], 2, /Expected PATH of a tool, got nothing/],
@@ -242,7 +242,7 @@ describe("a mistake gets its exit code and a message that helps", () => {
       "an endless loop",
       ["run", "loop.ts", "--timeout-ms", "300"],
       1,
-      /TOOL_TIMEOUT: loop did not finish within 300 ms/,
+      /TOOL_TIMEOUT: (?:loop|The top level of loop\.ts) did not finish within 300 ms/,
     ],
     ["too much CPU", ["run", "loop.ts", "--cpu-ms", "100"], 1, /CPU_LIMIT: loop used more than 100 ms/],
     ["too much memory", ["run", "hog.ts", "--memory-mib", "16"], 1, /MEMORY_LIMIT|SANDBOX_CRASHED/],

@@ -21,6 +21,7 @@ describe("parseConfig()", () => {
     [{ tool: {} }, /^options\.tool: There is no such option; did you mean "tools"\?$/],
     [{ zzzzzzzz: 1 }, /^options\.zzzzzzzz: There is no such option; there are: tools, flags, limits/],
     [{ tools: { enable: true } }, /^options\.tools\.enable: There is no such option; did you mean "enabled"\?$/],
+    [{ mcp: { servers: { "a b": { command: "x" } } } }, /^options\.mcp\.servers\.a b: Expected 1 to 64 of A-Z a-z 0-9/],
     [{ tools: { enabled: "yes" } }, /^options\.tools\.enabled: .*expected boolean/],
     [{ tools: { builtinTools: ["run_js"] } }, /^options\.tools\.builtinTools\.0: .*"run-js"/],
     [{ tools: { builtinTools: false } }, /^options\.tools\.builtinTools: .*true.*array/],

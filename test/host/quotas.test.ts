@@ -27,7 +27,8 @@ describe("queuedCalls", () => {
     const running = [sleep(box, 600), sleep(box, 1)];
     const began = performance.now();
     const error = errorOf(await sleep(box, 1));
-    expect(performance.now() - began).toBeLessThan(100);
+    // Before the first of them is over.
+    expect(performance.now() - began).toBeLessThan(500);
     expect([error.code, error.recoverable, error.details?.queuedCalls]).toEqual(["OVERLOADED", true, 1]);
     expect(error.details?.retryAfterMs).toBeGreaterThan(0);
     expect(error.message).toMatch(

@@ -169,6 +169,19 @@ export function describeRegistry(name: string, create: () => ToolRegistry): void
       expect([registry.get("everybodys"), registry.get("theirs", "other")]).not.toContain(undefined);
     });
 
+    test("onChange() tells whose tools have changed, until it is ended", () => {
+      const registry = create();
+      const heard: (string | undefined)[] = [];
+      const stop = registry.onChange?.((tenantId) => heard.push(tenantId));
+      registry.add(makeTool({ tenantId: "acme" }));
+      registry.add(makeTool());
+      registry.remove("probe", "other");
+      registry.remove("probe", "acme");
+      stop?.();
+      registry.remove("probe");
+      if (registry.onChange !== undefined) expect(heard).toEqual(["acme", undefined, "acme"]);
+    });
+
     test("remove() uncovers the global tool that a tenant's own one hid", () => {
       const registry = create();
       const everybodys = makeTool();

@@ -47,6 +47,29 @@ class FullCollections implements Disposable {
   }
 }
 
+class HeldUp extends Error {
+  constructor(longestMs: number) {
+    super(`Longest hold of the event loop: expected less than ${MAX_LAG_MS} ms, got ${longestMs}`);
+  }
+}
+
+const TRIES = 3;
+
+/**
+ * Runs a test that expects promptness. What an attack does to the host it does each time; what the machine's other work does (a virtual
+ * processor counts time that it did not have) it does now and then.
+ */
+export async function promptly(run: () => Promise<void>): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      await run();
+      return;
+    } catch (thrown) {
+      if (!(thrown instanceof HeldUp) || tries === TRIES) throw thrown;
+    }
+  }
+}
+
 /**
  * The longest that one turn of the event loop took, in ms of this thread's processor time. By the clock it would be the machine's
  * other work that is measured: beside a second file of tests and a third user, turns in which the host had nothing to do passed
@@ -81,11 +104,12 @@ export class LagMeter implements Disposable {
     return this.#withheldMs;
   }
 
+  /** For {@link promptly}. */
   async expectPrompt(): Promise<void> {
     // The meter is a timer: what has just been held up is counted at its next turn.
     await pause(2 * TURN_MS);
-    const holds = this.#long.map((span) => span.busyMs - this.#collections.msIn(span));
-    expect(Math.max(0, ...holds), "Longest hold of the event loop, in ms").toBeLessThan(MAX_LAG_MS);
+    const longestMs = Math.max(0, ...this.#long.map((span) => span.busyMs - this.#collections.msIn(span)));
+    if (longestMs >= MAX_LAG_MS) throw new HeldUp(longestMs);
   }
 
   [Symbol.dispose](): void {

@@ -16,7 +16,7 @@ import type { PartialLimits } from "../../src/sandbox/limits.ts";
 import type { Isolation } from "../../src/sandbox/protocol.ts";
 import { codeOf, expectPublishable, makeBox, outputOf } from "../support/host-zone.ts";
 import { expectIdle, isAlive } from "../support/processes.ts";
-import { LATE_MS, LagMeter, MemoryWatch } from "./bar.ts";
+import { LATE_MS, LagMeter, MemoryWatch, promptly } from "./bar.ts";
 
 const TIMEOUT_MS = 300;
 /** Of an attack that comes to its end by itself: how long that takes is the machine's business. */
@@ -51,7 +51,7 @@ export interface Attack {
 const CACHE = { directory: join(tmpdir(), "glovebox-hostile-cache") };
 /** Each of two tenants makes this many calls at least beside the attack, and goes on as long as that does. */
 const NEIGHBOUR_CALLS = 3;
-const NEIGHBOUR_PAUSE_MS = 25;
+const NEIGHBOUR_PAUSE_MS = 50;
 const SETTLING_TRIES = 5;
 const CLEARING = { timeout: 5_000, interval: 5 };
 /** Where the top level is the attack, esbuild's process comes before it. */
@@ -282,12 +282,14 @@ async function testIn(arena: Arena, attack: Attack): Promise<void> {
 /** Registers one test. */
 export function testAttack(name: string, attack: Attack): void {
   test(`${name}: ${attack.codes.join(" or ")}, and the host is none the worse`, async () => {
-    if (attack.capabilities === undefined && attack.store === undefined) {
-      await testIn(await sharedArena(), attack);
-      return;
-    }
-    await using arena = await Arena.open(attack);
-    await testIn(arena, attack);
+    await promptly(async () => {
+      if (attack.capabilities === undefined && attack.store === undefined) {
+        await testIn(await sharedArena(), attack);
+        return;
+      }
+      await using arena = await Arena.open(attack);
+      await testIn(arena, attack);
+    });
   });
   afterAll(closeSharedArena);
 }

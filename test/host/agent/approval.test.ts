@@ -122,6 +122,18 @@ describe("a pause", () => {
     expect(outcome.status === "paused" ? outcome.approvals.map(({ call: { id } }) => id) : []).toEqual(expected);
   });
 
+  test("by annotations, not by those of a server that nobody trusts", async () => {
+    const router = new ToolRouter();
+    for (const isTrusted of [true, false]) {
+      const name = isTrusted ? "trusted" : "stranger";
+      const origin = { server: "up", toolName: name, isTrusted };
+      router.register(name, { annotations: { readOnlyHint: true }, origin }, () => "done");
+    }
+    const { model } = scriptModel(says(call("t", "trusted"), call("s", "stranger")), says("ok"));
+    const outcome = await loop.run({ model, router, messages: [USER], needsApproval: "destructive" });
+    expect(outcome.status === "paused" ? outcome.approvals.map(({ call: { id } }) => id) : []).toEqual(["s"]);
+  });
+
   test("asks nobody about a call that would not run", async () => {
     const { router } = makeRouter();
     const { model } = scriptModel(

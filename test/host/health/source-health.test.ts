@@ -280,6 +280,26 @@ describe("SourceHealthRegistry", () => {
     expect(registry.list([], undefined)).toHaveLength(10_000);
   });
 
+  test("counts what ends many calls at one time once, and again for those that begin after it", () => {
+    const registry = new SourceHealthRegistry(HEALTH, () => now);
+    let now = 1_000;
+    const { executor } = tool("weather");
+    const failures = (): number | undefined => registry.list([executor], "a")[0]?.failures;
+    const failAfter = (executeMs: number, cause: unknown): void => {
+      const error = new ToolError("TOOL_UNAVAILABLE", "no", { cause });
+      registry.record(executor, "a", undefined, { usage: { ...NO_USAGE, executeMs }, error, isSourceFailure: true });
+    };
+    const lost = new Error("lost");
+    for (let n = 0; n < 50; n += 1) failAfter(100, lost);
+    expect(failures()).toBe(1);
+    now += 200;
+    failAfter(100, lost);
+    expect(failures()).toBe(2);
+    failAfter(100, new Error("another"));
+    expect(failures()).toBe(3);
+    expect(() => registry.admit(executor, "a")).toThrow(/failed 3 times/);
+  });
+
   test("a tenant whose name has a line end in it is no other's", () => {
     const registry = new SourceHealthRegistry(HEALTH, () => 0);
     const { executor } = tool("weather");

@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { compileSchema } from "../../../src/host/json-schema/compile-schema.ts";
 import { estimateCost } from "../../../src/host/json-schema/pattern-cost.ts";
+import { threadMs } from "../../support/processes.ts";
 
 describe("estimateCost()", () => {
   test.for<[string, number]>([
@@ -79,9 +80,9 @@ describe("estimateCost()", () => {
         if (factor * (value.length + 1) ** degree > 300_000) return;
         const regExp = new RegExp(source, "u");
         regExp.test("");
-        const started = performance.now();
+        const started = threadMs();
         regExp.test(value);
-        expect(performance.now() - started).toBeLessThan(60);
+        expect(threadMs() - started).toBeLessThan(60);
       }),
       { numRuns: 3_000 },
     );
@@ -110,9 +111,9 @@ describe("zod's patterns", () => {
     for (const pump of pumps) {
       for (const tail of tails) {
         const text = pump.repeat(320).slice(0, 320 - tail.length) + tail;
-        const started = performance.now();
+        const started = threadMs();
         regExp.test(text);
-        expect([pump, tail, performance.now() - started < 40]).toEqual([pump, tail, true]);
+        expect([pump, tail, threadMs() - started < 40]).toEqual([pump, tail, true]);
       }
     }
   });
@@ -125,9 +126,9 @@ describe("zod's patterns", () => {
       at: "2026-01-01T00:00:00Z",
     };
     for (let warm = 0; warm < 2_000; warm++) compiled.validate(value);
-    const started = performance.now();
+    const started = threadMs();
     for (let round = 0; round < 1_000; round++) compiled.validate(value);
     // A guard costs 100 µs each time, so 1,000 rounds with it take 100 ms.
-    expect(performance.now() - started).toBeLessThan(60);
+    expect(threadMs() - started).toBeLessThan(60);
   });
 });

@@ -160,7 +160,7 @@ describe("validateCall() does not hold the loop for", () => {
     const run = () =>
       validateCall({ callId: "c", toolName: "probe", arguments: args }, { tenantId: "t" }, registry, {
         ...{ bounds, thread },
-        startClock: () => ({ signal: controller.signal, hold() {}, [Symbol.dispose]: () => disposed++ }),
+        startClock: () => ({ signal: controller.signal, hold() {}, leftMs: 0, [Symbol.dispose]: () => disposed++ }),
       });
     const { value, heldMs } = await holdOf(run);
     expect(value.input).toEqual(args);

@@ -8,6 +8,7 @@ import type { JsonValue } from "../../../src/sandbox/errors.ts";
 import type { PartialLimits } from "../../../src/sandbox/limits.ts";
 import type { Isolation } from "../../../src/sandbox/protocol.ts";
 import { outputOf } from "../../support/host-zone.ts";
+import { promptly } from "../bar.ts";
 import { besideNeighbours, openBox } from "../support.ts";
 
 export interface Stage {
@@ -32,19 +33,21 @@ export interface Play<Value> {
 
 /** Registers one test. The calls run beside two neighbours, under the same bar as every attack. */
 export function testPlay<Value>(name: string, options: Play<Value>): void {
-  test(`${name}: nothing comes of it`, async () => {
-    const { source, isolation, placement, limits = {}, capabilities = [], play, judge } = options;
-    await using box = await openBox({ limits, placement, capabilities });
-    const grant = capabilities.map((capability) => capability.name);
-    const value = await besideNeighbours(box, limits, async () => {
-      await box.addTool({ name: "attack", source }, { grant, isolation });
-      const run: Stage["run"] = (args = {}, context = {}) =>
-        box.execute(
-          { id: "evil", toolName: "attack", arguments: args },
-          { tenantId: "evil", timeoutMs: 5_000, ...context },
-        );
-      return await play({ box, run, call: async (args, context) => outputOf(await run(args, context)) });
-    });
-    judge(value);
+  test(`${name}: nothing comes of it`, () => promptly(() => perform(options)));
+}
+
+async function perform<Value>(options: Play<Value>): Promise<void> {
+  const { source, isolation, placement, limits = {}, capabilities = [], play, judge } = options;
+  await using box = await openBox({ limits, placement, capabilities });
+  const grant = capabilities.map((capability) => capability.name);
+  const value = await besideNeighbours(box, limits, async () => {
+    await box.addTool({ name: "attack", source }, { grant, isolation });
+    const run: Stage["run"] = (args = {}, context = {}) =>
+      box.execute(
+        { id: "evil", toolName: "attack", arguments: args },
+        { tenantId: "evil", timeoutMs: 5_000, ...context },
+      );
+    return await play({ box, run, call: async (args, context) => outputOf(await run(args, context)) });
   });
+  judge(value);
 }

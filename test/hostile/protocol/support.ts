@@ -18,7 +18,7 @@ import { DEFAULT_LIMITS, type PartialLimits } from "../../../src/sandbox/limits.
 import { codeOf, expectPublishable, outputOf } from "../../support/host-zone.ts";
 import { expectDead, expectIdle } from "../../support/processes.ts";
 import { makeTool } from "../../support/registered-tool.ts";
-import { LATE_MS, LagMeter, MemoryWatch } from "../bar.ts";
+import { LATE_MS, LagMeter, MemoryWatch, promptly } from "../bar.ts";
 
 export interface WorkerAttack {
   /** The body of a module that imports all of fake-worker.js, and calls `serve(attack)`. */
@@ -117,41 +117,43 @@ async function resultOf(stream: ToolStream): Promise<ToolResult> {
 
 /** Registers one test. */
 export function testWorkerAttack(name: string, attack: WorkerAttack): void {
-  const { codes, dies = true, check } = attack;
-  test(`a worker that ${name}: ${codes.join(" or ")}, and nobody else notices`, async () => {
-    const { timeoutMs = 5_000 } = attack;
-    await using host = await makeFakeHost(attack);
-    const call = (tenantId: string): Promise<ToolResult> => {
-      const toolCall = { id: "c", toolName: "probe" };
-      const context = { tenantId, timeoutMs: tenantId === "evil" ? timeoutMs : 10_000 };
-      return tenantId === "evil" && attack.stream
-        ? resultOf(host.router.stream(toolCall, context))
-        : host.router.execute(toolCall, context);
-    };
-    expect(outputOf(await call("good"))).toBe("served");
-    const good = new Set(host.pool.pids);
-    using memory = new MemoryWatch(() => host.pool.pids, attack.limits?.memoryMiB ?? DEFAULT_LIMITS.memoryMiB);
-    using lag = new LagMeter();
-    const [{ result, tookMs }, ...others] = await Promise.all([
-      timed(call("evil")),
-      call("good"),
-      call("good"),
-      call("other"),
-    ]);
-    expect(codes, JSON.stringify(result).slice(0, 300)).toContain(codeOf(result));
-    expectPublishable(result);
-    check?.(result, host.served);
-    expect(others.map(outputOf)).toEqual(["served", "served", "served"]);
-    expect(host.pool.pids.filter((pid) => good.has(pid))).toEqual([...good]);
-    if (dies) await expectIdle(() => host.pool.pids);
-    await memory.expectBounded();
-    const pids = [...host.pool.pids];
-    expect(outputOf(await call("good"))).toBe("served");
-    await host[Symbol.asyncDispose]();
-    await expectDead(pids);
-    expect(tookMs, "Time to the result, in ms").toBeLessThan(timeoutMs + LATE_MS);
-    await lag.expectPrompt();
-  });
+  test(`a worker that ${name}: ${attack.codes.join(" or ")}, and nobody else notices`, () =>
+    promptly(() => strike(attack)));
+}
+
+async function strike(attack: WorkerAttack): Promise<void> {
+  const { codes, dies = true, check, timeoutMs = 5_000 } = attack;
+  await using host = await makeFakeHost(attack);
+  const call = (tenantId: string): Promise<ToolResult> => {
+    const toolCall = { id: "c", toolName: "probe" };
+    const context = { tenantId, timeoutMs: tenantId === "evil" ? timeoutMs : 10_000 };
+    return tenantId === "evil" && attack.stream
+      ? resultOf(host.router.stream(toolCall, context))
+      : host.router.execute(toolCall, context);
+  };
+  expect(outputOf(await call("good"))).toBe("served");
+  const good = new Set(host.pool.pids);
+  using memory = new MemoryWatch(() => host.pool.pids, attack.limits?.memoryMiB ?? DEFAULT_LIMITS.memoryMiB);
+  using lag = new LagMeter();
+  const [{ result, tookMs }, ...others] = await Promise.all([
+    timed(call("evil")),
+    call("good"),
+    call("good"),
+    call("other"),
+  ]);
+  expect(codes, JSON.stringify(result).slice(0, 300)).toContain(codeOf(result));
+  expectPublishable(result);
+  check?.(result, host.served);
+  expect(others.map(outputOf)).toEqual(["served", "served", "served"]);
+  expect(host.pool.pids.filter((pid) => good.has(pid))).toEqual([...good]);
+  if (dies) await expectIdle(() => host.pool.pids);
+  await memory.expectBounded();
+  const pids = [...host.pool.pids];
+  expect(outputOf(await call("good"))).toBe("served");
+  await host[Symbol.asyncDispose]();
+  await expectDead(pids);
+  expect(tookMs, "Time to the result, in ms").toBeLessThan(timeoutMs + LATE_MS);
+  await lag.expectPrompt();
 }
 
 /** Registers one test: a taken-over worker makes attempts, `await attempt(name, run)` each, and not one of them may come to anything. */

@@ -1,0 +1,152 @@
+// `glovebox mcp` as an MCP client starts it: a real process, over stdin and stdout and over HTTP, and how it ends.
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { text } from "node:stream/consumers";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { cliEnvironment, MAIN } from "../support/cli-process.ts";
+
+let folder = "";
+
+const SOURCES = {
+  "noisy.ts": `
+    export const description = "Says a lot";
+    export const inputSchema = { type: "object", properties: { n: { type: "number" } }, required: ["n"] };
+    export default ({ n }: { n: number }) => {
+      console.log("not for stdout");
+      console.error("nor this");
+      return { twice: n * 2 };
+    };`,
+  "spins.ts": "export default () => { console.log('spinning'); for (;;); };",
+} as const;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "glovebox-mcp-"));
+  for (const [file, source] of Object.entries(SOURCES)) await writeFile(join(folder, file), source);
+});
+afterAll(async () => {
+  await rm(folder, { recursive: true, force: true });
+});
+
+interface Running {
+  readonly child: ChildProcessWithoutNullStreams;
+  readonly exit: Promise<number | null>;
+}
+
+function start(...args: readonly string[]): Running {
+  const child = spawn(process.execPath, [MAIN, "mcp", ...args], { cwd: folder, env: cliEnvironment(folder) });
+  const exit = once(child, "exit").then(([code]) => code as number | null);
+  onTestFinished(async () => {
+    child.kill("SIGKILL");
+    await exit;
+  });
+  return { child, exit };
+}
+
+const INITIALIZE = {
+  ...{ jsonrpc: "2.0", id: 1, method: "initialize" },
+  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "raw", version: "1" } },
+};
+const write = ({ child }: Running, message: object): boolean => child.stdin.write(`${JSON.stringify(message)}\n`);
+const call = (id: number, name: string, args: object): object => ({
+  ...{ jsonrpc: "2.0", id, method: "tools/call" },
+  params: { name, arguments: args },
+});
+
+describe("glovebox mcp over stdin and stdout", () => {
+  test.for(["auto", "legacy"] as const)("serves files and its own tools to a client that asks by %s", async (mode) => {
+    const client = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode } });
+    const args = [MAIN, "mcp", "noisy.ts", "--tool", "run-js"];
+    const transport = new StdioClientTransport({ command: process.execPath, args, cwd: folder, stderr: "pipe" });
+    onTestFinished(() => client.close());
+    await client.connect(transport);
+    const { tools } = await client.listTools();
+    expect(tools.map(({ name }) => name)).toEqual(["noisy", "run-js"]);
+    expect(await client.callTool({ name: "noisy", arguments: { n: 2 } })).toMatchObject({
+      structuredContent: { twice: 4 },
+    });
+    const code = "6 * 7";
+    expect((await client.callTool({ name: "run-js", arguments: { code } })).isError).not.toBe(true);
+  });
+
+  test("writes nothing to stdout but messages, refuses what is none, and ends with its stdin and all its calls", async () => {
+    const running = start("noisy.ts", "spins.ts");
+    const lines = createInterface({ input: running.child.stdout });
+    const said: { id?: number; method?: string }[] = [];
+    lines.on("line", (line) => said.push(JSON.parse(line)));
+    running.child.stdin.write("this is no JSON\n");
+    write(running, INITIALIZE);
+    write(running, { jsonrpc: "2.0", method: "notifications/initialized" });
+    write(running, { jsonrpc: "2.0", id: 2, method: "logging/setLevel", params: { level: "info" } });
+    write(running, call(3, "noisy", { n: 4 }));
+    await expect
+      .poll(() => said.find(({ id }) => id === 3), { timeout: 20_000 })
+      .toMatchObject({
+        result: { structuredContent: { twice: 8 } },
+      });
+    write(running, call(4, "spins", {}));
+    await expect.poll(() => JSON.stringify(said.at(-1)), { timeout: 20_000 }).toContain('"data":"spinning"');
+    running.child.stdin.end();
+    expect(await running.exit).toBe(0);
+    expect(said.some(({ id }) => id === 4)).toBe(false);
+  });
+
+  test("SIGTERM ends it, a running call with it", async () => {
+    const running = start("spins.ts");
+    const lines = createInterface({ input: running.child.stdout });
+    write(running, INITIALIZE);
+    await once(lines, "line");
+    write(running, { jsonrpc: "2.0", method: "notifications/initialized" });
+    write(running, { jsonrpc: "2.0", id: 2, method: "logging/setLevel", params: { level: "info" } });
+    await once(lines, "line");
+    write(running, call(3, "spins", {}));
+    await once(lines, "line");
+    running.child.kill("SIGTERM");
+    expect(await running.exit).toBe(0);
+  });
+});
+
+describe("glovebox mcp --http", () => {
+  test("says where it listens, serves there, refuses other Hosts, and ends on SIGTERM with calls running", async () => {
+    const running = start("noisy.ts", "spins.ts", "--http", "0");
+    const stdout = text(running.child.stdout);
+    const [line] = (await once(createInterface({ input: running.child.stderr }), "line")) as [string];
+    expect(line).toMatch(/^MCP at http:\/\/127\.0\.0\.1:\d+\/mcp$/);
+    const url = new URL(line.slice("MCP at ".length));
+    const client = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode: "auto" } });
+    onTestFinished(() => client.close());
+    await client.connect(new StreamableHTTPClientTransport(url));
+    expect(await client.callTool({ name: "noisy", arguments: { n: 1 } })).toMatchObject({
+      structuredContent: { twice: 2 },
+    });
+    const elsewhere = await fetch(url, { method: "POST", headers: { origin: "https://evil.example" } });
+    expect(elsewhere.status).toBe(403);
+    const spinning = client.callTool({ name: "spins" }).catch(() => "over");
+    running.child.kill("SIGTERM");
+    expect(await running.exit).toBe(0);
+    await spinning;
+    expect(await stdout).toBe("");
+  });
+
+  test.for<[name: string, args: string[], message: RegExp]>([
+    ["nothing to serve", [], /Expected the PATH of a tool, or --tool NAME, got nothing/],
+    ["a tool there is not", ["--tool", "nope"], /--tool: expected one of .*run-js.*, got "nope"/],
+    ["a port that is none", ["noisy.ts", "--http", "web"], /--http: expected a port from 0 to 65535, got "web"/],
+    ["a host without --http", ["noisy.ts", "--host", "0.0.0.0"], /expected --http PORT beside them/],
+    ["every address without a name", ["noisy.ts", "--http", "0", "--host", "0.0.0.0"], /expected an --allow-host/],
+    ["an input", ["noisy.ts", "--input", "{}"], /Unknown option '--input'/],
+    ["a file that is not there", ["gone.ts"], /There is no file or folder "gone\.ts"/],
+  ])("refuses %s", async ([, args, message]) => {
+    const { child, exit } = start(...args);
+    child.stdin.end();
+    const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+    expect([await exit, stdout]).toEqual([2, ""]);
+    expect(stderr).toMatch(message);
+    expect(stderr).not.toContain(folder);
+  });
+});

@@ -1,0 +1,176 @@
+// Clients that others have written, against our server: MCP's Inspector on its command line, over both transports, and the SDK's client
+// with what a hosted tool may be: ordinary, Python, without an end, cancelled.
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { serve } from "@hono/node-server";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import * as z from "zod";
+import { defineCapability } from "../../src/host/index.ts";
+import { createMcpHandler, type McpHandler } from "../../src/host/mcp/server/index.ts";
+import type { Glovebox } from "../../src/host/runtime.ts";
+import { cliEnvironment, MAIN } from "../support/cli-process.ts";
+import { makeBox, PYTHON_CACHE } from "../support/host-zone.ts";
+import { descendantsOf } from "../support/process-tree.ts";
+
+const INSPECTOR = join(
+  dirname(createRequire(import.meta.url).resolve("@modelcontextprotocol/inspector/package.json")),
+  "clients/launcher/build/index.js",
+);
+const ADD = `export const description = "Adds two numbers";
+export const inputSchema = { type: "object", properties: { a: { type: "number" }, b: { type: "number" } }, required: ["a", "b"] };
+export default ({ a, b }) => ({ sum: a + b });`;
+const COUNT = `"""Counts words"""
+from collections import Counter
+
+def main(input):
+    return dict(Counter(input["text"].split()))
+`;
+
+let folder = "";
+let box: Glovebox;
+let handler: McpHandler;
+let server: ReturnType<typeof serve>;
+let url = "";
+/** When a tool that beats has done so last. */
+let beatAt = 0;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "glovebox-inspector-"));
+  await writeFile(join(folder, "add.ts"), ADD);
+  const beat = defineCapability({
+    name: "beat",
+    inputSchema: z.unknown(),
+    outputSchema: z.unknown(),
+    handler: () => {
+      beatAt = performance.now();
+      return null;
+    },
+  });
+  box = await makeBox({ cache: PYTHON_CACHE, limits: { timeoutMs: 30_000, hostCalls: 100_000 }, capabilities: [beat] });
+  await box.addTool({ name: "add", source: ADD });
+  await box.addTool({ name: "count", source: COUNT, language: "python" });
+  await box.addTool({
+    name: "loop",
+    source: "export default () => { for (;;); }",
+    definition: { limits: { timeoutMs: 300 } },
+  });
+  await box.addTool({
+    name: "beats",
+    source: "export default async (input, { beat }) => { for (;;) await beat(); }",
+    definition: { capabilities: { beat: true } },
+  });
+  handler = createMcpHandler(box);
+  const { promise, resolve } = Promise.withResolvers<AddressInfo>();
+  server = serve({ fetch: handler.fetch, port: 0, hostname: "127.0.0.1" }, resolve);
+  url = `http://127.0.0.1:${(await promise).port}/mcp`;
+});
+afterAll(async () => {
+  await handler.close();
+  if ("closeAllConnections" in server) server.closeAllConnections();
+  await new Promise((closed) => server.close(closed));
+  await box.close();
+  await rm(folder, { recursive: true });
+});
+
+/** What the Inspector prints: the answer's result. */
+async function inspect(args: readonly string[], target: readonly string[]): Promise<unknown> {
+  return await new Promise((resolve, reject) => {
+    const env = { ...cliEnvironment(folder), PATH: process.env.PATH };
+    execFile(process.execPath, [INSPECTOR, "--cli", ...target, ...args], { env }, (error, stdout, stderr) =>
+      error === null ? resolve(JSON.parse(stdout)) : reject(new Error(`${stdout}\n${stderr}`, { cause: error })),
+    );
+  });
+}
+
+describe.for(["stdio", "http"] as const)("the Inspector's command line over %s", (transport) => {
+  const target = (): readonly string[] =>
+    transport === "http" ? [url, "--transport", "http"] : [process.execPath, MAIN, "mcp", join(folder, "add.ts")];
+
+  test("lists our tools", async () => {
+    expect(await inspect(["--method", "tools/list"], target())).toMatchObject({
+      tools: expect.arrayContaining([
+        expect.objectContaining({
+          name: "add",
+          description: "Adds two numbers",
+          inputSchema: {
+            type: "object",
+            properties: { a: { type: "number" }, b: { type: "number" } },
+            required: ["a", "b"],
+          },
+        }),
+      ]),
+    });
+  });
+
+  test("calls one", async () => {
+    const call = ["--method", "tools/call", "--tool-name", "add", "--tool-arg", "a=1", "b=2"];
+    expect(await inspect(call, target())).toMatchObject({
+      content: [{ type: "text", text: '{"sum":3}' }],
+      structuredContent: { sum: 3 },
+    });
+  });
+});
+
+/** CPU time of all processes that this one has started, in hundredths of a second. */
+const ticks = (): number =>
+  descendantsOf(process.pid).reduce((sum, { pid }) => {
+    try {
+      const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+      return sum + Number(fields[11]) + Number(fields[12]);
+    } catch {
+      return sum;
+    }
+  }, 0);
+
+describe.for(["auto", "legacy"] as const)("the SDK's client (%s)", (mode) => {
+  let client: Client;
+  beforeAll(async () => {
+    client = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode } });
+    await client.connect(new StreamableHTTPClientTransport(new URL(url)));
+  });
+  afterAll(async () => await client.close());
+
+  test("calls a sandboxed tool, and a Python tool", async () => {
+    const sum = await client.callTool({ name: "add", arguments: { a: 1, b: 2 } });
+    expect(sum.structuredContent).toEqual({ sum: 3 });
+    const counted = await client.callTool({ name: "count", arguments: { text: "a b a" } });
+    expect(counted.structuredContent).toEqual({ a: 2, b: 1 });
+  });
+
+  test("is told of a loop's timeout, and nothing of it runs on", async () => {
+    const result = await client.callTool({ name: "loop", arguments: {} });
+    expect(result.isError).toBe(true);
+    expect(result._meta).toMatchObject({ "glovebox/errorCode": "TOOL_TIMEOUT" });
+    const spentIn100Ms = async (): Promise<number> => {
+      const before = ticks();
+      await pause(100);
+      return ticks() - before;
+    };
+    // A loop would take ten of ten, or half of them beside others.
+    await expect.poll(spentIn100Ms, { timeout: 20_000, interval: 50 }).toBeLessThan(3);
+  });
+
+  test("cancels a call in mid-run, which is dead within 50 ms", async () => {
+    const lastBeats: number[] = [];
+    // The best of some: the machine may be busy with others.
+    for (let attempt = 0; attempt < 5 && !lastBeats.some((ms) => ms <= 50); attempt += 1) {
+      beatAt = 0;
+      const controller = new AbortController();
+      const call = client.callTool({ name: "beats", arguments: {} }, { signal: controller.signal });
+      await expect.poll(() => beatAt, { timeout: 10_000, interval: 5 }).toBeGreaterThan(0);
+      const cancelledAt = performance.now();
+      controller.abort();
+      await expect(call).rejects.toThrow();
+      await expect.poll(() => performance.now() - beatAt, { timeout: 10_000, interval: 20 }).toBeGreaterThan(200);
+      lastBeats.push(beatAt - cancelledAt);
+    }
+    expect(Math.min(...lastBeats)).toBeLessThanOrEqual(50);
+  });
+});

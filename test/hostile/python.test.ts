@@ -1,0 +1,90 @@
+// Attacks in Python, in the tables of python/: each by its own code, with the host alive, its neighbours served, its memory bounded.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { PartialLimits } from "../../src/sandbox/limits.ts";
+import { expectIdle } from "../support/processes.ts";
+import { MemoryWatch, promptly } from "./bar.ts";
+import { CPU_ATTACKS } from "./python/cpu.ts";
+import { PROBES } from "./python/escape.ts";
+import { BOMB_MEMORY_MIB, MEMORY_ATTACKS, REFUSED_BOMBS } from "./python/memory.ts";
+import { OUTPUT_ATTACKS } from "./python/output.ts";
+import { SPOILS_OWN_RESULT, TRACES } from "./python/state.ts";
+import { PythonArena, type PythonAttack, type Refusal } from "./python/support.ts";
+
+/** Of what is done before tests, on a machine that others keep busy. */
+const PATIENCE_MS = 180_000;
+
+let arena: PythonArena;
+let memory: MemoryWatch;
+/** The largest limit of an attack; the interpreter itself is another 128 MiB. */
+const MEMORY_MIB = 256 + 128;
+
+beforeAll(async () => {
+  arena = await PythonArena.open();
+  memory = new MemoryWatch(() => arena.box.workerPids, MEMORY_MIB);
+}, PATIENCE_MS);
+afterAll(async () => {
+  memory[Symbol.dispose]();
+  await arena[Symbol.asyncDispose]();
+});
+
+/** Others have an interpreter each, and the gate 15 minutes: every third of those there, all with GLOVEBOX_ATTACKS=all. */
+const outputAttacks =
+  process.env.GLOVEBOX_ATTACKS === "all"
+    ? OUTPUT_ATTACKS
+    : OUTPUT_ATTACKS.filter(({ isHarmless }, index) => isHarmless || index % 3 === 0);
+
+const GROUPS: readonly (readonly [string, readonly PythonAttack[]])[] = [
+  ["time", CPU_ATTACKS],
+  ["memory", MEMORY_ATTACKS],
+  ["what leaves it", outputAttacks],
+];
+
+describe.for(GROUPS)("an attack in Python on %s", ([, attacks]) => {
+  test.for(attacks.map((attack) => [attack.name, attack] as const))("%s", ([, attack]) =>
+    promptly(() => arena.strike(attack)),
+  );
+
+  test("leaves nothing running, its memory bounded and others served", async () => {
+    await arena.expectServed();
+    await expectIdle(() => arena.box.workerPids, 10_000);
+    await memory.expectBounded();
+  });
+});
+
+const REFUSALS: readonly (readonly [string, readonly Refusal[], PartialLimits?])[] = [
+  ["a way out of Python", PROBES],
+  ["a bomb that Python itself refuses", REFUSED_BOMBS, { memoryMiB: BOMB_MEMORY_MIB }],
+];
+
+describe.for(REFUSALS)("%s", ([group, refusals, limits]) => {
+  let answers: readonly string[];
+  beforeAll(async () => {
+    answers = await arena.tryAll(
+      refusals.map(([, code]) => code),
+      group,
+      limits,
+    );
+  }, PATIENCE_MS);
+
+  test.for(refusals.map(([name, , answer], index) => [name, answer, index] as const))("%s", ([, answer, index]) => {
+    expect(answers[index]).toMatch(answer);
+  });
+});
+
+describe("what a run in Python leaves behind", () => {
+  const reads = TRACES.map(([, , read]) => read);
+  const found: (readonly string[])[] = [];
+  beforeAll(async () => {
+    found.push(await arena.tryAll(reads, "leaves"));
+    const honest = TRACES.filter(([name]) => !SPOILS_OWN_RESULT.test(name)).map(([, write]) => write);
+    const left = await arena.tryAll(honest, "leaves");
+    expect(left.filter((answer) => answer.startsWith("raised"))).toEqual([]);
+    for (const [name, write] of TRACES) if (SPOILS_OWN_RESULT.test(name)) await arena.run(write, "leaves");
+    found.push(await arena.tryAll(reads, "leaves"), await arena.tryAll(reads, "somebody else"));
+  }, PATIENCE_MS);
+
+  test.for(TRACES.map(([name, , , clean], index) => [name, clean, index] as const))("%s", ([, clean, index]) => {
+    for (const answers of found) expect(answers[index]).toMatch(clean);
+    expect(found).toHaveLength(3);
+  });
+});

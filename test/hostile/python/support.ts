@@ -1,0 +1,147 @@
+// The bar for attacks in Python, as support.ts of this folder's parent has it for JavaScript's: one box, whose other tenants go on working.
+import { expect } from "vitest";
+import type { Glovebox } from "../../../src/host/runtime.ts";
+import type { TenantOptions } from "../../../src/host/tenants.ts";
+import type { ToolResult } from "../../../src/host/tool-call.ts";
+import type { ErrorCode, JsonValue } from "../../../src/sandbox/errors.ts";
+import type { PartialLimits } from "../../../src/sandbox/limits.ts";
+import { codeOf, expectPublishable, makeBox, outputOf, PYTHON_CACHE } from "../../support/host-zone.ts";
+import { LATE_MS, LagMeter } from "../bar.ts";
+
+export interface PythonAttack {
+  readonly name: string;
+  /** A snippet for python_exec; where it calls `begin()` the attack has begun. */
+  readonly code: string;
+  /** Codes that are right; `ok` where an attack may come to nothing. CANCELLED: it is stopped as soon as it has begun. */
+  readonly codes: readonly (ErrorCode | "ok")[];
+  readonly input?: JsonValue;
+  readonly timeoutMs?: number;
+  readonly limits?: PartialLimits;
+  /** It tells that it has begun, and is not stopped for that. */
+  readonly runsOn?: true;
+  readonly output?: JsonValue;
+  /** It leaves the interpreter as it was: such attacks are runs of one session. */
+  readonly isHarmless?: true;
+  /** What else must hold of the result. */
+  readonly check?: (result: ToolResult) => void;
+}
+
+/** [what is tried, in Python; what must come of it: the text of its last expression's value, or `raised TYPE: …`] */
+export type Refusal = readonly [name: string, code: string, answer: RegExp];
+
+/** Runs each of `input`'s texts as a program of its own, and answers with what came of each. */
+const TRY_ALL = `
+import ast, gc, inspect
+async def attempt(code):
+    try:
+        tree = ast.parse(code)
+        last = tree.body[-1]
+        if isinstance(last, ast.Expr):
+            target = ast.copy_location(ast.Name("_value", ast.Store()), last)
+            tree.body[-1] = ast.copy_location(ast.Assign([target], last.value), last)
+        names = {"__name__": "__main__"}
+        made = eval(compile(tree, "tried.py", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
+        if inspect.isawaitable(made):
+            await made
+        return repr(names.get("_value"))[:500]
+    except BaseException as error:
+        return f"raised {type(error).__name__}: {error}"[:500]
+    finally:
+        names = None
+        gc.collect()
+[await attempt(code) for code in input]
+`;
+
+const BEGUN = "the attack has begun";
+const PRELUDE = `begin = lambda: print(${JSON.stringify(BEGUN)})\n`;
+/** Long enough for it to be in its loop when it is stopped. */
+const LOOPING_MS = 50;
+/** Of one that comes to its end by itself: how long that takes is the machine's business. */
+const ENDING_MS = 60_000;
+/** How long after a deadline, or after it was told to stop, the answer may come. */
+const DUE_MS = LATE_MS;
+
+export class PythonArena implements AsyncDisposable {
+  readonly box: Glovebox;
+  readonly #limits: Map<string, PartialLimits>;
+
+  private constructor(box: Glovebox, limits: Map<string, PartialLimits>) {
+    this.box = box;
+    this.#limits = limits;
+  }
+
+  static async open(): Promise<PythonArena> {
+    const limits = new Map<string, PartialLimits>();
+    const tenants = (tenantId: string): TenantOptions => ({ limits: limits.get(tenantId) ?? {} });
+    const box = await makeBox({
+      cache: PYTHON_CACHE,
+      tools: { enabled: true, builtinTools: ["python_exec"] },
+      limits: { timeoutMs: ENDING_MS, cpuMs: ENDING_MS, memoryMiB: 256 },
+      tenants,
+    });
+    return new PythonArena(box, limits);
+  }
+
+  run(
+    code: string,
+    tenantId: string,
+    context: Parameters<Glovebox["execute"]>[1] = {},
+    input?: JsonValue,
+  ): Promise<ToolResult> {
+    const args = input === undefined ? { code } : { code, input };
+    return this.box.execute({ id: "evil", toolName: "python_exec", arguments: args }, { tenantId, ...context });
+  }
+
+  /** Another tenant's call, of JavaScript: it must not notice. */
+  async expectServed(): Promise<void> {
+    const result = await this.run("sum(input)", "neighbour", {}, [20, 22]);
+    expect(outputOf(result)).toBe(42);
+  }
+
+  /** What comes of each of these programs, in one run. */
+  async tryAll(codes: readonly string[], tenantId: string, limits?: PartialLimits): Promise<readonly string[]> {
+    if (limits !== undefined) this.#limits.set(tenantId, limits);
+    return outputOf(await this.run(TRY_ALL, tenantId, {}, codes)) as readonly string[];
+  }
+
+  /** Attacks with the same limits are one tenant's, so that they find its process. */
+  #tenantOf({ limits }: PythonAttack): string {
+    const tenantId = `evil ${JSON.stringify(limits ?? {})}`;
+    if (limits !== undefined) this.#limits.set(tenantId, limits);
+    return tenantId;
+  }
+
+  async strike(attack: PythonAttack): Promise<void> {
+    const { code, codes, input, timeoutMs = ENDING_MS, runsOn, output, isHarmless, check } = attack;
+    const isStopped = codes.includes("CANCELLED");
+    const stop = new AbortController();
+    let hasBegun = false;
+    let stoppedAt = Number.NaN;
+    using lag = new LagMeter();
+    const onLog = ({ message }: { readonly message: string }): void => {
+      if (message !== BEGUN || hasBegun) return;
+      hasBegun = true;
+      if (!isStopped) return;
+      setTimeout(() => {
+        stoppedAt = performance.now();
+        stop.abort();
+      }, LOOPING_MS);
+    };
+    const started = performance.now();
+    const context = { timeoutMs, onLog, signal: stop.signal, ...(isHarmless && { sessionId: "harmless" }) };
+    const result = await this.run(PRELUDE + code, this.#tenantOf(attack), context, input);
+    const ended = performance.now();
+    expect(codes, JSON.stringify(result).slice(0, 400)).toContain(codeOf(result));
+    if (isStopped || runsOn) expect(hasBegun, "It had begun").toBe(true);
+    const lateMs = ended - (isStopped ? stoppedAt : started + timeoutMs) - lag.withheldMs;
+    expect(lateMs, "From its end to the result, in ms").toBeLessThan(DUE_MS);
+    expectPublishable(result);
+    if (output !== undefined) expect(outputOf(result)).toEqual(output);
+    check?.(result);
+    await lag.expectPrompt();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.box.close();
+  }
+}

@@ -1,0 +1,169 @@
+// A session's state is its code's to break: what one run leaves must cost no later run its limits, nor another session anything.
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { defineCapability } from "../../../src/host/capabilities/capability.ts";
+import type { SessionOptions } from "../../../src/host/index.ts";
+import type { Glovebox } from "../../../src/host/runtime.ts";
+import type { Session } from "../../../src/host/sessions/session.ts";
+import { codeOf, errorOf, expectPublishable, makeBox, outputOf } from "../../support/host-zone.ts";
+import { expectIdle } from "../../support/processes.ts";
+
+const TOKEN = "tok-9f31c2a07be84d55";
+const token = defineCapability({
+  name: "token",
+  inputSchema: {},
+  outputSchema: {},
+  handler: (_input, { conceal }) => {
+    conceal("token", TOKEN);
+    return TOKEN;
+  },
+});
+
+let box: Glovebox;
+beforeAll(async () => {
+  box = await makeBox({ capabilities: [token], limits: { timeoutMs: 20_000, memoryMiB: 64 } });
+});
+afterAll(() => box.close());
+
+let tenants = 0;
+async function open(options: SessionOptions = {}): Promise<Session> {
+  tenants += 1;
+  const session = await box.openSession({ tenantId: `evil ${tenants}`, ...options });
+  onTestFinished(() => session.close());
+  return session;
+}
+
+test.for([
+  ["ctx that cannot be changed", "Object.defineProperty(globalThis, 'ctx', { value: 1 })"],
+  ["an input that throws", "Object.defineProperty(globalThis, 'input', { set() { throw 1 }, get() { throw 2 } })"],
+  ["Object.defineProperty", "Object.defineProperty = () => { throw 'mine' }"],
+  ["all intrinsics", "Array.prototype.forEach = JSON.stringify = Promise.prototype.then = () => { throw 'mine' }"],
+  ["the global object", "for (const key of Reflect.ownKeys(globalThis)) try { delete globalThis[key] } catch {}"],
+  ["toJSON", "Object.prototype.toJSON = String.prototype.toJSON = () => 'forged'"],
+  ["a then on every object", "Object.prototype.then = (done) => done('forged')"],
+  ["undefined setters", "Object.defineProperty(Object.prototype, 'outcome', { set() { throw 1 } })"],
+] as const)("What breaks %s breaks its own session, and each run has one result", async ([, poison]) => {
+  const session = await open({ tenantId: "poisoner" });
+  await session.run(poison);
+  for (const code of ["const a = { b: 1 }; a", "throw new Error('own')"]) {
+    const result = await session.run(code);
+    expect(["ok", "TOOL_FAILED", "OUTPUT_INVALID", "TOOL_UNAVAILABLE", "SANDBOX_CRASHED"]).toContain(codeOf(result));
+    expectPublishable(result);
+  }
+  // Of the same tenant, in the same process.
+  await using other = await box.openSession({ tenantId: "poisoner" });
+  expect(outputOf(await other.run("({ a: 1 + 1 })"))).toEqual({ a: 2 });
+});
+
+test("A cell's own names are its own, those that we use included", async () => {
+  const session = await open();
+  const names = ["$cell_main", "$cell_value", "$cell_declare", "$cell_name", "$cell_input", "$cell_ctx"];
+  await session.run(names.map((name) => `function ${name}() {}`).join("\n"));
+  await session.run(names.map((name) => `try { globalThis.${name} = 1 } catch {}`).join("\n"));
+  expect(outputOf(await session.run("const kept = 1; kept + 1"))).toBe(2);
+});
+
+test("What runs on behind a run's end takes no time between runs, and no later run's", async () => {
+  const session = await open({ limits: { cpuMs: 2_000 } });
+  await session.run("let ticks = 0; setInterval(() => { ticks += 1 }, 1); (async () => { for (;;) await null })(); 1");
+  const bomb = await open();
+  await bomb.run(
+    "setTimeout(() => { for (;;); }, 1); Promise.resolve().then(() => setTimeout(() => { for (;;); }, 1)); 1",
+  );
+  await expectIdle(() => box.workerPids);
+  for (const one of [session, bomb]) {
+    const result = await one.run("1 + 1", { timeoutMs: 3_000 });
+    expect(["ok", "TOOL_UNAVAILABLE", "TOOL_TIMEOUT", "CPU_LIMIT"]).toContain(codeOf(result));
+  }
+  expect(outputOf(await (await open()).run("2"))).toBe(2);
+});
+
+test("An earlier run's ctx has the limits of the run that uses it, and logs into none that is over", async () => {
+  const session = await open({ grant: ["kv"], limits: { hostCalls: 3, logLines: 2 } });
+  await session.run("globalThis.old = ctx; await ctx.kv.set('a', 1)");
+  const code =
+    "let done = 0; for (let i = 0; i < 9; i++) await old.kv.get('a').then(() => { done += 1 }, () => {}); done";
+  const result = await session.run(code);
+  if (result.success) expect(result.output).toBeLessThanOrEqual(3);
+  const late = await session.run("for (let i = 0; i < 9; i++) console.log(i); 1");
+  expect(late.logs.length).toBeLessThanOrEqual(3);
+  expect(outputOf(await session.run("await ctx.kv.get('a')"))).toBe(1);
+});
+
+test("What an earlier run was told in confidence no later one gives away", async () => {
+  const session = await open({ grant: ["token"] });
+  expect(JSON.stringify(await session.run("const told = await ctx.token(); told"))).not.toContain(TOKEN);
+  for (const code of ["console.log(told); ({ [told]: told })", "throw new Error(told)"]) {
+    const result = await session.run(code);
+    expect([code, JSON.stringify(result).includes(TOKEN)]).toEqual([code, false]);
+  }
+});
+
+test("Memory of all runs together is the session's one limit", async () => {
+  const session = await open({ limits: { memoryMiB: 32 } });
+  const codes: string[] = [];
+  for (let run = 0; run < 12 && codes.at(-1) !== "TOOL_UNAVAILABLE"; run += 1) {
+    codes.push(
+      codeOf(await session.run("(globalThis.all ??= []).push(Array.from({ length: 1e6 }, (_, i) => i + 0.5)); 1")),
+    );
+  }
+  expect(codes.slice(-2)).toEqual(["MEMORY_LIMIT", "TOOL_UNAVAILABLE"]);
+  expect(errorOf(await session.run("1")).message).toMatch(/is over: .*; open a new one/);
+});
+
+test("CPU time of all runs together has its limit, however short each is", async () => {
+  const session = await open({ total: { cpuMs: 300 } });
+  const codes: string[] = [];
+  const code = "for (const end = Date.now() + 60; Date.now() < end;); 1";
+  for (let run = 0; run < 40 && codes.at(-1) !== "TOOL_UNAVAILABLE"; run += 1)
+    codes.push(codeOf(await session.run(code)));
+  expect(codes.at(-1)).toBe("TOOL_UNAVAILABLE");
+  expect(codes.filter((one) => one !== "ok" && one !== "CPU_LIMIT")).toEqual(["TOOL_UNAVAILABLE"]);
+});
+
+test("Many runs at one time have one result each, in order; a run that ends the session ends the others' hope with a reason", async () => {
+  const session = await open();
+  await session.run("const seen = []");
+  const results = await Promise.all(Array.from({ length: 6 }, (_, n) => session.run(`seen.push(${n})`)));
+  expect(results.map((result) => outputOf(result))).toEqual(Array.from({ length: 6 }, (_, n) => n + 1));
+  expect(outputOf(await session.run("seen"))).toEqual(Array.from({ length: 6 }, (_, n) => n));
+  const late = await Promise.all([session.run("for (;;);", { timeoutMs: 400 }), session.run("1"), session.run("2")]);
+  expect(late.map(codeOf)).toEqual(["TOOL_TIMEOUT", "TOOL_UNAVAILABLE", "TOOL_UNAVAILABLE"]);
+});
+
+test("Nobody reaches another's session by its id, though he names it as its tool's session, or its run as a tool", async () => {
+  const victim = await open({ tenantId: "victim", id: "shared" });
+  await victim.run("globalThis.secret = 'of the victim'");
+  await box.addTool({ name: "peek", source: "export default () => typeof secret" }, { isolation: "session" });
+  for (const tenantId of ["victim", "thief"]) {
+    const result = await box.execute({ id: "1", toolName: "peek" }, { tenantId, sessionId: "shared" });
+    expect(outputOf(result)).toBe("undefined");
+    for (const toolName of ["session-1", "session-2", "shared", "shared.1"]) {
+      const call = { id: "2", toolName, arguments: { code: "secret" } };
+      expect(codeOf(await box.execute(call, { tenantId }))).toBe("TOOL_UNAVAILABLE");
+    }
+  }
+  expect(box.listSessions({ tenantId: "thief" }).map(({ kind }) => kind)).toEqual(["peek"]);
+  expect(await box.closeSessions({ tenantId: "thief" })).toBe(1);
+  expect(outputOf(await victim.run("secret"))).toBe("of the victim");
+});
+
+test("A session that nobody uses holds no machine that others need, and says so afterwards", async () => {
+  await using small = await makeBox({ workers: { max: 1 } });
+  const session = await small.openSession({ tenantId: "squatter" });
+  expect(outputOf(await session.run("const kept = 1; kept"))).toBe(1);
+  await using other = await small.openSession({ tenantId: "other" });
+  expect(outputOf(await other.run("2"))).toBe(2);
+  expect(errorOf(await session.run("kept"))).toMatchObject({
+    code: "TOOL_UNAVAILABLE",
+    message: expect.stringContaining("nobody was using it, and others needed its place"),
+  });
+});
+
+test("Sessions that are opened and closed leave nothing behind", async () => {
+  for (let n = 0; n < 20; n += 1) {
+    await using session = await box.openSession({ tenantId: "coming and going" });
+    expect(outputOf(await session.run("1"))).toBe(1);
+  }
+  expect(box.listSessions({ tenantId: "coming and going" })).toEqual([]);
+  await expectIdle(() => box.workerPids);
+});
