@@ -11,6 +11,8 @@ const BENCHMARKS = [
   "router",
   "agent",
   "tool-calls",
+  "mcp",
+  "python",
   "warm",
   "cold",
   "fresh",

@@ -100,6 +100,6 @@ async function within<T>(work: Promise<T>, late: Error): Promise<T> {
 /** One line, and no path of this machine. */
 function reasonOf(error: unknown): string {
   const line = (error instanceof Error ? error.message : String(error)).split("\n")[0] ?? "";
-  if ((error as { readonly code?: unknown }).code === "ENOENT") return "not installed: npm ci --prefix benchmarks";
+  if ((error as { readonly code?: unknown }).code === "ENOENT") return "not installed: npm install --prefix benchmarks";
   return line.replaceAll(/(?:file:\/\/)?\/[^\s'"]*\//g, "…/").slice(0, 300);
 }

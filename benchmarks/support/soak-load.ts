@@ -4,6 +4,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { createGlovebox, defineCapability, type Glovebox } from "../../src/host/index.ts";
 import { findFault, SOAK_TOOLS, type SoakTool } from "./soak-tools.ts";
 
+export const MAX_WORKERS = 24;
 const LANES_OF_HEALTHY = 2;
 /** A tool is added and removed, and a tenant comes and goes, this often. */
 const TURNOVER_MS = 2_000;
@@ -38,7 +39,7 @@ export class SoakLoad implements AsyncDisposable {
       cache: { directory: false, memoryBytes: CACHE_BYTES },
       capabilities: [ping, reflect],
       limits: { timeoutMs: 20_000, memoryMiB: 64 },
-      workers: { max: 24, spares: 1 },
+      workers: { max: MAX_WORKERS, spares: 1 },
     });
     const load = new SoakLoad(box);
     for (const tool of SOAK_TOOLS) {
