@@ -14,7 +14,9 @@ process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/gl
 const SHARED = [
   // Not those with a folder or an esbuild of their own for each file.
   "test/host/!(author-places).test.ts",
-  "test/host/{capabilities,json-schema,pipeline,redaction,workers}/*.test.ts",
+  "test/host/{capabilities,json-schema,redaction,workers}/*.test.ts",
+  // Not how long the event loop is held: a full collection of many files' heap takes 100 ms and more, what is measured 9.
+  "test/host/pipeline/!(event-loop).test.ts",
   // Not attacks with a Glovebox of their own: to start its first workers a process of many files' size is held up for 100 ms and more.
   "test/hostile/{cpu,memory,output}.test.ts",
   "test/hostile/{cpu,memory,output}/*.test.ts",
@@ -45,6 +47,12 @@ export default defineConfig({
     // For a machine that others use too.
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // Only what a clock has judged: what our code does wrong it does twice, what the machine's other work does it does now and then.
+    // The report says which were tried again.
+    retry: {
+      count: 1,
+      condition: /\bexpected \d[\d.e+]* to be (?:less|greater) than|^Test timed out in|^Longest hold of the/,
+    },
     setupFiles: ["test/setup.ts"],
     sequence: { sequencer: LongestFirst },
     projects: [
