@@ -7,6 +7,7 @@ import { MAX_BYTES_VALUES } from "../../sandbox/guest-protocol.ts";
 import type { CallChain } from "../call-chain.ts";
 import { markBytes, unmarkBytes } from "../marked-bytes.ts";
 import type { PreparedCall, ToolCall, ToolContext, ToolResult } from "../tool-call.ts";
+import { untilAborted } from "../until-aborted.ts";
 import { callOf } from "./call-scope.ts";
 import { type Capability, type CapabilityContext, defineCapability } from "./capability.ts";
 
@@ -32,24 +33,33 @@ function checkName(name: string, { asked, toolName }: CapabilityContext): void {
   throw new ToolError("CAPABILITY_DENIED", message.slice(0, 1_000));
 }
 
+/** What two timers that are due at one time may lie apart, in ms. */
+const TIMERS_APART_MS = 3;
+
+const leftOf = ({ clock, deadlineAt }: PreparedCall): number => clock?.leftMs ?? deadlineAt - performance.now();
+
+/** A call whose time is over ends by its own clock: it is not told, a moment before, that what it has called had no more time. */
+async function endWithTime(call: PreparedCall, signal: AbortSignal): Promise<void> {
+  if (leftOf(call) < TIMERS_APART_MS) await untilAborted(new Promise<never>(() => {}), signal);
+}
+
 /** Of what repeats each call is different, and in each repetition the same. */
 const nestedSeed = (seed: string, { begun }: CallChain): string =>
   createHash("sha256").update(`${begun}\0${seed}`).digest("hex");
 
 /** Who calls stays who it was; who listens to its log hears this one's too. */
 function contextOf(
-  { tenantId, context, deadlineAt, clock, chain }: PreparedCall,
+  { tenantId, context, chain }: PreparedCall,
   callId: string,
+  leftMs: number,
   { signal, traceparent, tracestate }: CapabilityContext,
 ): ToolContext {
   const { deterministic, logPlaces, onLog, client } = context;
-  const leftMs = Math.floor(clock?.leftMs ?? deadlineAt - performance.now());
-  if (leftMs < 1) throw new ToolError("TOOL_TIMEOUT", "There is no time left to call a tool");
   return {
     tenantId,
     executionId: context.executionId ?? chain.root.callId,
     signal,
-    timeoutMs: leftMs,
+    timeoutMs: Math.max(1, Math.floor(leftMs)),
     logPlaces,
     ...(onLog === undefined ? {} : { onLog: (entry) => chain.log?.forward(entry, callId) }),
     ...(client === undefined ? {} : { client }),
@@ -90,10 +100,11 @@ export function createToolsCapability(router: NestedRouter): Capability {
       checkName(name, context);
       const args = bytes === undefined ? input : unmarkBytes(input as JsonValue, bytes);
       const toolCall = { id: call.chain.begin(name), toolName: name, arguments: args };
-      const nested = contextOf(call, toolCall.id, context);
+      const nested = contextOf(call, toolCall.id, leftOf(call), context);
       const result = await router.executeNested(toolCall, nested, call.chain);
       call.chain.ended(toNestedCall(result));
       if (result.success) return markBytes(result.output);
+      if (result.error.code === "TOOL_TIMEOUT") await endWithTime(call, context.signal);
       const { code, message, recoverable, details } = result.error;
       const trace = details?.trace ?? [...call.chain.trace, name];
       throw new ToolError(code, `${name}: ${message}`, { recoverable, details: { trace } });

@@ -298,6 +298,19 @@ describe("the caller's time", () => {
     expect([codeOf(result), performance.now() - started < 1_500]).toEqual(["TOOL_TIMEOUT", true]);
   });
 
+  test.for([true, false])("ends the caller by its own clock, not by the other's (caught: %s)", async (catches) => {
+    const own = await open({ health: false });
+    await add(own, "caller");
+    own.router.register("waits", {}, () => new Promise(() => {}));
+    const timeouts = Array.from({ length: 24 }, (_, index) => 1_000 + 7 * index);
+    const results = await Promise.all(
+      timeouts.map((timeoutMs) => run(own, "caller", { name: "waits", catches }, { timeoutMs })),
+    );
+    expect(results.map((result) => (result.success ? result.output : result.error.message))).toEqual(
+      timeouts.map((ms) => `caller did not finish within ${ms} ms and was stopped`),
+    );
+  });
+
   test("is not all that the other may take: its own limit ends it, and the caller goes on", async () => {
     await add(box, "short", SLEEPS, true, { timeoutMs: 100 });
     expect(outputOf(await run(box, "caller", { name: "short", input: { ms: 20_000 } }))).toMatchObject({
