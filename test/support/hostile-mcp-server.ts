@@ -114,6 +114,7 @@ const CALLS: { readonly [name: string]: (request: Request) => void } = {
   },
   ask: ({ id }) => {
     asking = id;
+    refusals.length = 0;
     const schema = { type: "object", properties: { password: { type: "string" } } };
     write({
       jsonrpc: "2.0",

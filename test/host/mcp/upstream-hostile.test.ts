@@ -200,6 +200,12 @@ describe("what a server asks for", () => {
     expect(outputOf(await call("calls__ask"))).toBe("e: -32601, p: -32601, r: -32601, s: -32601, t: -32601");
   });
 
+  test("is answered at once after a flood of what it only tells", async () => {
+    const [flooded, asked] = [call("calls__flood"), call("calls__ask")];
+    expect(outputOf(await flooded)).toBe("flooded");
+    expect(outputOf(await asked)).toContain("e: -32601");
+  });
+
   test("is answered by the hooks that there are, but for a page that is no page, and a model with tools of its own", async () => {
     const said = String(outputOf(await call("hooked__ask")));
     expect(said).toMatch(

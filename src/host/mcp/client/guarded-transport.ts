@@ -24,9 +24,12 @@ export const currentExchange: AsyncLocalStorage<Exchange | undefined> = new Asyn
 
 /** Values in a message that is neither a tool's result nor a listing: those are read by us, within bounds of their own. */
 const MAX_VALUES = 10_000;
-/** Messages that the server sends of itself: so many at once, and so many in a second. What is past it is dropped. */
-const BURST = 2_000;
-const PER_SECOND = 500;
+/**
+ * Messages that the server sends of itself: so many at once, and so many in a second. What is past it is dropped. Requests have theirs
+ * apart: one that is dropped has no answer, and whoever told of much before waits for it.
+ */
+const NOTIFICATIONS = { burst: 2_000, perSecond: 500 } as const;
+const REQUESTS = { burst: 200, perSecond: 50 } as const;
 /** A notification or an answer that a server does not take within this time is lost. */
 const NOTICE_MS = 10_000;
 /** As JSON-RPC has it for errors of one's own. */
@@ -48,6 +51,30 @@ export function hasAtMost(value: unknown, most: number): boolean {
   return true;
 }
 
+/** A bucket of tokens. */
+class Allowance {
+  readonly #burst: number;
+  readonly #perSecond: number;
+  #left: number;
+  #countedAt = performance.now();
+
+  constructor({ burst, perSecond }: { readonly burst: number; readonly perSecond: number }) {
+    this.#burst = burst;
+    this.#perSecond = perSecond;
+    this.#left = burst;
+  }
+
+  /** Whether there was one more. */
+  take(): boolean {
+    const now = performance.now();
+    this.#left = Math.min(this.#burst, this.#left + ((now - this.#countedAt) / 1_000) * this.#perSecond);
+    this.#countedAt = now;
+    if (this.#left < 1) return false;
+    this.#left -= 1;
+    return true;
+  }
+}
+
 interface Pending {
   readonly method: string;
   readonly exchange: Exchange | undefined;
@@ -61,8 +88,8 @@ export class GuardedTransport implements Transport {
   onmessage?: (message: JSONRPCMessage, extra?: MessageExtraInfo) => void;
   readonly #inner: Transport;
   readonly #pending = new Map<string, Pending>();
-  #allowance = BURST;
-  #allowedAt = performance.now();
+  readonly #notifications = new Allowance(NOTIFICATIONS);
+  readonly #requests = new Allowance(REQUESTS);
   /** Messages that were not passed on. */
   dropped = 0;
   /** When the server has said something last, whatever that was; by performance.now(). */
@@ -163,7 +190,8 @@ export class GuardedTransport implements Transport {
   #receive(message: JSONRPCMessage, extra: MessageExtraInfo | undefined): void {
     this.heardAt = performance.now();
     if ("method" in message) {
-      if (!this.#isAllowed() || !hasAtMost(message, MAX_VALUES)) this.dropped += 1;
+      const allowance = "id" in message ? this.#requests : this.#notifications;
+      if (!allowance.take() || !hasAtMost(message, MAX_VALUES)) this.dropped += 1;
       else if (message.method === "notifications/progress") this.#progress(message.params);
       else this.onmessage?.(message, extra);
       return;
@@ -181,16 +209,6 @@ export class GuardedTransport implements Transport {
     const pending = this.#pending.get(String(said?.progressToken));
     if (said === undefined || pending === undefined) this.dropped += 1;
     else pending.exchange?.progress?.(said);
-  }
-
-  /** What a server says of itself is bounded in number. */
-  #isAllowed(): boolean {
-    const now = performance.now();
-    this.#allowance = Math.min(BURST, this.#allowance + ((now - this.#allowedAt) / 1_000) * PER_SECOND);
-    this.#allowedAt = now;
-    if (this.#allowance < 1) return false;
-    this.#allowance -= 1;
-    return true;
   }
 
   #passAnswer(message: Exclude<JSONRPCMessage, { method: string }>): JSONRPCMessage | undefined {
