@@ -6,6 +6,7 @@ import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
 import { MAX_BYTES_VALUES } from "../../sandbox/guest-protocol.ts";
 import type { CallChain } from "../call-chain.ts";
 import { markBytes, unmarkBytes } from "../marked-bytes.ts";
+import { matchesName } from "../name-pattern.ts";
 import type { PreparedCall, ToolCall, ToolContext, ToolResult } from "../tool-call.ts";
 import { untilAborted } from "../until-aborted.ts";
 import { callOf } from "./call-scope.ts";
@@ -20,10 +21,7 @@ export interface NestedRouter {
 function mayCall(asked: JsonValue | undefined, name: string): boolean {
   if (asked === undefined || asked === true) return true;
   if (!Array.isArray(asked)) return false;
-  return asked.some((pattern) => {
-    if (typeof pattern !== "string") return false;
-    return pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : pattern === name;
-  });
+  return asked.some((pattern) => typeof pattern === "string" && matchesName(pattern, name));
 }
 
 function checkName(name: string, { asked, toolName }: CapabilityContext): void {
@@ -49,17 +47,17 @@ const nestedSeed = (seed: string, { begun }: CallChain): string =>
 
 /** Who calls stays who it was; who listens to its log hears this one's too. */
 function contextOf(
-  { tenantId, context, chain }: PreparedCall,
+  call: PreparedCall,
   callId: string,
-  leftMs: number,
   { signal, traceparent, tracestate }: CapabilityContext,
 ): ToolContext {
+  const { tenantId, context, chain } = call;
   const { deterministic, logPlaces, onLog, client } = context;
   return {
     tenantId,
     executionId: context.executionId ?? chain.root.callId,
     signal,
-    timeoutMs: Math.max(1, Math.floor(leftMs)),
+    timeoutMs: Math.max(1, Math.floor(leftOf(call))),
     logPlaces,
     ...(onLog === undefined ? {} : { onLog: (entry) => chain.log?.forward(entry, callId) }),
     ...(client === undefined ? {} : { client }),
@@ -100,7 +98,7 @@ export function createToolsCapability(router: NestedRouter): Capability {
       checkName(name, context);
       const args = bytes === undefined ? input : unmarkBytes(input as JsonValue, bytes);
       const toolCall = { id: call.chain.begin(name), toolName: name, arguments: args };
-      const nested = contextOf(call, toolCall.id, leftOf(call), context);
+      const nested = contextOf(call, toolCall.id, context);
       const result = await router.executeNested(toolCall, nested, call.chain);
       call.chain.ended(toNestedCall(result));
       if (result.success) return markBytes(result.output);

@@ -2,6 +2,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { type JsonValue, ToolError } from "../../../sandbox/errors.ts";
 import type { HostFunctionContext } from "../../executors/host-function.ts";
+import { matchesName } from "../../name-pattern.ts";
 import type { AddedSource, SourceDiscovery, SourceTransport } from "../../source.ts";
 import { type ToolValue, toJson } from "../../tool-value.ts";
 import type { Listing } from "./listing.ts";
@@ -60,9 +61,6 @@ export interface UpstreamServerParts {
   readonly environment: NodeJS.ProcessEnv;
   readonly version: string;
 }
-
-const matches = (pattern: string, name: string): boolean =>
-  pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : pattern === name;
 
 /** The server's own, by its code. */
 const isRefusal = (thrown: unknown): boolean =>
@@ -190,8 +188,8 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
 
   #isChosen(name: string): boolean {
     const { allow, deny } = this.#config.tools;
-    if (deny.some((pattern) => matches(pattern, name))) return false;
-    return allow === undefined || allow.some((pattern) => matches(pattern, name));
+    if (deny.some((pattern) => matchesName(pattern, name))) return false;
+    return allow === undefined || allow.some((pattern) => matchesName(pattern, name));
   }
 
   /** In one turn: no call finds half of them. */
