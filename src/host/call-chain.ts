@@ -32,6 +32,8 @@ export class CallChain {
   log: CallLog | undefined;
   /** Once it has begun. */
   clock: Pick<Clock, "hold"> | undefined;
+  /** Whoever runs it hears that it waits for its caller, and so computes nothing. */
+  onHold: ((isHeld: boolean) => void) | undefined;
   /** Of all that are nested in an outermost call, however deep; counted there. */
   #family = 0;
 
@@ -92,9 +94,6 @@ export class CallChain {
     this.#begun += 1;
     return `${this.callId.slice(0, MAX_CALLER_ID_UNITS)}.${this.#begun}`;
   }
-
-  /** Whoever runs it hears that it waits for its caller, and so computes nothing. */
-  onHold: ((isHeld: boolean) => void) | undefined;
 
   /** Its clock stands still, and so do those of the calls that wait for it. */
   hold(isHeld: boolean, holder: object): void {

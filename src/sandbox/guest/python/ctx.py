@@ -207,7 +207,6 @@ def _face(name):
     return _Tools() if name == "tools" else _Member(name)
 
 
-
 class Context:
     """Who called, and what was granted."""
 
