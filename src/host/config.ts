@@ -6,6 +6,7 @@ import * as z from "zod";
 import { BUILTIN_TOOL_NAMES, type BuiltinToolName } from "../bundler/builtin-bundles.ts";
 import { BundleLimitsSchema } from "../bundler/bundler.ts";
 import type { BundleLimits } from "../bundler/tool-bundle.ts";
+import { strictObject } from "../sandbox/contract/plain-object.ts";
 import {
   type CapabilityRequests,
   CapabilityRequestsSchema,
@@ -222,7 +223,7 @@ const HardeningSchema = z
   .union(
     [
       z.enum(["auto", "strict"]),
-      z.strictObject({
+      strictObject({
         require: z.array(LayerSchema).default([]),
         without: z.array(LayerSchema).default([]),
         jitless: z.boolean().default(false),
@@ -241,7 +242,7 @@ export const MAX_DRAIN_MS = 300_000;
 const defaultStorePath = (): string => join(homedir(), ".local", "share", "glovebox", "kv.sqlite");
 const defaultCacheDirectory = (): string => join(homedir(), ".cache", "glovebox");
 
-const ToolsSchema = z.strictObject({
+const ToolsSchema = strictObject({
   enabled: z.boolean().default(false),
   builtinTools: z
     .union([z.literal(true), z.array(z.enum(BUILTIN_TOOL_NAMES))])
@@ -254,7 +255,7 @@ const ToolsSchema = z.strictObject({
 /** As a distribution may be called (packaging.python.org, "Names and normalization"). */
 const PACKAGE_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?$/;
 
-const OptionsSchema = z.strictObject({
+const OptionsSchema = strictObject({
   tools: ToolsSchema.optional(),
   flags: z.custom<Flags>(isFlags, "Expected a function, or a client with getBooleanDetails()").optional(),
   limits: PartialLimitsSchema.default({}),
@@ -267,35 +268,30 @@ const OptionsSchema = z.strictObject({
     )
     .default({}),
   hardening: HardeningSchema.prefault("auto"),
-  bundler: z
-    .strictObject({
-      store: z.string().min(1).optional(),
-      root: z.string().min(1).optional(),
-      allowPackages: z.array(z.string().min(1)).optional(),
-      limits: BundleLimitsSchema.optional(),
-    })
-    .default({}),
-  workers: z
-    .strictObject({
-      max: z.int().min(1).max(1_024).default(16),
-      spares: z.int().min(0).max(64).default(1),
-      pythonSpares: z.int().min(0).max(16).default(1),
-      memoryMiB: z.int().min(256).default(machineMemoryMiB),
-      maxQueued: z.int().min(0).max(1_000_000).default(10_000),
-    })
-    .prefault({}),
-  python: z
-    .strictObject({
-      packages: z
-        .strictObject({ store: z.string().min(1), allow: z.array(z.string().regex(PACKAGE_NAME)).max(64) })
-        .optional(),
-      capabilities: CapabilityRequestsSchema.optional(),
-    })
-    .default({}),
+  bundler: strictObject({
+    store: z.string().min(1).optional(),
+    root: z.string().min(1).optional(),
+    allowPackages: z.array(z.string().min(1)).optional(),
+    limits: BundleLimitsSchema.optional(),
+  }).default({}),
+  workers: strictObject({
+    max: z.int().min(1).max(1_024).default(16),
+    spares: z.int().min(0).max(64).default(1),
+    pythonSpares: z.int().min(0).max(16).default(1),
+    memoryMiB: z.int().min(256).default(machineMemoryMiB),
+    maxQueued: z.int().min(0).max(1_000_000).default(10_000),
+  }).prefault({}),
+  python: strictObject({
+    packages: strictObject({
+      store: z.string().min(1),
+      allow: z.array(z.string().regex(PACKAGE_NAME)).max(64),
+    }).optional(),
+    capabilities: CapabilityRequestsSchema.optional(),
+  }).default({}),
   cache: z
     .union([
       z.literal(false).transform(() => ({ directory: undefined })),
-      z.strictObject({
+      strictObject({
         directory: z
           .union([z.string().min(1), z.literal(false).transform(() => undefined)])
           .default(defaultCacheDirectory),
@@ -307,7 +303,7 @@ const OptionsSchema = z.strictObject({
   shutdown: z
     .union([
       z.literal(false).transform(() => ({ signals: [], drainMs: 0 })),
-      z.strictObject({
+      strictObject({
         signals: z.array(z.enum(SHUTDOWN_SIGNALS)).default(["SIGTERM"]),
         drainMs: z.int().min(0).max(MAX_DRAIN_MS).default(5_000),
       }),
@@ -315,7 +311,7 @@ const OptionsSchema = z.strictObject({
     .prefault({}),
   store: z
     .union(
-      [z.literal("memory"), z.strictObject({ path: z.string().min(1) }), z.custom<KvStore>(isKvStore)],
+      [z.literal("memory"), strictObject({ path: z.string().min(1) }), z.custom<KvStore>(isKvStore)],
       'Expected "memory", { path } or a KvStore',
     )
     .default(() => ({ path: defaultStorePath() })),
@@ -334,7 +330,7 @@ const OptionsSchema = z.strictObject({
     .union(
       [
         z.literal(true),
-        z.strictObject({
+        strictObject({
           tracerProvider: z.custom<TracerProvider>(hasMethod("getTracer"), "Expected a TracerProvider").optional(),
           meterProvider: z.custom<MeterProvider>(hasMethod("getMeter"), "Expected a MeterProvider").optional(),
           captureContent: z.boolean().optional(),
@@ -405,13 +401,13 @@ const common = {
 };
 const ToolInputSchema = z.union(
   [
-    z.strictObject({ path: z.string().min(1), ...common }),
-    z.strictObject({ files: z.record(z.string(), z.string()), entry: z.string().optional(), ...common }),
-    z.strictObject({ source: z.string(), ...common }),
+    strictObject({ path: z.string().min(1), ...common }),
+    strictObject({ files: z.record(z.string(), z.string()), entry: z.string().optional(), ...common }),
+    strictObject({ source: z.string(), ...common }),
   ],
   "Expected { path }, { files, entry? } or { source }, each with an optional language, name and definition",
 );
-const AddToolOptionsSchema = z.strictObject({
+const AddToolOptionsSchema = strictObject({
   tenantId: z.string().min(1).max(1_024).optional(),
   grant: z.array(z.string()).default([]),
   isolation: z.enum(ISOLATIONS).optional(),

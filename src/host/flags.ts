@@ -2,7 +2,7 @@
 // cannot be found out is off.
 import { TOOL_NAME_PATTERN } from "../sandbox/definition.ts";
 import { ToolError } from "../sandbox/errors.ts";
-import { tell } from "./logs.ts";
+import { notifySafely } from "./util/host-callback.ts";
 
 /** The flag of all tools, and the beginning of each tool's own: `tools.enabled`, `tools.add`. */
 const ALL_TOOLS = "tools.enabled";
@@ -129,7 +129,7 @@ export class ToolGate {
 
   #failed(flag: string, cause: unknown): false {
     const message = `The flag ${flag} could not be evaluated, so what it is about is off`;
-    tell(this.#onError, new ToolError("INTERNAL", message, { cause }));
+    notifySafely(this.#onError, new ToolError("INTERNAL", message, { cause }));
     return false;
   }
 

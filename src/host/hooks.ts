@@ -2,12 +2,13 @@
 // costs the call no more than its bound and the operator a line.
 import { performance } from "node:perf_hooks";
 import * as z from "zod";
+import { strictObject } from "../sandbox/contract/plain-object.ts";
 import type { ToolDefinition } from "../sandbox/definition.ts";
 import { ERROR_CODES, type ErrorCode, type ErrorDetails, ToolError, type ToolErrorData } from "../sandbox/errors.ts";
 import type { Limits } from "../sandbox/limits.ts";
-import { tell } from "./logs.ts";
 import type { ToolResult, ToolUsage } from "./tool-call.ts";
 import type { ToolValue } from "./tool-value.ts";
+import { notifySafely } from "./util/host-callback.ts";
 
 /** Which call it is. */
 export interface HookCall {
@@ -142,7 +143,7 @@ const fn = z
   .optional();
 export const HooksSchema = z
   .array(
-    z.strictObject({
+    strictObject({
       name: z.string().min(1).max(128),
       failClosed: z.boolean().default(false),
       timeoutMs: z.int().min(1).max(30_000).default(1_000),
@@ -247,7 +248,7 @@ export class Hooks {
   }
 
   #failed(hook: ReadyHook, stage: string, call: HookCall, reason: HookFailure["reason"], cause: unknown): void {
-    tell(this.#report, { hook: hook.name, stage, reason, call, ...(cause === undefined ? {} : { cause }) });
+    notifySafely(this.#report, { hook: hook.name, stage, reason, call, ...(cause === undefined ? {} : { cause }) });
     if (!hook.failClosed) return;
     throw new ToolError("INTERNAL", `The hook ${hook.name} ${reason}, and no call goes on without it`, { cause });
   }

@@ -3,6 +3,7 @@ import type { JsonValue } from "../sandbox/errors.ts";
 import type { Limits } from "../sandbox/limits.ts";
 import type { LogLevel } from "../sandbox/protocol.ts";
 import type { Redactor } from "./redaction/redactor.ts";
+import { notifySafely } from "./util/host-callback.ts";
 
 /**
  * One line of a tool's log. `time` is milliseconds since 1970; `data` is what `ctx.log` was given beside the message; `place` is where a
@@ -42,16 +43,6 @@ function isJson(text: string): boolean {
     return true;
   } catch {
     return false;
-  }
-}
-
-/** A listener that throws, or rejects because it is async, is the caller's own affair: the call goes on. */
-export function tell<Value>(listener: ((value: Value) => unknown) | undefined, value: Value): void {
-  try {
-    const returned = listener?.(value);
-    if (returned instanceof Promise) returned.catch(() => {});
-  } catch {
-    // As above.
   }
 }
 
@@ -98,13 +89,13 @@ export class CallLog {
       ...(place === undefined ? {} : { place }),
     };
     this.entries.push(entry);
-    tell(this.#listener, entry);
+    notifySafely(this.#listener, entry);
   }
 
   /** A line of a call that is nested in this one: its result has it and its limits have capped it; whoever listens here hears of it. */
   forward(entry: LogEntry, callId: string): void {
     if (this.#listener === undefined) return;
-    tell(this.#listener, this.#redacted({ ...entry, callId: entry.callId ?? callId }));
+    notifySafely(this.#listener, this.#redacted({ ...entry, callId: entry.callId ?? callId }));
   }
 
   #redacted(entry: LogEntry): LogEntry {

@@ -20,6 +20,7 @@ interface Definition {
   readonly shape?: { readonly [key: string]: z.core.$ZodType };
   readonly innerType?: z.core.$ZodType;
   readonly in?: z.core.$ZodType;
+  readonly out?: z.core.$ZodType;
   readonly valueType?: z.core.$ZodType;
   readonly element?: z.core.$ZodType;
   readonly options?: readonly z.core.$ZodType[];
@@ -68,11 +69,16 @@ const onlyOne = <Item>([first, second]: readonly Item[]): Item | undefined =>
 
 const toPointer = (path: Path): string => path.map(String).join(".").slice(0, 200);
 
+/** Of a pipe, the side that has the keys: `schema.transform(…)` has them first, `strictObject(…)` last. */
+function objectSideOf(def: Definition): z.core.$ZodType | undefined {
+  return def.in?._zod.def.type === "transform" ? def.out : def.in;
+}
+
 /** The options that there are at this place. */
 function keysAt(schema: z.core.$ZodType, path: Path): readonly string[] {
   const def = schema._zod.def as unknown as Definition;
   const [key, ...rest] = path;
-  const inner = def.innerType ?? def.in;
+  const inner = def.innerType ?? objectSideOf(def);
   if (inner !== undefined) return keysAt(inner, path);
   if (def.options !== undefined) return [...new Set(def.options.flatMap((option) => keysAt(option, path)))];
   if (def.shape !== undefined && key === undefined) return Object.keys(def.shape);
@@ -85,9 +91,9 @@ function unknownKey(key: string, known: readonly string[]): string {
     .map((name) => ({ name, distance: distanceOf(key.toLowerCase(), name.toLowerCase()) }))
     .sort((a, b) => a.distance - b.distance);
   const isNear = best !== undefined && best.distance <= Math.max(2, Math.floor(best.name.length / 3));
-  if (isNear) return `There is no such option; did you mean "${best.name}"?`;
-  if (known.length === 0) return "There is no such option";
-  return `There is no such option; there are: ${known.slice(0, MAX_KNOWN).join(", ")}`;
+  if (isNear) return `Unknown option. Did you mean "${best.name}"?`;
+  if (known.length === 0) return "Unknown option";
+  return `Unknown option. Expected one of: ${known.slice(0, MAX_KNOWN).join(", ")}`;
 }
 
 /** Letters to put in, take out or change (Levenshtein). */

@@ -12,7 +12,7 @@ import { type HealthOptions, HealthSchema, type SourceHealth, SourceHealthRegist
 import { type Hook, type HookFailure, Hooks } from "./hooks.ts";
 import type { HostLog } from "./host-log.ts";
 import { compileSchema } from "./json-schema/compile-schema.ts";
-import { CallLog, tell } from "./logs.ts";
+import { CallLog } from "./logs.ts";
 import { type ArgumentOptions, parseArgumentOptions } from "./pipeline/amend.ts";
 import { Clocks } from "./pipeline/clock.ts";
 import { executeCall } from "./pipeline/execute.ts";
@@ -45,6 +45,7 @@ import {
 } from "./tool-call.ts";
 import { type ChunkQueue, type ChunkReading, createToolStream, type ToolStream } from "./tool-stream.ts";
 import { type ToolValue, toTextWithBytes } from "./tool-value.ts";
+import { notifySafely } from "./util/host-callback.ts";
 import { CallWatch, type WatchParts } from "./watch.ts";
 
 export interface ToolRouterOptions {
@@ -162,7 +163,7 @@ export class ToolRouter implements AsyncDisposable {
   #hookFailed(failure: HookFailure, log: HostLog | undefined): void {
     log?.hookFailed(failure);
     const { hook, stage, reason, cause } = failure;
-    tell(this.#onInternalError, new ToolError("INTERNAL", `The hook ${hook} ${reason} at ${stage}`, { cause }));
+    notifySafely(this.#onInternalError, new ToolError("INTERNAL", `The hook ${hook} ${reason} at ${stage}`, { cause }));
   }
 
   /**
@@ -498,7 +499,7 @@ export class ToolRouter implements AsyncDisposable {
     const { code, message } = result.error;
     // Of a host function's failure the caller learns only that it happened: its cause is for the operator too.
     const isOurs = code === "INTERNAL" || (HIDES_CAUSE.has(code) && error?.cause !== undefined);
-    if (isOurs) tell(this.#onInternalError, error ?? new ToolError("INTERNAL", message));
+    if (isOurs) notifySafely(this.#onInternalError, error ?? new ToolError("INTERNAL", message));
     return result;
   }
 }

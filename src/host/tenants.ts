@@ -1,5 +1,6 @@
 // What the host states for single tenants: their limits, their weight in the scheduler, their clock.
 import * as z from "zod";
+import { strictObject } from "../sandbox/contract/plain-object.ts";
 import { ToolError } from "../sandbox/errors.ts";
 import { type Limits, type PartialLimits, PartialLimitsSchema } from "../sandbox/limits.ts";
 import {
@@ -32,7 +33,7 @@ export type Tenants =
   | { readonly [tenantId: string]: TenantOptions }
   | ((tenantId: string) => TenantOptions | undefined);
 
-export const TenantOptionsSchema = z.strictObject({
+export const TenantOptionsSchema = strictObject({
   limits: PartialLimitsSchema.optional(),
   weight: z.number().min(0.01).max(100).optional(),
   coarseTime: z.boolean().optional(),

@@ -1,5 +1,6 @@
 // What a model sees of a tool, in MCP's words. A definition is learned inside an isolate: here it is parsed as hostile text.
 import * as z from "zod";
+import { plainObject } from "./contract/plain-object.ts";
 import type { JsonValue } from "./errors.ts";
 import { type PartialLimits, PartialLimitsSchema } from "./limits.ts";
 
@@ -89,7 +90,9 @@ export const LearnedDefinitionSchema: z.ZodType<LearnedDefinition> = z.strictObj
 export type DefinitionOverrides = {
   readonly [Key in Exclude<keyof ToolDefinition, "origin">]?: ToolDefinition[Key] | undefined;
 };
-export const DefinitionOverridesSchema: z.ZodType<DefinitionOverrides> = z.strictObject(definitionFields).partial();
+export const DefinitionOverridesSchema: z.ZodType<DefinitionOverrides> = plainObject(
+  z.strictObject(definitionFields).partial(),
+);
 
 /** The input schema of a tool that states none: MCP demands an object. */
 export const ANY_OBJECT_SCHEMA: JsonSchema = { type: "object" };

@@ -1,5 +1,6 @@
 // Every limit with its unit (in the name), default and hard bounds, as one table. The schema is made from the table.
 import * as z from "zod";
+import { plainObject } from "./contract/plain-object.ts";
 
 interface LimitRow {
   readonly min: number;
@@ -80,11 +81,12 @@ const fields = Object.fromEntries(
 ) as LimitFields;
 
 /** Some limits, as a host, a tool or a call states them. */
-export const PartialLimitsSchema: z.ZodObject<LimitFields, z.core.$strict> = z.strictObject(fields);
+const StatedLimitsSchema: z.ZodObject<LimitFields, z.core.$strict> = z.strictObject(fields);
+export const PartialLimitsSchema: z.ZodType<PartialLimits, PartialLimits> = plainObject(StatedLimitsSchema);
 export type PartialLimits = { readonly [Name in LimitName]?: number | undefined };
 
 /** A whole set, as it crosses to the worker. */
-export const LimitsSchema: z.ZodType<Limits> = PartialLimitsSchema.required() as unknown as z.ZodType<Limits>;
+export const LimitsSchema: z.ZodType<Limits> = StatedLimitsSchema.required() as unknown as z.ZodType<Limits>;
 
 export const DEFAULT_LIMITS: Limits = Object.fromEntries(
   Object.entries(LIMITS).map(([name, row]) => [name, row.default]),

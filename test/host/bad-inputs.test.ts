@@ -484,7 +484,7 @@ describe("Glovebox.addTool() with a bad tool", () => {
       /^There is no capability named "wiki" to grant; known are: log, fetch, secrets, kv, tools, elicit, sample, roots, webAssembly, sharedArrayBuffer, atomics, resizableBuffers, stringToCode$/,
     ],
     ["text for a list of grants", { grant: "kv" }, /^options\.grant: /],
-    ["an unknown option", { tenant: "acme" }, /^options\.tenant: There is no such option; did you mean "tenantId"\?$/],
+    ["an unknown option", { tenant: "acme" }, /^options\.tenant: Unknown option. Did you mean "tenantId"\?$/],
     ["an empty tenant", { tenantId: "" }, /^options\.tenantId: /],
     ["an isolation that there is not", { isolation: "none" }, /^options\.isolation: .*call.*tool/],
   ])("options with %s: PARAM_INVALID", async ([, options, message]) => {
@@ -495,7 +495,7 @@ describe("Glovebox.addTool() with a bad tool", () => {
 describe("createGlovebox() with bad options", () => {
   test.for<[string, unknown, RegExp]>([
     ["text", "fast", /^options: /],
-    ["an unknown key", { isolate: "call" }, /^options\.isolate: There is no such option; did you mean "isolation"\?$/],
+    ["an unknown key", { isolate: "call" }, /^options\.isolate: Unknown option. Did you mean "isolation"\?$/],
     ["a placement that there is not", { placement: "anywhere" }, /^options\.placement: .*tenant.*shared/],
     ["a limit out of range", { limits: { timeoutMs: 400_000 } }, /^options\.limits\.timeoutMs: .*300000/],
     ["no worker", { workers: { max: 0 } }, /^options\.workers\.max: .*1/],

@@ -2,9 +2,9 @@
 import { randomUUID } from "node:crypto";
 import type { ToolDefinition } from "../../sandbox/definition.ts";
 import { ToolError, toToolError } from "../../sandbox/errors.ts";
-import { tell } from "../logs.ts";
 import { toFailure } from "../pipeline/normalize.ts";
 import type { ToolResult } from "../tool-call.ts";
+import { notifySafely } from "../util/host-callback.ts";
 import type { AgentEvent, AgentOutcome } from "./agent-events.ts";
 import { offeredTools, type RunOptions, type RunSettings } from "./agent-options.ts";
 import { type ParsedState, parseAgentState, toAgentState } from "./agent-state.ts";
@@ -139,7 +139,7 @@ export class AgentRun {
   #fail(thrown: unknown): AgentOutcome {
     if (this.#signal.aborted) return { status: "cancelled", ...this.#base() };
     const error = toToolError(thrown);
-    tell(this.#settings.onError, error);
+    notifySafely(this.#settings.onError, error);
     return { status: "failed", ...this.#base(), error: error.toData("the model") };
   }
 
@@ -196,7 +196,7 @@ export class AgentRun {
       this.#taken,
     );
     if (turn.error !== undefined && turn.error.code !== "CANCELLED") {
-      tell(this.#settings.onError, turn.error);
+      notifySafely(this.#settings.onError, turn.error);
       this.#emit({ type: "error", step, error: turn.error.toData("the model") });
     }
     if (turn.message.content.length > 0) this.#messages.push(turn.message);

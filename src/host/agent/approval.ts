@@ -1,8 +1,9 @@
 // Which calls wait for somebody's word before they run, and what that word may be.
 import * as z from "zod";
+import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { believedAnnotations, type ToolDefinition } from "../../sandbox/definition.ts";
 import { ToolError } from "../../sandbox/errors.ts";
-import { tell } from "../logs.ts";
+import { notifySafely } from "../util/host-callback.ts";
 import type { Message, ModelToolCall } from "./model.ts";
 
 /** A call that waits: what whoever decides is to be shown. */
@@ -42,7 +43,7 @@ export function needsApproval(
   if (rule === "destructive") return mayDestroy(question.definition);
   if (typeof rule !== "function") return rule.includes(question.definition.name);
   const failed = (cause: unknown): boolean => {
-    tell(onError, new ToolError("INTERNAL", "needsApproval failed: the call waits for approval", { cause }));
+    notifySafely(onError, new ToolError("INTERNAL", "needsApproval failed: the call waits for approval", { cause }));
     return true;
   };
   // What is not false is no word that the call may run.
@@ -60,7 +61,7 @@ export type ApprovalDecision = boolean | { readonly approved: boolean; readonly 
 
 const DecisionSchema = z.union([
   z.boolean(),
-  z.strictObject({ approved: z.boolean(), reason: z.string().max(2_000).optional() }),
+  strictObject({ approved: z.boolean(), reason: z.string().max(2_000).optional() }),
 ]);
 
 /** One for each call that waits, by the call's id. */

@@ -4,10 +4,10 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { ToolDefinition } from "../../sandbox/definition.ts";
 import { ToolError, type ToolErrorData, toToolError } from "../../sandbox/errors.ts";
 import { createToolFailureMessage } from "../failure-message.ts";
-import { tell } from "../logs.ts";
 import { toFailure } from "../pipeline/normalize.ts";
 import type { ToolContext, ToolResult } from "../tool-call.ts";
 import { type ToolValue, toJson } from "../tool-value.ts";
+import { notifySafely } from "../util/host-callback.ts";
 import { offeredTools } from "./agent-options.ts";
 import { callsOf, mendConversation, textOf } from "./conversation.ts";
 import type { EventQueue } from "./event-stream.ts";
@@ -82,7 +82,7 @@ export class RoutedRequest {
     } catch (thrown) {
       if (this.#signal.aborted) return { status: "cancelled", ...this.#base("") };
       const error = toToolError(thrown);
-      tell(this.#settings.onError, error);
+      notifySafely(this.#settings.onError, error);
       return this.#failed(error);
     }
   }
@@ -170,7 +170,7 @@ export class RoutedRequest {
       inputTokens: this.#usage.inputTokens + (usage?.inputTokens ?? 0),
       outputTokens: this.#usage.outputTokens + (usage?.outputTokens ?? 0),
     };
-    if (error !== undefined) tell(this.#settings.onError, error);
+    if (error !== undefined) notifySafely(this.#settings.onError, error);
     return turn;
   }
 

@@ -3,8 +3,8 @@ import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
 import type { CapabilityEnvelope } from "../../sandbox/guest-protocol.ts";
 import type { Limits } from "../../sandbox/limits.ts";
 import { isSmallJson, parseLargeText, parseSmallJson } from "../json-text.ts";
-import { tell } from "../logs.ts";
 import type { Payer } from "../turns.ts";
+import { notifySafely } from "../util/host-callback.ts";
 import type { CallWatch } from "../watch.ts";
 import type { Capability, CapabilityContext } from "./capability.ts";
 
@@ -71,7 +71,7 @@ export class CapabilityBroker {
       const envelope = toEnvelope(thrown, name);
       const trace = isToolError(thrown) ? thrown.details?.trace : undefined;
       this.#refusals.set(envelope.code, { message: envelope.message, trace: Array.isArray(trace) ? trace : undefined });
-      if (!isToolError(thrown)) tell((error) => this.#options.onHandlerError?.(error, name), thrown);
+      if (!isToolError(thrown)) notifySafely((error) => this.#options.onHandlerError?.(error, name), thrown);
       return JSON.stringify(envelope);
     } finally {
       if (counts) this.#pending -= 1;

@@ -1,5 +1,6 @@
 // What a host states of its egress and its secrets, checked and with every default; and the questions that are asked of it.
 import * as z from "zod";
+import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
 import { type AddressList, parseCidr } from "./address-guard.ts";
 import { type EgressRule, matchesRule, parseEgressRule, portOf } from "./egress-rules.ts";
@@ -66,9 +67,11 @@ const MethodSchema = z
 const PortSchema = z.int().min(1).max(65_535);
 const AllowSchema = z.union([
   RuleSchema.transform((rule) => ({ rule, methods: undefined, ports: undefined })),
-  z
-    .strictObject({ to: RuleSchema, methods: z.array(MethodSchema).optional(), ports: z.array(PortSchema).optional() })
-    .transform(({ to, ...rest }) => ({ rule: to, methods: rest.methods, ports: rest.ports })),
+  strictObject({
+    to: RuleSchema,
+    methods: z.array(MethodSchema).optional(),
+    ports: z.array(PortSchema).optional(),
+  }).transform(({ to, ...rest }) => ({ rule: to, methods: rest.methods, ports: rest.ports })),
 ]);
 const CidrSchema = z.string().transform((text, context) => {
   const cidr = parseCidr(text);
@@ -76,7 +79,7 @@ const CidrSchema = z.string().transform((text, context) => {
   return cidr ?? z.NEVER;
 });
 
-export const EgressSchema = z.strictObject({
+export const EgressSchema = strictObject({
   allow: z.array(AllowSchema).max(MAX_RULES),
   methods: z.array(MethodSchema).default(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]),
   ports: z.array(PortSchema).default([80, 443]),
@@ -100,7 +103,7 @@ export type EgressPolicy = z.infer<typeof EgressSchema>;
 export const SecretsSchema = z
   .record(
     z.string().regex(/^[A-Za-z_][A-Za-z0-9_-]{0,127}$/),
-    z.strictObject({
+    strictObject({
       value: z.custom<SecretOptions["value"]>(
         (value) => isText(value) || isFunction(value),
         "Expected text or a function",

@@ -16,12 +16,13 @@ import type { Deterministic } from "../../sandbox/seeded-bytes.ts";
 import { CapabilityBroker } from "../capabilities/broker.ts";
 import { CallScope } from "../capabilities/call-scope.ts";
 import type { Capability } from "../capabilities/capability.ts";
-import { type CallLog, tell } from "../logs.ts";
+import type { CallLog } from "../logs.ts";
 import { problemLine } from "../problem-line.ts";
 import { Redactor } from "../redaction/redactor.ts";
 import { NO_USAGE, type PreparedCall, type ToolContext, type ToolUsage } from "../tool-call.ts";
 import { type ReadBeside, readBeside, toBesideParts } from "../tool-value.ts";
 import type { Payer } from "../turns.ts";
+import { notifySafely } from "../util/host-callback.ts";
 import { pythonClassOf, pythonDataBytes } from "../workers/flavour.ts";
 import { dataLimitBytes } from "../workers/hardening/launcher.ts";
 import type { CallListener, Loss } from "../workers/open-call.ts";
@@ -226,7 +227,7 @@ class SandboxRun {
       log: (message, data, level = "info") => this.#log.add(level, Date.now(), message, { data }),
       // What was refused the tool has been told.
       onError: (error) => {
-        if (!(error instanceof ToolError)) tell((thrown) => onHandlerError?.(thrown, "perCall"), error);
+        if (!(error instanceof ToolError)) notifySafely((thrown) => onHandlerError?.(thrown, "perCall"), error);
       },
     });
     const { context } = this.#scope;
@@ -363,7 +364,7 @@ class SandboxRun {
     if (onProgress === undefined) return;
     // A report in which a concealed value stood as a number is none afterwards.
     const parsed = ProgressSchema.safeParse(parseOr(this.#redactor?.text(text) ?? text));
-    if (parsed.success) tell(onProgress, parsed.data);
+    if (parsed.success) notifySafely(onProgress, parsed.data);
   }
 
   #usage(message?: EndedMessage, peakBytes = 0): ToolUsage {

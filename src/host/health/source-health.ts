@@ -1,8 +1,9 @@
 // Which sources of tools can be asked at present, each tenant's for itself: what fails for one may be that one's own doing.
 import * as z from "zod";
+import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { type ErrorCode, ToolError } from "../../sandbox/errors.ts";
 import type { Execution, Executor } from "../executors/executor.ts";
-import { tell } from "../logs.ts";
+import { notifySafely } from "../util/host-callback.ts";
 import { type Admission, Circuit, type CircuitOptions, type CircuitState, type Evidence } from "./circuit.ts";
 
 /** When sources that keep failing are left alone for a while; `false`: never. */
@@ -19,7 +20,7 @@ export type HealthOptions =
 
 export const HealthSchema = z.union([
   z.literal(false),
-  z.strictObject({
+  strictObject({
     failures: z.int().min(1).max(100).default(5),
     openMs: z.int().min(10).max(300_000).default(10_000),
     maxOpenMs: z.int().min(10).max(3_600_000).default(300_000),
@@ -164,7 +165,7 @@ export class SourceHealthRegistry {
   #tell({ sourceId, tenantId, circuit }: Entry, from: CircuitState): void {
     const { state, failures, lastFailure } = circuit;
     if (state === from) return;
-    tell(this.onChange, { sourceId, tenantId, from, state, failures, code: lastFailure?.code });
+    notifySafely(this.onChange, { sourceId, tenantId, from, state, failures, code: lastFailure?.code });
   }
 
   #makeRoom(now: number): void {

@@ -1,6 +1,7 @@
 // Arguments as a model wrote them, made into what the tool takes, as far as the host has asked for that: text that is not quite JSON, keys
 // that the schema does not know, values of the wrong type. Whatever was changed is told in the result; the rest of the stage checks it.
 import * as z from "zod";
+import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
 import type { ValueAmendment } from "../json-schema/amend.ts";
 import type { CompiledSchema } from "../json-schema/compile-schema.ts";
@@ -25,7 +26,7 @@ export interface ArgumentOptions {
   readonly coerce?: boolean | undefined;
 }
 
-export const ArgumentOptionsSchema: z.ZodType<ArgumentOptions> = z.strictObject({
+export const ArgumentOptionsSchema: z.ZodType<ArgumentOptions> = strictObject({
   repair: z.boolean().optional(),
   unknownKeys: z.enum(["keep", "prune", "refuse"]).optional(),
   coerce: z.boolean().optional(),

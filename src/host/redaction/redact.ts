@@ -1,6 +1,7 @@
 // A value as it may be shown: in telemetry, in logs, to a person. Secrets are found by their names, by what they look like, and by what
 // they are known to be; the value itself stays as it is.
 import * as z from "zod";
+import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { ToolError } from "../../sandbox/errors.ts";
 import { isCardNumber } from "./card-numbers.ts";
 import { isSecretName, NameSet } from "./key-names.ts";
@@ -22,7 +23,7 @@ export interface RedactOptions {
   readonly maxValues?: number | undefined;
 }
 
-export const RedactOptionsSchema = z.strictObject({
+export const RedactOptionsSchema = strictObject({
   names: z.array(z.string().min(1)).default([]),
   allowNames: z.array(z.string().min(1)).default([]),
   values: z.record(z.string().min(1), z.string()).default({}),

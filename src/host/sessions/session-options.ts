@@ -1,6 +1,7 @@
 // What a session is opened with.
 import { randomUUID } from "node:crypto";
 import * as z from "zod";
+import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { PartialLimitsSchema } from "../../sandbox/limits.ts";
 import { LANGUAGES } from "../config.ts";
 import { parseOptions } from "../option-problems.ts";
@@ -12,20 +13,18 @@ const DAY_MS = 24 * HOUR_MS;
 
 const bound = (max: number, otherwise: number) => z.int().min(1).max(max).default(otherwise);
 
-const SessionOptionsSchema = z.strictObject({
+const SessionOptionsSchema = strictObject({
   tenantId: z.string().min(1).max(1_024).default("default"),
   language: z.enum(LANGUAGES).default("javascript"),
   id: z.string().min(1).max(MAX_SESSION_ID_UNITS).optional(),
   limits: PartialLimitsSchema.optional(),
   grant: z.array(z.string()).default([]),
   idleMs: bound(DAY_MS, 600_000),
-  total: z
-    .strictObject({
-      lifetimeMs: bound(7 * DAY_MS, DAY_MS),
-      cpuMs: bound(DAY_MS, HOUR_MS),
-      runs: bound(1_000_000, 10_000),
-    })
-    .prefault({}),
+  total: strictObject({
+    lifetimeMs: bound(7 * DAY_MS, DAY_MS),
+    cpuMs: bound(DAY_MS, HOUR_MS),
+    runs: bound(1_000_000, 10_000),
+  }).prefault({}),
 });
 
 /** `id` is made where there is none. */

@@ -408,7 +408,7 @@ describe("createResourceServer()", () => {
     [{ algorithms: ["HS256"] }, "options.algorithms.0"],
     [{ algorithms: ["none"] }, "options.algorithms.0"],
     [{ requiredScopes: ['a" b'] }, "options.requiredScopes.0"],
-    [{ jwks: {} }, "options.jwks: There is no such option"],
+    [{ jwks: {} }, "options.jwks: Unknown option"],
   ] as const)("names what is wrong in %j", ([options, message]) => {
     const create = (): unknown => serverOf(options as unknown as Partial<ResourceServerOptions>);
     expect(create).toThrow(ToolError);

@@ -1,6 +1,7 @@
 // What a host states of upstream MCP servers: one schema with every default. The host is trusted; the servers are not.
 import type { AuthProvider, OAuthClientProvider } from "@modelcontextprotocol/client";
 import * as z from "zod";
+import { strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { LIMITS } from "../../../sandbox/limits.ts";
 import type {
   CallClient,
@@ -124,7 +125,7 @@ const common = {
     .string()
     .regex(/^[A-Za-z0-9_.-]{0,64}$/, "Expected 0 to 64 of A-Z a-z 0-9 _ - .")
     .optional(),
-  tools: z.strictObject({ allow: toolNames.optional(), deny: toolNames.default([]) }).prefault({}),
+  tools: strictObject({ allow: toolNames.optional(), deny: toolNames.default([]) }).prefault({}),
   tenants: z.array(z.string().min(1).max(1_024)).max(10_000).optional(),
   perTenant: z.boolean().default(false),
   connectTimeoutMs: z.int().min(10).max(300_000).default(15_000),
@@ -142,7 +143,7 @@ const common = {
   onElicitation: hook<McpElicitationHook>(),
   onSampling: hook<McpSamplingHook>(),
   roots: z
-    .array(z.strictObject({ uri: z.string().min(1).max(8_192), name: z.string().optional() }))
+    .array(strictObject({ uri: z.string().min(1).max(8_192), name: z.string().optional() }))
     .max(100)
     .optional(),
 };
@@ -156,7 +157,7 @@ const HttpUrlSchema = z.union([z.string().min(1), z.instanceof(URL)]).transform(
   return z.NEVER;
 });
 
-const StdioServerSchema = z.strictObject({
+const StdioServerSchema = strictObject({
   command: z.string().min(1),
   args: z.array(z.string()).default([]),
   env: z.union([z.array(z.string().min(1).max(256)), textRecord]).default([]),
@@ -165,7 +166,7 @@ const StdioServerSchema = z.strictObject({
   sandbox: ServerSandboxSchema.prefault({}),
   ...common,
 });
-const HttpServerSchema = z.strictObject({
+const HttpServerSchema = strictObject({
   url: HttpUrlSchema,
   headers: textRecord.default({}),
   headersFor: hook<NonNullable<McpHttpServer["headersFor"]>>(),
@@ -185,6 +186,6 @@ export const McpServerNameSchema: z.ZodString = z
   .string()
   .regex(/^[A-Za-z0-9_.-]{1,64}$/, "Expected 1 to 64 of A-Z a-z 0-9 _ - .");
 
-export const McpSchema = z.strictObject({
+export const McpSchema = strictObject({
   servers: z.record(McpServerNameSchema, McpServerSchema).default({}),
 });

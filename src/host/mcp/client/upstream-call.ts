@@ -2,7 +2,7 @@
 import type { JsonValue, ToolError } from "../../../sandbox/errors.ts";
 import { ProgressSchema } from "../../../sandbox/protocol.ts";
 import type { HostFunctionContext } from "../../executors/host-function.ts";
-import { tell } from "../../logs.ts";
+import { notifySafely } from "../../util/host-callback.ts";
 import type { Exchange, JsonObject } from "./guarded-transport.ts";
 import { Listing } from "./listing.ts";
 
@@ -136,7 +136,7 @@ export class UpstreamCall implements Exchange, Disposable {
       ...(typeof total === "number" ? { total } : {}),
       ...(typeof message === "string" ? { message: message.slice(0, MAX_PROGRESS_UNITS) } : {}),
     });
-    if (parsed.success) tell(this.context.onProgress, parsed.data);
+    if (parsed.success) notifySafely(this.context.onProgress, parsed.data);
   }
 
   log(level: string, logger: string | undefined, data: unknown): void {

@@ -2,6 +2,7 @@
 // it lets its bearer do. Tokens are checked here and go no further.
 import type { JSONWebKeySet } from "jose";
 import * as z from "zod";
+import { strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../../option-problems.ts";
 import {
   ALGORITHMS,
@@ -77,13 +78,13 @@ const FunctionSchema = z.custom<NonNullable<ResourceServerOptions["verify"]>>(
   (value) => typeof value === "function",
   "Expected a function",
 );
-const OptionsSchema = z.strictObject({
+const OptionsSchema = strictObject({
   resource: UrlSchema,
   authorizationServers: z
     .array(
       z.union([
         UrlSchema.transform((issuer) => ({ issuer })),
-        z.strictObject({ issuer: UrlSchema, jwksUri: UrlSchema.optional(), jwks: KeySetSchema.optional() }),
+        strictObject({ issuer: UrlSchema, jwksUri: UrlSchema.optional(), jwks: KeySetSchema.optional() }),
       ]),
     )
     .min(1),

@@ -8,6 +8,7 @@ import {
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
 import * as z from "zod";
+import { strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../../option-problems.ts";
 import { type McpCaller, ownerOf } from "./caller.ts";
 import { ofGreediest } from "./greediest.ts";
@@ -27,7 +28,7 @@ export interface SessionOptions {
   readonly idleMs?: number | undefined;
 }
 
-const SessionOptionsSchema = z.strictObject({
+const SessionOptionsSchema = strictObject({
   max: z.int().min(1).max(100_000).default(1_000),
   idleMs: z.int().min(1_000).max(86_400_000).default(1_800_000),
 });
