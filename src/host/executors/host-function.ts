@@ -10,6 +10,7 @@ import { problemLine } from "../problem-line.ts";
 import type { TraceContext } from "../telemetry/trace-context.ts";
 import { NO_USAGE, type PreparedCall, type ToolContext } from "../tool-call.ts";
 import { type BesideText, sizeOfBytes, type ToolValue, toTextWithBytes, withBytes } from "../tool-value.ts";
+import { notifySafely } from "../util/host-callback.ts";
 import type { Execution, Executor } from "./executor.ts";
 
 /** What a host function is given besides its input. */
@@ -143,6 +144,14 @@ function toFailure(thrown: unknown, { isRemote, sourceId }: HostSource): Failure
   return { error: new ToolError("TOOL_UNAVAILABLE", `${sourceId} could not be asked`, options), isSourceFailure: true };
 }
 
+/** The caller's listeners, for a function that calls them itself: one that fails must not fail the function. */
+function toSafeListeners({ onLog, onProgress }: ToolContext): Pick<ToolContext, "onLog" | "onProgress"> {
+  return {
+    ...(onLog === undefined ? {} : { onLog: (entry) => notifySafely(onLog, entry) }),
+    ...(onProgress === undefined ? {} : { onProgress: (progress) => notifySafely(onProgress, progress) }),
+  };
+}
+
 /** Schemas of a library, which validate and transform on the host. */
 export interface HostFunctionSchemas {
   readonly input?: StandardSchemaV1 | undefined;
@@ -195,6 +204,7 @@ export function createHostFunctionExecutor(handler: HostFunction, host: HostSour
       const span = call.watch?.span;
       const context: HostFunctionContext = {
         ...call.context,
+        ...toSafeListeners(call.context),
         ...span?.traceContext,
         ...(span === undefined ? {} : { traceContext: span.traceContext }),
         ...{ callId, tenantId, signal },
