@@ -139,7 +139,7 @@ describe("a capability with members", () => {
     const adding = box.addTool({ name: "unnamed", source }, { grant: ["named"] });
     expect(await failureOf(adding)).toMatchObject({
       code: "PARAM_INVALID",
-      message: expect.stringContaining("members of capability named"),
+      message: expect.stringContaining('members of capability "named"'),
     });
   });
 });
