@@ -6,6 +6,7 @@ import type { PartialLimits } from "../sandbox/limits.ts";
 import type { Executor } from "./executors/executor.ts";
 import type { CompiledSchema } from "./json-schema/compile-schema.ts";
 import type { ArgumentOptions } from "./pipeline/amend.ts";
+import { notifySafely } from "./util/host-callback.ts";
 
 /** A tool ready to be called. */
 export interface RegisteredTool {
@@ -37,8 +38,8 @@ export interface ToolRegistry {
   /** A tenant's tools and the global ones, by name. */
   list(tenantId?: string): readonly RegisteredTool[];
   /**
-   * Tells of each tool that is added or removed, and whose it is: undefined for everybody's. What it returns ends that. A registry
-   * without it tells nobody.
+   * Calls the listener for each tool that is added or removed, with its tenant: undefined for a global tool. A listener that throws or
+   * rejects does not fail the change. Returns a function that removes the listener. A registry without this method has no listeners.
    */
   onChange?(listener: RegistryListener): () => void;
 }
@@ -82,7 +83,7 @@ export class MemoryToolRegistry implements ToolRegistry {
   }
 
   #tell(tenantId: string | undefined): void {
-    for (const listener of [...this.#listeners]) listener(tenantId);
+    for (const listener of [...this.#listeners]) notifySafely(listener, tenantId);
   }
 
   get(toolName: string, tenantId?: string): RegisteredTool | undefined {

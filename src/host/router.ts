@@ -13,6 +13,7 @@ import { type Hook, type HookFailure, Hooks } from "./hooks.ts";
 import type { HostLog } from "./host-log.ts";
 import { compileSchema } from "./json-schema/compile-schema.ts";
 import { CallLog } from "./logs.ts";
+import { parseOptions } from "./option-problems.ts";
 import { type ArgumentOptions, parseArgumentOptions } from "./pipeline/amend.ts";
 import { Clocks } from "./pipeline/clock.ts";
 import { executeCall } from "./pipeline/execute.ts";
@@ -539,10 +540,7 @@ function checkSource(id: unknown, transport: unknown): void {
 
 /** @throws {ToolError} PARAM_INVALID */
 function parseHealth(options: HealthOptions | undefined): CircuitOptions | false {
-  const parsed = HealthSchema.safeParse(options ?? {});
-  if (parsed.success) return parsed.data;
-  const text = parsed.error.issues.map(({ path, message }) => `${["health", ...path].join(".")}: ${message}`);
-  throw new ToolError("PARAM_INVALID", text.join("; "));
+  return parseOptions(HealthSchema, options === undefined ? {} : options, "health");
 }
 
 /** What a hook has put in the place of what its tool said: read as that is. */

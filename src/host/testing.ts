@@ -1,6 +1,8 @@
 // "glovebox/testing": a tool in its author's own tests, run for real in the sandbox. Needs no test runner; knows vitest where it is there.
 import { fileURLToPath } from "node:url";
+import { describeKind } from "../sandbox/contract/plain-object.ts";
 import type { DefinitionOverrides, ToolDefinition } from "../sandbox/definition.ts";
+import { ToolError } from "../sandbox/errors.ts";
 import type { Capability, CapabilityContext } from "./capabilities/capability.ts";
 import { createStandIn, type StubInput } from "./capabilities/stand-ins.ts";
 import type { GloveboxOptions } from "./config.ts";
@@ -141,6 +143,7 @@ export interface StubbedCapability extends Capability {
  * | `tools` | `{ name, input }` | the tool's output; null |
  *
  * @param answer of any other capability it is given the input; what it returns must be JSON, what it throws the tool gets as an error
+ * @throws {ToolError} PARAM_INVALID for a name that no capability may have, or an answer that is not a function
  * @example
  * ```typescript
  * const api = stubCapability("fetch", ({ url }) => Response.json({ asked: url }));
@@ -151,6 +154,10 @@ export function stubCapability<Name extends string>(
   name: Name,
   answer?: (input: StubInput<Name>, context: CapabilityContext) => unknown,
 ): StubbedCapability {
+  if (answer !== undefined && typeof answer !== "function") {
+    const problem = `stubCapability("${name}"): expected a function as the answer, got ${describeKind(answer)}`;
+    throw new ToolError("PARAM_INVALID", problem);
+  }
   const inputs: unknown[] = [];
   const capability = createStandIn(name, (input, context) => {
     inputs.push(input);

@@ -7,7 +7,9 @@ import { type HostToolDefinition, ToolRouter, type ToolRouterOptions } from "../
 import { createGlovebox, type Glovebox } from "../../src/host/runtime.ts";
 import type { ToolContext, ToolResult } from "../../src/host/tool-call.ts";
 import { ERROR_CODES, ToolError } from "../../src/sandbox/errors.ts";
+import { FAILING_CALLBACKS } from "../support/failing-callbacks.ts";
 import { codeOf, errorOf, outputOf } from "../support/host-zone.ts";
+import { watchRejections } from "../support/unhandled-rejections.ts";
 
 const ADD: HostToolDefinition = {
   description: "Adds",
@@ -91,9 +93,33 @@ describe("a hook that observes", () => {
   });
 });
 
-const fail = (): never => {
+describe("a hook whose observe", () => {
+  test.for(FAILING_CALLBACKS)(
+    "%s neither fails the call nor ends the process, and is reported",
+    async ([, observe]) => {
+      const rejections = watchRejections();
+      const { call, reported } = routerOf([{ name: "eye", observe }]);
+      expect(outputOf(await call())).toEqual({ sum: 3 });
+      expect(await rejections()).toEqual([]);
+      expect(reported).toHaveLength(9);
+      expect(new Set(reported.map(({ message }) => message.split(" at ")[0]))).toEqual(new Set(["The hook eye threw"]));
+    },
+  );
+
+  test("fails, with a listener for errors that fails too, costs no call", async () => {
+    const rejections = watchRejections();
+    for (const [, onInternalError] of FAILING_CALLBACKS) {
+      const router = new ToolRouter({ hooks: [{ name: "eye", observe: fail }], onInternalError });
+      router.register("one", {}, () => 1);
+      expect(outputOf(await router.execute({ id: "c1", toolName: "one" }))).toBe(1);
+    }
+    expect(await rejections()).toEqual([]);
+  });
+});
+
+function fail(): never {
   throw new Error("no");
-};
+}
 
 describe("a hook that amends", () => {
   test("the arguments: what it gives is validated as the caller's is", async () => {
