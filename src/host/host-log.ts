@@ -5,7 +5,7 @@ import { describeKind } from "../sandbox/contract/plain-object.ts";
 import { ToolError } from "../sandbox/errors.ts";
 import type { CircuitChange } from "./health/source-health.ts";
 import type { HookCall, HookFailure } from "./hooks.ts";
-import { PinoOptionsSchema } from "./logging/pino-options.ts";
+import { LoggerOptionsSchema } from "./logging/logger-options.ts";
 import { parseOptions } from "./option-problems.ts";
 import { TenantRedactors } from "./redaction/tenant-redactors.ts";
 import type { TenantPolicy } from "./tenants.ts";
@@ -28,7 +28,7 @@ const METHODS = ["info", "warn", "error"] as const;
 export async function createHostLog(option: LoggerOption): Promise<HostLog> {
   if (isLogger(option)) return new HostLog(childOf(option));
   const options = option === true ? {} : typeof option === "string" ? { level: option } : option;
-  const parsed = definedFields(parseOptions<object>(PinoOptionsSchema, options, WHERE));
+  const parsed = definedFields(parseOptions<object>(LoggerOptionsSchema, options, WHERE));
   const { pino } = await import("pino");
   try {
     return new HostLog(pino({ name: "glovebox", ...parsed }));

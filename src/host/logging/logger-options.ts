@@ -9,7 +9,7 @@ const count = z.number().optional();
 const callback = z.custom((value) => typeof value === "function", "Expected a function").optional();
 
 /** The keys of `LoggerOptions` in pino 9 and 10. What is inside of nested objects is pino's to check. */
-export const PinoOptionsSchema = strictObject({
+export const LoggerOptionsSchema = strictObject({
   name: text,
   level: text,
   enabled: flag,
