@@ -1,7 +1,6 @@
 // createGlovebox's options: one schema that states every default. An error names the option's path.
 import { availableParallelism, homedir, totalmem } from "node:os";
 import { join } from "node:path";
-import type { MeterProvider, TracerProvider } from "@opentelemetry/api";
 import * as z from "zod";
 import { BUILTIN_TOOL_NAMES, type BuiltinToolName } from "../bundler/builtin-bundles.ts";
 import { BundleLimitsSchema } from "../bundler/bundler.ts";
@@ -33,9 +32,8 @@ import { MAX_CONCURRENT_TOOLS } from "./invoker.ts";
 import { type McpOptions, McpSchema } from "./mcp/client/mcp-options.ts";
 import { parseOptions } from "./option-problems.ts";
 import { type ArgumentOptions, ArgumentOptionsSchema } from "./pipeline/amend.ts";
-import { RedactOptionsSchema } from "./redaction/redact.ts";
 import { TenantIdSchema } from "./routing/tenant-scope.ts";
-import type { TelemetryOptions } from "./telemetry/telemetry.ts";
+import { type TelemetryOptions, TelemetryOptionsSchema } from "./telemetry/telemetry-options.ts";
 import { type Tenants, TenantsSchema } from "./tenants.ts";
 import { LAYER_NAMES, type Layer } from "./workers/hardening/layers.ts";
 
@@ -201,12 +199,6 @@ const isKvStore = (value: unknown): value is KvStore =>
   ["get", "set", "delete", "list", "usage"].every(
     (method) => typeof (value as { readonly [name: string]: unknown })[method] === "function",
   );
-const hasMethod =
-  (name: string) =>
-  (value: unknown): boolean =>
-    typeof value === "object" &&
-    value !== null &&
-    typeof (value as { readonly [key: string]: unknown })[name] === "function";
 const isFunction = (value: unknown): value is (error: unknown) => void => typeof value === "function";
 
 const LayerSchema = z.enum(LAYER_NAMES as readonly [Layer, ...Layer[]]);
@@ -314,16 +306,7 @@ const OptionsSchema = strictObject({
   hooks: HooksSchema.transform((hooks) => hooks as readonly Hook[]).optional(),
   telemetry: z
     .union(
-      [
-        z.literal(true),
-        strictObject({
-          tracerProvider: z.custom<TracerProvider>(hasMethod("getTracer"), "Expected a TracerProvider").optional(),
-          meterProvider: z.custom<MeterProvider>(hasMethod("getMeter"), "Expected a MeterProvider").optional(),
-          captureContent: z.boolean().optional(),
-          redact: RedactOptionsSchema.optional(),
-          propagate: z.union([z.boolean(), z.array(z.string())]).optional(),
-        }),
-      ],
+      [z.literal(true), TelemetryOptionsSchema],
       "Expected true or { tracerProvider?, meterProvider?, captureContent?, redact?, propagate? }",
     )
     .optional(),

@@ -43,8 +43,8 @@ export interface ToolRegistry {
   /** A tenant's tools and the global ones, by name. */
   list(tenantId?: string): readonly RegisteredTool[];
   /**
-   * Tells of each tool that is added or removed, and whose it is: undefined for everybody's. What it returns ends that. A registry
-   * without it tells nobody.
+   * Calls the listener for each tool that is added or removed, with its tenant: undefined for a global tool. A listener that throws or
+   * rejects does not fail the change. Returns a function that removes the listener. A registry without this method has no listeners.
    */
   onChange?(listener: RegistryListener): () => void;
 }

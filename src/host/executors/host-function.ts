@@ -81,8 +81,10 @@ async function readStream(stream: AsyncIterable<unknown>, call: PreparedCall): P
   let left = limits.outputBytes;
   try {
     for (;;) {
-      const step = await iterator.next();
+      const step = (await iterator.next()) as Partial<IteratorResult<unknown>> | null | undefined;
       if (signal.aborted) throw signal.reason;
+      // As `for await` has it: without this check every other value would count as a chunk without a value, for ever.
+      if (typeof step !== "object" || step === null) throw new TypeError("The stream's next() returned no object");
       if (step.done === true) {
         const isBare = step.value === undefined;
         return {
