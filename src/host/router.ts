@@ -18,6 +18,7 @@ import { Clocks } from "./pipeline/clock.ts";
 import { executeCall } from "./pipeline/execute.ts";
 import { normalize, type ResultFacts, toFailure } from "./pipeline/normalize.ts";
 import { type PrepareOptions, prepareCall, startCall } from "./pipeline/prepare.ts";
+import { digestOfTool, isSameDefinition } from "./pipeline/tool-digest.ts";
 import {
   type CallEnvelope,
   checkTimeout,
@@ -90,6 +91,7 @@ interface RegistryEntry extends RegisterOptions {
   readonly defaultLimits?: PartialLimits | undefined;
   readonly hostLimits?: PartialLimits | undefined;
   readonly authorLimits?: PartialLimits | undefined;
+  readonly contentDigest?: string | undefined;
 }
 
 /** Schemas are compiled here, once. @throws {ToolError} BUNDLE_FAILED for a schema that cannot be used */
@@ -105,6 +107,7 @@ export function toRegisteredTool(definition: ToolDefinition, executor: Executor,
     hostLimits: entry.hostLimits,
     authorLimits: entry.authorLimits,
     arguments: parseArgumentOptions(entry.arguments, "options.arguments"),
+    contentDigest: entry.contentDigest,
   };
 }
 
@@ -307,6 +310,18 @@ export class ToolRouter implements AsyncDisposable {
     if (gate === undefined) return tools;
     const answers = await Promise.all(tools.map(({ name }) => gate.isOn({ tenantId, toolName: name })));
     return tools.filter((_, index) => answers[index] === true);
+  }
+
+  /**
+   * Returns the digest of a listed tool: SHA-256 in hexadecimal of its definition, its source and, for a sandboxed tool, its code and the
+   * capabilities that it is granted. A call with this digest as `context.toolDigest` runs this tool or none. Undefined if the tenant no
+   * longer has a tool with this definition.
+   * @param definition as `listTools` or `getRegisteredTools` returned it
+   */
+  digestOf(definition: ToolDefinition, { tenantId = DEFAULT_TENANT }: RegisterOptions = {}): string | undefined {
+    const tool = this.registry.get(definition.name, tenantId);
+    if (tool === undefined || !isSameDefinition(tool.definition, definition)) return undefined;
+    return digestOfTool(tool);
   }
 
   /** Whether it is there, and surely on. */

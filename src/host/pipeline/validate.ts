@@ -25,6 +25,7 @@ import {
   type InputText,
   readValueWithBytes,
 } from "./read-value.ts";
+import { checkToolDigest } from "./tool-digest.ts";
 
 export const DEFAULT_TENANT = "default";
 /** Of a conversation's name. */
@@ -158,7 +159,7 @@ export function readStatedContext(context: unknown): ToolContext {
   }
   const { hasSignal, misnamed, ...fields } = readFields("context", () => {
     const { tenantId, executionId, stepId, signal, timeoutMs, onLog, onProgress, logPlaces } = context as ToolContext;
-    const { traceparent, tracestate, client, sessionId } = context as ToolContext;
+    const { traceparent, tracestate, client, sessionId, toolDigest } = context as ToolContext;
     const deterministic = copyDeterministic((context as ToolContext).deterministic);
     const hasSignal = signal === undefined || isAbortSignal(signal);
     const misnamed = tenantId === undefined ? Object.keys(context).find((key) => /^tenant/i.test(key)) : undefined;
@@ -178,6 +179,7 @@ export function readStatedContext(context: unknown): ToolContext {
       ...(amending === undefined ? {} : { arguments: amending }),
       ...(client === undefined ? {} : { client }),
       ...(sessionId === undefined ? {} : { sessionId }),
+      ...(toolDigest === undefined ? {} : { toolDigest }),
     };
     return { ...own, hasSignal, misnamed };
   });
@@ -201,6 +203,7 @@ export function readStatedContext(context: unknown): ToolContext {
   if (executionId !== undefined) readText(executionId, "context.executionId");
   if (stepId !== undefined) readText(stepId, "context.stepId");
   checkSessionId(fields.sessionId);
+  if (fields.toolDigest !== undefined) readText(fields.toolDigest, "context.toolDigest");
   if (tenantId !== undefined) readText(tenantId, "context.tenantId");
   return fields;
 }
@@ -356,6 +359,8 @@ export function validateCall(
     if (options.isGated === true) throw noSuchTool(envelope.toolName);
     throw unknownTool(envelope.toolName, context.tenantId, registry);
   }
+  // Here and not earlier: this is the tool that is run, whatever the registry has held before.
+  checkToolDigest(tool, context.toolDigest);
   const { text: inputText, bytes } = serializeArguments(envelope);
   const what = `The arguments of ${envelope.toolName}`;
   const bounds = inputBounds(options.bounds, tool);
