@@ -80,7 +80,12 @@ describe("a pause", () => {
     expect(approvals).toMatchObject([{ call: { id: "x", toolName: "remove" }, definition: { name: "remove" } }]);
     expect(checkConversation(messages)).toEqual([{ kind: "unanswered-call", messageIndex: 1, callId: "x" }]);
     expect(JSON.parse(JSON.stringify(state))).toEqual(state);
-    expect(state).toMatchObject({ version: 2, pending: [{ callId: "x", toolDigest: approvals[0]?.toolDigest }], stepCount: 1, tenantId: null });
+    expect(state).toMatchObject({
+      version: 2,
+      pending: [{ callId: "x", toolDigest: approvals[0]?.toolDigest }],
+      stepCount: 1,
+      tenantId: null,
+    });
   });
 
   test("is told as events before it is the outcome", async () => {
