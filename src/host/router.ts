@@ -18,7 +18,7 @@ import { Clocks } from "./pipeline/clock.ts";
 import { executeCall } from "./pipeline/execute.ts";
 import { normalize, type ResultFacts, toFailure } from "./pipeline/normalize.ts";
 import { type PrepareOptions, prepareCall, startCall } from "./pipeline/prepare.ts";
-import { digestOfTool, isSameDefinition } from "./pipeline/tool-digest.ts";
+import { type DigestOptions, digestOfTool, isSameDefinition, readDigestRequest } from "./pipeline/tool-digest.ts";
 import {
   type CallEnvelope,
   checkTimeout,
@@ -317,9 +317,11 @@ export class ToolRouter implements AsyncDisposable {
    * capabilities that it is granted. A call with this digest as `context.toolDigest` runs this tool or none. Undefined if the tenant no
    * longer has a tool with this definition.
    * @param definition as `listTools` or `getRegisteredTools` returned it
+   * @throws {ToolError} PARAM_INVALID for a value that is not a definition, and for unknown options
    */
-  digestOf(definition: ToolDefinition, { tenantId = DEFAULT_TENANT }: RegisterOptions = {}): string | undefined {
-    const tool = this.registry.get(definition.name, tenantId);
+  digestOf(definition: ToolDefinition, options: DigestOptions = {}): string | undefined {
+    const { toolName, tenantId = DEFAULT_TENANT } = readDigestRequest(definition, options);
+    const tool = this.registry.get(toolName, tenantId);
     if (tool === undefined || !isSameDefinition(tool.definition, definition)) return undefined;
     return digestOfTool(tool);
   }

@@ -26,7 +26,7 @@ const reserved = (why: string): z.ZodType => z.never({ error: `The agent sets th
 /** Keys only: what the fields may hold is checked by {@link readStatedContext}, as it is for every call. */
 export const ContextSchema: z.ZodType<AgentContext> = strictObject({
   ...contextFields,
-  ...{ signal: reserved("pass signal beside context"), onLog: reserved("use stream() and its events") },
+  ...{ signal: reserved("pass signal next to context"), onLog: reserved("use stream() and its events") },
   ...{ onProgress: reserved("use stream() and its events"), stepId: reserved("it counts the steps") },
   deterministic: reserved("it does not repeat calls"),
   toolDigest: reserved("it binds each call to the tool that was offered"),

@@ -43,13 +43,13 @@ export interface AgentLoopOptions {
   readonly needsApproval?: ApprovalRule | undefined;
   /**
    * A secret of the host, at least 32 bytes: paused states are signed with it, and a state is resumed only with a valid signature.
-   * Required to resume a state, and where `needsApproval` can pause a run. `"unsigned"` is the explicit choice to do without: then whoever
-   * can change a stored state decides what is run as approved.
+   * Required to resume a state, and where `needsApproval` can pause a run. `"unsigned"` is the explicit choice to do without: then any
+   * process that can change a stored state decides which calls run as approved.
    */
   readonly stateKey?: string | Uint8Array | undefined;
   /** For the first turn; `none` holds for all. @default "auto" */
   readonly toolChoice?: ModelRequest["toolChoice"] | undefined;
-  /** What the answer must be, by JSON Schema. */
+  /** JSON Schema of the answer. */
   readonly responseSchema?: ModelRequest["responseSchema"] | undefined;
   /**
    * Returns the messages that the model is shown in each turn, with `trimConversation` for example; the conversation itself stays whole.
@@ -134,7 +134,7 @@ export interface RunSettings extends AgentLoopOptions {
   readonly signal: AbortSignal | undefined;
 }
 
-/** What a run is about, as its caller gave it: not parsed yet. */
+/** The input of a run as its caller passed it, not parsed yet. */
 export interface RunInput {
   readonly messages?: unknown;
   readonly state?: unknown;

@@ -27,12 +27,12 @@ export interface PendingApproval {
 
 /**
  * A paused run: plain JSON, to be kept wherever JSON is kept. It holds the whole conversation, and decides which calls run as approved: keep
- * it signed (`stateKey`), or where nobody else can write.
+ * it signed (`stateKey`), or where no other process can write.
  */
 export interface AgentState {
   readonly kind: typeof STATE_KIND;
   readonly version: typeof STATE_VERSION;
-  /** A UUID: what `claim` is asked about. */
+  /** A UUID, passed to `claim`. */
   readonly id: string;
   readonly tenantId: string | null;
   /** Turns of the model so far. */
@@ -212,7 +212,7 @@ function checkVersion(parsed: JsonValue): void {
 function checkSeal(state: AgentState, key: string | Uint8Array): void {
   const { seal, ...rest } = state;
   if (key === UNSIGNED) {
-    // The host may have meant to check it: only a state without a seal is one that nobody signed.
+    // The host may have meant to check it: only a state without a seal is unsigned.
     if (seal !== undefined)
       throw invalid(`It is sealed: expected the stateKey that it was sealed with, not "${UNSIGNED}"`);
     return;

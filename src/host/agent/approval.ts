@@ -33,10 +33,10 @@ export interface ApprovalQuestion extends ApprovalRequest {
 export type ApprovalPredicate = (question: ApprovalQuestion) => boolean | Promise<boolean>;
 
 /**
- * Which calls are asked about: those of the tools named; those that a function says; or, with `"destructive"`, those of every tool whose
- * annotations do not say `readOnlyHint: true` or `destructiveHint: false` (MCP's own defaults: what says nothing may destroy).
- * Annotations are their author's word, and those of an upstream MCP server count only where the host trusts it: for tools of strangers
- * state them in the host's overrides, or give names or a function.
+ * Which calls wait for approval: those of the named tools; those for which a function returns true; or, with `"destructive"`, those of every
+ * tool whose annotations have neither `readOnlyHint: true` nor `destructiveHint: false` (MCP's defaults: a tool without annotations may
+ * destroy). Annotations come from the tool's author, and those of an upstream MCP server count only if the host trusts it: for untrusted
+ * tools set them in the host's overrides, or use names or a function.
  */
 export type ApprovalRule = "destructive" | readonly string[] | ApprovalPredicate;
 
@@ -45,7 +45,7 @@ function mayDestroy(definition: ToolDefinition): boolean {
   return annotations?.readOnlyHint !== true && annotations?.destructiveHint !== false;
 }
 
-/** What the check needs besides the rule and the question. */
+/** Parameters of {@link needsApproval} that are not part of the question. */
 export interface ApprovalParts {
   readonly onError?: ((error: ToolError) => void) | undefined;
   /** Ends the wait for a predicate. */
@@ -77,7 +77,7 @@ export function needsApproval(
   return outcome instanceof Promise ? outcome.then(isNeeded) : isNeeded(outcome);
 }
 
-/** What was decided about a call. The model is told the reason of a refusal. */
+/** A decision about a call. The model receives the reason of a denial. */
 export type ApprovalDecision = boolean | { readonly approved: boolean; readonly reason?: string | undefined };
 
 const DecisionSchema = z.union(

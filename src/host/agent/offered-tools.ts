@@ -9,7 +9,7 @@ import { type CallRouter, toolsOf } from "./call-tool.ts";
 
 /**
  * Which of the tenant's tools the model may use: their names, or a synchronous function of each definition. Only `true` admits a tool. A
- * function that throws, or returns anything but a boolean (a promise too), denies it, and `onError` is told.
+ * function that throws, or returns anything but a boolean (a promise too), denies it, and `onError` receives an error.
  */
 export type ToolFilter = readonly string[] | ((definition: ToolDefinition) => boolean);
 

@@ -1,4 +1,4 @@
-// Where a run begins: with a conversation, or with the state of a paused run and the decisions about its calls.
+// The beginning of a run: a conversation, or the state of a paused run with the decisions about its calls.
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { ToolError } from "../../sandbox/errors.ts";
 import type { RunInput, RunSettings } from "./agent-options.ts";

@@ -31,7 +31,7 @@ const FIELDS: Record<keyof ModelToolCall, true> = {
   ...{ id: true, toolName: true, argumentsText: true, arguments: true, problem: true, kind: true, itemId: true },
 };
 
-/** Returns what is wrong with the call besides what the router checks. With `args` for `arguments` a tool would run on {}. */
+/** Returns a problem of the call that the router does not find. With `args` for `arguments` a tool would run on {}. */
 function problemOf(call: SingleCall): string | undefined {
   const { argumentsText, arguments: args } = call;
   const unknown = Object.keys(call).find((key) => !Object.hasOwn(FIELDS, key));

@@ -76,7 +76,7 @@ export function whenSucceeded(toolName: string): StopCondition {
 }
 
 /**
- * Stops after so many steps in a row in each of which calls were made and all of them failed.
+ * Stops after `count` steps in a row in each of which calls were made and all of them failed.
  * @param count 1 or more
  * @throws {ToolError} PARAM_INVALID for another count
  */
@@ -88,7 +88,7 @@ export function afterFailedSteps(count: number): StopCondition {
 }
 
 /**
- * Stops when the model has written so many tokens in all, as far as it reports them.
+ * Stops when the model has written at least `count` tokens in all, as far as it reports them.
  * @param count 1 or more
  * @throws {ToolError} PARAM_INVALID for another count
  */

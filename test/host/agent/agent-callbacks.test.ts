@@ -156,7 +156,7 @@ describe("prepareMessages", () => {
     ...FAILING,
     ...MALFORMED,
     ...MALFORMED_PROMISES,
-    ["returns messages that are none", () => [{ role: "root" }]],
+    ["returns an invalid message", () => [{ role: "root" }]],
     ["resolves to a promise in the place of a message", () => Promise.resolve([new Promise(() => {})])],
   ])("that %s fails the run before the model is called", async ([, prepareMessages]) => {
     const { outcome, ran, offered, errors } = await run({ prepareMessages });
@@ -231,7 +231,7 @@ describe("an abort ends the run at once", () => {
     expect(getEventListeners(stop.signal, "abort")).toEqual([]);
   });
 
-  /** Aborts when it is asked for its tools, and never answers. */
+  /** Aborts when its tools are listed, and never answers. */
   function listingRouter(stop: AbortController) {
     const { router, ran } = makeRouter();
     const listing = {
@@ -322,7 +322,7 @@ describe("a model function", () => {
     ],
     ["yields nothing", () => ({ [Symbol.asyncIterator]: () => ({ next: () => undefined }) })],
     ["yields a thenable that throws", () => ({ [Symbol.asyncIterator]: () => ({ next: FAILING[3]?.[1] }) })],
-    ["has an iterator that is none", () => ({ [Symbol.asyncIterator]: () => 5 })],
+    ["has an invalid iterator", () => ({ [Symbol.asyncIterator]: () => 5 })],
   ])("that %s fails the run, and the request", async ([, model]) => {
     const { outcome, ran } = await run({ model });
     expect(outcome).toMatchObject({ status: "failed", error: { code: "INTERNAL" }, messages: [USER] });

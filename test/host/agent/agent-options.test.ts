@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import fc from "fast-check";
 import { describe, expect, onTestFinished, test } from "vitest";
 import {
   AgentLoop,
@@ -303,6 +304,21 @@ describe("AgentLoop", () => {
     },
   );
 
+  test("rejects any unknown option, and any unknown field of a context, with its path", async () => {
+    const known = /^(model|router|context|tools|onError|max\w+|stopWhen|needsApproval|stateKey|toolChoice)$/;
+    const others = /^(responseSchema|prepareMessages|signal|messages|state|decisions|claim|__proto__)$/;
+    const anyKey = fc.string({ minLength: 1, maxLength: 50 }).filter((key) => !known.test(key) && !others.test(key));
+    await fc.assert(
+      fc.asyncProperty(anyKey, fc.anything(), async (key, value) => {
+        expect(rejectionOf(() => new AgentLoop({ [key]: value } as never)).message).toContain(`options.${key}: `);
+        const inContext = { messages: [USER], context: { [`x${key}`]: value } } as never;
+        const error = await failureOf(new AgentLoop().run(inContext));
+        expect(error.message).toContain(`options.context.x${key}: `);
+        expect(rejectionOf(() => new ToolsRouterAgent({ [`x${key}`]: value } as never)).code).toBe("PARAM_INVALID");
+      }),
+    );
+  });
+
   test("rejects an option that belongs to a run when it is made", () => {
     for (const key of ["signal", "messages", "state", "claim", "decisions"]) {
       expect(rejectionOf(() => new AgentLoop({ [key]: undefined } as never)).message).toContain(`options.${key}`);
@@ -350,7 +366,7 @@ describe("AgentLoop", () => {
   test.for([
     ["an unknown key", { id: "c", toolName: "whoami", args: { tenant: "x" } }],
     ["a promise of arguments", { id: "c", toolName: "whoami", arguments: PROMISE }],
-    ["text that is no text", { id: "c", toolName: "whoami", argumentsText: 5 }],
+    ["a number for text", { id: "c", toolName: "whoami", argumentsText: 5 }],
   ])("executeSingleTurn() does not run a call with %s", async ([, made]) => {
     const { router, ran } = makeRouter();
     const { updatedMessages } = await new AgentLoop().executeSingleTurn([USER], made as never, router);

@@ -23,8 +23,10 @@ type Paused = Extract<AgentOutcome, { status: "paused" }>;
 type Router = RunOptions["router"];
 
 let box: Glovebox;
+/** Whatever else keeps the machine busy. */
+const UNHURRIED = { limits: { timeoutMs: 120_000, cpuMs: 60_000 } } as const;
 beforeAll(async () => {
-  box = await makeBox();
+  box = await makeBox(UNHURRIED);
 });
 afterAll(() => box.close());
 
@@ -131,7 +133,7 @@ describe("an approval of a sandboxed tool", () => {
   test("is valid for the same tool in another Glovebox", async () => {
     await add("export default () => 'reads'");
     const paused = await pause(box, "weather");
-    await using other = await makeBox();
+    await using other = await makeBox(UNHURRIED);
     await add("export default () => 'reads'", {}, other);
     const outcome = await approve(other, paused);
     expect(outcome).toMatchObject({ status: "finished" });
@@ -327,6 +329,17 @@ describe("ToolRouter.digestOf()", () => {
     expect(router.digestOf(listed)).toBeUndefined();
     router.registry.remove("a");
     expect(router.digestOf(listed)).toBeUndefined();
+  });
+
+  test("rejects a wrong definition and unknown options", () => {
+    const { router } = makeRouter("a");
+    const [listed] = router.getRegisteredTools() as [ToolDefinition];
+    for (const wrong of [undefined, null, "a", [listed], {}, Promise.resolve(listed)]) {
+      expect(() => router.digestOf(wrong as never)).toThrow(/^definition: /);
+    }
+    for (const wrong of [null, "acme", { tenant: "acme" }, { tenantId: "" }, Promise.resolve({})]) {
+      expect(() => router.digestOf(listed, wrong as never)).toThrow(/^options/);
+    }
   });
 
   test("binds a call of execute() and of stream(), and none of the calls nested in it", async () => {
