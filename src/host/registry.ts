@@ -25,6 +25,8 @@ export interface RegisteredTool {
   readonly authorLimits: PartialLimits | undefined;
   /** What is done with arguments that it would not take as they are, where the host has stated something for it. */
   readonly arguments?: ArgumentOptions | undefined;
+  /** SHA-256 of a sandboxed tool's code and of what it is granted; undefined for host functions and upstream tools. */
+  readonly contentDigest?: string | undefined;
 }
 
 export type RegistryListener = (tenantId: string | undefined) => void;

@@ -19,6 +19,7 @@ import { executeCall } from "./pipeline/execute.ts";
 import { normalize, type ResultFacts, toFailure } from "./pipeline/normalize.ts";
 import { type PrepareOptions, prepareCall, startCall } from "./pipeline/prepare.ts";
 import { checkTimeout, readContext } from "./pipeline/read-context.ts";
+import { type DigestOptions, digestOfTool, isSameDefinition, readDigestRequest } from "./pipeline/tool-digest.ts";
 import {
   type CallEnvelope,
   copyArguments,
@@ -59,6 +60,7 @@ interface RegistryEntry extends RegisterOptions {
   readonly defaultLimits?: PartialLimits | undefined;
   readonly hostLimits?: PartialLimits | undefined;
   readonly authorLimits?: PartialLimits | undefined;
+  readonly contentDigest?: string | undefined;
 }
 
 /** Schemas are compiled here, once. @throws {ToolError} BUNDLE_FAILED for a schema that cannot be used */
@@ -74,6 +76,7 @@ export function toRegisteredTool(definition: ToolDefinition, executor: Executor,
     hostLimits: entry.hostLimits,
     authorLimits: entry.authorLimits,
     arguments: parseArgumentOptions(entry.arguments, "options.arguments"),
+    contentDigest: entry.contentDigest,
   };
 }
 
@@ -247,6 +250,20 @@ export class ToolRouter implements AsyncDisposable {
     if (gate === undefined) return tools;
     const answers = await Promise.all(tools.map(({ name }) => gate.isOn({ tenantId, toolName: name })));
     return tools.filter((_, index) => answers[index] === true);
+  }
+
+  /**
+   * Returns the digest of a listed tool: SHA-256 in hexadecimal of its definition, its source and, for a sandboxed tool, its code and the
+   * capabilities that it is granted. A call with this digest as `context.toolDigest` runs this tool or none. Undefined if the tenant no
+   * longer has a tool with this definition.
+   * @param definition as `listTools` or `getRegisteredTools` returned it
+   * @throws {ToolError} PARAM_INVALID for a value that is not a definition, and for unknown options
+   */
+  digestOf(definition: ToolDefinition, options: DigestOptions = {}): string | undefined {
+    const { toolName, tenantId = DEFAULT_TENANT } = readDigestRequest(definition, options);
+    const tool = this.registry.get(toolName, tenantId);
+    if (tool === undefined || !isSameDefinition(tool.definition, definition)) return undefined;
+    return digestOfTool(tool);
   }
 
   /**

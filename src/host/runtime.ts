@@ -40,6 +40,7 @@ import { createHostLog } from "./host-log.ts";
 import { type BatchContext, ToolInvoker } from "./invoker.ts";
 import { McpManager } from "./mcp/client/manager.ts";
 import { packageVersion } from "./package-version.ts";
+import { digestOfContent } from "./pipeline/tool-digest.ts";
 import { DEFAULT_TENANT } from "./pipeline/validate.ts";
 import { PythonLearner } from "./python/learn-python.ts";
 import { loadPythonRuntime } from "./python/load-runtime.ts";
@@ -251,6 +252,7 @@ export class Glovebox implements AsyncDisposable {
         hostLimits: input.definition?.limits,
         authorLimits,
         arguments: argumentOptions,
+        contentDigest: digestOfContent(tool),
       }),
     );
   }

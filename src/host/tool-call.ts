@@ -60,6 +60,11 @@ export interface ToolContext {
   readonly arguments?: ArgumentOptions | undefined;
   /** Lines of console in the log carry the place in the author's source that they come from; costs some 20 µs a line. */
   readonly logPlaces?: boolean | undefined;
+  /**
+   * Digest of the tool that the caller was shown or approved, from `router.digestOf`. If the tool has another one when the call starts, the
+   * call is not run and fails with APPROVAL_REQUIRED.
+   */
+  readonly toolDigest?: string | undefined;
 }
 
 /** A call as an application asks for it: `id` is made where there is none, and it brings its own time and context along. */

@@ -1,42 +1,15 @@
 // AgentLoop: a model and a router take turns until the model has said what it had to say. Always one outcome, never a call without an answer.
-import { randomUUID } from "node:crypto";
-import { ToolError, toToolError } from "../../sandbox/errors.ts";
+import { toToolError } from "../../sandbox/errors.ts";
 import type { ToolContext } from "../tool-call.ts";
+import { mergeContexts, parseCallContext } from "./agent-context.ts";
 import type { AgentEvent, AgentOutcome, AgentStream } from "./agent-events.ts";
-import { type AgentLoopOptions, parseRunOptions, type RunOptions } from "./agent-options.ts";
+import { type AgentLoopOptions, parseLoopOptions, parseRunOptions, type RunOptions } from "./agent-options.ts";
 import { AgentRun } from "./agent-run.ts";
-import { type AgentRouter, callTool, toCallRouter } from "./call-tool.ts";
-import { callsOf, checkConversation } from "./conversation.ts";
+import { type AgentRouter, toCallRouter } from "./call-tool.ts";
+import { parseMessages } from "./check-messages.ts";
 import { createEventStream } from "./event-stream.ts";
-import type { Message, ModelToolCall } from "./model.ts";
-
-/** A call by itself, as a host has it that drives its model on its own. */
-export type SingleCall = Pick<ModelToolCall, "id" | "toolName"> & Partial<ModelToolCall>;
-
-export interface SingleTurn {
-  /** A new array: the conversation, with the call (where it was not in it) and its answer. */
-  readonly updatedMessages: readonly Message[];
-  /** Whether the model is to be asked again: not when the call was cancelled, nor while other calls of its turn have no answer. */
-  readonly shouldContinue: boolean;
-}
-
-function toModelCall(call: SingleCall): ModelToolCall {
-  const { id, toolName, argumentsText, kind = "function" } = call;
-  const text = argumentsText ?? (call.arguments === undefined ? "{}" : (JSON.stringify(call.arguments) ?? ""));
-  return { ...call, id, toolName, kind, argumentsText: text };
-}
-
-/** What can be read of anything as a call; the router says what is wrong with the rest. */
-function readSingleCall(call: SingleCall): ModelToolCall {
-  try {
-    const read = toModelCall(call);
-    if (typeof read.id === "string" && typeof read.toolName === "string") return read;
-  } catch {
-    // As below.
-  }
-  const problem = "Expected a call { id, toolName, arguments }, got something else";
-  return { id: `call_${randomUUID()}`, toolName: "unknown", argumentsText: "", problem, kind: "function" };
-}
+import type { Message } from "./model.ts";
+import { runSingleTurn, type SingleCall, type SingleTurn } from "./single-turn.ts";
 
 /**
  * Turns of a model with tools. Reusable: a loop keeps nothing between runs.
@@ -47,15 +20,19 @@ function readSingleCall(call: SingleCall): ModelToolCall {
 export class AgentLoop {
   readonly #defaults: AgentLoopOptions;
 
-  /** @param options what all runs share; each may state it otherwise */
+  /**
+   * @param options defaults of all runs
+   * @throws {ToolError} PARAM_INVALID for an unknown option or a wrong value, naming its path
+   */
   constructor(options: AgentLoopOptions = {}) {
-    this.#defaults = options;
+    this.#defaults = parseLoopOptions(options);
   }
 
   /**
-   * Runs one call and puts its answer into the conversation; a call that is not in the last turn is added to it. Never throws and never
-   * rejects for what a tool or a model has done: a failure is the call's answer. Nobody is asked for approval.
-   * Rejects with a ToolError, PARAM_INVALID, where `router` or `messages` is none.
+   * Runs one call and puts its answer into the conversation; a call that is not in the last turn is added to it. The context is merged into
+   * the loop's own. The loop's `tools` and `needsApproval` hold: a call that would have to wait for approval is not run, and is answered with
+   * APPROVAL_REQUIRED. Resolves whatever the tool does: a failure is the call's answer.
+   * Rejects with a ToolError, PARAM_INVALID, for a wrong `messages`, `router` or `context`.
    */
   async executeSingleTurn(
     messages: readonly Message[],
@@ -63,28 +40,16 @@ export class AgentLoop {
     router: AgentRouter,
     context: ToolContext = {},
   ): Promise<SingleTurn> {
-    const own = toCallRouter(router);
-    if (!Array.isArray(messages)) throw new ToolError("PARAM_INVALID", "messages: expected an array of messages");
-    const given = readSingleCall(toolCall);
-    const last = messages.findLastIndex(({ role }) => role === "assistant");
-    const isOpen = checkConversation(messages).some(
-      ({ kind, messageIndex, callId }) => kind === "unanswered-call" && messageIndex === last && callId === given.id,
-    );
-    const said = isOpen ? callsOf(messages[last]).find(({ id }) => id === given.id) : undefined;
-    const isBare = toolCall?.arguments === undefined && toolCall?.argumentsText === undefined;
-    const call = said !== undefined && isBare ? said : given;
-    const result = await callTool(own, call, context);
-    const answer: Message = { role: "tool", callId: call.id, toolName: call.toolName, result };
-    const turn: Message = { role: "assistant", content: [{ type: "tool-call", call }] };
-    const updatedMessages = [...messages, ...(said === undefined ? [turn] : []), answer];
-    const isCancelled = !result.success && result.error.code === "CANCELLED";
-    const isWhole = !checkConversation(updatedMessages).some(({ kind }) => kind === "unanswered-call");
-    return { updatedMessages, shouldContinue: !isCancelled && isWhole };
+    const callRouter = toCallRouter(router, "router");
+    const conversation = parseMessages(messages, "messages");
+    const whole = mergeContexts(this.#defaults.context, parseCallContext(context), "context");
+    return await runSingleTurn(conversation, toolCall, { ...this.#defaults, callRouter, context: whole });
   }
 
   /**
    * Runs a conversation to its end, or until calls wait for approval. Resolves with its outcome, whatever model and tools do.
-   * Rejects with a ToolError, PARAM_INVALID, for options that are wrong, and for a state that cannot be resumed.
+   * Rejects with a ToolError before anything runs: PARAM_INVALID for wrong options and for a state that cannot be resumed; INTERNAL if
+   * `claim` fails; CANCELLED if the signal aborts before the state is claimed.
    */
   async run(options: RunOptions): Promise<AgentOutcome> {
     const run = await this.#open(options, undefined);
@@ -102,22 +67,31 @@ export class AgentLoop {
         const run = await this.#open(options, stop);
         return { type: "outcome", ...(await run.finish(events)) };
       } catch (thrown) {
-        return { type: "outcome", ...refused(options, thrown) };
+        return { type: "outcome", ...notStarted(options, thrown) };
       }
     });
   }
 
   async #open(given: RunOptions, stop: AbortSignal | undefined): Promise<AgentRun> {
-    const options = { ...this.#defaults, ...given };
-    const settings = parseRunOptions(options);
+    const { settings, input } = parseRunOptions(this.#defaults, given);
     const signals = [settings.signal, stop].filter((signal) => signal !== undefined);
     const signal = signals.length === 1 ? (signals[0] as AbortSignal) : AbortSignal.any(signals);
-    return await AgentRun.open(settings, given, signal);
+    return await AgentRun.open(settings, input, signal);
   }
 }
 
-function refused({ messages }: RunOptions, thrown: unknown): AgentOutcome {
+/** The outcome of options that are wrong: whatever was passed in their place. */
+function notStarted(options: unknown, thrown: unknown): AgentOutcome {
   const error = toToolError(thrown).toData("the agent");
   const usage = { inputTokens: 0, outputTokens: 0 };
-  return { status: "failed", error, messages: Array.isArray(messages) ? messages : [], text: "", steps: [], usage };
+  return { status: "failed", error, messages: messagesIn(options), text: "", steps: [], usage };
+}
+
+function messagesIn(options: unknown): readonly Message[] {
+  try {
+    const { messages } = options as { readonly messages?: unknown };
+    return Array.isArray(messages) ? messages : [];
+  } catch {
+    return [];
+  }
 }

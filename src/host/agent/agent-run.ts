@@ -1,20 +1,23 @@
-// One run of an agent: its conversation, its steps, the calls of the step it is in.
+// One run of an agent: its conversation, its steps, and the calls of the current step.
 import { randomUUID } from "node:crypto";
-import type { ToolDefinition } from "../../sandbox/definition.ts";
 import { ToolError, toToolError } from "../../sandbox/errors.ts";
 import { toFailure } from "../pipeline/normalize.ts";
 import type { ToolResult } from "../tool-call.ts";
-import { notifySafely } from "../util/host-callback.ts";
+import { notifySafely, runCallback } from "../util/host-callback.ts";
 import type { AgentEvent, AgentOutcome } from "./agent-events.ts";
-import { offeredTools, type RunOptions, type RunSettings } from "./agent-options.ts";
-import { type ParsedState, parseAgentState, toAgentState } from "./agent-state.ts";
-import { type ApprovalRequest, needsApproval, parseDecisions, refusal } from "./approval.ts";
+import type { RunInput, RunSettings } from "./agent-options.ts";
+import { toAgentState } from "./agent-state.ts";
+import { type ApprovalRequest, needsApproval } from "./approval.ts";
 import { callTool, Lanes } from "./call-tool.ts";
-import { callsOf, mendConversation, textOf } from "./conversation.ts";
+import { PREPARE_TIMEOUT_MS } from "./callback-bounds.ts";
+import { parseMessages } from "./check-messages.ts";
+import { callsOf, textOf } from "./conversation.ts";
 import type { EventQueue } from "./event-stream.ts";
 import type { Message, ModelRequest, ModelToolCall, ModelUsage } from "./model.ts";
 import { readTurn, type Turn } from "./model-turn.ts";
-import type { AgentStep, StopState } from "./stop-conditions.ts";
+import { notOffered, type OfferedTool, type OfferedTools, offeredTools } from "./offered-tools.ts";
+import { beginRun, type DecidedCall, type RunBeginning } from "./run-beginning.ts";
+import { type AgentStep, checkCondition, type StopState } from "./stop-conditions.ts";
 
 /** A call of the step, and its answer: a result, or that it waits for approval. */
 interface OpenCall {
@@ -29,58 +32,12 @@ const add = (a: ModelUsage, b: ModelUsage | undefined): ModelUsage => ({
   outputTokens: a.outputTokens + (b?.outputTokens ?? 0),
 });
 
-interface Beginning {
-  readonly messages: readonly Message[];
-  readonly stepCount: number;
-  readonly usage: ModelUsage;
-  /** Calls that were decided about. */
-  readonly decided: readonly { readonly call: ModelToolCall; readonly error: ToolError | undefined }[];
-}
-
-/** A state, once it has been read and decided about, and is this run's alone. */
-async function resume(settings: RunSettings, options: RunOptions, signal: AbortSignal): Promise<Beginning> {
-  const { state, decisions, claim } = options as Extract<RunOptions, { readonly claim: unknown }>;
-  if (typeof claim !== "function") {
-    throw new ToolError("PARAM_INVALID", "claim: expected a function that says whether a state may be resumed, once");
-  }
-  const parsed: ParsedState = await parseAgentState(state, settings.stateKey, signal);
-  if (parsed.tenantId !== settings.context.tenantId) {
-    throw new ToolError("PARAM_INVALID", "state: expected one of this tenant, got another tenant's");
-  }
-  const decided = parseDecisions(
-    decisions,
-    parsed.pending.map(({ id }) => id),
-  );
-  if ((await claim(parsed.id)) !== true) {
-    throw new ToolError("PARAM_INVALID", "state: expected one that was not resumed before: its calls would run twice");
-  }
-  return {
-    ...{ messages: parsed.messages, stepCount: parsed.stepCount, usage: parsed.usage },
-    decided: parsed.pending.map((call) => {
-      const decision = decided.get(call.id);
-      return { call, error: decision?.approved === true ? undefined : refusal(call, decision?.reason) };
-    }),
-  };
-}
-
-const NO_USAGE: ModelUsage = { inputTokens: 0, outputTokens: 0 };
-
-async function begin(settings: RunSettings, options: RunOptions, signal: AbortSignal): Promise<Beginning> {
-  const hasState = options.state !== undefined;
-  if (hasState === (options.messages !== undefined)) {
-    throw new ToolError("PARAM_INVALID", `Expected one of messages and state, got ${hasState ? "both" : "neither"}`);
-  }
-  if (hasState) return await resume(settings, options, signal);
-  if (!Array.isArray(options.messages)) throw new ToolError("PARAM_INVALID", "messages: expected an array of messages");
-  return { messages: mendConversation(options.messages), stepCount: 0, usage: NO_USAGE, decided: [] };
-}
-
 export class AgentRun {
   readonly #settings: RunSettings;
   readonly #signal: AbortSignal;
   readonly #lanes: Lanes;
   readonly #executionId: string;
-  readonly #decided: Beginning["decided"];
+  readonly #decided: readonly DecidedCall[];
   readonly #messages: Message[];
   readonly #steps: AgentStep[] = [];
   /** Ids of all calls. */
@@ -89,7 +46,7 @@ export class AgentRun {
   #usage: ModelUsage;
   #events: EventQueue<AgentEvent> | undefined;
 
-  private constructor(settings: RunSettings, beginning: Beginning, signal: AbortSignal) {
+  private constructor(settings: RunSettings, beginning: RunBeginning, signal: AbortSignal) {
     this.#settings = settings;
     this.#signal = signal;
     this.#lanes = new Lanes(settings.maxParallelTools);
@@ -101,16 +58,18 @@ export class AgentRun {
     this.#decided = beginning.decided;
   }
 
-  /** Rejects with a ToolError, PARAM_INVALID, where there is nothing that could be run. */
-  static async open(settings: RunSettings, options: RunOptions, signal: AbortSignal): Promise<AgentRun> {
-    return new AgentRun(settings, await begin(settings, options, signal), signal);
+  /** Rejects as {@link beginRun} does. */
+  static async open(settings: RunSettings, input: RunInput, signal: AbortSignal): Promise<AgentRun> {
+    return new AgentRun(settings, await beginRun(settings, input, signal), signal);
   }
 
   /** Always resolves. Once. */
   async finish(events: EventQueue<AgentEvent> | undefined): Promise<AgentOutcome> {
     this.#events = events;
     try {
-      await this.#answerDecided();
+      const waiting = await this.#answerDecided();
+      if (this.#signal.aborted) return { status: "cancelled", ...this.#base() };
+      if (waiting.length > 0) return this.#pause(waiting);
       if (this.#stepCount >= this.#settings.maxSteps)
         return { status: "finished", reason: "max-steps", ...this.#base() };
       for (;;) {
@@ -143,31 +102,72 @@ export class AgentRun {
     return { status: "failed", ...this.#base(), error: error.toData("the model") };
   }
 
-  /** Calls that were decided about run side by side, as those of a turn do. */
-  async #answerDecided(): Promise<void> {
-    const offered = this.#decided.length === 0 ? new Map<string, ToolDefinition>() : await this.#offered();
-    const answers = this.#decided.map(({ call, error }) =>
-      error === undefined ? this.#run(call, offered) : this.#answer(toRefused(call, error)),
-    );
-    for (const result of await Promise.all(answers)) this.#pushAnswer(result);
+  /**
+   * Answers the calls that were decided about; approved ones run side by side, as those of a turn do. Returns the calls whose tool is not the
+   * one that was approved: they wait for approval again.
+   */
+  async #answerDecided(): Promise<readonly ApprovalRequest[]> {
+    if (this.#decided.length === 0) return [];
+    let offered: OfferedTools;
+    try {
+      offered = await this.#offered();
+    } catch (thrown) {
+      // Their state was claimed and cannot be resumed again: they are answered all the same.
+      const failed = this.#signal.aborted ? cancelled() : toToolError(thrown);
+      for (const { call, error } of this.#decided) this.#pushAnswer(this.#tellResult(toFailed(call, error ?? failed)));
+      throw thrown;
+    }
+    const open = this.#decided.map((decided) => ({
+      call: decided.call,
+      answer: this.#answerDecision(decided, offered),
+    }));
+    const { results, waiting } = await this.#settle(open);
+    for (const result of results) this.#pushAnswer(result);
+    return waiting;
+  }
+
+  #answerDecision(
+    { call, toolDigest, error }: DecidedCall,
+    offered: OfferedTools,
+  ): Promise<ToolResult | ApprovalRequest> {
+    if (error !== undefined) return this.#answer(toFailed(call, error));
+    const tool = offered.get(call.toolName);
+    return tool === undefined || tool.digest === toolDigest ? this.#run(call, offered) : this.#askFor(call, tool);
+  }
+
+  /** A call that waits for approval. */
+  async #askFor(call: ModelToolCall, { definition, digest: toolDigest }: OfferedTool): Promise<ApprovalRequest> {
+    this.#emit({ type: "approval-request", step: this.#stepCount, call, definition, toolDigest });
+    return { call, definition, toolDigest };
   }
 
   #pushAnswer(result: ToolResult): void {
     this.#messages.push({ role: "tool", callId: result.callId, toolName: result.toolName, result });
   }
 
-  #offered(): Promise<ReadonlyMap<string, ToolDefinition>> {
-    return offeredTools(this.#settings, this.#settings.context.tenantId);
+  #offered(): Promise<OfferedTools> {
+    return offeredTools(this.#settings, this.#signal);
   }
 
-  async #request(offered: ReadonlyMap<string, ToolDefinition>): Promise<ModelRequest> {
-    const { prepareMessages, toolChoice, responseSchema, maxParallelTools } = this.#settings;
-    const messages = prepareMessages === undefined ? this.#messages : await prepareMessages(this.#messages);
+  /** The messages that the model is shown. Rejects if the host's function fails. */
+  async #shownMessages(): Promise<readonly Message[]> {
+    const { prepareMessages } = this.#settings;
+    if (prepareMessages === undefined) return this.#messages;
+    const bounds = { timeoutMs: PREPARE_TIMEOUT_MS, signal: this.#signal };
+    const outcome = await runCallback(() => prepareMessages(this.#messages), bounds);
+    this.#signal.throwIfAborted();
+    if ("answer" in outcome) return parseMessages(outcome.answer, "The answer of prepareMessages");
+    throw new ToolError("INTERNAL", `prepareMessages ${outcome.failed}`, { cause: outcome.cause });
+  }
+
+  async #request(offered: OfferedTools): Promise<ModelRequest> {
+    const { toolChoice, responseSchema, maxParallelTools } = this.#settings;
+    const messages = await this.#shownMessages();
     const choice = this.#stepCount === 1 || toolChoice === "none" ? toolChoice : undefined;
     return {
       // A copy: the model may keep it.
       messages: [...messages],
-      tools: [...offered.values()],
+      tools: [...offered.values()].map(({ definition }) => definition),
       ...(choice === undefined ? {} : { toolChoice: choice }),
       ...(maxParallelTools === 1 ? { parallelToolCalls: false } : {}),
       ...(responseSchema === undefined ? {} : { responseSchema }),
@@ -204,18 +204,26 @@ export class AgentRun {
     return await this.#next(turn, open, waiting);
   }
 
-  /** Waits for the calls of a turn; those that wait for approval come back. */
-  async #close(turn: Turn, open: readonly OpenCall[]): Promise<readonly ApprovalRequest[]> {
-    const { message, reason, usage } = turn;
+  /** Waits for calls: their results, and those that wait for approval. */
+  async #settle(
+    open: readonly OpenCall[],
+  ): Promise<{ results: readonly ToolResult[]; waiting: readonly ApprovalRequest[] }> {
     const answers = await Promise.all(open.map(({ answer }) => answer));
     const waiting: ApprovalRequest[] = [];
     const results: ToolResult[] = [];
-    for (const [index, answer] of answers.entries()) {
+    for (const answer of answers) {
       if (!isWaiting(answer)) results.push(answer);
-      // Nobody will decide about a run that is over.
-      else if (this.#signal.aborted) results.push(this.#tellResult(cancelled(open[index]?.call ?? answer.call)));
+      // Nobody decides about a run that is over.
+      else if (this.#signal.aborted) results.push(this.#tellResult(toFailed(answer.call, cancelled())));
       else waiting.push(answer);
     }
+    return { results, waiting };
+  }
+
+  /** Ends a turn: waits for its calls, and returns those that wait for approval. */
+  async #close(turn: Turn, open: readonly OpenCall[]): Promise<readonly ApprovalRequest[]> {
+    const { message, reason, usage } = turn;
+    const { results, waiting } = await this.#settle(open);
     for (const result of results) this.#pushAnswer(result);
     this.#usage = add(this.#usage, usage);
     const step: AgentStep = { message, results, reason, ...(usage === undefined ? {} : { usage }) };
@@ -247,7 +255,7 @@ export class AgentRun {
     const state: StopState = {
       ...{ steps: this.#steps, stepCount: this.#stepCount, messages: this.#messages, usage: this.#usage },
     };
-    for (const condition of stopConditions) if (await condition(state)) return true;
+    for (const condition of stopConditions) if (await checkCondition(condition, state, this.#signal)) return true;
     return false;
   }
 
@@ -256,40 +264,37 @@ export class AgentRun {
       {
         tenantId: this.#settings.context.tenantId,
         ...{ stepCount: this.#stepCount, usage: this.#usage, messages: this.#messages },
-        pending: waiting.map(({ call }) => call),
+        pending: waiting,
       },
-      this.#settings.stateKey,
+      // Required where a run can pause.
+      this.#settings.stateKey ?? "unsigned",
     );
     return { status: "paused", approvals: waiting, state, ...this.#base() };
   }
 
-  /** What becomes of a call that the model has just made. One that needs no approval begins within this call. */
-  #admit(
-    call: ModelToolCall,
-    offered: ReadonlyMap<string, ToolDefinition>,
-    messageCount: number,
-  ): Promise<ToolResult | ApprovalRequest> {
-    const step = this.#stepCount;
-    this.#emit({ type: "tool-call", step, call });
-    const definition = offered.get(call.toolName);
-    const { needsApproval: rule, context, onError } = this.#settings;
-    if (rule === undefined || definition === undefined || call.problem !== undefined) return this.#run(call, offered);
+  /** Starts a call that the model has just made, or requests approval. A call that needs no approval begins within this call. */
+  #admit(call: ModelToolCall, offered: OfferedTools, messageCount: number): Promise<ToolResult | ApprovalRequest> {
+    this.#emit({ type: "tool-call", step: this.#stepCount, call });
+    const tool = offered.get(call.toolName);
+    const { needsApproval: rule, context } = this.#settings;
+    if (rule === undefined || tool === undefined || call.problem !== undefined) return this.#run(call, offered);
+    const { definition, digest: toolDigest } = tool;
     const messages = this.#messages.slice(0, messageCount);
-    const needed = needsApproval(rule, { call, definition, tenantId: context.tenantId, messages }, onError);
-    const decide = (isNeeded: boolean): Promise<ToolResult | ApprovalRequest> => {
-      if (!isNeeded) return this.#run(call, offered);
-      this.#emit({ type: "approval-request", step, call, definition });
-      return Promise.resolve({ call, definition });
-    };
+    const question = { call, definition, toolDigest, tenantId: context.tenantId, messages };
+    const parts = { onError: this.#settings.onError, signal: this.#signal };
+    const needed = needsApproval(rule, question, parts);
+    const decide = (isNeeded: boolean): Promise<ToolResult | ApprovalRequest> =>
+      isNeeded ? this.#askFor(call, tool) : this.#run(call, offered);
     return needed instanceof Promise ? needed.then(decide) : decide(needed);
   }
 
-  /** Runs a call, or answers what cannot be run. Always resolves. */
-  #run(call: ModelToolCall, offered: ReadonlyMap<string, ToolDefinition>): Promise<ToolResult> {
+  /** Runs a call of the tool that was offered, or answers why it cannot run. Always resolves. */
+  #run(call: ModelToolCall, offered: OfferedTools): Promise<ToolResult> {
     const step = this.#stepCount;
     const { id: callId, toolName } = call;
     const { callRouter, context } = this.#settings;
-    if (!offered.has(toolName)) return this.#answer(toRefused(call, notOffered(toolName, offered)));
+    const tool = offered.get(toolName);
+    if (tool === undefined) return this.#answer(toFailed(call, notOffered(toolName, offered)));
     return this.#lanes.run(async () => {
       if (call.problem === undefined) this.#emit({ type: "tool-start", step, callId, toolName });
       const result = await callTool(callRouter, call, {
@@ -297,6 +302,7 @@ export class AgentRun {
         executionId: this.#executionId,
         stepId: String(step),
         signal: this.#signal,
+        toolDigest: tool.digest,
         onLog: (entry) => this.#emit({ type: "tool-log", step, callId, toolName, entry }),
         onProgress: (progress) => this.#emit({ type: "tool-progress", step, callId, toolName, progress }, callId),
       });
@@ -314,16 +320,7 @@ export class AgentRun {
   }
 }
 
-const toRefused = ({ id, toolName }: ModelToolCall, error: ToolError): ToolResult =>
+const toFailed = ({ id, toolName }: ModelToolCall, error: ToolError): ToolResult =>
   toFailure({ callId: id, toolName, started: performance.now() }, error);
 
-const cancelled = (call: ModelToolCall): ToolResult =>
-  toRefused(call, new ToolError("CANCELLED", "The run was cancelled before this call was approved"));
-
-function notOffered(toolName: string, offered: ReadonlyMap<string, ToolDefinition>): ToolError {
-  const known = [...offered.keys()].slice(0, 20);
-  const hint = known.length === 0 ? "no tools are offered" : `offered are: ${known.join(", ")}`;
-  return new ToolError("TOOL_UNAVAILABLE", `There is no tool named ${JSON.stringify(toolName)} here; ${hint}`, {
-    details: { toolName, known },
-  });
-}
+const cancelled = (): ToolError => new ToolError("CANCELLED", "The run was cancelled before this call was run");

@@ -1,38 +1,49 @@
-// A run that waits for approval, as plain JSON that another process can go on from. What comes back is believed in nothing: parsed, bounded,
-// and, where the host has a key, refused unless it is what went out.
+// A paused run as plain JSON, which another process can resume. A state that comes back is untrusted: it is parsed within bounds and, with
+// a key, rejected unless its signature is valid.
 import { createHmac, randomUUID, timingSafeEqual } from "node:crypto";
-import { mkdir, open } from "node:fs/promises";
-import { join } from "node:path";
+import { isUint8Array } from "node:util/types";
 import * as z from "zod";
+import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { ERROR_CODES, type ErrorCode, type JsonValue, ToolError } from "../../sandbox/errors.ts";
 import { isSmallJson, parseLargeText, parseSmallJson } from "../json-text.ts";
 import { type MarkedBytes, markBytes, unmarkBytes } from "../marked-bytes.ts";
 import type { ToolValue } from "../tool-value.ts";
-import { callsOf, checkConversation } from "./conversation.ts";
+import { toCanonicalJson } from "../util/canonical-json.ts";
+import { callsOf, findProblems } from "./conversation.ts";
 import type { Message, ModelToolCall, ModelUsage } from "./model.ts";
 
 const STATE_KIND = "glovebox.agent-state";
-export const STATE_VERSION = 1;
+const STATE_VERSION = 2;
+
+/** `stateKey: "unsigned"`: the host's explicit choice to do without a signature. */
+const UNSIGNED = "unsigned";
+
+/** A call that waits for approval, and the digest of the tool that the approval is about. */
+export interface PendingApproval {
+  readonly callId: string;
+  /** `router.digestOf` when approval was requested. */
+  readonly toolDigest: string;
+}
 
 /**
- * A paused run: plain JSON, to be kept wherever JSON is kept. It holds the whole conversation; whoever can change it can change what is
- * run, unless it is sealed (`stateKey`).
+ * A paused run: plain JSON, to be kept wherever JSON is kept. It holds the whole conversation, and decides which calls run as approved: keep
+ * it signed (`stateKey`), or where no other process can write.
  */
 export interface AgentState {
   readonly kind: typeof STATE_KIND;
   readonly version: typeof STATE_VERSION;
-  /** A UUID: what `claim` is asked about. */
+  /** A UUID, passed to `claim`. */
   readonly id: string;
   readonly tenantId: string | null;
   /** Turns of the model so far. */
   readonly stepCount: number;
   readonly usage: ModelUsage;
-  /** Ids of the calls that wait: those of the last turn without an answer. */
-  readonly pending: readonly string[];
+  /** The calls that wait: those of the last turn without an answer. */
+  readonly pending: readonly PendingApproval[];
   readonly messages: JsonValue;
   /** Bytes that stand in the messages, as base64. */
   readonly bytes?: MarkedBytes;
-  /** HMAC-SHA-256 of all the rest, in hexadecimal. */
+  /** HMAC-SHA-256 of all other fields, in hexadecimal; absent with `stateKey: "unsigned"`. */
   readonly seal?: string;
 }
 
@@ -106,7 +117,10 @@ const StateSchema = z.strictObject({
   tenantId: z.string().max(1_024).nullable(),
   stepCount: z.int().min(1),
   usage: UsageSchema,
-  pending: z.array(id).min(1).max(1_024),
+  pending: z
+    .array(z.strictObject({ callId: id, toolDigest: id }))
+    .min(1)
+    .max(1_024),
   messages: z.array(z.unknown()).min(1),
   bytes: z.strictObject({ mark: z.string().min(8).max(200), parts: z.array(z.base64()) }).optional(),
   seal: z
@@ -115,23 +129,22 @@ const StateSchema = z.strictObject({
     .optional(),
 });
 
-/** Keys in one order: what keeps JSON may give it back in another. */
-function canonical(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
-  if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  const fields = value as { readonly [key: string]: unknown };
-  const keys = Object.keys(fields).sort();
-  return `{${keys.map((key) => `${JSON.stringify(key)}:${canonical(fields[key])}`).join(",")}}`;
-}
-
-/** @throws {ToolError} PARAM_INVALID for a key of less than 32 bytes */
-export function checkStateKey(key: string | Uint8Array | undefined): void {
-  if (key === undefined || Buffer.byteLength(key) >= MIN_KEY_BYTES) return;
-  throw new ToolError("PARAM_INVALID", `stateKey: expected at least ${MIN_KEY_BYTES} bytes of a secret, got fewer`);
-}
+/** A secret of at least 32 bytes, or `"unsigned"`. */
+export const StateKeySchema: z.ZodType<string | Uint8Array> = z.custom<string | Uint8Array>(
+  (value) =>
+    value === UNSIGNED ||
+    ((typeof value === "string" || isUint8Array(value)) && Buffer.byteLength(value) >= MIN_KEY_BYTES),
+  {
+    error: ({ input }) => {
+      const got =
+        typeof input === "string" || isUint8Array(input) ? `${Buffer.byteLength(input)} bytes` : describeKind(input);
+      return `Expected a secret of at least ${MIN_KEY_BYTES} bytes or "${UNSIGNED}", got ${got}`;
+    },
+  },
+);
 
 const sealOf = (state: Omit<AgentState, "seal">, key: string | Uint8Array): string =>
-  createHmac("sha256", key).update(canonical(state)).digest("hex");
+  createHmac("sha256", key).update(toCanonicalJson(state)).digest("hex");
 
 /** What a pause keeps. */
 export interface PausedRun {
@@ -139,11 +152,17 @@ export interface PausedRun {
   readonly stepCount: number;
   readonly usage: ModelUsage;
   readonly messages: readonly Message[];
-  readonly pending: readonly ModelToolCall[];
+  readonly pending: readonly PendingCall[];
 }
 
-/** @param key seals the state: with it only what this host has paused can be resumed */
-export function toAgentState(run: PausedRun, key?: string | Uint8Array): AgentState {
+/** A call that waits for approval. */
+export interface PendingCall {
+  readonly call: ModelToolCall;
+  readonly toolDigest: string;
+}
+
+/** @param key signs the state, unless it is `"unsigned"` */
+export function toAgentState(run: PausedRun, key: string | Uint8Array): AgentState {
   const { value, bytes } = markBytes(run.messages as unknown as ToolValue);
   const state: Omit<AgentState, "seal"> = {
     kind: STATE_KIND,
@@ -152,15 +171,15 @@ export function toAgentState(run: PausedRun, key?: string | Uint8Array): AgentSt
     tenantId: run.tenantId ?? null,
     stepCount: run.stepCount,
     usage: run.usage,
-    pending: run.pending.map(({ id: callId }) => callId),
+    pending: run.pending.map(({ call, toolDigest }) => ({ callId: call.id, toolDigest })),
     // What has no JSON, as a field that is undefined, goes now rather than on the way.
     messages: JSON.parse(JSON.stringify(value)) as JsonValue,
     ...(bytes === undefined ? {} : { bytes }),
   };
-  return key === undefined ? state : { ...state, seal: sealOf(state, key) };
+  return key === UNSIGNED ? state : { ...state, seal: sealOf(state, key) };
 }
 
-const invalid = (problem: string): ToolError => new ToolError("PARAM_INVALID", `state: ${problem}`);
+const invalid = (problem: string): ToolError => new ToolError("PARAM_INVALID", `options.state: ${problem}`);
 
 async function parseText(state: unknown, signal: AbortSignal): Promise<JsonValue> {
   let text: string | undefined;
@@ -169,7 +188,7 @@ async function parseText(state: unknown, signal: AbortSignal): Promise<JsonValue
   } catch {
     text = undefined;
   }
-  if (text === undefined) throw invalid("expected JSON, got something that is none");
+  if (text === undefined) throw invalid(`Expected an object or JSON text, got ${describeKind(state)}`);
   if (isSmallJson(text)) return parseSmallJson(text, BOUNDS, CODES, "The state");
   return await parseLargeText(text, BOUNDS, CODES, "The state", signal);
 }
@@ -177,10 +196,7 @@ async function parseText(state: unknown, signal: AbortSignal): Promise<JsonValue
 function firstIssue(error: z.ZodError, at: string): string {
   const [issue] = error.issues;
   const where = [at, ...(issue?.path ?? [])].filter((step) => step !== "").map(String);
-  return `${where.length === 0 ? "" : `${where.join(".")}: `}${issue?.message ?? "not what a pause leaves"}`.slice(
-    0,
-    300,
-  );
+  return `${where.length === 0 ? "" : `${where.join(".")}: `}${issue?.message ?? "Invalid state"}`.slice(0, 300);
 }
 
 /** A state's version is looked at first: of another one nothing else can be said. */
@@ -188,29 +204,39 @@ function checkVersion(parsed: JsonValue): void {
   const { kind, version } = (typeof parsed === "object" && parsed !== null ? parsed : {}) as {
     readonly [field: string]: unknown;
   };
-  if (kind !== STATE_KIND) throw invalid(`expected kind "${STATE_KIND}", got something else`);
+  if (kind !== STATE_KIND) throw invalid(`Expected the kind "${STATE_KIND}"`);
   if (version !== STATE_VERSION)
-    throw invalid(`expected version ${STATE_VERSION}, got ${JSON.stringify(version)?.slice(0, 20)}`);
+    throw invalid(`Expected version ${STATE_VERSION}, got ${JSON.stringify(version)?.slice(0, 20)}`);
 }
 
 function checkSeal(state: AgentState, key: string | Uint8Array): void {
   const { seal, ...rest } = state;
-  if (seal === undefined) throw invalid("expected one with a seal, since there is a stateKey");
+  if (key === UNSIGNED) {
+    // The host may have meant to check it: only a state without a seal is unsigned.
+    if (seal !== undefined)
+      throw invalid(`It is sealed: expected the stateKey that it was sealed with, not "${UNSIGNED}"`);
+    return;
+  }
+  if (seal === undefined) throw invalid("It has no seal: it was not paused with this stateKey");
   if (!timingSafeEqual(Buffer.from(seal, "hex"), Buffer.from(sealOf(rest, key), "hex"))) {
-    throw invalid("expected it as it was paused, got one that was changed, or sealed with another key");
+    throw invalid("The seal does not match: the state was changed, or sealed with another key");
   }
 }
 
-/** The calls that wait, which must be the last turn's that have no answer: no others can be smuggled in, and none can be lost. */
-function pendingOf(messages: readonly Message[], pending: readonly string[]): readonly ModelToolCall[] {
+/** The calls that wait must be the unanswered calls of the last turn, so that none can be added and none can be lost. */
+function pendingOf(messages: readonly Message[], pending: readonly PendingApproval[]): readonly PendingCall[] {
   const last = messages.findLastIndex(({ role }) => role === "assistant");
-  const open = checkConversation(messages);
+  const open = findProblems(messages);
   const other = open.find(({ kind, messageIndex }) => kind !== "unanswered-call" || messageIndex !== last);
-  if (other !== undefined) throw invalid(`messages: ${other.kind} in message ${other.messageIndex}`);
+  if (other !== undefined) throw invalid(`messages.${other.messageIndex}: ${other.kind}`);
   const unanswered = open.map(({ callId }) => callId);
-  const isSame = unanswered.length === pending.length && unanswered.every((callId) => pending.includes(callId));
-  if (!isSame) throw invalid("pending: expected the calls of the last turn that have no answer, got others");
-  return callsOf(messages[last]).filter(({ id: callId }) => pending.includes(callId));
+  const digests = new Map(pending.map(({ callId, toolDigest }) => [callId, toolDigest]));
+  const isSame = unanswered.length === pending.length && unanswered.every((callId) => digests.has(callId));
+  if (!isSame) throw invalid("pending: Expected exactly the calls of the last turn that have no answer");
+  return callsOf(messages[last]).flatMap((call) => {
+    const toolDigest = digests.get(call.id);
+    return toolDigest === undefined ? [] : [{ call, toolDigest }];
+  });
 }
 
 export interface ParsedState extends PausedRun {
@@ -218,11 +244,11 @@ export interface ParsedState extends PausedRun {
 }
 
 /**
- * Reads a state that comes from anywhere, as an object or as text. Rejects with a ToolError, PARAM_INVALID, naming what is wrong with it.
+ * Parses an untrusted state, given as an object or as text, and checks its signature. Rejects with PARAM_INVALID, naming the path.
  */
 export async function parseAgentState(
   state: unknown,
-  key: string | Uint8Array | undefined,
+  key: string | Uint8Array,
   signal: AbortSignal,
 ): Promise<ParsedState> {
   const parsed = await parseText(state, signal);
@@ -230,7 +256,7 @@ export async function parseAgentState(
   const whole = StateSchema.safeParse(parsed);
   if (!whole.success) throw invalid(firstIssue(whole.error, ""));
   const { messages: stored, bytes, id: stateId, tenantId, stepCount, usage, pending } = whole.data;
-  if (key !== undefined) checkSeal(parsed as unknown as AgentState, key);
+  checkSeal(parsed as unknown as AgentState, key);
   const value = bytes === undefined ? stored : unmarkBytes(stored as JsonValue, bytes);
   const messages = z.array(MessageSchema).safeParse(value);
   if (!messages.success) throw invalid(firstIssue(messages.error, "messages"));
@@ -240,37 +266,5 @@ export async function parseAgentState(
     ...{ tenantId: tenantId ?? undefined, stepCount, usage },
     messages: conversation,
     pending: pendingOf(conversation, pending),
-  };
-}
-
-/**
- * Whether a state may be resumed: asked once with its id, when all else is in order and before anything runs. True the first time and
- * false from then on, for all processes that could resume it: plain JSON can be copied, so nothing in the state itself can tell.
- */
-export type ClaimState = (stateId: string) => boolean | Promise<boolean>;
-
-/** Claims kept in this process: enough where no other one resumes, and where nobody resumes after a restart. */
-export function createMemoryClaims(): ClaimState {
-  const claimed = new Set<string>();
-  return (stateId) => {
-    if (claimed.has(stateId)) return false;
-    claimed.add(stateId);
-    return true;
-  };
-}
-
-/** Claims kept as empty files in a folder of the host's, one for each state: for all processes that share it. Rejects where it cannot write. */
-export function createFileClaims(directory: string): ClaimState {
-  return async (stateId) => {
-    if (!z.uuid().safeParse(stateId).success) throw invalid("id: expected a UUID");
-    await mkdir(directory, { recursive: true, mode: 0o700 });
-    try {
-      // Made or refused in one step, by the file system.
-      await (await open(join(directory, stateId), "wx", 0o600)).close();
-      return true;
-    } catch (thrown) {
-      if ((thrown as NodeJS.ErrnoException).code === "EEXIST") return false;
-      throw thrown;
-    }
   };
 }

@@ -1,4 +1,5 @@
 // A model's call as a call of the router: the same answer whatever is wrong with it, and at most so many at one time.
+import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import type { ToolDefinition } from "../../sandbox/definition.ts";
 import { type JsonValue, ToolError, toToolError } from "../../sandbox/errors.ts";
 import { holdsInfinity } from "../finite.ts";
@@ -8,8 +9,8 @@ import type { Glovebox } from "../runtime.ts";
 import type { ToolCall, ToolContext, ToolResult } from "../tool-call.ts";
 import type { ModelToolCall } from "./model.ts";
 
-/** What a loop needs of a router. */
-export type CallRouter = Pick<ToolRouter, "execute" | "stream" | "getRegisteredTools"> &
+/** The methods of a router that an agent calls. */
+export type CallRouter = Pick<ToolRouter, "execute" | "stream" | "getRegisteredTools" | "digestOf"> &
   Partial<Pick<ToolRouter, "listTools">>;
 
 /** Those that are on at present, where the router can say: feature flags may have to be waited for. */
@@ -21,11 +22,34 @@ export async function toolsOf(router: CallRouter, tenantId: string | undefined):
 /** A ToolRouter, or a Glovebox: then its router. */
 export type AgentRouter = CallRouter | Pick<Glovebox, "router">;
 
-/** @throws {ToolError} PARAM_INVALID for what is neither */
-export function toCallRouter(router: AgentRouter | undefined): CallRouter {
-  const own = typeof router === "object" && router !== null && "router" in router ? router.router : router;
-  if (typeof own?.execute === "function" && typeof own.getRegisteredTools === "function") return own;
-  throw new ToolError("PARAM_INVALID", `router: expected a ToolRouter or a Glovebox, got ${typeof router}`);
+const METHODS = [
+  "execute",
+  "stream",
+  "getRegisteredTools",
+  "digestOf",
+] as const satisfies readonly (keyof CallRouter)[];
+
+function findRouter(value: unknown): CallRouter | undefined {
+  try {
+    if (typeof value !== "object" || value === null) return undefined;
+    const own = ("router" in value ? value.router : value) as Partial<CallRouter> | null | undefined;
+    return METHODS.every((method) => typeof own?.[method] === "function") ? (own as CallRouter) : undefined;
+  } catch {
+    // A proxy that throws.
+    return undefined;
+  }
+}
+
+export const isAgentRouter = (value: unknown): boolean => findRouter(value) !== undefined;
+
+/** @throws {ToolError} PARAM_INVALID, naming `where`, unless it is a ToolRouter, a Glovebox, or an object with the methods of a router */
+export function toCallRouter(router: unknown, where = "router"): CallRouter {
+  const found = findRouter(router);
+  if (found !== undefined) return found;
+  throw new ToolError(
+    "PARAM_INVALID",
+    `${where}: Expected a ToolRouter, a Glovebox or an object with ${METHODS.join(", ")}, got ${describeKind(router)}`,
+  );
 }
 
 function toToolCall({ id, toolName, argumentsText, arguments: args, kind }: ModelToolCall): ToolCall {

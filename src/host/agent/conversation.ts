@@ -1,6 +1,9 @@
 // Conversations as plain data: does each call have its one answer, and how is one made that does. Providers refuse any other.
+import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { ToolError } from "../../sandbox/errors.ts";
 import { toFailure } from "../pipeline/normalize.ts";
+import { ignoreOutcome } from "../util/host-callback.ts";
+import { parseMessages } from "./check-messages.ts";
 import type { AssistantMessage, Message, ModelToolCall } from "./model.ts";
 
 /** What is wrong with a conversation, and where: `messageIndex` is the message's place in it. */
@@ -50,8 +53,14 @@ function* exchangesOf(messages: readonly Message[]): Generator<Exchange> {
 /**
  * What a provider would refuse: each call must have exactly one answer, and it must stand between its message and the next that is no
  * answer. Empty where all is well.
+ * @throws {ToolError} PARAM_INVALID for a value that is not an array of messages
  */
 export function checkConversation(messages: readonly Message[]): readonly ConversationProblem[] {
+  return findProblems(parseMessages(messages, "messages"));
+}
+
+/** The same for messages that have been parsed. */
+export function findProblems(messages: readonly Message[]): readonly ConversationProblem[] {
   const problems: ConversationProblem[] = [];
   for (const { index, message, answers } of exchangesOf(messages)) {
     const open = new Set<string>();
@@ -100,9 +109,15 @@ function withoutRepeats(message: Message): Message {
  * A conversation that {@link checkConversation} finds nothing in: calls without an answer get a failure (CANCELLED), the first of several
  * answers stands, answers to nothing go, and each message's answers follow it in the order of its calls. The same array where nothing
  * is to be mended.
+ * @throws {ToolError} PARAM_INVALID for a value that is not an array of messages
  */
 export function mendConversation(messages: readonly Message[]): readonly Message[] {
-  if (checkConversation(messages).length === 0) return messages;
+  return mend(parseMessages(messages, "messages"));
+}
+
+/** The same for messages that have been parsed. */
+export function mend(messages: readonly Message[]): readonly Message[] {
+  if (findProblems(messages).length === 0) return messages;
   const mended: Message[] = [];
   for (const { message, answers } of exchangesOf(messages)) {
     if (message.role === "tool") continue;
@@ -118,11 +133,31 @@ export function mendConversation(messages: readonly Message[]): readonly Message
 /**
  * The newest of a conversation that `fits`, a count of tokens or of anything else: the oldest exchanges go, each from a user's message to
  * the next one's, so that no call loses its answer. System messages and the last exchange stay, whether they fit or not.
+ * @param fits synchronous, and returns `true` or `false`
+ * @throws {ToolError} PARAM_INVALID for a value that is not an array of messages, and where `fits` returns anything else; what `fits` throws
  */
 export function trimConversation(
   messages: readonly Message[],
   fits: (messages: readonly Message[]) => boolean,
 ): readonly Message[] {
+  parseMessages(messages, "messages");
+  if (typeof fits !== "function") {
+    throw new ToolError("PARAM_INVALID", `fits: Expected a function, got ${describeKind(fits)}`);
+  }
+  return trim(messages, (kept) => readFits(fits(kept)));
+}
+
+/** A promise is truthy: a conversation of any size would fit. */
+function readFits(answer: unknown): boolean {
+  if (typeof answer === "boolean") return answer;
+  ignoreOutcome(() => answer);
+  throw new ToolError(
+    "PARAM_INVALID",
+    `fits: Expected a function that returns true or false, not ${describeKind(answer)}`,
+  );
+}
+
+function trim(messages: readonly Message[], fits: (messages: readonly Message[]) => boolean): readonly Message[] {
   const system = messages.filter(({ role }) => role === "system");
   let rest = messages.filter(({ role }) => role !== "system");
   for (;;) {

@@ -1,5 +1,6 @@
 // What a user is told where there is no answer: helpful, and nothing of how things work inside.
 import type { ErrorCode, ToolErrorData } from "../../sandbox/errors.ts";
+import { ignoreOutcome } from "../util/host-callback.ts";
 import type { Fallback, FallbackStage } from "./tools-router-options.ts";
 
 const BY_STAGE = {
@@ -29,8 +30,10 @@ export function fallbackText(
   error: ToolErrorData | undefined,
 ): string {
   try {
-    const own = typeof fallback === "function" ? fallback(stage, error) : fallback;
+    const own: unknown = typeof fallback === "function" ? fallback(stage, error) : fallback;
     if (typeof own === "string") return own;
+    // A promise is no text, and its rejection would end the process.
+    ignoreOutcome(() => own);
   } catch {
     // As below.
   }

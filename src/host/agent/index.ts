@@ -1,8 +1,10 @@
 // The whole public surface of "glovebox/agent".
+
+export type { AgentContext } from "./agent-context.ts";
 export type { AgentEvent, AgentOutcome, AgentStream } from "./agent-events.ts";
-export { AgentLoop, type SingleCall, type SingleTurn } from "./agent-loop.ts";
-export type { AgentContext, AgentLoopOptions, RunOptions, ToolFilter } from "./agent-options.ts";
-export { type AgentState, type ClaimState, createFileClaims, createMemoryClaims } from "./agent-state.ts";
+export { AgentLoop } from "./agent-loop.ts";
+export type { AgentLoopOptions, RunOptions } from "./agent-options.ts";
+export type { AgentState, PendingApproval } from "./agent-state.ts";
 export type {
   ApprovalDecision,
   ApprovalDecisions,
@@ -12,6 +14,7 @@ export type {
   ApprovalRule,
 } from "./approval.ts";
 export type { AgentRouter } from "./call-tool.ts";
+export { type ClaimState, createFileClaims, createMemoryClaims } from "./claims.ts";
 export { type ConversationProblem, checkConversation, mendConversation, trimConversation } from "./conversation.ts";
 export type {
   AssistantMessage,
@@ -24,7 +27,9 @@ export type {
   ModelToolCall,
   ModelUsage,
 } from "./model.ts";
+export type { ToolFilter } from "./offered-tools.ts";
 export type { RoutingDecision } from "./routing-decision.ts";
+export type { SingleCall, SingleTurn } from "./single-turn.ts";
 export {
   type AgentStep,
   afterFailedSteps,

@@ -2,8 +2,10 @@
 // is one assistant message in which each call has an id of its own.
 
 import { randomUUID } from "node:crypto";
+import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { ToolError } from "../../sandbox/errors.ts";
 import { untilAborted } from "../until-aborted.ts";
+import { ignoreOutcome } from "../util/host-callback.ts";
 import type {
   AssistantMessage,
   AssistantPart,
@@ -230,6 +232,19 @@ function toModelError(thrown: unknown, signal: AbortSignal): ToolError {
   return new ToolError("INTERNAL", "The model failed before its turn was over", { cause: thrown });
 }
 
+/** @throws {ToolError} INTERNAL for what cannot be iterated: the promise of an async function, for example, whose rejection is handled */
+function iterate(events: unknown): AsyncIterator<unknown> {
+  const iterable = events as Partial<AsyncIterable<unknown>> | null | undefined;
+  if (typeof iterable?.[Symbol.asyncIterator] === "function") {
+    return (iterable as AsyncIterable<unknown>)[Symbol.asyncIterator]();
+  }
+  ignoreOutcome(() => events);
+  throw new ToolError(
+    "INTERNAL",
+    `The model: expected a function that returns an async iterable, got ${describeKind(events)}`,
+  );
+}
+
 async function readRest(iterator: AsyncIterator<unknown>): Promise<void> {
   try {
     for (let count = 0; count < MAX_REST_EVENTS; count += 1) if ((await iterator.next()).done === true) return;
@@ -260,9 +275,9 @@ export async function readTurn(
   let iterator: AsyncIterator<unknown> | undefined;
   try {
     signal.throwIfAborted();
-    iterator = model(request)[Symbol.asyncIterator]();
+    iterator = iterate(model(request));
     while (!reader.isFinished) {
-      const step = await untilAborted(iterator.next(), signal);
+      const step = await untilAborted(Promise.resolve(iterator.next()), signal);
       if (step.done === true) throw new ToolError("INTERNAL", "The model's stream ended before its turn was over");
       reader.take(step.value);
       const room = listener.room?.();

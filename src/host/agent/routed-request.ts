@@ -8,12 +8,13 @@ import { toFailure } from "../pipeline/normalize.ts";
 import type { ToolContext, ToolResult } from "../tool-call.ts";
 import { type ToolValue, toJson } from "../tool-value.ts";
 import { notifySafely } from "../util/host-callback.ts";
-import { offeredTools } from "./agent-options.ts";
-import { callsOf, mendConversation, textOf } from "./conversation.ts";
+import { parseMessages } from "./check-messages.ts";
+import { callsOf, mend, textOf } from "./conversation.ts";
 import type { EventQueue } from "./event-stream.ts";
 import { fallbackText } from "./fallback.ts";
 import type { Message, ModelRequest, ModelToolCall, ModelUsage } from "./model.ts";
 import { readTurn, type Turn } from "./model-turn.ts";
+import { type OfferedTool, type OfferedTools, offeredTools } from "./offered-tools.ts";
 import {
   type DecisionReading,
   NO_TOOL,
@@ -47,12 +48,11 @@ function queryOf(messages: readonly Message[]): string {
 
 function toConversation(request: ToolsRequest): readonly Message[] {
   if (typeof request === "string") return [{ role: "user", content: request }];
-  if (Array.isArray(request)) return mendConversation(request);
-  throw new ToolError("PARAM_INVALID", `request: expected text or messages, got ${typeof request}`);
+  return mend(parseMessages(request, "request"));
 }
 
 /** What was chosen, or why nothing was. */
-type Choice = { readonly definition: ToolDefinition; readonly decision: RoutingDecision } | typeof NO_TOOL | ToolError;
+type Choice = { readonly tool: OfferedTool; readonly decision: RoutingDecision } | typeof NO_TOOL | ToolError;
 
 export class RoutedRequest {
   readonly #settings: ToolsRouterSettings;
@@ -88,17 +88,17 @@ export class RoutedRequest {
   }
 
   async #finish(): Promise<ToolsRouterOutcome> {
-    const offered = new Map(await offeredTools(this.#settings, this.#settings.context.tenantId));
+    const offered = new Map(await offeredTools(this.#settings, this.#signal));
     offered.delete(NO_TOOL);
     const candidates = await this.#narrow(offered);
     for (;;) {
       const choice = candidates.length === 0 ? NO_TOOL : await this.#choose(offered, candidates);
       if (choice === NO_TOOL) return await this.#answerWithoutTool();
       if (choice instanceof ToolError) return this.#failed(choice);
-      const { definition, decision } = choice;
-      const { result, chunks } = await this.#runTool(definition, decision);
+      const { tool, decision } = choice;
+      const { result, chunks } = await this.#runTool(tool, decision);
       this.#signal.throwIfAborted();
-      if (result.success) return await this.#answer(definition, decision, result, chunks);
+      if (result.success) return await this.#answer(tool.definition, decision, result, chunks);
       // Inputs that are not valid are the model's to mend.
       const canMend = result.error.code === "PARAM_INVALID" && this.#routingLeft > 0;
       if (!canMend)
@@ -140,9 +140,9 @@ export class RoutedRequest {
   }
 
   /** The tools that the model is shown; all of them where they are few. */
-  async #narrow(offered: ReadonlyMap<string, ToolDefinition>): Promise<readonly ToolDefinition[]> {
+  async #narrow(offered: OfferedTools): Promise<readonly ToolDefinition[]> {
     const { maxTools } = this.#settings;
-    const all = [...offered.values()];
+    const all = [...offered.values()].map(({ definition }) => definition);
     if (all.length <= maxTools) return all;
     const found = (await this.#search.indexOf(all)).search(queryOf(this.#conversation), maxTools);
     // A request in other words than the tools' own finds little: then there is room for some that it did not find.
@@ -175,7 +175,7 @@ export class RoutedRequest {
   }
 
   /** Asks until there is a decision that names a tool, as often as may be. */
-  async #choose(offered: ReadonlyMap<string, ToolDefinition>, candidates: readonly ToolDefinition[]): Promise<Choice> {
+  async #choose(offered: OfferedTools, candidates: readonly ToolDefinition[]): Promise<Choice> {
     const { instructions, responseSchema } = this.#settings;
     let failure: ToolError | undefined;
     while (this.#routingLeft > 0) {
@@ -194,8 +194,8 @@ export class RoutedRequest {
       if ("decision" in reading) {
         const { decision } = reading;
         this.#emit({ type: "decision", decision, attempt: this.#attempts.routing });
-        const definition = offered.get(decision.tool);
-        return definition === undefined ? NO_TOOL : { definition, decision };
+        const tool = offered.get(decision.tool);
+        return tool === undefined ? NO_TOOL : { tool, decision };
       }
       this.#addMistake(textOf(turn.message), reading.problem);
     }
@@ -207,11 +207,7 @@ export class RoutedRequest {
     );
   }
 
-  #read(
-    turn: Turn,
-    offered: ReadonlyMap<string, ToolDefinition>,
-    candidates: readonly ToolDefinition[],
-  ): DecisionReading {
+  #read(turn: Turn, offered: OfferedTools, candidates: readonly ToolDefinition[]): DecisionReading {
     const reading = readReply(turn);
     if (!("decision" in reading)) return reading;
     const { tool } = reading.decision;
@@ -223,10 +219,10 @@ export class RoutedRequest {
   }
 
   /** Runs the tool, and again where that can help. */
-  async #runTool(definition: ToolDefinition, decision: RoutingDecision): Promise<ToolRun> {
+  async #runTool({ definition, digest }: OfferedTool, decision: RoutingDecision): Promise<ToolRun> {
     for (let retry = 1; ; retry += 1) {
       this.#attempts.tool += 1;
-      const run = await this.#runOnce(decision);
+      const run = await this.#runOnce(decision, digest);
       const { result } = run;
       this.#emit({ type: "tool-result", result });
       if (result.success || this.#signal.aborted || retry > this.#settings.toolRetries) return run;
@@ -238,14 +234,14 @@ export class RoutedRequest {
     }
   }
 
-  async #runOnce({ tool: toolName, inputs }: RoutingDecision): Promise<ToolRun> {
+  async #runOnce({ tool: toolName, inputs }: RoutingDecision, toolDigest: string): Promise<ToolRun> {
     const { callRouter, context, streamTools } = this.#settings;
     const callId = `call_${randomUUID()}`;
     const call = { id: callId, toolName, arguments: inputs };
     const started = performance.now();
     this.#emit({ type: "tool-start", callId, toolName });
     const whole: ToolContext = {
-      ...{ ...context, executionId: this.#executionId, signal: this.#signal },
+      ...{ ...context, executionId: this.#executionId, signal: this.#signal, toolDigest },
       onLog: (entry) => this.#emit({ type: "tool-log", callId, entry }),
       onProgress: (progress) => this.#emit({ type: "tool-progress", callId, progress }, callId),
     };

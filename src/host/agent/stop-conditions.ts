@@ -1,6 +1,13 @@
-// When a conversation has gone far enough: plain functions over its steps, and ways to put them together.
+// Stop conditions: functions of a run's steps that end it, and functions that combine them.
+import * as z from "zod";
+import { describeKind } from "../../sandbox/contract/plain-object.ts";
+import { ToolError } from "../../sandbox/errors.ts";
+import { parseOptions } from "../option-problems.ts";
 import type { ToolResult } from "../tool-call.ts";
+import { runCallback } from "../util/host-callback.ts";
+import { GUARD_TIMEOUT_MS } from "./callback-bounds.ts";
 import type { AssistantMessage, FinishReason, Message, ModelUsage } from "./model.ts";
+import { functionSchema, ToolNameSchema } from "./option-schemas.ts";
 
 /** One turn of the model, and the results of the calls that it made, in their order. */
 export interface AgentStep {
@@ -20,48 +27,99 @@ export interface StopState {
   readonly usage: ModelUsage;
 }
 
-/** Asked after each step in which the model made calls, when all of them have been answered. True ends the run. */
+/**
+ * Called after each step in which the model made calls, when all of them have been answered. `true` ends the run, `false` lets it go on. The
+ * run fails if a condition throws, returns anything else, or takes longer than 30 s: a limit that cannot be checked counts as reached.
+ */
 export type StopCondition = (state: StopState) => boolean | Promise<boolean>;
+
+/**
+ * Returns the answer of a condition. Rejects with INTERNAL if it fails or does not answer true or false, and with the signal's reason as soon
+ * as it aborts.
+ */
+export async function checkCondition(
+  condition: StopCondition,
+  state: StopState,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  const outcome = await runCallback(() => condition(state), { timeoutMs: GUARD_TIMEOUT_MS, signal });
+  signal?.throwIfAborted();
+  if ("answer" in outcome && typeof outcome.answer === "boolean") return outcome.answer;
+  const problem = "answer" in outcome ? `returned ${describeKind(outcome.answer)}` : outcome.failed;
+  const cause = "answer" in outcome ? undefined : outcome.cause;
+  // What a nested condition reports says more.
+  if (Error.isError(cause) && cause instanceof ToolError) throw cause;
+  throw new ToolError("INTERNAL", `A stop condition ${problem}; it must return true or false`, { cause });
+}
 
 const lastResults = ({ steps }: StopState): readonly ToolResult[] => steps.at(-1)?.results ?? [];
 
-/** After the step in which this tool was called, whatever came of it. */
-export const whenCalled =
-  (toolName: string): StopCondition =>
-  (state) =>
-    lastResults(state).some((result) => result.toolName === toolName);
+const CountSchema = z.int().min(1);
+const ConditionsSchema = z.array(functionSchema).min(1, "Expected at least one condition");
 
-/** After the step in which this tool succeeded: for a tool that takes a conversation's final answer. */
-export const whenSucceeded =
-  (toolName: string): StopCondition =>
-  (state) =>
-    lastResults(state).some((result) => result.success && result.toolName === toolName);
+/**
+ * Stops after a step in which this tool was called, whether it succeeded or failed.
+ * @throws {ToolError} PARAM_INVALID for a value that is not a tool name
+ */
+export function whenCalled(toolName: string): StopCondition {
+  const name = parseOptions(ToolNameSchema, toolName, "toolName");
+  return (state) => lastResults(state).some((result) => result.toolName === name);
+}
 
-/** After so many steps in a row in each of which calls were made and all of them failed. */
-export const afterFailedSteps =
-  (count: number): StopCondition =>
-  ({ steps }) =>
-    steps.length >= count &&
-    steps.slice(-count).every(({ results }) => results.length > 0 && results.every(({ success }) => !success));
+/**
+ * Stops after a step in which this tool succeeded: for a tool that takes a conversation's final answer.
+ * @throws {ToolError} PARAM_INVALID for a value that is not a tool name
+ */
+export function whenSucceeded(toolName: string): StopCondition {
+  const name = parseOptions(ToolNameSchema, toolName, "toolName");
+  return (state) => lastResults(state).some((result) => result.success && result.toolName === name);
+}
 
-/** When the model has written so many tokens in all, as far as it has told. */
-export const afterOutputTokens =
-  (count: number): StopCondition =>
-  ({ usage }) =>
-    usage.outputTokens >= count;
+/**
+ * Stops after `count` steps in a row in each of which calls were made and all of them failed.
+ * @param count 1 or more
+ * @throws {ToolError} PARAM_INVALID for another count
+ */
+export function afterFailedSteps(count: number): StopCondition {
+  const most = parseOptions(CountSchema, count, "count");
+  return ({ steps }) =>
+    steps.length >= most &&
+    steps.slice(-most).every(({ results }) => results.length > 0 && results.every(({ success }) => !success));
+}
 
-/** When one of them says so; the later ones are not asked then. */
-export const anyOf =
-  (...conditions: readonly StopCondition[]): StopCondition =>
-  async (state) => {
-    for (const condition of conditions) if (await condition(state)) return true;
+/**
+ * Stops when the model has written at least `count` tokens in all, as far as it reports them.
+ * @param count 1 or more
+ * @throws {ToolError} PARAM_INVALID for another count
+ */
+export function afterOutputTokens(count: number): StopCondition {
+  const most = parseOptions(CountSchema, count, "count");
+  return ({ usage }) => usage.outputTokens >= most;
+}
+
+/**
+ * Stops when one of the conditions is true; the later ones are not called then.
+ * @throws {ToolError} PARAM_INVALID without conditions, and for a value that is not a function
+ */
+export function anyOf(...conditions: readonly StopCondition[]): StopCondition {
+  const parsed = parseConditions(conditions);
+  return async (state) => {
+    for (const condition of parsed) if (await checkCondition(condition, state)) return true;
     return false;
   };
+}
 
-/** When all of them say so; after the first that does not, none is asked. */
-export const allOf =
-  (...conditions: readonly StopCondition[]): StopCondition =>
-  async (state) => {
-    for (const condition of conditions) if (!(await condition(state))) return false;
+/**
+ * Stops when all of the conditions are true; after the first that is false, none is called.
+ * @throws {ToolError} PARAM_INVALID without conditions, and for a value that is not a function
+ */
+export function allOf(...conditions: readonly StopCondition[]): StopCondition {
+  const parsed = parseConditions(conditions);
+  return async (state) => {
+    for (const condition of parsed) if (!(await checkCondition(condition, state))) return false;
     return true;
   };
+}
+
+const parseConditions = (conditions: readonly StopCondition[]): readonly StopCondition[] =>
+  parseOptions(ConditionsSchema, conditions, "conditions") as unknown as readonly StopCondition[];

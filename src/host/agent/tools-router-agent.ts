@@ -5,7 +5,12 @@ import { fallbackText } from "./fallback.ts";
 import { RoutedRequest } from "./routed-request.ts";
 import { ToolSearch } from "./tool-search.ts";
 import type { ToolsRouterEvent, ToolsRouterOutcome, ToolsRouterStream } from "./tools-router-events.ts";
-import { parseToolsRouterOptions, type ToolsRequest, type ToolsRouterOptions } from "./tools-router-options.ts";
+import {
+  parseToolsRouterOptions,
+  type ToolsRequest,
+  type ToolsRouterOptions,
+  toSettings,
+} from "./tools-router-options.ts";
 
 /**
  * Answers requests with one tool each: the model chooses it and its inputs, they are checked, it runs, the model puts the result into
@@ -16,9 +21,12 @@ export class ToolsRouterAgent {
   readonly #defaults: ToolsRouterOptions;
   readonly #search = new ToolSearch();
 
-  /** @param options what all requests share; each may state it otherwise */
+  /**
+   * @param options defaults of all requests
+   * @throws {ToolError} PARAM_INVALID for an unknown option or a wrong value, naming its path
+   */
   constructor(options: ToolsRouterOptions = {}) {
-    this.#defaults = options;
+    this.#defaults = parseToolsRouterOptions(options);
   }
 
   /**
@@ -44,7 +52,7 @@ export class ToolsRouterAgent {
   }
 
   #open(request: ToolsRequest, overrides: ToolsRouterOptions, stop: AbortSignal | undefined): RoutedRequest {
-    const settings = parseToolsRouterOptions({ ...this.#defaults, ...overrides });
+    const settings = toSettings(this.#defaults, overrides);
     const signals = [settings.signal, stop].filter((signal) => signal !== undefined);
     return new RoutedRequest(request, settings, this.#search, AbortSignal.any(signals));
   }

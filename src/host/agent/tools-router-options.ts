@@ -1,10 +1,16 @@
-// What a ToolsRouterAgent is made with, and what a request may state otherwise; parsed once, with the defaults stated here.
+// Options of ToolsRouterAgent: parsed strictly when an agent is made and for each request, merged, and completed with the defaults.
 import * as z from "zod";
+import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { ToolError, ToolErrorData } from "../../sandbox/errors.ts";
-import { type ArgumentOptions, parseArgumentOptions } from "../pipeline/amend.ts";
-import { type AgentContext, checkContext, functionSchema, parseWith, type ToolFilter } from "./agent-options.ts";
+import { parseOptions } from "../option-problems.ts";
+import { type ArgumentOptions, ArgumentOptionsSchema } from "../pipeline/amend.ts";
+import { mergeDefined } from "../util/merge-defined.ts";
+import { type AgentContext, checkValues, mergeContexts } from "./agent-context.ts";
+import { requireModel } from "./agent-options.ts";
 import { type AgentRouter, type CallRouter, toCallRouter } from "./call-tool.ts";
 import type { Message, Model } from "./model.ts";
+import type { ToolFilter } from "./offered-tools.ts";
+import { expected, functionSchema, SignalSchema, sharedFields } from "./option-schemas.ts";
 
 /** What a user wants: text, or a conversation that ends in what the user has said last. */
 export type ToolsRequest = string | readonly Message[];
@@ -15,9 +21,14 @@ export type FallbackStage = "routing" | "tool" | "answer" | "none";
 /** What the user is told where there is no answer of the model's. `error` is the operator's to read, not the user's. */
 export type Fallback = string | ((stage: FallbackStage, error: ToolErrorData | undefined) => string);
 
+/**
+ * Options of an agent; each request may replace them. In a request, a field that is undefined means "not given": the agent's own stays in
+ * force. Unknown fields and wrong types are rejected with PARAM_INVALID, when the agent is made and for each request.
+ */
 export interface ToolsRouterOptions {
   readonly model?: Model | undefined;
   readonly router?: AgentRouter | undefined;
+  /** A request's context is merged into the agent's, field by field. A request that names another tenant than its agent is rejected. */
   readonly context?: AgentContext | undefined;
   /**
    * What is done with inputs that the tool would not take as they are: keys that its schema does not name are pruned unless stated
@@ -52,20 +63,19 @@ export interface ToolsRouterOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-const OptionsSchema = z.object({
-  model: functionSchema,
-  tools: z.union([z.array(z.string()), functionSchema]).optional(),
-  maxTools: z.int().min(1).max(200).default(20),
+const OptionsSchema = strictObject({
+  ...sharedFields,
+  arguments: ArgumentOptionsSchema.optional(),
+  maxTools: z.int().min(1).max(200).optional(),
   instructions: z.string().max(100_000).optional(),
-  routingRetries: z.int().min(0).max(10).default(2),
-  toolRetries: z.int().min(0).max(10).default(1),
-  backoffMs: z.number().min(0).max(60_000).default(700),
-  streamTools: z.boolean().default(true),
-  answer: z.boolean().default(true),
-  responseSchema: z.boolean().default(true),
-  fallback: z.union([z.string(), functionSchema]).optional(),
-  onError: functionSchema.optional(),
-  signal: z.instanceof(AbortSignal).optional(),
+  routingRetries: z.int().min(0).max(10).optional(),
+  toolRetries: z.int().min(0).max(10).optional(),
+  backoffMs: z.number().min(0).max(60_000).optional(),
+  streamTools: z.boolean().optional(),
+  answer: z.boolean().optional(),
+  responseSchema: z.boolean().optional(),
+  fallback: z.union([z.string(), functionSchema], expected("text or a function")).optional(),
+  signal: SignalSchema.optional(),
 });
 
 /** A request's options, with nothing left to decide. */
@@ -82,18 +92,29 @@ export interface ToolsRouterSettings extends ToolsRouterOptions {
   readonly responseSchema: boolean;
 }
 
-/** @throws {ToolError} PARAM_INVALID, naming each option that is wrong */
-export function parseToolsRouterOptions(options: ToolsRouterOptions): ToolsRouterSettings {
-  const { maxTools, routingRetries, toolRetries, backoffMs, streamTools, answer, responseSchema } = parseWith(
-    OptionsSchema,
-    options,
+/** @throws {ToolError} PARAM_INVALID, naming the path of each option that is wrong */
+export function parseToolsRouterOptions(options: unknown): ToolsRouterOptions {
+  const parsed = parseOptions(OptionsSchema, options, "options") as ToolsRouterOptions;
+  if (parsed.context !== undefined) checkValues(parsed.context, "options.");
+  return parsed;
+}
+
+/** Merges the options of one request into the agent's. @throws {ToolError} PARAM_INVALID, naming the path of each option that is wrong */
+export function toSettings(own: ToolsRouterOptions, given: unknown): ToolsRouterSettings {
+  const run = parseToolsRouterOptions(given);
+  const merged = mergeDefined(own, run);
+  const context = mergeContexts(own.context, run.context, "options.context");
+  const handling = [context.arguments, own.arguments, run.arguments].reduce<ArgumentOptions>(
+    (before, next) => mergeDefined(before, next),
+    { unknownKeys: "prune" },
   );
-  const handling = parseArgumentOptions(options.arguments ?? options.context?.arguments, "arguments");
+  const { maxTools = 20, routingRetries = 2, toolRetries = 1, backoffMs = 700 } = merged;
+  const { streamTools = true, answer = true, responseSchema = true } = merged;
   return {
-    ...options,
+    ...merged,
     ...{ maxTools, routingRetries, toolRetries, backoffMs, streamTools, answer, responseSchema },
-    model: options.model as Model,
-    callRouter: toCallRouter(options.router),
-    context: { ...checkContext(options.context), arguments: { unknownKeys: "prune", ...handling } },
+    model: requireModel(merged.model),
+    callRouter: toCallRouter(merged.router, "options.router"),
+    context: { ...context, arguments: handling },
   };
 }

@@ -64,6 +64,7 @@ const FIELDS: { readonly [Field in keyof Required<ToolContext>]: true } = {
   deterministic: true,
   arguments: true,
   logPlaces: true,
+  toolDigest: true,
 };
 /** An array: among so few names, a search is as fast as a Set. */
 export const CONTEXT_FIELDS: readonly string[] = Object.keys(FIELDS);
@@ -94,6 +95,7 @@ export function readStatedContext(context: unknown, isBatch = false): ToolContex
   if (executionId !== undefined) readText(executionId, "context.executionId");
   if (stepId !== undefined) readText(stepId, "context.stepId");
   checkSessionId(fields.sessionId);
+  if (fields.toolDigest !== undefined) readText(fields.toolDigest, "context.toolDigest");
   if (tenantId !== undefined) readText(tenantId, "context.tenantId");
   return fields;
 }
@@ -101,7 +103,7 @@ export function readStatedContext(context: unknown, isBatch = false): ToolContex
 function copyContext(context: ToolContext, known: readonly string[]): ToolContext {
   checkKeys(context, "context", known);
   const { tenantId, executionId, stepId, signal, timeoutMs, onLog, onProgress, logPlaces } = context;
-  const { traceparent, tracestate, client, sessionId } = context;
+  const { traceparent, tracestate, client, sessionId, toolDigest } = context;
   const deterministic = copyDeterministic(context.deterministic);
   const trace = traceparent === undefined && tracestate === undefined ? {} : { traceparent, tracestate };
   const amending = parseArgumentOptions(context.arguments, "context.arguments");
@@ -124,6 +126,7 @@ function copyContext(context: ToolContext, known: readonly string[]): ToolContex
     ...(amending === undefined ? {} : { arguments: amending }),
     ...(client === undefined ? {} : { client }),
     ...(sessionId === undefined ? {} : { sessionId }),
+    ...(toolDigest === undefined ? {} : { toolDigest }),
   };
 }
 

@@ -24,6 +24,7 @@ import {
   type InputText,
   readValueWithBytes,
 } from "./read-value.ts";
+import { checkToolDigest } from "./tool-digest.ts";
 
 export const DEFAULT_TENANT = "default";
 const MAX_SHOWN_UNITS = 100;
@@ -189,6 +190,8 @@ export function validateCall(
     if (options.isGated === true) throw noSuchTool(envelope.toolName);
     throw unknownTool(envelope.toolName, context.tenantId, registry);
   }
+  // Here and not earlier: this is the tool that is run, whatever the registry has held before.
+  checkToolDigest(tool, context.toolDigest);
   const { text: inputText, bytes } = serializeArguments(envelope);
   const what = `The arguments of ${envelope.toolName}`;
   const bounds = inputBounds(options.bounds, tool);

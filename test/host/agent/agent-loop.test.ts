@@ -533,6 +533,7 @@ test("a router that a host has put something around may throw: that is the call'
     execute: () => Promise.reject(new ToolError("QUOTA_EXCEEDED", "no more today")),
     stream: router.stream.bind(router),
     getRegisteredTools: router.getRegisteredTools.bind(router),
+    digestOf: router.digestOf.bind(router),
   };
   const { model } = scriptModel(says(call("a", "note")), says("ok"));
   const outcome = await loop.run({ model, router: wrapped, messages: [USER] });

@@ -25,7 +25,7 @@ import { call, says, scriptModel } from "../../support/scripted-model.ts";
 
 const KEY = "a secret of thirty-two characters";
 const USER: Message = { role: "user", content: "Delete it" };
-const loop = new AgentLoop();
+const loop = new AgentLoop({ stateKey: "unsigned" });
 type Paused = Extract<AgentOutcome, { status: "paused" }>;
 
 /** `ran` are the inputs of calls, by tool. */
@@ -80,7 +80,12 @@ describe("a pause", () => {
     expect(approvals).toMatchObject([{ call: { id: "x", toolName: "remove" }, definition: { name: "remove" } }]);
     expect(checkConversation(messages)).toEqual([{ kind: "unanswered-call", messageIndex: 1, callId: "x" }]);
     expect(JSON.parse(JSON.stringify(state))).toEqual(state);
-    expect(state).toMatchObject({ version: 1, pending: ["x"], stepCount: 1, tenantId: null });
+    expect(state).toMatchObject({
+      version: 2,
+      pending: [{ callId: "x", toolDigest: approvals[0]?.toolDigest }],
+      stepCount: 1,
+      tenantId: null,
+    });
   });
 
   test("is told as events before it is the outcome", async () => {
@@ -190,7 +195,7 @@ describe("resuming", () => {
     const { state } = await pause(router);
     const { model } = scriptModel(says(call("y", "remove")));
     const outcome = await resume(router, state, { model, needsApproval: ["remove"], maxSteps: 2 });
-    expect(outcome).toMatchObject({ status: "paused", state: { stepCount: 2, pending: ["y"] } });
+    expect(outcome).toMatchObject({ status: "paused", state: { stepCount: 2, pending: [{ callId: "y" }] } });
     const end = await resume(router, (outcome as Paused).state, { decisions: { y: true }, maxSteps: 2 });
     expect(end).toMatchObject({ status: "finished", reason: "max-steps" });
     expect(checkConversation(end.messages)).toEqual([]);
@@ -226,7 +231,7 @@ describe("resuming", () => {
     const { router, ran } = makeRouter();
     const { state } = await pause(router);
     const claim = createMemoryClaims();
-    expect((await failureOf(resume(router, state, { decisions, claim }))).message).toMatch(/^decisions/);
+    expect((await failureOf(resume(router, state, { decisions, claim }))).message).toMatch(/^options\.decisions/);
     expect(ran).toHaveLength(1);
     expect(await resume(router, state, { claim })).toMatchObject({ status: "finished" });
   });
@@ -238,17 +243,20 @@ describe("resuming", () => {
     expect(await resume(router, state, { context: { tenantId: "acme" } })).toMatchObject({ status: "finished" });
   });
 
+  const pendingOf = (callId: string) => ({ callId, toolDigest: "d" });
   const changes: readonly (readonly [string, (state: Record<string, unknown>) => unknown])[] = [
     ["nothing at all", () => undefined],
     ["a text that is no JSON", () => "{"],
     ["another kind", (state) => ({ ...state, kind: "other" })],
-    ["a later version", (state) => ({ ...state, version: 2 })],
+    ["an earlier version", (state) => ({ ...state, version: 1 })],
+    ["a later version", (state) => ({ ...state, version: 3 })],
     ["a field more", (state) => ({ ...state, extra: 1 })],
     ["no id", ({ id: _id, ...state }) => state],
     ["an id that is a path", (state) => ({ ...state, id: "../../etc/passwd" })],
     ["no calls that wait", (state) => ({ ...state, pending: [] })],
-    ["a call that has its answer", (state) => ({ ...state, pending: ["x", "r"] })],
-    ["a call that is nobody's", (state) => ({ ...state, pending: ["x", "z"] })],
+    ["a call that has its answer", (state) => ({ ...state, pending: [pendingOf("x"), pendingOf("r")] })],
+    ["a call that nobody made", (state) => ({ ...state, pending: [pendingOf("x"), pendingOf("z")] })],
+    ["a call without the digest of its tool", (state) => ({ ...state, pending: ["x"] })],
     ["messages that are none", (state) => ({ ...state, messages: [{ role: "root", content: "x" }] })],
     ["a conversation that was cut", (state) => ({ ...state, messages: (state.messages as unknown[]).slice(0, 1) })],
     ["a __proto__ in it", (state) => JSON.stringify(state).replace('"stepCount"', '"__proto__":{},"stepCount"')],
@@ -297,7 +305,7 @@ describe("a sealed state", () => {
     const forged = forge(state);
     expect(forged).not.toEqual(state);
     const context = (forged as AgentState).tenantId === "acme" ? { tenantId: "acme" } : {};
-    expect((await failureOf(resume(router, forged, { stateKey: KEY, context }))).message).toMatch(/^state: expected/);
+    expect((await failureOf(resume(router, forged, { stateKey: KEY, context }))).message).toMatch(/^options\.state: /);
     expect((await failureOf(resume(router, state, { stateKey: `${KEY}!` }))).message).toContain("another key");
     expect(ran).toHaveLength(1);
   });

@@ -1,0 +1,76 @@
+// The context of an agent's calls: parsed strictly, and merged from the agent's own and the run's. A run can never move the calls of an
+// agent to another tenant: neither by leaving the tenant out nor by naming another one.
+import * as z from "zod";
+import { strictObject } from "../../sandbox/contract/plain-object.ts";
+import { ToolError } from "../../sandbox/errors.ts";
+import { parseOptions } from "../option-problems.ts";
+import { readStatedContext } from "../pipeline/read-context.ts";
+import type { ToolContext } from "../tool-call.ts";
+import { definedFields, mergeDefined } from "../util/merge-defined.ts";
+
+/** Fields of a ToolContext that the agent sets for each call. */
+type OwnField = "signal" | "onLog" | "onProgress" | "stepId" | "deterministic" | "toolDigest";
+
+/** The tenant and the settings of all calls of a run, as for `router.execute`; the agent sets the other fields of a ToolContext itself. */
+export type AgentContext = Omit<ToolContext, OwnField>;
+
+const field = z.unknown().optional();
+
+const contextFields = {
+  ...{ tenantId: field, executionId: field, sessionId: field, traceparent: field, tracestate: field },
+  ...{ timeoutMs: field, client: field, arguments: field, logPlaces: field },
+} satisfies Record<keyof AgentContext, z.ZodType>;
+
+const reserved = (why: string): z.ZodType => z.never({ error: `The agent sets this field itself: ${why}` }).optional();
+
+/** Keys only: what the fields may hold is checked by {@link readStatedContext}, as it is for every call. */
+export const ContextSchema: z.ZodType<AgentContext> = strictObject({
+  ...contextFields,
+  ...{ signal: reserved("pass signal next to context"), onLog: reserved("use stream() and its events") },
+  ...{ onProgress: reserved("use stream() and its events"), stepId: reserved("it counts the steps") },
+  deterministic: reserved("it does not repeat calls"),
+  toolDigest: reserved("it binds each call to the tool that was offered"),
+}) as unknown as z.ZodType<AgentContext>;
+
+const CallContextSchema: z.ZodType<ToolContext> = strictObject({
+  ...contextFields,
+  ...{ signal: field, onLog: field, onProgress: field, stepId: field, deterministic: field, toolDigest: field },
+} satisfies Record<keyof ToolContext, z.ZodType>) as unknown as z.ZodType<ToolContext>;
+
+/** @throws {ToolError} PARAM_INVALID, naming the path */
+export function parseCallContext(context: unknown): ToolContext {
+  return checkValues(parseOptions(CallContextSchema, context, "context"));
+}
+
+/** Returns the context without fields that are undefined. @throws {ToolError} PARAM_INVALID, naming the path after `where` */
+export function checkValues<Context extends AgentContext>(context: Context, where: "" | "options." = ""): Context {
+  try {
+    readStatedContext(context);
+  } catch (thrown) {
+    if (where === "" || !(thrown instanceof ToolError)) throw thrown;
+    throw new ToolError("PARAM_INVALID", `${where}${thrown.message}`, { cause: thrown });
+  }
+  return definedFields(context) as Context;
+}
+
+/**
+ * Returns the agent's context with the fields of the run's in their place.
+ * @throws {ToolError} PARAM_INVALID if both name a tenant, and not the same one
+ */
+export function mergeContexts<Context extends AgentContext>(
+  own: AgentContext | undefined,
+  given: Context | undefined,
+  where: string,
+): AgentContext & Context {
+  const tenantId = own?.tenantId;
+  if (tenantId !== undefined && given?.tenantId !== undefined && given.tenantId !== tenantId) {
+    throw new ToolError(
+      "PARAM_INVALID",
+      `${where}.tenantId: Expected the tenant of the agent, ${JSON.stringify(tenantId)}, got ${JSON.stringify(given.tenantId)}. ` +
+        "Create an agent for each tenant, or name the tenant only in the context of each run",
+    );
+  }
+  const merged = mergeDefined(own ?? {}, given) as AgentContext & Context;
+  if (own?.arguments === undefined || given?.arguments === undefined) return merged;
+  return { ...merged, arguments: mergeDefined(own.arguments, given.arguments) };
+}

@@ -1,0 +1,67 @@
+// The beginning of a run: a conversation, or the state of a paused run with the decisions about its calls.
+import { describeKind } from "../../sandbox/contract/plain-object.ts";
+import { ToolError } from "../../sandbox/errors.ts";
+import type { RunInput, RunSettings } from "./agent-options.ts";
+import { parseAgentState } from "./agent-state.ts";
+import { denial, parseDecisions } from "./approval.ts";
+import { parseMessages } from "./check-messages.ts";
+import { type ClaimState, claimState } from "./claims.ts";
+import { mend } from "./conversation.ts";
+import type { Message, ModelToolCall, ModelUsage } from "./model.ts";
+
+/** A call of a paused run, and what was decided about it. */
+export interface DecidedCall {
+  readonly call: ModelToolCall;
+  /** Digest of the tool that the decision is about. */
+  readonly toolDigest: string;
+  /** The answer to a call that was denied; undefined for an approved one. */
+  readonly error: ToolError | undefined;
+}
+
+export interface RunBeginning {
+  readonly messages: readonly Message[];
+  readonly stepCount: number;
+  readonly usage: ModelUsage;
+  readonly decided: readonly DecidedCall[];
+}
+
+const NO_USAGE: ModelUsage = { inputTokens: 0, outputTokens: 0 };
+
+/** Everything is checked before the claim is taken: a state that is rejected can be resumed later. */
+async function resume(settings: RunSettings, input: RunInput, signal: AbortSignal): Promise<RunBeginning> {
+  const { state, decisions, claim } = input;
+  if (typeof claim !== "function") {
+    throw new ToolError("PARAM_INVALID", `options.claim: Expected a function, got ${describeKind(claim)}`);
+  }
+  // parseRunOptions has required a key.
+  const { id, tenantId, messages, stepCount, usage, pending } = await parseAgentState(
+    state,
+    settings.stateKey as string | Uint8Array,
+    signal,
+  );
+  if (tenantId !== settings.context.tenantId) {
+    throw new ToolError("PARAM_INVALID", "options.state: It belongs to another tenant than options.context.tenantId");
+  }
+  const callIds = pending.map(({ call }) => call.id);
+  const decided = parseDecisions(decisions, callIds);
+  await claimState(claim as ClaimState, id, signal);
+  return {
+    ...{ messages, stepCount, usage },
+    decided: pending.map(({ call, toolDigest }) => {
+      const decision = decided.get(call.id);
+      return { call, toolDigest, error: decision?.approved === true ? undefined : denial(call, decision?.reason) };
+    }),
+  };
+}
+
+/** Rejects with PARAM_INVALID for input that is wrong, and with what {@link claimState} rejects with. */
+export async function beginRun(settings: RunSettings, input: RunInput, signal: AbortSignal): Promise<RunBeginning> {
+  const hasState = input.state !== undefined;
+  if (hasState === (input.messages !== undefined)) {
+    const got = hasState ? "both" : "neither";
+    throw new ToolError("PARAM_INVALID", `Expected one of options.messages and options.state, got ${got}`);
+  }
+  if (hasState) return await resume(settings, input, signal);
+  const messages = parseMessages(input.messages, "options.messages");
+  return { messages: mend(messages), stepCount: 0, usage: NO_USAGE, decided: [] };
+}

@@ -1,0 +1,85 @@
+// Digests of registered tools. A caller that approves a call approves one tool, and a name alone does not identify it: an upstream server
+// can change a description, and a host can register other code. The validate stage compares the digest of the tool that it is about to run.
+import { createHash } from "node:crypto";
+import * as z from "zod";
+import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
+import type { ToolDefinition } from "../../sandbox/definition.ts";
+import { ToolError } from "../../sandbox/errors.ts";
+import { parseOptions } from "../option-problems.ts";
+import type { RegisteredTool } from "../registry.ts";
+import { toCanonicalJson } from "../util/canonical-json.ts";
+
+const definitionDigests = new WeakMap<ToolDefinition, string>();
+const toolDigests = new WeakMap<RegisteredTool, string>();
+
+/** Returns the SHA-256 of a value as canonical JSON, in hexadecimal. */
+const digestOfJson = (value: unknown): string => createHash("sha256").update(toCanonicalJson(value)).digest("hex");
+
+/** Computes a digest once per object: registered tools and their definitions do not change. */
+function cached<Key extends object>(digests: WeakMap<Key, string>, key: Key, value: () => unknown): string {
+  const known = digests.get(key);
+  if (known !== undefined) return known;
+  const digest = digestOfJson(value());
+  digests.set(key, digest);
+  return digest;
+}
+
+const digestOfDefinition = (definition: ToolDefinition): string =>
+  cached(definitionDigests, definition, () => definition);
+
+/** Tells whether two definitions say the same. A registry may return a new object each time. */
+export const isSameDefinition = (a: ToolDefinition, b: ToolDefinition): boolean =>
+  a === b || digestOfDefinition(a) === digestOfDefinition(b);
+
+/**
+ * Returns the SHA-256 of what identifies a tool, in hexadecimal: its definition, its source and, for a sandboxed tool, its code and the
+ * capabilities that it is granted. The same in every process that registers the same tool.
+ */
+export function digestOfTool(tool: RegisteredTool): string {
+  const { definition, executor, contentDigest } = tool;
+  const { source, sourceId } = executor;
+  return cached(toolDigests, tool, () => ({ definition, source, sourceId, contentDigest }));
+}
+
+export interface DigestOptions {
+  /** @default "default" */
+  readonly tenantId?: string | undefined;
+}
+const DigestOptionsSchema: z.ZodType<DigestOptions> = strictObject({ tenantId: z.string().min(1).optional() });
+
+/** @throws {ToolError} PARAM_INVALID, naming the path */
+export function readDigestRequest(
+  definition: unknown,
+  options: unknown,
+): DigestOptions & { readonly toolName: string } {
+  const toolName = isPlainObject(definition) ? definition.name : undefined;
+  if (typeof toolName !== "string") {
+    throw new ToolError("PARAM_INVALID", `definition: Expected a tool definition, got ${describeKind(definition)}`);
+  }
+  return { toolName, ...parseOptions(DigestOptionsSchema, options, "options") };
+}
+
+/** The code of a sandboxed tool, and what it is granted. */
+interface SandboxedContent {
+  readonly bundle: { readonly sha256: string };
+  /** All tools in Python share one bundle: the lane has the hash of the tool's own source. */
+  readonly python?: { readonly lane: string } | undefined;
+  readonly granted: ReadonlyMap<string, unknown>;
+  readonly features: readonly string[];
+}
+
+/** Returns the digest of a sandboxed tool's code, granted capabilities and engine features. */
+export function digestOfContent({ bundle, python, granted, features }: SandboxedContent): string {
+  const code = python === undefined ? bundle.sha256 : `python:${python.lane}`;
+  return digestOfJson({ code, granted: [...granted.keys()].sort(), features: [...features].sort() });
+}
+
+/** @throws {ToolError} APPROVAL_REQUIRED if a digest is expected and the tool has another one */
+export function checkToolDigest(tool: RegisteredTool, expected: string | undefined): void {
+  if (expected === undefined || digestOfTool(tool) === expected) return;
+  throw new ToolError(
+    "APPROVAL_REQUIRED",
+    `The tool ${JSON.stringify(tool.definition.name)} changed after it was offered or approved; the call was not run`,
+    { details: { toolChanged: true } },
+  );
+}
