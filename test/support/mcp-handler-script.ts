@@ -1,5 +1,6 @@
 // A process that serves MCP handlers whose host callbacks fail or give wrong answers: the script of a test. It writes its port to stdout.
-// A path names a callback and the number of its failure: /onError/0. The path /ran answers how many tool calls have run.
+// A path names a callback and the number of its failure: /onError/0. The paths
+// /ran, /answered and /memory answer how many calls have run, how many requests were answered, and how many bytes are in use.
 import type { AddressInfo } from "node:net";
 import { serve } from "@hono/node-server";
 import { createMcpHandler, createResourceServer, type McpHandler } from "../../src/host/mcp/server/index.ts";
@@ -14,6 +15,16 @@ box.router.register("count", {}, () => {
   ran += 1;
   return ran;
 });
+box.router.register("big", {}, () => "x".repeat(7 * 1_024 * 1_024));
+/** Requests to /ok that were answered. */
+let answered = 0;
+
+/** Bytes that this process holds, after garbage was collected. */
+function memoryInUse(): number {
+  globalThis.gc?.();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
 
 type Callback = () => never;
 const urlOf = (status: number): string => `http://127.0.0.1:${(server.address() as AddressInfo).port}/status/${status}`;
@@ -62,6 +73,8 @@ const server = serve(
     fetch: async (request) => {
       const [, name = "", index = "0"] = new URL(request.url).pathname.split("/");
       if (name === "ran") return Response.json(ran);
+      if (name === "memory") return Response.json(memoryInUse());
+      if (name === "answered") return Response.json(answered);
       if (name === "status") return Response.json({ status: index }, { status: Number(index) });
       const handler = handlerAt(name, Number(index));
       // Of a server that serves no prompts, and whose sessions end.
@@ -71,7 +84,9 @@ const server = serve(
         await handler.close();
         return new Response(null, { status: 204 });
       }
-      return await handler.fetch(request);
+      const response = await handler.fetch(request);
+      if (name === "ok") answered += 1;
+      return response;
     },
   },
   ({ port }) => process.stdout.write(`${port}\n`),
