@@ -19,11 +19,11 @@ box.router.register("big", {}, () => "x".repeat(7 * 1_024 * 1_024));
 /** Requests to /ok that were answered. */
 let answered = 0;
 
-/** Bytes that this process holds, after garbage was collected. */
+/** Resident bytes of this process, after garbage was collected: what a socket has to send is outside of the heap. */
 function memoryInUse(): number {
   globalThis.gc?.();
-  const { heapUsed, external } = process.memoryUsage();
-  return heapUsed + external;
+  const { rss } = process.memoryUsage();
+  return rss;
 }
 
 type Callback = () => never;
