@@ -3,7 +3,7 @@
 import { createMcpHandler as createSdkHandler, isLegacyRequest } from "@modelcontextprotocol/server";
 import { notifySafely } from "../../util/host-callback.ts";
 import { createAdmission } from "./admission.ts";
-import { createAuthenticator, rejectExpired } from "./authentication.ts";
+import { createAuthenticator } from "./authentication.ts";
 import type { McpHost } from "./call-tool.ts";
 import { type McpCaller, type McpRequest, ownerOf, type ResourceServer } from "./caller.ts";
 import { createGuards, type GuardOptions } from "./guards.ts";
@@ -11,9 +11,9 @@ import { createQuotas, type HttpLimitOptions } from "./http-limits.ts";
 import { HttpSessions, type SessionOptions } from "./http-sessions.ts";
 import type { IdentifiedCaller } from "./identify-caller.ts";
 import { createServer, type McpServerOptions } from "./mcp-server.ts";
-import { OpenRequest, type RequestKind } from "./open-request.ts";
+import { answerWithinLimits, type RequestKind } from "./open-request.ts";
 import { checkChangedTenant, checkHost, parseHandlerOptions } from "./options.ts";
-import { reject, rejectOverLimit, rejectUnavailable } from "./rejection.ts";
+import { reject, rejectUnavailable } from "./rejection.ts";
 import { TenantEvents, watchTools } from "./tool-changes.ts";
 import { WaitingCalls } from "./waiting-calls.ts";
 
@@ -49,8 +49,6 @@ export interface McpHandler extends AsyncDisposable {
 }
 
 const LISTEN = "subscriptions/listen";
-/** Names of kinds of requests in messages. */
-const NAMES = { listen: "listen streams", call: "requests or unread responses", message: "messages" } as const;
 
 function kindOf({ method }: Request, body: unknown): RequestKind {
   if (method === "GET") return "listen";
@@ -115,24 +113,13 @@ export function createMcpHandler(host: McpHost, options: McpHandlerOptions = {})
     const admitted = await admit(client);
     if (!("caller" in admitted)) return admitted;
     const { caller, body, release } = admitted;
-    const kind = kindOf(client, body);
-    const { expiresAtMs } = caller;
-    const open = isClosed
-      ? undefined
-      : OpenRequest.open(client, { kind, owner: ownerOf(caller), limits, quotas, expiresAtMs, onEnd: release });
-    if (open === undefined || "exceeded" in open) {
+    if (isClosed) {
       release();
-      return open === undefined
-        ? rejectUnavailable("This server is closed")
-        : rejectOverLimit(open.exceeded, NAMES[kind]);
+      return rejectUnavailable("This server is closed");
     }
-    try {
-      const response = await answer(open.request, caller, body);
-      return await open.respond(open.isExpired ? rejectExpired() : response);
-    } catch (thrown) {
-      open.end("aborted");
-      throw thrown;
-    }
+    const { expiresAtMs } = caller;
+    const parts = { kind: kindOf(client, body), owner: ownerOf(caller), limits, quotas, expiresAtMs, onEnd: release };
+    return await answerWithinLimits(client, parts, (request) => answer(request, caller, body));
   };
 
   const notifyTools = (tenantId: string | undefined): void => {

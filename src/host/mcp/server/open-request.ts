@@ -1,9 +1,10 @@
 // One request that the MCP server is answering: what it holds of its caller's quotas, the signal that cancels its call, and its end when
 // the client leaves, reads nothing, or its token expires.
+import { rejectExpired } from "./authentication.ts";
 import { BoundedBody, PART_BYTES } from "./bounded-body.ts";
 import type { CallerQuota, Exceeded } from "./caller-quota.ts";
 import type { HttpLimits, HttpQuotas } from "./http-limits.ts";
-import { reject } from "./rejection.ts";
+import { reject, rejectOverLimit } from "./rejection.ts";
 
 /**
  * `listen`: the response is a stream of notifications. `call`: a request that is answered. `message`: a notification, or the answer to a
@@ -22,10 +23,12 @@ interface OpenRequestParts {
   readonly onEnd: () => void;
 }
 
+/** Names of kinds of requests in messages. */
+const NAMES = { listen: "listen streams", call: "requests or unread responses", message: "messages" } as const;
 /** Longest delay of a timer, in ms. */
 const MAX_DELAY_MS = 2_147_483_647;
 
-export class OpenRequest {
+class OpenRequest {
   /** The request without its body, with a signal that also aborts when the response is aborted. */
   readonly request: Request;
   readonly #parts: OpenRequestParts;
@@ -162,3 +165,26 @@ const rejectUnread = (exceeded: Exceeded): Response =>
     exceeded === "caller" ? 429 : 503,
     "The call has run, and its response was dropped: too many bytes of responses are unread (limits.responseBytes)",
   );
+
+/**
+ * Answers a request within the quotas of its caller.
+ * @param answer receives the request without its body, with a signal that also aborts when the response is aborted
+ */
+export async function answerWithinLimits(
+  client: Request,
+  parts: OpenRequestParts,
+  answer: (request: Request) => Promise<Response>,
+): Promise<Response> {
+  const open = OpenRequest.open(client, parts);
+  if ("exceeded" in open) {
+    parts.onEnd();
+    return rejectOverLimit(open.exceeded, NAMES[parts.kind]);
+  }
+  try {
+    const response = await answer(open.request);
+    return await open.respond(open.isExpired ? rejectExpired() : response);
+  } catch (thrown) {
+    open.end("aborted");
+    throw thrown;
+  }
+}
