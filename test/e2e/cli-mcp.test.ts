@@ -2,6 +2,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -131,6 +132,20 @@ describe("glovebox mcp --http", () => {
     expect(await running.exit).toBe(0);
     await spinning;
     expect(await stdout).toBe("");
+  });
+
+  test("closes a connection whose headers do not arrive within 10 s", { timeout: 120_000 }, async () => {
+    const running = start("noisy.ts", "--http", "0");
+    const [line] = (await once(createInterface({ input: running.child.stderr }), "line")) as [string];
+    const { hostname, port } = new URL(line.slice("MCP at ".length));
+    const socket = connect(Number(port), hostname);
+    onTestFinished(() => void socket.destroy());
+    socket.write("POST /mcp HTTP/1.1\r\nhost: localhost\r\n");
+    // Node's own default is 60 s, checked every 30 s.
+    const signal = AbortSignal.timeout(45_000);
+    const [answer] = (await once(socket, "data", { signal })) as [Buffer];
+    expect(answer.toString()).toMatch(/^HTTP\/1\.1 408 /);
+    await once(socket, "close", { signal });
   });
 
   test.for<[name: string, args: string[], message: RegExp]>([

@@ -23,6 +23,13 @@ interface ServeRequest extends Omit<CallOptions, "input" | "logPlaces"> {
     | undefined;
 }
 
+/**
+ * Limits of the HTTP server's connections, in ms and in number: an MCP handler sees only requests whose headers have arrived. The limits of
+ * the handler apply to what comes after.
+ */
+const SERVER_OPTIONS = { headersTimeout: 10_000, requestTimeout: 60_000, connectionsCheckingInterval: 5_000 } as const;
+const MAX_CONNECTIONS = 2_048;
+
 const isBuiltin = (name: string): name is BuiltinToolName => (BUILTIN_TOOL_NAMES as readonly string[]).includes(name);
 const LOOPBACK = ["localhost", "127.0.0.1", "::1"];
 
@@ -80,7 +87,8 @@ async function serveHttp(
     import("@hono/node-server"),
   ]);
   await using handler = createMcpHandler(box, { allowedHosts, tenantOf: () => tenantId });
-  const server = serve({ fetch: handler.fetch, port, hostname });
+  const server = serve({ fetch: handler.fetch, port, hostname, serverOptions: SERVER_OPTIONS });
+  server.maxConnections = MAX_CONNECTIONS;
   const failed = new Promise<never>((_resolve, reject) => {
     server.once("error", ({ code }: NodeJS.ErrnoException) =>
       reject(new UsageError(`--http: port ${port} ${code === "EADDRINUSE" ? "is in use" : `cannot be had: ${code}`}`)),

@@ -21,8 +21,8 @@ export type Algorithm = (typeof ALGORITHMS)[number];
 
 /** What a token may call itself (RFC 9068): an ID token's or a logout token's kind is not it. */
 const TYPES = new Set(["jwt", "at+jwt", "application/at+jwt", "application/jwt"]);
-/** Two clocks that both are right. */
-const CLOCK_TOLERANCE_SECONDS = 5;
+/** Two correct clocks may differ by this much. */
+export const CLOCK_TOLERANCE_SECONDS = 5;
 const MAX_SCOPES = 1_000;
 
 export type Claims = Readonly<Record<string, unknown>>;

@@ -2,8 +2,9 @@
 // it lets its bearer do. Tokens are checked here and go no further.
 import type { JSONWebKeySet } from "jose";
 import * as z from "zod";
-import { strictObject } from "../../../sandbox/contract/plain-object.ts";
+import { describeKind, isPlainObject, strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../../option-problems.ts";
+import { notifySafely, runCallback } from "../../util/host-callback.ts";
 import {
   ALGORITHMS,
   type Algorithm,
@@ -22,6 +23,8 @@ import { createIssuerKeys, KeysUnavailableError } from "./issuer-keys.ts";
 export interface OAuthResourceServer extends ResourceServer {
   /** Where this server's metadata are, which every refusal points to. */
   readonly metadataUrl: string;
+  serveMetadata(request: Request): Response | undefined;
+  authenticate(request: Request): Promise<AuthenticatedCaller | Response>;
   /** What answers a request for which the caller's scopes are too few: 403, with those that it takes. */
   insufficientScope(scopes: readonly string[]): Response;
 }
@@ -48,8 +51,9 @@ export interface ResourceServerOptions {
   /** With which tokens may be signed; all of {@link ALGORITHMS} unless stated. */
   readonly algorithms?: readonly Algorithm[] | undefined;
   /**
-   * Asks somebody what a token says (introspection, RFC 7662), for tokens that are no JWTs: its claims, among them `aud` and `exp`, or
-   * undefined where it is not good. If it throws or takes five seconds, the request is answered with 503.
+   * Returns the claims of a token that is no JWT, as the authorization server reports them (introspection, RFC 7662): a plain object with
+   * `aud` and `exp`, or undefined for a token that is not valid. If it throws, rejects, returns anything else, or takes more than 5 s, the
+   * request is answered with 503.
    */
   readonly verify?:
     | ((token: string, options: { readonly signal: AbortSignal }) => Promise<Claims | undefined> | Claims | undefined)
@@ -57,8 +61,10 @@ export interface ResourceServerOptions {
   /** Shown to people. */
   readonly resourceName?: string | undefined;
   readonly resourceDocumentation?: string | undefined;
-  /** Told why a token could not be checked: keys that cannot be had, a `verify` that throws. */
-  readonly onError?: ((error: unknown) => void) | undefined;
+  /**
+   * Receives why a token could not be checked: unavailable keys, a `verify` that throws. What it throws or rejects with is ignored.
+   */
+  readonly onError?: ((error: unknown) => unknown) | undefined;
 }
 
 const MAX_TOKEN_CHARS = 16 * 1024;
@@ -98,7 +104,9 @@ const OptionsSchema = strictObject({
   verify: FunctionSchema.optional(),
   resourceName: z.string().optional(),
   resourceDocumentation: UrlSchema.optional(),
-  onError: z.custom<(error: unknown) => void>((value) => typeof value === "function", "Expected a function").optional(),
+  onError: z
+    .custom<(error: unknown) => unknown>((value) => typeof value === "function", "Expected a function")
+    .optional(),
 });
 
 type Options = z.infer<typeof OptionsSchema>;
@@ -199,15 +207,21 @@ class JwtResourceServer implements OAuthResourceServer {
 
   async #introspect(token: string, verify: NonNullable<Options["verify"]>): Promise<Claims> {
     const abort = new AbortController();
-    const late = Promise.withResolvers<never>();
-    const timer = setTimeout(() => {
-      const error = new Error(`Expected an answer of verify() within ${VERIFY_MS} ms`);
+    const outcome = await runCallback(() => verify(token, { signal: abort.signal }), { timeoutMs: VERIFY_MS });
+    if ("failed" in outcome) {
+      const error =
+        outcome.failed === "threw" ? outcome.cause : new Error(`verify() did not answer within ${VERIFY_MS} ms`);
       abort.abort(error);
-      late.reject(error);
-    }, VERIFY_MS);
-    const ask = async (): Promise<Claims | undefined> => await verify(token, { signal: abort.signal });
-    const claims = await Promise.race([ask(), late.promise]).finally(() => clearTimeout(timer));
-    if (claims === undefined) throw new TokenRefusedError("It is not active");
+      throw error;
+    }
+    const { answer } = outcome;
+    if (answer === undefined || answer === null || answer === false) throw new TokenRefusedError("It is not active");
+    if (!isPlainObject(answer)) {
+      throw new TypeError(
+        `verify() must return the claims as a plain object, or undefined, got ${describeKind(answer)}`,
+      );
+    }
+    const claims = { ...answer };
     checkIntrospection(claims, this.#rules);
     return claims;
   }
@@ -250,10 +264,6 @@ class JwtResourceServer implements OAuthResourceServer {
   }
 
   #tell(error: unknown): void {
-    try {
-      this.#options.onError?.(error);
-    } catch {
-      // It is no caller's business what the host's listener does.
-    }
+    notifySafely(this.#options.onError, error);
   }
 }

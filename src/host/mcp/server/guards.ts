@@ -1,11 +1,9 @@
-// What is checked of a request before anything in it is believed: for whom it was meant, from which page it comes, how large it is. A
-// page on the web may have any name point at a server on this machine (DNS rebinding); Host and Origin give it away.
-import { isJsonContentType, readRequestBody } from "@modelcontextprotocol/server";
+// Checks of a request before anything in it is used: the Host that it is for and the Origin that it comes from. A web page can point any
+// name at a server on its visitor's machine (DNS rebinding); Host and Origin show it.
 import * as z from "zod";
-import { ToolError } from "../../../sandbox/errors.ts";
-import { isSmallJson, parseLargeText, parseSmallJson } from "../../json-text.ts";
+import { strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../../option-problems.ts";
-import { refuse } from "./refusal.ts";
+import { reject } from "./rejection.ts";
 
 export interface GuardOptions {
   /** Hosts that requests may be for: a name, for any port, or `name:port`; this machine's own (`localhost`, `127.0.0.1`, `[::1]`) unless stated. */
@@ -15,28 +13,23 @@ export interface GuardOptions {
    * `allowedHosts` unless stated. What is no browser sends none, and passes.
    */
   readonly allowedOrigins?: readonly string[] | undefined;
-  /** Of a request's body, 1 KiB to 64 MiB; 4 MiB unless stated. */
-  readonly maxBodyBytes?: number | undefined;
 }
 
 export interface Guards {
   /** What answers a request that may not pass (403), or a browser's question whether it may (204). */
   check(request: Request): Response | undefined;
-  /** Its body as JSON, undefined where it has none; or what answers one that cannot be read. */
-  readBody(request: Request): Promise<{ readonly value: unknown } | Response>;
   /** The answer, for the page that the request came from to read: {@link Guards.check} has let it through. */
   finish(request: Request, response: Response): Response;
 }
 
-const MAX_BODY_BYTES = 4 * 1024 * 1024;
-/** What a call's arguments may be is stated by limits; this is for what stands around them. */
-const BOUNDS = { depth: 200, values: 1_250_000 } as const;
-const CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"] as const;
 /** What a browser may remember of an answer to its question, in seconds. */
 const PREFLIGHT_SECONDS = 600;
-/** What pages may read of a response beside its body: the session, and where to get a token. */
-const EXPOSED = "Mcp-Session-Id, WWW-Authenticate";
+/** Headers of a response that pages may read: the session, where to get a token, and when to try again. */
+const EXPOSED = "Mcp-Session-Id, WWW-Authenticate, Retry-After";
+/** Names of headers (RFC 9110, "token"), separated by commas. */
+const HEADER_NAMES = /^[\w!#$%&'*+.^`|~-]+(?: *, *[\w!#$%&'*+.^`|~-]+)*$/;
+const MAX_ASKED_LENGTH = 4_096;
 
 /** A host as the URL parser writes it; undefined where the text is anything but a host and maybe a port. */
 function toHost(text: string): { readonly name: string; readonly port: string } | undefined {
@@ -61,15 +54,12 @@ const HostSchema = z.string().refine((text) => toHost(text) !== undefined, {
 const OriginSchema = z.string().refine((text) => toHost(text) !== undefined || toOrigin(text) !== undefined, {
   error: "Expected a host name, name:port, or an origin such as https://app.example.com",
 });
-const GuardOptionsSchema = z.object({
+/** The options that {@link createGuards} reads. */
+export const GUARD_OPTIONS = {
   allowedHosts: z.array(HostSchema).optional(),
   allowedOrigins: z.array(OriginSchema).optional(),
-  maxBodyBytes: z
-    .int()
-    .min(1_024)
-    .max(64 * 1_024 * 1_024)
-    .default(MAX_BODY_BYTES),
-});
+};
+const GuardOptionsSchema = strictObject(GUARD_OPTIONS);
 
 function toHostCheck(allowed: readonly string[]): (text: string) => boolean {
   const hosts = allowed.flatMap((text) => toHost(text) ?? []);
@@ -82,14 +72,14 @@ function toHostCheck(allowed: readonly string[]): (text: string) => boolean {
 const isPreflight = ({ method, headers }: Request): boolean =>
   method === "OPTIONS" && headers.has("access-control-request-method");
 
-/** @throws {ToolError} PARAM_INVALID for what is no host and no origin */
-export function createGuards({ allowedHosts, allowedOrigins, maxBodyBytes }: GuardOptions): Guards {
-  const stated = parseOptions(GuardOptionsSchema, { allowedHosts, allowedOrigins, maxBodyBytes }, "options");
-  return {
-    check: toCheck(stated.allowedHosts ?? LOOPBACK, stated.allowedOrigins ?? stated.allowedHosts ?? LOOPBACK),
-    readBody: async (request) => await readJson(request, stated.maxBodyBytes),
-    finish: toReadable,
-  };
+/** @throws {ToolError} PARAM_INVALID for an unknown option, and for a value that is no host or origin */
+export function createGuards(options: GuardOptions): Guards {
+  const { allowedHosts: hosts = LOOPBACK, allowedOrigins = hosts } = parseOptions(
+    GuardOptionsSchema,
+    options,
+    "options",
+  );
+  return { check: toCheck(hosts, allowedOrigins), finish: toReadable };
 }
 
 function toCheck(hosts: readonly string[], origins: readonly string[]): Guards["check"] {
@@ -104,32 +94,11 @@ function toCheck(hosts: readonly string[], origins: readonly string[]): Guards["
   return (request) => {
     // Where there is no such header (a request made in this process), the URL has what it would say.
     const host = request.headers.get("host") ?? new URL(request.url).host;
-    if (!isHost(host)) return refuse(403, "This server does not answer for that Host");
+    if (!isHost(host)) return reject(403, "This server does not serve that Host");
     const origin = request.headers.get("origin");
-    if (origin !== null && !mayCome(origin)) return refuse(403, "Pages of that Origin may not call this server");
+    if (origin !== null && !mayCome(origin)) return reject(403, "Pages of that Origin may not call this server");
     return origin !== null && isPreflight(request) ? toPreflight(request) : undefined;
   };
-}
-
-/** Parsed in slices where it is large, so that no caller's body holds the host up. */
-async function readJson(request: Request, maxBytes: number): Promise<{ readonly value: unknown } | Response> {
-  if (request.method !== "POST") return { value: undefined };
-  const coding = request.headers.get("content-encoding");
-  if (!isJsonContentType(request.headers.get("content-type")) || (coding !== null && coding !== "identity")) {
-    return refuse(415, "Expected Content-Type: application/json, without Content-Encoding");
-  }
-  const read = await readRequestBody(request, maxBytes);
-  if (read.tooLarge) return refuse(413, `Expected a body of at most ${maxBytes} bytes`);
-  const bounds = { ...BOUNDS, bytes: maxBytes };
-  try {
-    const value = isSmallJson(read.text)
-      ? parseSmallJson(read.text, bounds, CODES, "The body")
-      : await parseLargeText(read.text, bounds, CODES, "The body", request.signal);
-    return { value };
-  } catch (error) {
-    if (!(error instanceof ToolError)) throw error;
-    return refuse(400, `Parse error: ${error.message}`, -32_700);
-  }
 }
 
 function toPreflight(request: Request): Response {
@@ -138,8 +107,10 @@ function toPreflight(request: Request): Response {
     "Access-Control-Max-Age": String(PREFLIGHT_SECONDS),
   });
   const asked = request.headers.get("access-control-request-headers");
-  // The page is allowed: which headers it sends is for the protocol to say, which has more of them with each tool (Mcp-Param-…).
-  if (asked !== null) headers.set("Access-Control-Allow-Headers", asked);
+  // The page is allowed, and tools define headers of their own (Mcp-Param-…): any list of header names may pass, and nothing else.
+  if (asked !== null && asked.length <= MAX_ASKED_LENGTH && HEADER_NAMES.test(asked)) {
+    headers.set("Access-Control-Allow-Headers", asked);
+  }
   return toReadable(request, new Response(null, { status: 204, headers }));
 }
 

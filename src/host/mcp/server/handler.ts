@@ -1,65 +1,89 @@
-// The MCP server over HTTP, fetch-shaped: a request in, a response out, for clients of 2026-07-28 (each request by itself) and of 2025
-// (sessions), at one URL.
+// The MCP server over HTTP as a function from Request to Response: clients of 2026-07-28, each of whose requests stands by itself, and
+// clients of 2025, which have sessions, are served at one URL.
 import { createMcpHandler as createSdkHandler, isLegacyRequest } from "@modelcontextprotocol/server";
-import { DEFAULT_TENANT } from "../../pipeline/validate.ts";
+import { notifySafely } from "../../util/host-callback.ts";
+import { createAdmission } from "./admission.ts";
+import { createAuthenticator } from "./authentication.ts";
 import type { McpHost } from "./call-tool.ts";
-import { type McpCaller, type McpRequest, ownerOf, principalOf, type ResourceServer } from "./caller.ts";
+import { type McpCaller, type McpRequest, ownerOf, type ResourceServer } from "./caller.ts";
 import { createGuards, type GuardOptions } from "./guards.ts";
+import { createQuotas, type HttpLimitOptions } from "./http-limits.ts";
 import { HttpSessions, type SessionOptions } from "./http-sessions.ts";
+import type { IdentifiedCaller } from "./identify-caller.ts";
 import { createServer, type McpServerOptions } from "./mcp-server.ts";
-import { refuse } from "./refusal.ts";
+import { answerWithinLimits, type RequestKind } from "./open-request.ts";
+import { checkChangedTenant, checkHost, parseHandlerOptions } from "./options.ts";
+import { reject, rejectUnavailable } from "./rejection.ts";
 import { TenantEvents, watchTools } from "./tool-changes.ts";
 import { WaitingCalls } from "./waiting-calls.ts";
 
 export interface McpHandlerOptions extends McpServerOptions, GuardOptions {
-  /** Who may call; everybody who reaches the server unless stated. `createResourceServer` makes one. */
+  /** Authenticates callers; without it, every client that reaches the server is served. {@link createResourceServer} makes one. */
   readonly auth?: ResourceServer | undefined;
   /**
-   * Whose tools a caller sees and calls: 1 to 1,024 characters. Whoever it gives no such text for, or throws for, is answered with 403.
-   * Without it everybody is the tenant `default`.
+   * Returns the tenant whose tools a caller sees and calls: 1 to 1,024 characters. A caller for whom it returns anything else, throws or
+   * rejects is answered with 403; past `limits.identifyMs`, with 503. Default: the tenant `default` for all callers.
    */
   readonly tenantOf?: ((request: McpRequest) => string | undefined | Promise<string | undefined>) | undefined;
-  /** Of clients of 2025: those of 2026 have none. */
+  /** Sessions of clients of 2025; those of 2026-07-28 have none. */
   readonly sessions?: SessionOptions | undefined;
-  /** Told of what went wrong beside a response. */
-  readonly onError?: ((error: unknown) => void) | undefined;
+  /** Largest body of a request, in bytes, 1 KiB to 64 MiB. Default: 4 MiB. */
+  readonly maxBodyBytes?: number | undefined;
+  /** Limits of what callers may have open, send and leave unread. */
+  readonly limits?: HttpLimitOptions | undefined;
 }
 
 export interface McpHandler extends AsyncDisposable {
-  /** Answers one request; never rejects. Bound: it can be passed on by itself. */
+  /** Answers one request; never rejects. Bound, so that it can be passed on by itself. */
   readonly fetch: (request: Request) => Promise<Response>;
   /**
-   * Tells clients that listen that there are other tools now, those of one tenant or all. Done by itself when a tool is added to the box
-   * or removed; for what a flag turns on or off.
+   * Notifies clients that listen that the tools have changed: those of one tenant, or of all tenants without an argument. The handler does
+   * so itself when a tool is added to the Glovebox or removed; call it when a flag turns a tool on or off.
+   * @throws {ToolError} PARAM_INVALID for a `tenantId` that is not text of 1 to 1,024 characters
    */
   toolsChanged(tenantId?: string): void;
-  /** The same of prompts that `register` serves. */
+  /** Notifies clients that listen that the prompts which `register` serves have changed. */
   promptsChanged(): void;
-  /** Ends all sessions, and what runs or waits: who asks later is answered with 503. The box stays as it is. */
+  /** Ends all sessions, running calls and waiting calls; later requests are answered with 503. The Glovebox stays open. */
   close(): Promise<void>;
 }
 
 const LISTEN = "subscriptions/listen";
 
-/** As a call's context has it. */
-const MAX_TENANT_UNITS = 1_024;
-const isTenant = (tenantId: unknown): tenantId is string =>
-  typeof tenantId === "string" && tenantId.length > 0 && tenantId.length <= MAX_TENANT_UNITS;
+function kindOf({ method }: Request, body: unknown): RequestKind {
+  if (method === "GET") return "listen";
+  const message = (body ?? {}) as { readonly id?: unknown; readonly method?: unknown };
+  if (message.method === LISTEN) return "listen";
+  return method === "POST" && (message.method === undefined || message.id === undefined) ? "message" : "call";
+}
 
 /**
  * Serves the tools of a Glovebox over MCP's Streamable HTTP. Mount `fetch` on any path, or behind `@hono/node-server`, Bun or Deno; with
- * `auth`, on the path of its `metadataUrl` too. Dispose it before the box.
+ * `auth`, on the path of its `metadataUrl` too. A body with a batch of JSON-RPC messages is rejected with 400 in every revision. Dispose
+ * the handler before the Glovebox.
+ *
+ * `limits` bound requests and responses. Connections are the HTTP server's to limit: with node:http set `headersTimeout`,
+ * `requestTimeout` and `maxConnections`, as `glovebox mcp --http` does (10 s, 60 s and 2,048).
+ *
+ * A stream on which a client listens ends when its caller's token expires, and a running call `limits.expiredCallMs` later.
+ * @throws {ToolError} PARAM_INVALID for a `host` that is no Glovebox, and for an unknown or invalid option
  */
 export function createMcpHandler(host: McpHost, options: McpHandlerOptions = {}): McpHandler {
-  const { auth, tenantOf } = options;
-  const onError = (error: unknown): void => {
-    try {
-      options.onError?.(error);
-    } catch {
-      // It is no caller's business what the host's listener does.
-    }
-  };
-  const guards = createGuards(options);
+  checkHost(host);
+  const parsed = parseHandlerOptions(options);
+  const { auth, tenantOf, limits, allowedHosts, allowedOrigins, sessions: sessionOptions } = parsed;
+  const onError = (error: unknown): void => notifySafely(parsed.onError, error);
+  const guards = createGuards({ allowedHosts, allowedOrigins });
+  const authenticator = createAuthenticator(auth, { timeoutMs: limits.identifyMs, onError });
+  const quotas = createQuotas(limits);
+  const admit = createAdmission({
+    authenticator,
+    tenantOf,
+    limits,
+    maxBodyBytes: parsed.maxBodyBytes,
+    quotas,
+    onError,
+  });
   const callers = new WeakMap<Request, McpCaller>();
   const callerOf = (request: Request | undefined): McpCaller => {
     const caller = request && callers.get(request);
@@ -67,49 +91,42 @@ export function createMcpHandler(host: McpHost, options: McpHandlerOptions = {})
     return caller;
   };
   const waiting = new WaitingCalls(({ mcpReq, http }) => `${mcpReq.method}\0${ownerOf(callerOf(http?.req))}`);
-  const create = (caller: McpCaller) => createServer(host, caller, waiting, options);
-  const sessions = new HttpSessions(create, options.sessions ?? {});
+  const create = (caller: McpCaller) => createServer(host, caller, waiting, { ...parsed, onError });
+  const sessions = new HttpSessions(create, { ...sessionOptions, onError });
   const events = new TenantEvents();
   const modern = createSdkHandler(({ requestInfo }) => create(callerOf(requestInfo)), {
     legacy: "reject",
     bus: events.bus,
+    maxSubscriptions: limits.listenStreams.total,
     onerror: onError,
   });
-
   let isClosed = false;
-  const toTenant = async (request: McpRequest): Promise<string | undefined> => {
-    if (tenantOf === undefined) return DEFAULT_TENANT;
-    try {
-      return await tenantOf(request);
-    } catch (thrown) {
-      onError(thrown);
-      return undefined;
-    }
+
+  const answer = async (request: Request, caller: IdentifiedCaller, body: unknown): Promise<Response> => {
+    callers.set(request, caller);
+    if (await isLegacyRequest(request, body)) return await sessions.handle(request, caller, body);
+    const run = (): Promise<Response> => modern.fetch(request, { parsedBody: body });
+    return await (kindOf(request, body) === "listen" ? events.serve(caller.tenantId, run) : run());
   };
 
-  const serve = async (request: Request): Promise<Response> => {
-    const refusal = auth?.serveMetadata(request);
-    if (refusal !== undefined) return refusal;
-    const authenticated = await auth?.authenticate(request);
-    if (authenticated instanceof Response) return authenticated;
-    const tenantId = await toTenant({ caller: authenticated, request });
-    if (!isTenant(tenantId)) return refuse(403, "This caller has no tools here");
-    const body = await guards.readBody(request);
-    if (body instanceof Response) return body;
-    if (isClosed) return refuse(503, "This server is closed");
-    const caller = { tenantId, principal: principalOf(authenticated) };
-    callers.set(request, caller);
-    const parsedBody = body.value;
-    if (await isLegacyRequest(request, parsedBody)) return await sessions.handle(request, caller, parsedBody);
-    const isListening = (parsedBody as { readonly method?: unknown } | null | undefined)?.method === LISTEN;
-    if (!isListening) return await modern.fetch(request, { parsedBody });
-    return await events.serve(tenantId, () => modern.fetch(request, { parsedBody }));
+  const serve = async (client: Request): Promise<Response> => {
+    const admitted = await admit(client);
+    if (!("caller" in admitted)) return admitted;
+    const { caller, body, release } = admitted;
+    if (isClosed) {
+      release();
+      return rejectUnavailable("This server is closed");
+    }
+    const { expiresAtMs } = caller;
+    const parts = { kind: kindOf(client, body), owner: ownerOf(caller), limits, quotas, expiresAtMs, onEnd: release };
+    return await answerWithinLimits(client, parts, (request) => answer(request, caller, body));
   };
-  const toolsChanged = (tenantId?: string): void => {
+
+  const notifyTools = (tenantId: string | undefined): void => {
     events.toolsChanged(tenantId);
     sessions.toolsChanged(tenantId);
   };
-  const watch = watchTools(host.router.registry, toolsChanged);
+  const watch = watchTools(host.router.registry, notifyTools);
   const close = async (): Promise<void> => {
     isClosed = true;
     watch[Symbol.dispose]();
@@ -122,10 +139,13 @@ export function createMcpHandler(host: McpHost, options: McpHandlerOptions = {})
         return guards.check(request) ?? guards.finish(request, await serve(request));
       } catch (thrown) {
         onError(thrown);
-        return refuse(500, "Internal error", -32_603);
+        return reject(500, "Internal error", -32_603);
       }
     },
-    toolsChanged,
+    toolsChanged: (tenantId) => {
+      checkChangedTenant(tenantId);
+      notifyTools(tenantId);
+    },
     promptsChanged: () => {
       events.bus.publish({ kind: "prompts_list_changed" });
       sessions.promptsChanged();

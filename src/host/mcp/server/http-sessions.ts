@@ -1,5 +1,5 @@
-// Connections of 2025-era clients over HTTP: made by `initialize`, named by Mcp-Session-Id, each its caller's own, bounded, and ended
-// when nobody uses them.
+// Sessions of clients of 2025 over HTTP: begun by `initialize`, named by Mcp-Session-Id, each bound to its caller, limited in number, and
+// ended when they are not used.
 import { randomUUID } from "node:crypto";
 import {
   isInitializeRequest,
@@ -9,29 +9,36 @@ import {
 } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import { strictObject } from "../../../sandbox/contract/plain-object.ts";
-import { parseOptions } from "../../option-problems.ts";
+import { ignoreOutcome } from "../../util/host-callback.ts";
 import { type McpCaller, ownerOf } from "./caller.ts";
 import { ofGreediest } from "./greediest.ts";
-import { refuse } from "./refusal.ts";
-import { tellToolsChanged } from "./tool-changes.ts";
+import { reject, rejectUnavailable } from "./rejection.ts";
+import { notifyPromptsChanged, notifyToolsChanged } from "./tool-changes.ts";
 
 export interface SessionOptions {
   /**
-   * How many may be open, 1 to 100,000; 1,000 unless stated. Past it, one of whoever has most of them ends for a new one, if it can be one
-   * in which nothing runs; who would have to end its own running calls is answered with 503.
+   * How many sessions may be open, 1 to 100,000. Past it, a session of the caller that has most of them ends for a new one, preferably one
+   * without running calls; a caller that would end its own running calls is answered with 503. Default: 1,000.
    */
   readonly max?: number | undefined;
   /**
-   * One that nobody has used for so long is over, 1 s to a day; half an hour unless stated. Its client begins another one. It is used while
-   * a call of it runs, and while its client listens.
+   * Time in ms after which an unused session ends, 1 s to a day; its client begins a new one. A session is in use while one of its calls
+   * runs, and while its client listens. Default: 1,800,000 (half an hour).
    */
   readonly idleMs?: number | undefined;
 }
 
-const SessionOptionsSchema = strictObject({
+export const SessionOptionsSchema = strictObject({
   max: z.int().min(1).max(100_000).default(1_000),
   idleMs: z.int().min(1_000).max(86_400_000).default(1_800_000),
 });
+
+type CreateServer = (caller: McpCaller) => Promise<McpServer>;
+
+interface HttpSessionsParts extends z.infer<typeof SessionOptionsSchema> {
+  /** Receives what goes wrong when a session ends. */
+  readonly onError: (error: unknown) => void;
+}
 
 interface HttpSession {
   readonly tenantId: string;
@@ -66,12 +73,12 @@ function isSessionMethod({ method, headers }: Request): boolean {
 export class HttpSessions implements AsyncDisposable {
   /** In order of their last use, the longest unused first. */
   readonly #sessions = new Map<string, HttpSession>();
-  readonly #options: z.infer<typeof SessionOptionsSchema>;
-  readonly #create: (caller: McpCaller) => McpServer;
+  readonly #options: HttpSessionsParts;
+  readonly #create: CreateServer;
+  #isClosed = false;
 
-  /** @throws {ToolError} PARAM_INVALID */
-  constructor(create: (caller: McpCaller) => McpServer, options: SessionOptions) {
-    this.#options = parseOptions(SessionOptionsSchema, options, "options.sessions");
+  constructor(create: CreateServer, options: HttpSessionsParts) {
+    this.#options = options;
     this.#create = create;
   }
 
@@ -80,36 +87,43 @@ export class HttpSessions implements AsyncDisposable {
     const id = request.headers.get("mcp-session-id");
     if (id === null) return await this.#begin(request, caller, body);
     const session = this.#sessions.get(id);
-    // Somebody else's looks as one that there is not.
+    // The session of another caller is answered as one that does not exist.
     if (session === undefined || session.owner !== ownerOf(caller)) {
-      return refuse(404, "Session not found: initialize a new one", -32_001);
+      return reject(404, "Session not found: initialize a new one", -32_001);
     }
     return await this.#serve(session, id, request, body);
   }
 
   async #begin(request: Request, caller: McpCaller, body: unknown): Promise<Response> {
-    if (!isSessionMethod(request)) return refuse(405, "Expected a POST", -32_000, { Allow: "POST" });
+    if (!isSessionMethod(request)) return reject(405, "Expected a POST", -32_000, { Allow: "POST" });
     if (request.method !== "POST" || !isInitializeRequest(body)) {
-      return refuse(400, "Expected an initialize request, or the Mcp-Session-Id that one was answered with");
+      return reject(400, "Expected an initialize request, or the Mcp-Session-Id that one was answered with");
     }
     const owner = ownerOf(caller);
+    const server = await this.#create(caller);
+    // After the server was made, which may take a while: nothing else begins a session in between.
+    if (this.#isClosed) return rejectUnavailable("This server is closed");
     if (this.#sessions.size >= this.#options.max && !this.#evict(owner)) {
-      return refuse(503, "Too many sessions are open; try again later");
+      return rejectUnavailable("Too many sessions are open; try again later");
     }
-    const server = this.#create(caller);
     const id = randomUUID();
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => id,
       onsessionclosed: () => this.#end(id),
     });
-    await server.connect(transport);
     const { tenantId } = caller;
     const session = { tenantId, owner, server, transport, timer: undefined, open: 0, running: 0 };
     this.#sessions.set(id, session);
-    const response = await this.#serve(session, id, request, body);
-    // One that was refused is none.
-    if (!response.ok) await this.#end(id);
-    return response;
+    try {
+      await server.connect(transport);
+      const response = await this.#serve(session, id, request, body);
+      // A rejected initialize begins no session.
+      if (!response.ok) await this.#end(id);
+      return response;
+    } catch (thrown) {
+      await this.#end(id);
+      throw thrown;
+    }
   }
 
   async #serve(session: HttpSession, id: string, request: Request, body: unknown): Promise<Response> {
@@ -124,7 +138,7 @@ export class HttpSessions implements AsyncDisposable {
       session.open -= 1;
       session.running -= running;
       if (session.open > 0 || this.#sessions.get(id) !== session) return;
-      session.timer = setTimeout(() => void this.#end(id), this.#options.idleMs).unref();
+      session.timer = setTimeout(() => this.#endSafely(id), this.#options.idleMs).unref();
     };
     try {
       const parsed = body === undefined ? {} : { parsedBody: body };
@@ -141,8 +155,12 @@ export class HttpSessions implements AsyncDisposable {
     const [id, session] = most.find(([, { running }]) => running === 0) ?? most[0] ?? [];
     if (id === undefined || session === undefined) return false;
     if (session.running > 0 && session.owner === newcomer) return false;
-    void this.#end(id);
+    this.#endSafely(id);
     return true;
+  }
+
+  #endSafely(id: string): void {
+    ignoreOutcome(() => this.#end(id), this.#options.onError);
   }
 
   async #end(id: string): Promise<void> {
@@ -156,15 +174,16 @@ export class HttpSessions implements AsyncDisposable {
   /** Tells a tenant's, or all of them, that there are other tools now. */
   toolsChanged(tenantId?: string): void {
     for (const session of this.#sessions.values()) {
-      if (tenantId === undefined || session.tenantId === tenantId) tellToolsChanged(session.server);
+      if (tenantId === undefined || session.tenantId === tenantId) notifyToolsChanged(session.server);
     }
   }
 
   promptsChanged(): void {
-    for (const { server } of this.#sessions.values()) server.sendPromptListChanged();
+    for (const { server } of this.#sessions.values()) notifyPromptsChanged(server);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all([...this.#sessions.keys()].map((id) => this.#end(id)));
+    this.#isClosed = true;
+    await Promise.allSettled([...this.#sessions.keys()].map((id) => this.#end(id)));
   }
 }

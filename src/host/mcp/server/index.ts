@@ -5,6 +5,7 @@ export type { McpCallContext, McpHost } from "./call-tool.ts";
 export type { AuthenticatedCaller, McpCaller, McpRequest, ResourceServer } from "./caller.ts";
 export type { GuardOptions } from "./guards.ts";
 export { createMcpHandler, type McpHandler, type McpHandlerOptions } from "./handler.ts";
+export type { HttpLimitOptions, SharedLimit } from "./http-limits.ts";
 export type { SessionOptions } from "./http-sessions.ts";
 export type { McpServerOptions } from "./mcp-server.ts";
 export { type McpStdioOptions, type McpStdioServer, serveMcpStdio } from "./stdio.ts";

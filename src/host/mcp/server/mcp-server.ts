@@ -1,37 +1,53 @@
-// The tools of a Glovebox as an MCP server, for one connection or one request, in either era of the protocol.
-import { McpServer } from "@modelcontextprotocol/server";
+// Makes an MCP server of the SDK that serves the tools of a Glovebox, for one connection or one request, in either era of the protocol.
+import { McpServer, ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import { packageVersion } from "../../package-version.ts";
+import { notifySafely, runCallback } from "../../util/host-callback.ts";
 import { callTool, type McpCallContext, type McpHost } from "./call-tool.ts";
 import type { McpCaller } from "./caller.ts";
 import { toInputSchema } from "./tool-arguments.ts";
 import { toToolPage } from "./tool-list.ts";
 import type { WaitingCalls } from "./waiting-calls.ts";
 
-/** What is served, and as what. */
+/** How the server presents itself, and what it serves. */
 export interface McpServerOptions {
-  /** As clients see it; `glovebox` and the package's version unless stated. */
+  /** Shown to clients. Default: `glovebox`, with the version of the package. */
   readonly name?: string | undefined;
   readonly version?: string | undefined;
   readonly title?: string | undefined;
-  /** How a model is to use these tools. */
+  /** Tells a model how to use the tools. */
   readonly instructions?: string | undefined;
-  /** For every call: `timeoutMs`, `executionId` … */
+  /** Part of the context of every call: `timeoutMs`, `executionId` … */
   readonly context?: McpCallContext | undefined;
-  /** What is served beside the tools: resources, prompts, completions, registered with the SDK's own methods. */
-  readonly register?: ((server: McpServer, caller: McpCaller) => void) | undefined;
+  /**
+   * Registers what is served besides the tools, with the SDK's own methods: resources, prompts, completions. Called for each connection or
+   * request. If it throws, rejects or takes more than 5 s, the request is answered with an internal error.
+   */
+  readonly register?: ((server: McpServer, caller: McpCaller) => void | Promise<void>) | undefined;
+  /** Receives errors that clients are not told. What it throws or rejects with is ignored. */
+  readonly onError?: ((error: unknown) => unknown) | undefined;
 }
 
-/** Without it the machinery calls a cursor that is no text an error of ours. */
+interface CreateServerOptions extends McpServerOptions {
+  readonly onError: (error: unknown) => void;
+}
+
+const REGISTER_TIMEOUT_MS = 5_000;
+
+/** Without it, the SDK answers a cursor that is not text with an internal error. */
 const ListParamsSchema = z.looseObject({ cursor: z.string().optional() });
 
-/** @param waiting of all requests of the same endpoint */
-export function createServer(
+/**
+ * @param waiting of all requests of the same endpoint
+ * @throws {Error} as a rejection, if `register` fails
+ */
+export async function createServer(
   host: McpHost,
   caller: McpCaller,
   waiting: WaitingCalls,
-  { name = "glovebox", version = packageVersion(), title, instructions, context, register }: McpServerOptions,
-): McpServer {
+  options: CreateServerOptions,
+): Promise<McpServer> {
+  const { name = "glovebox", version = packageVersion(), title, instructions, context, register, onError } = options;
   const info = { name, version, ...(title === undefined ? {} : { title }) };
   const mcp = new McpServer(info, {
     capabilities: { tools: { listChanged: true }, logging: {} },
@@ -40,17 +56,45 @@ export function createServer(
   });
   const { server } = mcp;
   const { tenantId } = caller;
-  server.setRequestHandler("tools/list", { params: ListParamsSchema }, async ({ cursor }) =>
-    toToolPage(await host.listTools({ tenantId }), cursor),
+  server.setRequestHandler("tools/list", { params: ListParamsSchema }, ({ cursor }) =>
+    withoutInternals(async () => toToolPage(await host.listTools({ tenantId }), cursor), onError),
   );
   server.setRequestHandler("tools/call", ({ params }, ctx) =>
-    callTool({ host, caller, waiting, server, context }, params, ctx),
+    withoutInternals(() => callTool({ host, caller, waiting, server, context }, params, ctx), onError),
   );
-  // Asked before a call over HTTP: headers that a tool wants for its arguments (x-mcp-header) have to say what these say.
+  // Used before a call over HTTP: headers that a tool declares for its arguments (x-mcp-header) must equal the arguments.
   mcp.toolInputSchemaJson = (toolName) => {
     const tool = host.router.registry.get(toolName, tenantId);
     return tool && toInputSchema(tool.definition.inputSchema);
   };
-  register?.(mcp, caller);
+  if (register !== undefined) await registerMore(mcp, () => register(mcp, caller));
   return mcp;
+}
+
+async function registerMore(mcp: McpServer, register: () => unknown): Promise<void> {
+  const outcome = await runCallback(register, { timeoutMs: REGISTER_TIMEOUT_MS });
+  if ("failed" in outcome) {
+    const what = outcome.failed === "threw" ? "failed" : `did not end within ${REGISTER_TIMEOUT_MS} ms`;
+    throw new Error(`options.register ${what}`, { cause: outcome.cause });
+  }
+  // The SDK calls these listeners where nothing catches what they throw.
+  const { server } = mcp;
+  const { onerror, onclose, oninitialized } = server;
+  if (onerror !== undefined) server.onerror = (error) => notifySafely(onerror, error);
+  if (onclose !== undefined) server.onclose = () => notifySafely(onclose);
+  if (oninitialized !== undefined) server.oninitialized = () => notifySafely(oninitialized);
+}
+
+/** Runs code that answers a client. The SDK sends the message of whatever it throws; only that of a protocol error is for clients. */
+async function withoutInternals<Result>(
+  run: () => Promise<Result>,
+  onError: (error: unknown) => void,
+): Promise<Result> {
+  try {
+    return await run();
+  } catch (thrown) {
+    if (Error.isError(thrown) && thrown instanceof ProtocolError) throw thrown;
+    onError(thrown);
+    throw new ProtocolError(ProtocolErrorCode.InternalError, "Internal error");
+  }
 }

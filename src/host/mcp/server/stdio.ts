@@ -3,17 +3,19 @@ import type { Readable, Writable } from "node:stream";
 import type { McpServer } from "@modelcontextprotocol/server";
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
 import { DEFAULT_TENANT } from "../../pipeline/validate.ts";
+import { notifySafely } from "../../util/host-callback.ts";
 import type { McpHost } from "./call-tool.ts";
 import { createServer, type McpServerOptions } from "./mcp-server.ts";
-import { tellToolsChanged, watchTools } from "./tool-changes.ts";
+import { checkHost, parseStdioOptions } from "./options.ts";
+import { notifyToolsChanged, watchTools } from "./tool-changes.ts";
 import { WaitingCalls } from "./waiting-calls.ts";
 
 export interface McpStdioOptions extends McpServerOptions {
-  /** Whose tools are served; the tenant `default` unless stated. */
+  /** The tenant whose tools are served, 1 to 1,024 characters. Default: `default`. */
   readonly tenantId?: string | undefined;
+  /** Default: those of this process. */
   readonly stdin?: Readable | undefined;
   readonly stdout?: Writable | undefined;
-  readonly onError?: ((error: unknown) => void) | undefined;
 }
 
 export interface McpStdioServer extends AsyncDisposable {
@@ -33,28 +35,30 @@ class ClosingTransport extends StdioServerTransport {
 }
 
 /**
- * Serves the tools of a Glovebox over MCP's stdio transport. Nothing else of the process may write to stdout. Dispose it before the box.
+ * Serves the tools of a Glovebox over MCP's stdio transport. Nothing else of the process may write to stdout. Dispose it before the
+ * Glovebox.
+ * @throws {ToolError} PARAM_INVALID for a `host` that is no Glovebox, and for an unknown or invalid option
  */
 export function serveMcpStdio(host: McpHost, options: McpStdioOptions = {}): McpStdioServer {
-  const { tenantId = DEFAULT_TENANT, stdin = process.stdin, stdout = process.stdout, onError } = options;
+  checkHost(host);
+  const parsed = parseStdioOptions(options);
+  const { tenantId = DEFAULT_TENANT, stdin = process.stdin, stdout = process.stdout } = parsed;
+  const onError = (error: unknown): void => notifySafely(parsed.onError, error);
   const waiting = new WaitingCalls(({ mcpReq }) => mcpReq.method);
   const closed = Promise.withResolvers<void>();
   const transport = new ClosingTransport(stdin, stdout);
   // One that answers `server/discover`, perhaps, and the one that goes on.
   const servers = new Set<McpServer>();
-  const create = (): McpServer => {
-    const server = createServer(host, { tenantId, principal: "" }, waiting, options);
+  const create = async (): Promise<McpServer> => {
+    const server = await createServer(host, { tenantId, principal: "" }, waiting, { ...parsed, onError });
     servers.add(server);
     return server;
   };
   const watch = watchTools(host.router.registry, (changed) => {
     if (changed !== undefined && changed !== tenantId) return;
-    for (const server of servers) tellToolsChanged(server);
+    for (const server of servers) notifyToolsChanged(server);
   });
-  const handle = serveStdio(create, {
-    transport,
-    ...(onError === undefined ? {} : { onerror: onError }),
-  });
+  const handle = serveStdio(create, { transport, onerror: onError });
   const end = (): void => {
     watch[Symbol.dispose]();
     waiting[Symbol.dispose]();

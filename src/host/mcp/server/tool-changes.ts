@@ -33,9 +33,17 @@ export function watchTools(registry: ToolRegistry, tell: (tenantId: string | und
   };
 }
 
-/** To the client of a connection, if it is still there. */
-export function tellToolsChanged(mcp: McpServer): void {
+/** Notifies the client of a connection, if it is still there. */
+export function notifyToolsChanged(mcp: McpServer): void {
   if (mcp.isConnected()) mcp.server.sendToolListChanged().catch(() => {});
+}
+
+/**
+ * Notifies the client of a connection, if it is still there and prompts are served. The SDK's own `McpServer.sendPromptListChanged()` leaves
+ * its promise unhandled, so that it would end the process for a server without prompts.
+ */
+export function notifyPromptsChanged(mcp: McpServer): void {
+  if (mcp.isConnected()) mcp.server.sendPromptListChanged().catch(() => {});
 }
 
 /** Subscriptions of 2026-07-28, each its tenant's: what one tenant adds is no other's to hear of. */

@@ -1,0 +1,68 @@
+// What a request to the MCP server passes before it is served: metadata is answered, the caller identified, the body read within the
+// caller's quotas.
+import type { Authenticator } from "./authentication.ts";
+import { ownerOf } from "./caller.ts";
+import type { HttpLimits, HttpQuotas } from "./http-limits.ts";
+import { createIdentifier, type IdentifiedCaller, type TenantOf } from "./identify-caller.ts";
+import { reject, rejectOverLimit } from "./rejection.ts";
+import { readJsonBody } from "./request-body.ts";
+
+const INVALID_REQUEST = -32_600;
+
+export interface AdmittedRequest {
+  readonly caller: IdentifiedCaller;
+  /** As JSON; undefined for a method without a body. */
+  readonly body: unknown;
+  /** Gives back the bytes of the body; called once, when the request has ended. */
+  readonly release: () => void;
+}
+
+interface AdmissionParts {
+  readonly authenticator: Authenticator;
+  readonly tenantOf: TenantOf | undefined;
+  readonly limits: HttpLimits;
+  readonly maxBodyBytes: number;
+  readonly quotas: HttpQuotas;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Returns a function that admits a request, or returns the response that answers it. */
+export function createAdmission(parts: AdmissionParts): (request: Request) => Promise<AdmittedRequest | Response> {
+  const { authenticator, limits } = parts;
+  const identify = createIdentifier({ ...parts, timeoutMs: limits.identifyMs });
+  return async (request) => {
+    const metadata = await authenticator.serveMetadata(request);
+    if (metadata !== undefined) return metadata;
+    const caller = await identify(request);
+    return "tenantId" in caller ? await admitBody(request, caller, parts) : caller;
+  };
+}
+
+async function admitBody(
+  request: Request,
+  caller: IdentifiedCaller,
+  { limits, maxBodyBytes, quotas }: AdmissionParts,
+): Promise<AdmittedRequest | Response> {
+  const owner = ownerOf(caller);
+  const busy = quotas.reading.take(owner, 1);
+  if (busy !== undefined) return rejectOverLimit(busy, "requests");
+  let held = 0;
+  let isAdmitted = false;
+  const release = (): void => quotas.requestBytes.give(owner, held);
+  const take = (bytes: number) => {
+    const exceeded = quotas.requestBytes.take(owner, bytes);
+    if (exceeded === undefined) held += bytes;
+    return exceeded;
+  };
+  try {
+    const body = await readJsonBody(request, { maxBytes: maxBodyBytes, timeoutMs: limits.bodyMs, take });
+    if (!("value" in body)) return body;
+    // 2025-03-26 had batches, later revisions removed them: one request would start a hundred calls at once.
+    if (Array.isArray(body.value)) return reject(400, "Batches are not supported: send one message", INVALID_REQUEST);
+    isAdmitted = true;
+    return { caller, body: body.value, release };
+  } finally {
+    quotas.reading.give(owner, 1);
+    if (!isAdmitted) release();
+  }
+}

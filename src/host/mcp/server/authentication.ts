@@ -1,0 +1,108 @@
+// Calls the host's resource server and decides by its answer: only a validated caller is let in, and whatever else it returns, throws or
+// never answers denies the request.
+import * as z from "zod";
+import { describeKind, isPlainObject, strictObject } from "../../../sandbox/contract/plain-object.ts";
+import { type CallbackBounds, type CallbackFailure, runCallback } from "../../util/host-callback.ts";
+import { CLOCK_TOLERANCE_SECONDS } from "./access-token.ts";
+import type { AuthenticatedCaller, ResourceServer } from "./caller.ts";
+import { toLocalResponse } from "./foreign-response.ts";
+import { reject, rejectUnavailable } from "./rejection.ts";
+
+const MIN_DENIAL_STATUS = 400;
+
+const CallerSchema = strictObject({
+  subject: z.string().optional(),
+  clientId: z.string().optional(),
+  issuer: z.string().optional(),
+  scopes: z.array(z.string()),
+  expiresAt: z.number(),
+  claims: z.custom<Readonly<Record<string, unknown>>>(isPlainObject, "Expected a plain object"),
+});
+
+/** Who calls (undefined where no one is asked), or the response that denies the request. */
+export type Authentication = { readonly caller: AuthenticatedCaller | undefined } | { readonly denial: Response };
+
+export interface Authenticator {
+  /** Returns the response to a request for metadata; undefined for every other request. */
+  serveMetadata(request: Request): Promise<Response | undefined>;
+  authenticate(request: Request): Promise<Authentication>;
+}
+
+interface AuthenticatorOptions {
+  /** How long each function of the resource server may take, in ms. */
+  readonly timeoutMs: number;
+  /** Receives why a request was denied if the resource server gave no valid answer. */
+  readonly onError: (error: unknown) => void;
+}
+
+const OPEN: Authenticator = {
+  serveMetadata: async () => undefined,
+  authenticate: async () => ({ caller: undefined }),
+};
+
+/** @param auth undefined for a server that serves everyone */
+export function createAuthenticator(auth: ResourceServer | undefined, options: AuthenticatorOptions): Authenticator {
+  if (auth === undefined) return OPEN;
+  const { timeoutMs, onError } = options;
+  const boundsOf = ({ signal }: Request): CallbackBounds => ({ timeoutMs, signal });
+  return {
+    serveMetadata: async (request) => {
+      const outcome = await runCallback(() => auth.serveMetadata(request), boundsOf(request));
+      if ("failed" in outcome) return toFailure("auth.serveMetadata()", outcome, options);
+      if (outcome.answer === undefined) return undefined;
+      const response = await toLocalResponse(outcome.answer);
+      if (response !== undefined) return response;
+      onError(new TypeError(`auth.serveMetadata() must return a Response or undefined, got ${show(outcome.answer)}`));
+      return reject(500, "Internal error", -32_603);
+    },
+    authenticate: async (request) => {
+      const outcome = await runCallback(() => auth.authenticate(request), boundsOf(request));
+      if ("failed" in outcome) return { denial: toFailure("auth.authenticate()", outcome, options) };
+      return await judge(outcome.answer, onError);
+    },
+  };
+}
+
+function toFailure(name: string, outcome: CallbackFailure, { timeoutMs, onError }: AuthenticatorOptions): Response {
+  if (outcome.failed === "threw") {
+    onError(outcome.cause);
+    return reject(500, "Internal error", -32_603);
+  }
+  if (outcome.failed === "timed out") {
+    onError(new Error(`${name} did not answer within ${timeoutMs} ms (limits.identifyMs)`));
+  }
+  return rejectUnavailable("The caller cannot be authenticated at present");
+}
+
+async function judge(answer: unknown, onError: (error: unknown) => void): Promise<Authentication> {
+  // First: an object that is both a response and a caller denies.
+  const response = await toLocalResponse(answer);
+  if (response !== undefined && response.status >= MIN_DENIAL_STATUS) return { denial: response };
+  const parsed = response === undefined ? CallerSchema.safeParse(answer) : undefined;
+  if (parsed?.success === true) return checkExpiry(parsed.data);
+  const expected = "auth.authenticate() must return a caller or a Response with a status from 400 to 599";
+  const got = response === undefined ? show(answer) : `a Response with the status ${response.status}`;
+  onError(new TypeError(`${expected}, got ${got}${parsed === undefined ? "" : problemsOf(parsed.error)}`));
+  const isNobody = answer === undefined || answer === null || answer === false;
+  return { denial: isNobody ? rejectUnauthorized() : reject(500, "Internal error", -32_603) };
+}
+
+const show = (value: unknown): string => (typeof value === "boolean" ? String(value) : describeKind(value));
+
+function problemsOf({ issues }: z.core.$ZodError): string {
+  return `: ${issues.map(({ path, message }) => [...path.map(String), message].join(": ")).join("; ")}`;
+}
+
+function checkExpiry(caller: AuthenticatedCaller): Authentication {
+  const now = Date.now() / 1_000;
+  if (caller.expiresAt + CLOCK_TOLERANCE_SECONDS > now) return { caller };
+  return { denial: rejectExpired() };
+}
+
+const rejectUnauthorized = (): Response => reject(401, "Unauthorized", -32_000, { "WWW-Authenticate": "Bearer" });
+
+/** Denies a request whose caller's credentials have expired: 401. */
+export const rejectExpired = (): Response =>
+  reject(401, "The access token has expired", -32_000, {
+    "WWW-Authenticate": 'Bearer error="invalid_token", error_description="The access token has expired"',
+  });

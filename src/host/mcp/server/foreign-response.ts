@@ -1,0 +1,101 @@
+// Converts a Response that a function of the host returned into one of this realm. `@hono/node-server` replaces the global Response, and
+// the package undici brings its own, so that `instanceof Response` is false for values that are responses: they are recognized by shape.
+import { ignoreOutcome, runCallback } from "../../util/host-callback.ts";
+
+const MAX_BODY_BYTES = 256 * 1024;
+const BODY_TIMEOUT_MS = 2_000;
+const MIN_STATUS = 200;
+const MAX_STATUS = 599;
+/** Statuses whose responses have no body (Fetch, "null body status"). */
+const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
+/** Headers of the message that the host received or of its encoding: `fetch()` has decoded the body, and this server frames it anew. */
+const DROPPED_HEADERS: ReadonlySet<string> = new Set([
+  "connection",
+  "content-encoding",
+  "content-length",
+  "keep-alive",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+interface ResponseFields {
+  readonly status: number;
+  readonly headers: Iterable<unknown>;
+  readonly body: unknown;
+}
+
+/** What is used of a ReadableStream of any realm. */
+interface Reader {
+  read(): PromiseLike<{ readonly done?: boolean; readonly value?: unknown }>;
+  cancel(): unknown;
+}
+
+/** Reads the fields of a response once each; undefined for any other value, a proxy that throws included. */
+function readResponse(value: unknown): ResponseFields | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  try {
+    if (!("status" in value && "headers" in value && "body" in value)) return undefined;
+    const { status, headers, body } = value;
+    if (!Number.isInteger(status) || typeof headers !== "object" || headers === null) return undefined;
+    if (typeof (headers as { get?: unknown }).get !== "function" || !(Symbol.iterator in headers)) return undefined;
+    return { status: status as number, headers: headers as Iterable<unknown>, body };
+  } catch {
+    return undefined;
+  }
+}
+
+function copyHeaders(headers: Iterable<unknown>): Headers {
+  const copied = new Headers();
+  for (const [name, value] of headers as Iterable<readonly [unknown, unknown]>) {
+    if (!DROPPED_HEADERS.has(String(name).toLowerCase())) copied.append(String(name), String(value));
+  }
+  return copied;
+}
+
+async function readAll(reader: Reader): Promise<Uint8Array<ArrayBuffer>> {
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done === true) return new Uint8Array(Buffer.concat(parts));
+    if (!ArrayBuffer.isView(value)) throw new TypeError("Expected a body of bytes");
+    bytes += value.byteLength;
+    if (bytes > MAX_BODY_BYTES) throw new RangeError(`Expected a body of at most ${MAX_BODY_BYTES} bytes`);
+    parts.push(new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
+  }
+}
+
+/** Returns the body; undefined where there is none, and for one that is too large, was read before, fails or does not end in time. */
+async function readBody(body: unknown): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  if (typeof body !== "object" || body === null) return undefined;
+  let reader: Reader | undefined;
+  const read = (): Promise<unknown> => {
+    const opened = (body as { getReader(): Reader }).getReader();
+    reader = opened;
+    return readAll(opened);
+  };
+  const outcome = await runCallback(read, { timeoutMs: BODY_TIMEOUT_MS });
+  if ("answer" in outcome) return outcome.answer as Uint8Array<ArrayBuffer>;
+  ignoreOutcome(() => reader?.cancel());
+  return undefined;
+}
+
+/**
+ * Returns a copy of a response of any realm; undefined for a value that is no response with a status of 200 to 599. A body of more than
+ * 256 KiB, and one that cannot be read within 2 s, is left out.
+ */
+export async function toLocalResponse(value: unknown): Promise<Response | undefined> {
+  const fields = readResponse(value);
+  if (fields === undefined || fields.status < MIN_STATUS || fields.status > MAX_STATUS) return undefined;
+  const { status } = fields;
+  try {
+    const headers = copyHeaders(fields.headers);
+    const body = WITHOUT_BODY.has(status) ? undefined : await readBody(fields.body);
+    return new Response(body ?? null, { status, headers });
+  } catch {
+    // Headers that cannot be read or sent.
+    return undefined;
+  }
+}

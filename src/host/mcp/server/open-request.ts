@@ -1,0 +1,190 @@
+// One request that the MCP server is answering: what it holds of its caller's quotas, the signal that cancels its call, and its end when
+// the client leaves, reads nothing, or its token expires.
+import { rejectExpired } from "./authentication.ts";
+import { BoundedBody, PART_BYTES } from "./bounded-body.ts";
+import type { CallerQuota, Exceeded } from "./caller-quota.ts";
+import type { HttpLimits, HttpQuotas } from "./http-limits.ts";
+import { reject, rejectOverLimit } from "./rejection.ts";
+
+/**
+ * `listen`: the response is a stream of notifications. `call`: a request that is answered. `message`: a notification, or the answer to a
+ * request of the server, which counts as no request: a client whose calls wait for its answers could not send them.
+ */
+export type RequestKind = "listen" | "call" | "message";
+
+interface OpenRequestParts {
+  readonly kind: RequestKind;
+  readonly owner: string;
+  readonly limits: HttpLimits;
+  readonly quotas: HttpQuotas;
+  /** In ms since 1970; undefined for a caller without a token. */
+  readonly expiresAtMs: number | undefined;
+  /** Called once, at the end of the request. */
+  readonly onEnd: () => void;
+}
+
+/** Names of kinds of requests in messages. */
+const NAMES = { listen: "listen streams", call: "requests or unread responses", message: "messages" } as const;
+/** Longest delay of a timer, in ms. */
+const MAX_DELAY_MS = 2_147_483_647;
+
+class OpenRequest {
+  /** The request without its body, with a signal that also aborts when the response is aborted. */
+  readonly request: Request;
+  readonly #parts: OpenRequestParts;
+  readonly #client: AbortSignal;
+  readonly #controller = new AbortController();
+  readonly #slot: CallerQuota | undefined;
+  #body: BoundedBody | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #isEnded = false;
+  /** The token has expired, and nothing was answered before. */
+  isExpired = false;
+
+  private constructor(client: Request, parts: OpenRequestParts, slot: CallerQuota | undefined) {
+    const { method, headers, url, signal } = client;
+    this.request = new Request(url, { method, headers, signal: this.#controller.signal });
+    this.#parts = parts;
+    this.#slot = slot;
+    this.#client = signal;
+    signal.addEventListener("abort", this.#onClientGone, { once: true });
+    if (signal.aborted) this.#onClientGone();
+    else this.#awaitExpiry();
+  }
+
+  /** Takes a slot of the caller's quota; returns the limit that has been reached. */
+  static open(client: Request, parts: OpenRequestParts): OpenRequest | { readonly exceeded: Exceeded } {
+    const { kind, owner, quotas } = parts;
+    const slot = { listen: quotas.listening, call: quotas.answering, message: undefined }[kind];
+    // A caller that reads nothing gets no further calls: their results would be lost.
+    const exceeded = (kind === "call" ? isFull(quotas.responseBytes, owner) : undefined) ?? slot?.take(owner, 1);
+    return exceeded === undefined ? new OpenRequest(client, parts, slot) : { exceeded };
+  }
+
+  /** Returns the response for the client, bounded by the caller's quotas. The request ends when it has been read or aborted. */
+  async respond(response: Response): Promise<Response> {
+    const { status, headers } = response;
+    if (response.body === null) {
+      this.end("read");
+      return response;
+    }
+    const isStream = headers.get("content-type")?.startsWith("text/event-stream") === true;
+    if (isStream)
+      return new Response(
+        this.#bound((body) => body.addFrom(sourceOf(response))),
+        { status, headers },
+      );
+    const bytes = new Uint8Array(await response.arrayBuffer());
+    if (bytes.byteLength <= PART_BYTES) {
+      this.end("read");
+      return new Response(bytes, { status, headers });
+    }
+    let exceeded: Exceeded | undefined;
+    const stream = this.#bound((body) => {
+      exceeded = body.addAll(bytes);
+    });
+    if (exceeded !== undefined) {
+      this.end("aborted");
+      return rejectUnread(exceeded);
+    }
+    const sized = new Headers(headers);
+    sized.set("Content-Length", String(bytes.byteLength));
+    return new Response(stream, { status, headers: sized });
+  }
+
+  /** Ends the request; doing so twice has no effect. */
+  end(outcome: "read" | "aborted"): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    clearTimeout(this.#timer);
+    this.#client.removeEventListener("abort", this.#onClientGone);
+    this.#slot?.give(this.#parts.owner, 1);
+    if (outcome === "aborted") this.#controller.abort();
+    this.#parts.onEnd();
+  }
+
+  #bound(fill: (body: BoundedBody) => void): ReadableStream<Uint8Array> {
+    const { owner, limits, quotas } = this.#parts;
+    const body = new BoundedBody(
+      {
+        take: (bytes) => quotas.responseBytes.take(owner, bytes),
+        give: (bytes) => quotas.responseBytes.give(owner, bytes),
+        ended: (outcome) => this.end(outcome),
+      },
+      limits.unreadMs,
+    );
+    this.#body = body;
+    fill(body);
+    if (this.#isEnded) body.leave();
+    return body.stream;
+  }
+
+  #onClientGone = (): void => {
+    if (this.#body === undefined) this.end("aborted");
+    else this.#body.leave();
+  };
+
+  #awaitExpiry(): void {
+    const { expiresAtMs, kind, limits } = this.#parts;
+    if (expiresAtMs === undefined) return;
+    const endsAtMs = kind === "listen" ? expiresAtMs : expiresAtMs + limits.expiredCallMs;
+    const wait = (): void => {
+      const leftMs = endsAtMs - Date.now();
+      if (leftMs <= 0) this.#expire();
+      else this.#timer = setTimeout(wait, Math.min(leftMs, MAX_DELAY_MS)).unref();
+    };
+    // Never at once: an open request has a response to end.
+    this.#timer = setTimeout(wait, 0).unref();
+  }
+
+  #expire(): void {
+    if (this.#body === undefined) {
+      this.isExpired = true;
+      this.#controller.abort();
+    } else if (this.#parts.kind === "listen") {
+      this.#body.close();
+    } else {
+      this.#body.abort("the caller's token has expired");
+    }
+  }
+}
+
+function isFull(quota: CallerQuota, owner: string): Exceeded | undefined {
+  const exceeded = quota.take(owner, 1);
+  if (exceeded === undefined) quota.give(owner, 1);
+  return exceeded;
+}
+
+function sourceOf({ body }: Response): ReadableStream<Uint8Array> {
+  if (body === null) throw new Error("A response without a body");
+  return body;
+}
+
+const rejectUnread = (exceeded: Exceeded): Response =>
+  reject(
+    exceeded === "caller" ? 429 : 503,
+    "The call has run, and its response was dropped: too many bytes of responses are unread (limits.responseBytes)",
+  );
+
+/**
+ * Answers a request within the quotas of its caller.
+ * @param answer receives the request without its body, with a signal that also aborts when the response is aborted
+ */
+export async function answerWithinLimits(
+  client: Request,
+  parts: OpenRequestParts,
+  answer: (request: Request) => Promise<Response>,
+): Promise<Response> {
+  const open = OpenRequest.open(client, parts);
+  if ("exceeded" in open) {
+    parts.onEnd();
+    return rejectOverLimit(open.exceeded, NAMES[parts.kind]);
+  }
+  try {
+    const response = await answer(open.request);
+    return await open.respond(open.isExpired ? rejectExpired() : response);
+  } catch (thrown) {
+    open.end("aborted");
+    throw thrown;
+  }
+}

@@ -1,0 +1,115 @@
+// Parses what a host passes to the public functions of the MCP server. Unknown options and values of the wrong type are rejected: a
+// misspelled `auth` would serve everyone, and a misspelled `tenantId` the tenant `default`.
+import type { Readable, Writable } from "node:stream";
+import * as z from "zod";
+import { describeKind, strictObject } from "../../../sandbox/contract/plain-object.ts";
+import { ToolError } from "../../../sandbox/errors.ts";
+import { parseOptions } from "../../option-problems.ts";
+import { ArgumentOptionsSchema } from "../../pipeline/amend.ts";
+import type { McpHost } from "./call-tool.ts";
+import type { ResourceServer } from "./caller.ts";
+import { GUARD_OPTIONS } from "./guards.ts";
+import type { McpHandlerOptions } from "./handler.ts";
+import { HttpLimitsSchema } from "./http-limits.ts";
+import { SessionOptionsSchema } from "./http-sessions.ts";
+import { isTenantId } from "./identify-caller.ts";
+import type { McpServerOptions } from "./mcp-server.ts";
+import type { McpStdioOptions } from "./stdio.ts";
+
+const MIN_BODY_BYTES = 1_024;
+const MAX_BODY_BYTES = 64 * 1_024 * 1_024;
+const DEFAULT_BODY_BYTES = 4 * 1_024 * 1_024;
+const MAX_ID_LENGTH = 1_024;
+const MAX_SESSION_ID_LENGTH = 256;
+const MAX_TIMEOUT_MS = 300_000;
+
+type Method = (...args: readonly never[]) => unknown;
+
+const hasMethods = (value: unknown, ...names: readonly string[]): boolean =>
+  typeof value === "object" &&
+  value !== null &&
+  names.every((name) => typeof (value as Readonly<Record<string, unknown>>)[name] === "function");
+
+const functionSchema = <F extends Method>(): z.ZodType<F> =>
+  z.custom<F>((value) => typeof value === "function", "Expected a function");
+
+const TenantIdSchema = z.custom<string>(isTenantId, "Expected a tenant id of 1 to 1,024 characters");
+const IdSchema = z.string().min(1).max(MAX_ID_LENGTH);
+
+const ContextSchema = strictObject({
+  executionId: IdSchema.optional(),
+  stepId: IdSchema.optional(),
+  sessionId: z.string().min(1).max(MAX_SESSION_ID_LENGTH).optional(),
+  traceparent: z.string().optional(),
+  tracestate: z.string().optional(),
+  timeoutMs: z.int().min(1).max(MAX_TIMEOUT_MS).optional(),
+  deterministic: strictObject({ seed: z.string(), now: z.number().optional() }).optional(),
+  arguments: ArgumentOptionsSchema.optional(),
+  logPlaces: z.boolean().optional(),
+});
+
+const SERVER_OPTIONS = {
+  name: z.string().min(1).optional(),
+  version: z.string().min(1).optional(),
+  title: z.string().optional(),
+  instructions: z.string().optional(),
+  context: ContextSchema.optional(),
+  register: functionSchema<NonNullable<McpServerOptions["register"]>>().optional(),
+  onError: functionSchema<(error: unknown) => unknown>().optional(),
+};
+
+const HandlerOptionsSchema = strictObject({
+  ...SERVER_OPTIONS,
+  ...GUARD_OPTIONS,
+  auth: z
+    .custom<ResourceServer>(
+      (value) => hasMethods(value, "authenticate", "serveMetadata"),
+      "Expected a resource server with authenticate() and serveMetadata()",
+    )
+    .optional(),
+  tenantOf: functionSchema<NonNullable<McpHandlerOptions["tenantOf"]>>().optional(),
+  sessions: SessionOptionsSchema.prefault({}),
+  maxBodyBytes: z.int().min(MIN_BODY_BYTES).max(MAX_BODY_BYTES).default(DEFAULT_BODY_BYTES),
+  limits: HttpLimitsSchema.prefault({}),
+});
+
+const StdioOptionsSchema = strictObject({
+  ...SERVER_OPTIONS,
+  tenantId: TenantIdSchema.optional(),
+  stdin: z.custom<Readable>((value) => hasMethods(value, "on", "pause"), "Expected a readable stream").optional(),
+  stdout: z.custom<Writable>((value) => hasMethods(value, "on", "write"), "Expected a writable stream").optional(),
+});
+
+export type ParsedHandlerOptions = z.infer<typeof HandlerOptionsSchema>;
+export type ParsedStdioOptions = z.infer<typeof StdioOptionsSchema>;
+
+/** @throws {ToolError} PARAM_INVALID */
+export function parseHandlerOptions(options: McpHandlerOptions): ParsedHandlerOptions {
+  const parsed = parseOptions(HandlerOptionsSchema, options, "options");
+  const { limits, maxBodyBytes } = parsed;
+  const { perCaller, total } = limits.requestBytes;
+  if (Math.min(perCaller, total) < maxBodyBytes) {
+    throw new ToolError(
+      "PARAM_INVALID",
+      `options.limits.requestBytes: Expected at least maxBodyBytes (${maxBodyBytes})`,
+    );
+  }
+  return parsed;
+}
+
+/** @throws {ToolError} PARAM_INVALID */
+export const parseStdioOptions = (options: McpStdioOptions): ParsedStdioOptions =>
+  parseOptions(StdioOptionsSchema, options, "options");
+
+/** @throws {ToolError} PARAM_INVALID for a value that is no Glovebox, a promise of one included */
+export function checkHost(host: unknown): asserts host is McpHost {
+  const { router } = (hasMethods(host, "listTools", "execute") ? host : {}) as { readonly router?: unknown };
+  const { registry } = (typeof router === "object" && router !== null ? router : {}) as { readonly registry?: unknown };
+  if (hasMethods(registry, "get")) return;
+  throw new ToolError("PARAM_INVALID", `host: Expected a Glovebox, got ${describeKind(host)}`);
+}
+
+/** @throws {ToolError} PARAM_INVALID for a value that is neither a tenant id nor undefined, which stands for all tenants */
+export function checkChangedTenant(tenantId: unknown): asserts tenantId is string | undefined {
+  if (tenantId !== undefined) parseOptions(TenantIdSchema, tenantId, "tenantId");
+}

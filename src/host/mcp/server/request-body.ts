@@ -1,0 +1,87 @@
+// Reads the body of a request to the MCP server: JSON of a bounded size that arrives within a bounded time.
+import { isJsonContentType } from "@modelcontextprotocol/server";
+import { ToolError } from "../../../sandbox/errors.ts";
+import { isSmallJson, parseLargeText, parseSmallJson } from "../../json-text.ts";
+import type { Exceeded } from "./caller-quota.ts";
+import { reject, rejectOverLimit } from "./rejection.ts";
+
+/** Bounds of a message as JSON. Limits of tools apply to the arguments in it; these are for what surrounds them. */
+const BOUNDS = { depth: 200, values: 1_250_000 } as const;
+const CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
+
+export interface BodyLimits {
+  readonly maxBytes: number;
+  readonly timeoutMs: number;
+  /** Takes bytes of the caller's quota as they arrive; returns the limit that they exceed. */
+  readonly take: (bytes: number) => Exceeded | undefined;
+}
+
+/** Returns the body as JSON, undefined for a method without one, or the response that rejects the request. */
+export async function readJsonBody(
+  request: Request,
+  limits: BodyLimits,
+): Promise<{ readonly value: unknown } | Response> {
+  if (request.method !== "POST") return { value: undefined };
+  const coding = request.headers.get("content-encoding");
+  if (!isJsonContentType(request.headers.get("content-type")) || (coding !== null && coding !== "identity")) {
+    return reject(415, "Expected Content-Type: application/json, without Content-Encoding");
+  }
+  const text = await readText(request, limits);
+  if (typeof text !== "string") return text;
+  const bounds = { ...BOUNDS, bytes: limits.maxBytes };
+  try {
+    // In slices where it is large, so that no body holds up the event loop.
+    const value = isSmallJson(text)
+      ? parseSmallJson(text, bounds, CODES, "The body")
+      : await parseLargeText(text, bounds, CODES, "The body", request.signal);
+    return { value };
+  } catch (error) {
+    if (!(error instanceof ToolError)) throw error;
+    return reject(400, `Parse error: ${error.message}`, -32_700);
+  }
+}
+
+async function readText(request: Request, limits: BodyLimits): Promise<string | Response> {
+  if (Number(request.headers.get("content-length")) > limits.maxBytes) return rejectTooLarge(limits);
+  if (request.body === null) return "";
+  const reader = request.body.getReader();
+  const { promise: late, resolve } = Promise.withResolvers<"late">();
+  const timer = setTimeout(() => resolve("late"), limits.timeoutMs);
+  try {
+    return await collect(reader, late, limits);
+  } catch {
+    // The client has gone, or sent less than it had announced.
+    return reject(400, "Parse error: the body ended early", -32_700);
+  } finally {
+    clearTimeout(timer);
+    reader.releaseLock();
+  }
+}
+
+async function collect(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  late: Promise<"late">,
+  limits: BodyLimits,
+): Promise<string | Response> {
+  const decoder = new TextDecoder();
+  let received = 0;
+  let text = "";
+  for (;;) {
+    const reading = reader.read();
+    const part = await Promise.race([reading, late]);
+    if (part === "late") {
+      // Releasing the lock rejects it.
+      reading.catch(() => {});
+      return reject(408, `The body did not arrive within ${limits.timeoutMs} ms`, -32_000, { Connection: "close" });
+    }
+    if (part.done) return text + decoder.decode();
+    received += part.value.byteLength;
+    if (received > limits.maxBytes) return rejectTooLarge(limits);
+    const exceeded = limits.take(part.value.byteLength);
+    if (exceeded !== undefined) return rejectOverLimit(exceeded, "bytes in requests");
+    text += decoder.decode(part.value, { stream: true });
+  }
+}
+
+const rejectTooLarge = ({ maxBytes }: BodyLimits): Response =>
+  reject(413, `Expected a body of at most ${maxBytes} bytes`);

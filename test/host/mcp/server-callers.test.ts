@@ -1,0 +1,125 @@
+// What belongs to a caller of the MCP server is not available to another, and errors of the host are told to nobody.
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import type { McpHost } from "../../../src/host/mcp/server/call-tool.ts";
+import { type AuthenticatedCaller, ownerOf, principalOf } from "../../../src/host/mcp/server/caller.ts";
+import { createMcpHandler, type McpHandler, type McpHandlerOptions } from "../../../src/host/mcp/server/handler.ts";
+import type { Glovebox } from "../../../src/host/runtime.ts";
+import { makeBox } from "../../support/host-zone.ts";
+import { initializeRequest, legacyRequest, modernCall, modernRequest, post } from "../../support/mcp-raw-client.ts";
+
+let box: Glovebox;
+beforeAll(async () => {
+  box = await makeBox();
+});
+afterAll(async () => await box.close());
+
+const caller = (fields: Partial<AuthenticatedCaller>): AuthenticatedCaller => ({
+  scopes: [],
+  expiresAt: 1e11,
+  claims: {},
+  ...fields,
+});
+
+/** The caller is what the request says, as JSON. */
+const authenticate = async ({ headers }: Request) => caller(JSON.parse(headers.get("x-caller") ?? "{}"));
+const as = (fields: Partial<AuthenticatedCaller>) => ({ "x-caller": JSON.stringify(fields) });
+
+function handlerOf(options: McpHandlerOptions): McpHandler {
+  const handler = createMcpHandler(box, options);
+  onTestFinished(() => handler.close());
+  return handler;
+}
+
+const sendTo =
+  ({ fetch }: McpHandler) =>
+  (url: URL | string, init: RequestInit): Promise<Response> =>
+    fetch(new Request(url, init));
+const URL_HERE = "http://localhost/mcp";
+
+describe("the owner of a session", () => {
+  test.for<readonly [string, Partial<AuthenticatedCaller>, Partial<AuthenticatedCaller>]>([
+    ["another subject", { subject: "a" }, { subject: "b" }],
+    ["another client", { subject: "a", clientId: "a" }, { subject: "a", clientId: "b" }],
+    ["another issuer", { subject: "a", issuer: "a" }, { subject: "a", issuer: "b" }],
+    ["no subject", { subject: "a" }, {}],
+    ["the same text as its client", { subject: "a" }, { clientId: "a" }],
+    ["other claims without a subject and a client", { claims: { key: 1 } }, { claims: { key: 2 } }],
+    ["separators in its subject", { subject: "a", clientId: "b\0c" }, { subject: "a\0b", clientId: "c" }],
+    ["separators in its issuer", { issuer: "a\0b", subject: "c" }, { issuer: "a", subject: "b\0c" }],
+  ])("is not a caller with %s", async ([, owner, other]) => {
+    const send = sendTo(handlerOf({ auth: { authenticate, serveMetadata: () => undefined } }));
+    const begun = await post(URL_HERE, initializeRequest(as(owner)), send);
+    const session = { "mcp-session-id": begun.headers.get("mcp-session-id") ?? "" };
+    await begun.text();
+    const ping = async (fields: Partial<AuthenticatedCaller>): Promise<number> =>
+      (await post(URL_HERE, legacyRequest("ping", {}, { ...session, ...as(fields) }), send)).status;
+    expect([await ping(other), await ping(owner)]).toEqual([404, 200]);
+  });
+
+  test("is another one for a tenant and a principal that have the same text when they are joined", () => {
+    const principal = principalOf(caller({ subject: "x" }));
+    expect(ownerOf({ tenantId: "a", principal: `b${principal}` })).not.toBe(ownerOf({ tenantId: "ab", principal }));
+    expect(ownerOf({ tenantId: "a\0", principal })).not.toBe(ownerOf({ tenantId: "a", principal: `\0${principal}` }));
+  });
+});
+
+describe("errors of the host", () => {
+  test.for([
+    ["listTools", modernRequest("tools/list")],
+    ["execute", modernCall("add")],
+  ] as const)("%s: the client is told of an internal error, and onError of the reason", async ([method, request]) => {
+    const secret = new Error("connect ECONNREFUSED 10.0.0.1:5432");
+    const fail = () => Promise.reject(secret);
+    const host = { router: box.router, listTools: () => box.listTools(), execute: fail, [method]: fail };
+    const errors: unknown[] = [];
+    const handler = createMcpHandler(host as McpHost, { onError: (error) => errors.push(error) });
+    onTestFinished(() => handler.close());
+    const response = await post(URL_HERE, request, sendTo(handler));
+    expect(await response.json()).toMatchObject({ error: { code: -32_603, message: "Internal error" } });
+    expect(errors).toContain(secret);
+  });
+});
+
+describe("batches", () => {
+  test.for(["2025-03-26", "2025-06-18", "2025-11-25"])("are rejected with 400 in a session of %s", async (version) => {
+    let ran = 0;
+    box.router.register("counts", {}, () => {
+      ran += 1;
+      return ran;
+    });
+    const send = sendTo(handlerOf({}));
+    const begun = await post(URL_HERE, initializeRequest(), send);
+    const session = { "mcp-session-id": begun.headers.get("mcp-session-id") ?? "", "mcp-protocol-version": version };
+    await begun.text();
+    const { body, headers } = legacyRequest("tools/call", { name: "counts", arguments: {} }, session);
+    const batch = JSON.stringify(Array.from({ length: 100 }, (_, id) => ({ ...JSON.parse(body), id })));
+    for (const text of [batch, `[${body}]`, "[]"]) {
+      const response = await post(URL_HERE, { body: text, headers }, send);
+      expect(response.status).toBe(400);
+      expect(await response.json()).toMatchObject({ error: { code: -32_600, message: /Batches are not supported/ } });
+    }
+    expect(ran).toBe(0);
+    box.removeTool("counts");
+  });
+});
+
+describe("a browser's preflight", () => {
+  const preflight = async (asked: string): Promise<string | null> => {
+    const headers = { origin: "http://localhost:1", "access-control-request-method": "POST" };
+    const request = new Request(URL_HERE, {
+      method: "OPTIONS",
+      headers: { ...headers, "access-control-request-headers": asked },
+    });
+    return (await handlerOf({}).fetch(request)).headers.get("access-control-allow-headers");
+  };
+  test.for<readonly [name: string, asked: string, allowed: string | null]>([
+    ["names of headers are allowed", "mcp-method, authorization,x", "mcp-method, authorization,x"],
+    ["too many names are not allowed", "x".repeat(5_000), null],
+    ["a name with a space is not allowed", "a b", null],
+    ["a name with a semicolon is not allowed", "a;b", null],
+    ["a tag is not allowed", "<script>", null],
+    ["an empty name is not allowed", "a,,b", null],
+  ])("%s", async ([, asked, allowed]) => {
+    expect(await preflight(asked)).toBe(allowed);
+  });
+});

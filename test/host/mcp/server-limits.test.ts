@@ -1,0 +1,276 @@
+// What callers of the MCP server over HTTP may have open, send and leave unread, over real sockets.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { request as httpRequest } from "node:http";
+import { connect, type Socket } from "node:net";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { createMcpHandler, type McpHandlerOptions } from "../../../src/host/mcp/server/handler.ts";
+import type { Glovebox } from "../../../src/host/runtime.ts";
+import { makeBox } from "../../support/host-zone.ts";
+import {
+  beginSession,
+  legacyRequest,
+  listenInSession,
+  listenModern,
+  modernCall,
+  modernRequest,
+  post,
+  type RawRequest,
+  serveHandler,
+} from "../../support/mcp-raw-client.ts";
+
+const MiB = 1_024 * 1_024;
+const BIG = "x".repeat(7 * MiB);
+
+let box: Glovebox;
+let running = 0;
+/** Calls of the tool "logs" that run. */
+let logging = 0;
+const finish = new Set<() => void>();
+beforeAll(async () => {
+  box = await makeBox();
+  box.router.register("big", {}, () => BIG);
+  box.router.register("small", {}, () => "small");
+  box.router.register("waits", {}, async (_input, { signal }) => {
+    running += 1;
+    await new Promise<void>((resolve) => {
+      finish.add(resolve);
+      signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+    running -= 1;
+    return "waited";
+  });
+  // A log line that nobody reads, and a call that goes on.
+  const execute = box.router.execute.bind(box.router);
+  box.router.execute = async (call, ...rest) => {
+    if (call.toolName !== "logs") return await execute(call, ...rest);
+    logging += 1;
+    return await execute(call, ...rest).finally(() => {
+      logging -= 1;
+    });
+  };
+  await box.addTool({ name: "logs", source: "export default () => { console.log('a line'); for (;;); }" });
+});
+afterAll(async () => await box.close());
+
+/** The tenant is what the request says. */
+const tenantOf: McpHandlerOptions["tenantOf"] = ({ request }) => request.headers.get("x-tenant") ?? "default";
+const tenant = (name: string) => ({ "x-tenant": name });
+
+async function start(options: McpHandlerOptions): Promise<URL> {
+  const served = await serveHandler(createMcpHandler(box, { tenantOf, ...options }));
+  onTestFinished(() => served[Symbol.asyncDispose]());
+  return served.url;
+}
+
+async function statusOf(response: Promise<Response>): Promise<number> {
+  const { status, ...rest } = await response.then(async (one) => ({ status: one.status, text: await one.text() }));
+  expect(rest.text.length).toBeGreaterThan(0);
+  return status;
+}
+
+/** Sends a request over a socket from which nothing is read. */
+function sendUnread({ hostname, port, pathname }: URL, { body, headers }: RawRequest): Socket {
+  const socket = connect(Number(port), hostname);
+  const lines = Object.entries({ host: hostname, "content-length": String(Buffer.byteLength(body)), ...headers });
+  socket.pause();
+  socket.on("error", () => {});
+  socket.write(`POST ${pathname} HTTP/1.1\r\n${lines.map((line) => line.join(": ")).join("\r\n")}\r\n\r\n${body}`);
+  onTestFinished(() => void socket.destroy());
+  return socket;
+}
+
+describe("limits.requests", () => {
+  test("answers 429 past the limit of a caller, 503 past that of all callers, and serves again afterwards", async () => {
+    const url = await start({ limits: { requests: { perCaller: 2, total: 3 } } });
+    const calls = [tenant("a"), tenant("a"), tenant("b")].map((headers) => post(url, modernCall("waits", headers)));
+    await expect.poll(() => running, { timeout: 10_000 }).toBe(3);
+    const own = await post(url, modernCall("small", tenant("a")));
+    expect([own.status, own.headers.get("retry-after")]).toEqual([429, "1"]);
+    expect(await own.json()).toMatchObject({ jsonrpc: "2.0", id: null, error: { code: -32_000 } });
+    const other = await post(url, modernCall("small", tenant("b")));
+    expect([other.status, other.headers.get("retry-after")]).toEqual([503, "1"]);
+    await other.text();
+    for (const end of finish) end();
+    for (const call of calls) expect(await statusOf(call)).toBe(200);
+    expect(await statusOf(post(url, modernCall("small", tenant("a"))))).toBe(200);
+  });
+
+  test("lets notifications and answers of a client through whose calls fill the limit", async () => {
+    const url = await start({ limits: { requests: { perCaller: 1, total: 1 } } });
+    const session = await beginSession(url);
+    const call = post(url, legacyRequest("tools/call", { name: "waits", arguments: {} }, session));
+    await expect.poll(() => running, { timeout: 10_000 }).toBe(1);
+    const cancel = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 1 } };
+    const { headers } = legacyRequest("", {}, session);
+    expect((await post(url, { body: JSON.stringify(cancel), headers })).status).toBe(202);
+    await expect.poll(() => running, { timeout: 10_000 }).toBe(0);
+    await (await call).body?.cancel();
+  });
+
+  test("frees the slots of clients that go away", async () => {
+    const url = await start({ limits: { requests: { perCaller: 1, total: 1 } } });
+    for (let count = 0; count < 3; count += 1) {
+      const controller = new AbortController();
+      const { body, headers } = modernCall("waits");
+      const call = fetch(url, { method: "POST", body, headers, signal: controller.signal });
+      await expect.poll(() => running, { timeout: 10_000 }).toBe(1);
+      controller.abort();
+      await expect(call).rejects.toThrow();
+      await expect.poll(() => running, { timeout: 10_000 }).toBe(0);
+    }
+    await expect.poll(() => statusOf(post(url, modernCall("small"))), { timeout: 10_000 }).toBe(200);
+  });
+});
+
+describe("limits.listenStreams", () => {
+  test("limits the streams of a caller and of all callers, in both eras, and frees those that end", async () => {
+    const url = await start({ limits: { listenStreams: { perCaller: 2, total: 3 } } });
+    const streams = [
+      await listenModern(url, tenant("a")),
+      await listenInSession(url, await beginSession(url, tenant("a"))),
+      await listenModern(url, tenant("b")),
+    ];
+    expect(streams.map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect(await statusOf(listenModern(url, tenant("a")))).toBe(429);
+    expect(await statusOf(listenInSession(url, await beginSession(url, tenant("b"))))).toBe(503);
+    // A listening client may call.
+    expect(await statusOf(post(url, modernCall("small", tenant("a"))))).toBe(200);
+    for (const { body } of streams) await body?.cancel();
+    const again = async (): Promise<number> => {
+      const response = await listenModern(url, tenant("a"));
+      await response.body?.cancel();
+      return response.status;
+    };
+    await expect.poll(again, { timeout: 10_000 }).toBe(200);
+  });
+});
+
+describe("limits.bodyMs and limits.requestBytes", () => {
+  const sendSlowly = (url: URL, length: number, text: string, headers = {}) => {
+    const { headers: fields } = modernCall("small", headers);
+    const sent = httpRequest(url, { method: "POST", headers: { ...fields, "content-length": length } });
+    const response = new Promise<{ status: number | undefined; body: string; connection: string | undefined }>(
+      (resolve, reject) => {
+        sent.on("error", reject).on("response", async (incoming) => {
+          const body = Buffer.concat(await incoming.toArray()).toString();
+          resolve({ status: incoming.statusCode, body, connection: incoming.headers.connection });
+        });
+      },
+    );
+    response.catch(() => {});
+    sent.write(text);
+    onTestFinished(() => void sent.destroy());
+    return response;
+  };
+
+  test("answers 408 to a body that does not arrive in time, and closes the connection", async () => {
+    const url = await start({ limits: { bodyMs: 50 } });
+    const { status, body, connection } = await sendSlowly(url, 1_000, "{");
+    expect([status, connection]).toEqual([408, "close"]);
+    expect(JSON.parse(body)).toMatchObject({ jsonrpc: "2.0", id: null, error: { code: -32_000 } });
+    expect(await statusOf(post(url, modernCall("small")))).toBe(200);
+  });
+
+  test("counts slow bodies as requests of their caller", async () => {
+    const url = await start({ limits: { requests: { perCaller: 2, total: 10 } } });
+    for (let count = 0; count < 2; count += 1) void sendSlowly(url, 1_000, "{", tenant("a"));
+    await expect.poll(() => statusOf(post(url, modernCall("small", tenant("a")))), { timeout: 10_000 }).toBe(429);
+    expect(await statusOf(post(url, modernCall("small", tenant("b"))))).toBe(200);
+  });
+
+  test("limits the bytes of bodies that are being read, and frees them", async () => {
+    const requestBytes = { perCaller: 300_000, total: 300_000 };
+    const url = await start({ maxBodyBytes: 300_000, limits: { requestBytes, bodyMs: 2_000 } });
+    const slow = sendSlowly(url, 290_000, `"${"x".repeat(280_000)}`);
+    const large = modernRequest("tools/call", { name: "small", arguments: { text: "x".repeat(100_000) } });
+    await expect.poll(() => statusOf(post(url, large)), { timeout: 10_000 }).toBe(429);
+    expect((await slow).status).toBe(408);
+    await expect.poll(() => statusOf(post(url, large)), { timeout: 10_000 }).toBe(200);
+  });
+});
+
+describe("limits.responseBytes and limits.unreadMs", () => {
+  test("answers with an error in the place of a response that exceeds the limit", async () => {
+    const url = await start({ limits: { responseBytes: { perCaller: 5 * MiB, total: 20 * MiB } } });
+    const response = await post(url, modernCall("big"));
+    expect(response.status).toBe(429);
+    expect(await response.json()).toMatchObject({ error: { message: expect.stringContaining("The call has run") } });
+    expect(await statusOf(post(url, modernCall("small")))).toBe(200);
+  });
+
+  test("passes large responses on whole to clients that read them, one after the other", async () => {
+    const url = await start({ limits: { responseBytes: { perCaller: 20 * MiB, total: 20 * MiB } } });
+    const session = await beginSession(url);
+    for (let count = 0; count < 3; count += 1) {
+      const response = await post(url, modernCall("big"));
+      expect(Number(response.headers.get("content-length"))).toBeGreaterThan(7 * MiB);
+      expect(((await response.json()) as { result: { content: [{ text: string }] } }).result.content[0].text).toBe(BIG);
+      const streamed = await post(url, legacyRequest("tools/call", { name: "big", arguments: {} }, session));
+      expect(await streamed.text()).toContain(BIG);
+    }
+  });
+
+  test("breaks off a stream that exceeds the limit", async () => {
+    const url = await start({ limits: { responseBytes: { perCaller: 5 * MiB, total: 20 * MiB } } });
+    const session = await beginSession(url);
+    const response = await post(url, legacyRequest("tools/call", { name: "big", arguments: {} }, session));
+    await expect(response.text()).rejects.toThrow();
+    expect(await statusOf(post(url, modernCall("small")))).toBe(200);
+  });
+
+  test("aborts a response that stays unread, and gives its bytes back", async () => {
+    const limits = { unreadMs: 500, responseBytes: { perCaller: 10 * MiB, total: 10 * MiB } };
+    const url = await start({ limits });
+    const statuses: number[] = [];
+    // What the kernel takes of a response is no longer unread for the server: several are needed.
+    for (let count = 0; count < 10; count += 1) sendUnread(url, modernCall("big"));
+    const ask = async (): Promise<number> => {
+      statuses.push(await statusOf(post(url, modernCall("big"))));
+      return statuses.at(-1) ?? 0;
+    };
+    await expect.poll(ask, { timeout: 20_000 }).toBe(429);
+    await expect.poll(ask, { timeout: 20_000 }).toBe(200);
+  });
+
+  test("cancels the call whose response stays unread", async () => {
+    await using handler = createMcpHandler(box, { limits: { unreadMs: 100 } });
+    const { body, headers } = modernCall("logs");
+    const withLogs = body.replace('"_meta":{', '"_meta":{"io.modelcontextprotocol/logLevel":"info",');
+    const request = new Request("http://localhost/mcp", { method: "POST", body: withLogs, headers });
+    const response = await handler.fetch(request);
+    expect(response.headers.get("content-type")).toContain("text/event-stream");
+    await expect.poll(() => logging, { timeout: 10_000 }).toBe(0);
+    await expect(response.text()).rejects.toThrow("unread");
+  });
+});
+
+describe("60 clients that read nothing", () => {
+  const SCRIPT = fileURLToPath(new URL("../../support/mcp-handler-script.ts", import.meta.url));
+  let child: ChildProcess;
+  let origin = "";
+  beforeAll(async () => {
+    child = spawn(process.execPath, ["--expose-gc", SCRIPT], { stdio: ["ignore", "pipe", "inherit"] });
+    const [line] = (await once(child.stdout as NodeJS.ReadableStream, "data")) as [Buffer];
+    origin = `http://127.0.0.1:${Number(line)}`;
+  }, 60_000);
+  afterAll(async () => {
+    child.kill("SIGKILL");
+    await once(child, "exit");
+  });
+  const memory = async (): Promise<number> => (await (await fetch(`${origin}/memory`)).json()) as number;
+  const answered = async (): Promise<number> => (await (await fetch(`${origin}/answered`)).json()) as number;
+
+  test("leave no more than the limit of unread bytes in the server's memory", async () => {
+    const url = new URL(`${origin}/ok/0`);
+    const [bytesBefore, answeredBefore] = [await memory(), await answered()];
+    for (let count = 1; count <= 60; count += 1) {
+      sendUnread(url, modernCall("big"));
+      await expect.poll(answered, { timeout: 60_000, interval: 10 }).toBe(answeredBefore + count);
+    }
+    // Without a limit, 60 answers of 7 MiB are 420 MiB; the default for one caller is 64 MiB. The rest is what calls need while they run.
+    expect((await memory()) - bytesBefore).toBeLessThan(256 * MiB);
+    expect(await statusOf(post(url, modernCall("count")))).toBe(200);
+  }, 120_000);
+});

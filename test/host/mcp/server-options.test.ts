@@ -1,0 +1,189 @@
+// What a host passes to the public functions of "glovebox/mcp": unknown options and values of the wrong type are rejected by their path.
+import { PassThrough } from "node:stream";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  createMcpHandler,
+  createResourceServer,
+  type McpHandler,
+  type McpHandlerOptions,
+  type McpHost,
+  type McpStdioOptions,
+  type ResourceServerOptions,
+  serveMcpStdio,
+} from "../../../src/host/mcp/server/index.ts";
+import type { Glovebox } from "../../../src/host/runtime.ts";
+import { ToolError } from "../../../src/sandbox/errors.ts";
+import { makeBox } from "../../support/host-zone.ts";
+
+let box: Glovebox;
+let handler: McpHandler;
+beforeAll(async () => {
+  box = await makeBox();
+  handler = createMcpHandler(box);
+});
+afterAll(async () => {
+  await handler.close();
+  await box.close();
+});
+
+const HANDLER_KEYS = [
+  ...["name", "version", "title", "instructions", "context", "register", "onError"],
+  ...["auth", "tenantOf", "sessions", "allowedHosts", "allowedOrigins", "maxBodyBytes", "limits"],
+];
+const STDIO_KEYS = [
+  ...["name", "version", "title", "instructions", "context", "register", "onError"],
+  ...["tenantId", "stdin", "stdout"],
+];
+const RESOURCE_SERVER_KEYS = [
+  ...["resource", "authorizationServers", "audience", "requiredScopes", "scopesSupported", "algorithms", "verify"],
+  ...["resourceName", "resourceDocumentation", "onError"],
+];
+const RESOURCE = { resource: "https://tools.example.com/mcp", authorizationServers: ["https://as.example.com"] };
+
+const ENTRIES: readonly (readonly [name: string, keys: readonly string[], call: (options: object) => unknown])[] = [
+  ["createMcpHandler", HANDLER_KEYS, (options) => createMcpHandler(box, options as McpHandlerOptions)],
+  [
+    "serveMcpStdio",
+    STDIO_KEYS,
+    (options) =>
+      serveMcpStdio(box, { stdin: new PassThrough(), stdout: new PassThrough(), ...options } as McpStdioOptions),
+  ],
+  [
+    "createResourceServer",
+    RESOURCE_SERVER_KEYS,
+    (options) => createResourceServer({ ...RESOURCE, ...options } as ResourceServerOptions),
+  ],
+];
+
+function expectRejected(run: () => unknown, path: string): void {
+  expect(run).toThrow(ToolError);
+  expect(run).toThrow(path);
+}
+
+describe.for(ENTRIES)("%s()", ([, keys, call]) => {
+  test("rejects any unknown key by its path", () => {
+    const unknown = fc
+      .string({ minLength: 1, maxLength: 100 })
+      .filter((key) => !keys.includes(key) && key !== "__proto__");
+    fc.assert(
+      fc.property(unknown, fc.anything(), (key, value) =>
+        expectRejected(() => call({ [key]: value }), `options.${key}`.slice(0, 100)),
+      ),
+    );
+  });
+
+  test("rejects a known key in another spelling, and names the right one", () => {
+    for (const key of keys) {
+      for (const wrong of [key.toUpperCase(), `${key}s`, `${key[0]?.toUpperCase()}${key.slice(1)}`]) {
+        if (!keys.includes(wrong)) expectRejected(() => call({ [wrong]: undefined }), `Did you mean "${key}"`);
+      }
+    }
+  });
+
+  test("rejects values of a wrong type by their path", () => {
+    const wrong = fc.oneof(fc.constant(null), fc.bigInt(), fc.constant(Symbol("x")), fc.constant(Promise.resolve()));
+    fc.assert(
+      fc.property(fc.constantFrom(...keys), wrong, (key, value) =>
+        expectRejected(() => call({ [key]: value }), `options.${key}: `),
+      ),
+    );
+  });
+});
+
+describe.for<readonly [name: string, call: (options: never) => unknown]>([
+  ["createMcpHandler", (options) => createMcpHandler(box, options)],
+  ["serveMcpStdio", (options) => serveMcpStdio(box, options)],
+  ["createResourceServer", (options) => createResourceServer(options)],
+])("%s()", ([, call]) => {
+  test.for<readonly [string, unknown]>([
+    ["null", null],
+    ["a string", "options"],
+    ["a number", 1],
+    ["an array", []],
+    ["a Map", new Map()],
+    ["a Promise", Promise.resolve({})],
+    ["an instance of Options", new (class Options {})()],
+  ])("rejects options that are %s", ([kind, options]) => {
+    expectRejected(() => call(options as never), `options: Expected a plain object, got ${kind}`);
+  });
+});
+
+describe("createMcpHandler() and serveMcpStdio()", () => {
+  test.for<readonly [object, string]>([
+    [{ Auth: {} }, 'options.Auth: Unknown option. Did you mean "auth"?'],
+    [{ tenantof: () => "acme" }, 'options.tenantof: Unknown option. Did you mean "tenantOf"?'],
+    [{ allowedHost: ["a"] }, 'options.allowedHost: Unknown option. Did you mean "allowedHosts"?'],
+    [{ auth: {} }, "options.auth: Expected a resource server"],
+    [{ auth: null }, "options.auth: "],
+    [{ auth: false }, "options.auth: "],
+    [{ auth: Promise.resolve() }, "options.auth: "],
+    [{ auth: { authenticate: () => undefined } }, "options.auth: "],
+    [{ tenantOf: "acme" }, "options.tenantOf: Expected a function"],
+    [{ allowedHosts: "tools.example.com" }, "options.allowedHosts: "],
+    [{ maxBodyBytes: Number.POSITIVE_INFINITY }, "options.maxBodyBytes: "],
+    [{ maxBodyBytes: Number.NaN }, "options.maxBodyBytes: "],
+    [{ sessions: { maximum: 1 } }, "options.sessions.maximum: Unknown option"],
+    [{ sessions: { max: 0 } }, "options.sessions.max: "],
+    [{ context: { tenantId: "acme" } }, "options.context.tenantId: Unknown option"],
+    [{ context: { timeoutMs: "10" } }, "options.context.timeoutMs: "],
+    [{ limits: { request: {} } }, 'options.limits.request: Unknown option. Did you mean "requests"?'],
+    [
+      { limits: { requests: { percaller: 1 } } },
+      'options.limits.requests.percaller: Unknown option. Did you mean "perCaller"?',
+    ],
+    [{ limits: { requests: { perCaller: 0 } } }, "options.limits.requests.perCaller: "],
+    [{ limits: { identifyMs: 0 } }, "options.limits.identifyMs: "],
+    [{ limits: { unreadMs: Number.POSITIVE_INFINITY } }, "options.limits.unreadMs: "],
+    [{ limits: { requestBytes: { perCaller: 2_048 } } }, "options.limits.requestBytes: Expected at least maxBodyBytes"],
+  ])("rejects %j", ([options, message]) => {
+    expectRejected(() => createMcpHandler(box, options as McpHandlerOptions), message);
+  });
+
+  test.for<readonly [object, string]>([
+    [{ tenant: "acme" }, 'options.tenant: Unknown option. Did you mean "tenantId"?'],
+    [{ tenantId: "" }, "options.tenantId: Expected a tenant id"],
+    [{ tenantId: null }, "options.tenantId: "],
+    [{ auth: {} }, "options.auth: Unknown option"],
+    [{ stdin: "in" }, "options.stdin: Expected a readable stream"],
+  ])("over stdio rejects %j", ([options, message]) => {
+    expectRejected(() => serveMcpStdio(box, options as McpStdioOptions), message);
+  });
+
+  test.for<readonly [string, () => unknown, string]>([
+    ["undefined", () => undefined, "undefined"],
+    ["a promise of a Glovebox", () => Promise.resolve(box), "a Promise"],
+    ["an empty object", () => ({}), "an object"],
+    ["a Glovebox without its router", () => ({ listTools: box.listTools, execute: box.execute }), "an object"],
+    ["options", () => ({ auth: {} }), "an object"],
+  ])("reject a host that is %s", ([, host, kind]) => {
+    const message = `host: Expected a Glovebox, got ${kind}`;
+    expectRejected(() => createMcpHandler(host() as McpHost), message);
+    expectRejected(() => serveMcpStdio(host() as McpHost), message);
+  });
+
+  test("accept undefined as not given", async () => {
+    const options = Object.fromEntries(HANDLER_KEYS.map((key) => [key, undefined]));
+    await using other = createMcpHandler(box, options);
+    expect(other.fetch).toBeTypeOf("function");
+  });
+});
+
+describe("McpHandler.toolsChanged()", () => {
+  test.for<readonly [string, unknown]>([
+    ["null", null],
+    ["an empty string", ""],
+    ["a number", 1],
+    ["an object", {}],
+    ["an array", ["acme"]],
+    ["a promise", Promise.resolve("acme")],
+    ["a tenant id that is too long", "x".repeat(1_025)],
+  ])("rejects %s", ([, tenantId]) => {
+    expectRejected(() => handler.toolsChanged(tenantId as string), "tenantId: Expected a tenant id");
+  });
+
+  test("accepts a tenant, and none", () => {
+    handler.toolsChanged("acme");
+    handler.toolsChanged();
+  });
+});

@@ -1,0 +1,93 @@
+// A process that serves MCP handlers whose host callbacks fail or give wrong answers: the script of a test. It writes its port to stdout.
+// A path names a callback and the number of its failure: /onError/0. The paths
+// /ran, /answered and /memory answer how many calls have run, how many requests were answered, and how many bytes are in use.
+import type { AddressInfo } from "node:net";
+import { serve } from "@hono/node-server";
+import { createMcpHandler, createResourceServer, type McpHandler } from "../../src/host/mcp/server/index.ts";
+import { FAILING_CALLBACKS } from "./failing-callbacks.ts";
+import { makeBox } from "./host-zone.ts";
+import { AUTH_ANSWERS, METADATA_ANSWERS, validCaller } from "./mcp-auth-answers.ts";
+
+const RESOURCE = "https://tools.example.com/mcp";
+const box = await makeBox();
+let ran = 0;
+box.router.register("count", {}, () => {
+  ran += 1;
+  return ran;
+});
+box.router.register("big", {}, () => "x".repeat(7 * 1_024 * 1_024));
+/** Requests to /ok that were answered. */
+let answered = 0;
+
+/** Resident bytes of this process, after garbage was collected: what a socket has to send is outside of the heap. */
+function memoryInUse(): number {
+  globalThis.gc?.();
+  const { rss } = process.memoryUsage();
+  return rss;
+}
+
+type Callback = () => never;
+const urlOf = (status: number): string => `http://127.0.0.1:${(server.address() as AddressInfo).port}/status/${status}`;
+const open = { serveMetadata: () => undefined, authenticate: async () => validCaller() };
+const fail = (): never => {
+  throw new Error("for onError");
+};
+const resourceServer = (options: object) =>
+  createResourceServer({ resource: RESOURCE, authorizationServers: ["http://127.0.0.1:1"], ...options });
+
+const MAKERS: Readonly<Record<string, (callback: Callback, index: number) => McpHandler>> = {
+  ok: () => createMcpHandler(box),
+  answers: (_, index) =>
+    createMcpHandler(box, { auth: { ...open, authenticate: () => AUTH_ANSWERS[index]?.[1](urlOf) as never } }),
+  metadata: (_, index) =>
+    createMcpHandler(box, { auth: { ...open, serveMetadata: () => METADATA_ANSWERS[index]?.[1](urlOf) as never } }),
+  onError: (onError) => createMcpHandler(box, { onError, tenantOf: fail }),
+  // One forged token, whose key cannot be found: both listeners receive an error.
+  forged: (onError) => createMcpHandler(box, { auth: resourceServer({ onError }), onError }),
+  verify: (verify) => createMcpHandler(box, { auth: resourceServer({ verify, onError: verify }), onError: verify }),
+  tenantOf: (tenantOf) => createMcpHandler(box, { tenantOf, onError: tenantOf }),
+  authenticate: (authenticate) => createMcpHandler(box, { auth: { ...open, authenticate }, onError: authenticate }),
+  serveMetadata: (serveMetadata) => createMcpHandler(box, { auth: { ...open, serveMetadata }, onError: serveMetadata }),
+  register: (register) => createMcpHandler(box, { register, onError: register }),
+  listeners: (listener) =>
+    createMcpHandler(box, {
+      onError: listener,
+      register: ({ server }) =>
+        void Object.assign(server, { onerror: listener, onclose: listener, oninitialized: listener }),
+    }),
+};
+
+const handlers = new Map<string, McpHandler>();
+function handlerAt(name: string, index: number): McpHandler {
+  const key = `${name}/${index}`;
+  const made = handlers.get(key) ?? MAKERS[name]?.((FAILING_CALLBACKS[index]?.[1] ?? fail) as Callback, index);
+  if (made === undefined) throw new Error(`No handler at ${key}`);
+  handlers.set(key, made);
+  return made;
+}
+
+const server = serve(
+  {
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: async (request) => {
+      const [, name = "", index = "0"] = new URL(request.url).pathname.split("/");
+      if (name === "ran") return Response.json(ran);
+      if (name === "memory") return Response.json(memoryInUse());
+      if (name === "answered") return Response.json(answered);
+      if (name === "status") return Response.json({ status: index }, { status: Number(index) });
+      const handler = handlerAt(name, Number(index));
+      // Of a server that serves no prompts, and whose sessions end.
+      if (request.method === "PATCH") {
+        handler.promptsChanged();
+        handler.toolsChanged();
+        await handler.close();
+        return new Response(null, { status: 204 });
+      }
+      const response = await handler.fetch(request);
+      if (name === "ok") answered += 1;
+      return response;
+    },
+  },
+  ({ port }) => process.stdout.write(`${port}\n`),
+);

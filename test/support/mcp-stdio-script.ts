@@ -1,0 +1,14 @@
+// A process that serves MCP over its stdin and stdout with host callbacks that fail: the script of a test. Arguments: the callback
+// (`onError` or `register`) and the number of its failure.
+import { serveMcpStdio } from "../../src/host/mcp/server/index.ts";
+import { FAILING_CALLBACKS } from "./failing-callbacks.ts";
+import { makeBox } from "./host-zone.ts";
+
+const [callback = "", index = "0"] = process.argv.slice(2);
+const failing = FAILING_CALLBACKS[Number(index)]?.[1] as () => never;
+await using box = await makeBox();
+await using server = serveMcpStdio(box, {
+  onError: failing,
+  register: callback === "register" ? failing : ({ server }) => void Object.assign(server, { onerror: failing }),
+});
+await server.closed;
