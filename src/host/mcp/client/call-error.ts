@@ -7,7 +7,7 @@ import {
   UnauthorizedError,
 } from "@modelcontextprotocol/client";
 import { type ErrorDetails, ToolError } from "../../../sandbox/errors.ts";
-import { UNREADABLE_CODE } from "./message-lines.ts";
+import { UNREADABLE_CODE } from "./reading/read-message.ts";
 import type { UpstreamCall } from "./upstream-call.ts";
 
 const MAX_SAID_UNITS = 2_000;

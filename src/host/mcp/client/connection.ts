@@ -242,7 +242,7 @@ export class Connection implements AsyncDisposable {
     }
     if (call.result === undefined) throw unavailable(server, `gave no result of ${toolName}`, undefined);
     this.#parts.onAnswered();
-    return toReturned(call.result, toolName);
+    return await toReturned(call.result, toolName, context.signal);
   }
 
   /** For all calls that were on their way when the first of them failed, what that one failed by: a server that ends, ends them all. */

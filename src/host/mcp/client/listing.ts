@@ -1,5 +1,6 @@
 // One listing of an upstream server's tools, page by page: so many pages, so many tools, and no page twice.
 import { type Exchange, isJsonObject, type JsonObject } from "./guarded-transport.ts";
+import { sizeOf } from "./reading/json-size.ts";
 
 /** The machinery's own walk goes as far. */
 export const MAX_PAGES = 64;
@@ -13,29 +14,11 @@ const MAX_SCHEMA_DEPTH = 64;
 const HEADER_KEYWORD = "x-mcp-header";
 /** Of all the tools of a listing, in characters and values: 64 pages of 4 MiB would be a gigabyte of heap. */
 const MAX_SIZE = 16 * 1024 * 1024;
-/** A value is an object's header, or a number. */
-const VALUE_SIZE = 16;
 /** What is read of a tool: the rest (icons, `_meta`) is not kept. */
 const KEPT = ["name", "title", "description", "inputSchema", "outputSchema", "annotations", "execution"] as const;
 
 const toKept = (tool: JsonObject): JsonObject =>
   Object.fromEntries(KEPT.flatMap((key) => (tool[key] === undefined ? [] : [[key, tool[key]]])));
-
-/** Stops counting past `most`. */
-function sizeOf(value: unknown, most: number): number {
-  const open: unknown[] = [value];
-  let size = 0;
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    size += VALUE_SIZE + (typeof next === "string" ? next.length : 0);
-    if (size + open.length * VALUE_SIZE > most) return most + 1;
-    if (typeof next !== "object" || next === null) continue;
-    for (const [key, inner] of Object.entries(next)) {
-      size += key.length;
-      open.push(inner);
-    }
-  }
-  return size;
-}
 
 /** Whether the keyword stands anywhere in a schema; undefined where it is too large to be looked into. */
 function mentionsHeaders(schema: unknown): boolean | undefined {

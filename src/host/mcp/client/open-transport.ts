@@ -1,7 +1,8 @@
 // How an upstream server is reached: a program's stdin and stdout, or HTTP.
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { createBoundedFetch } from "./bounded-fetch.ts";
 import { GuardedStdioTransport, GuardedTransport } from "./guarded-transport.ts";
+import { createMessageFetch } from "./http/message-fetch.ts";
+import { MessageStubs } from "./http/message-stubs.ts";
 import type { McpAuthProvider, McpServerConfig } from "./mcp-options.ts";
 import { type ServerDiagnostics, ServerProcess } from "./server-process.ts";
 
@@ -12,7 +13,8 @@ const RECONNECTION = {
   reconnectionDelayGrowFactor: 2,
   maxRetries: 3,
 } as const;
-/** However long a server would have us wait. */
+/** Bounds for the delay that a server asks for: without the first, a stream that always ends would be opened again all the time. */
+const MIN_RECONNECTION_MS = 250;
 const MAX_RECONNECTION_MS = 30_000;
 
 /** What one tenant's connection has that another's has not. */
@@ -37,18 +39,21 @@ export function openTransport(
 ): OpenedTransport {
   const { maxMessageBytes } = config;
   if ("url" in config) {
+    const stubs = new MessageStubs();
     const http = new StreamableHTTPClientTransport(config.url, {
-      requestInit: { headers: { ...config.headers, ...headers } },
-      fetch: createBoundedFetch(maxMessageBytes),
+      fetch: createMessageFetch({
+        ...{ endpoint: config.url, maxBytes: maxMessageBytes, stubs },
+        headers: { ...config.headers, ...headers },
+      }),
       redirectPolicy: "same-origin",
       reconnectionOptions: RECONNECTION,
       reconnectionScheduler: (reconnect, delayMs) => {
-        const timer = setTimeout(reconnect, Math.min(delayMs, MAX_RECONNECTION_MS));
+        const timer = setTimeout(reconnect, Math.min(Math.max(delayMs, MIN_RECONNECTION_MS), MAX_RECONNECTION_MS));
         return () => clearTimeout(timer);
       },
       ...(authProvider === undefined ? {} : { authProvider }),
     });
-    return { transport: new GuardedTransport(http), http };
+    return { transport: new GuardedTransport(http, stubs), http };
   }
   const { command, args, cwd, sandbox } = config;
   const program = new ServerProcess({

@@ -4,7 +4,7 @@ import * as z from "zod";
 import type { JsonSchema, ToolAnnotations } from "../../../sandbox/definition.ts";
 import { toToolError } from "../../../sandbox/errors.ts";
 import { compileSchema } from "../../json-schema/compile-schema.ts";
-import { hasAtMost } from "./guarded-transport.ts";
+import { hasAtMost } from "./reading/json-size.ts";
 
 /** Under the server's own name of it. */
 export interface UpstreamTool {

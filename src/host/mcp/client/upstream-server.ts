@@ -1,4 +1,5 @@
 // One upstream server as the router knows it: whose tools it has, what they are called, and which connection a call goes by.
+import { createHash } from "node:crypto";
 import { setImmediate as turn } from "node:timers/promises";
 import { type JsonValue, ToolError } from "../../../sandbox/errors.ts";
 import type { HostFunctionContext } from "../../executors/host-function.ts";
@@ -44,10 +45,19 @@ export interface McpServerStatus extends LinkStatus {
 interface RegisteredUpstreamTool {
   /** As the server calls it. */
   readonly name: string;
-  /** What it was registered with, as text. */
+  /** Of what it was registered with. */
   readonly print: string;
   readonly registration: Disposable;
 }
+
+/** A tool of a listing, and a digest of its definition: the text of all of them may come to 16 MiB. */
+interface ReadTool {
+  readonly definition: UpstreamTool;
+  readonly print: string;
+}
+
+const printOf = (definition: UpstreamTool): string =>
+  createHash("sha256").update(JSON.stringify(definition)).digest("base64");
 
 interface TenantLink {
   readonly link: UpstreamLink;
@@ -166,7 +176,7 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
       if (leftOut.length < MAX_LEFT_OUT) leftOut.push({ toolName: toolName.slice(0, 128), problem });
     };
     if (listing.unnamed > 0) leave("", `${listing.unnamed} without a name`);
-    const tools = new Map<string, UpstreamTool>();
+    const tools = new Map<string, ReadTool>();
     for (const raw of listing.tools) {
       const name = String(raw.name);
       if (!this.#isChosen(name)) continue;
@@ -176,7 +186,7 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
       if ("problem" in read) leave(name, read.problem);
       else if (!listing.shown.has(name)) leave(name, "Its headers (x-mcp-header) cannot be made");
       else if (tools.has(name)) leave(name, "Listed before");
-      else tools.set(name, read.definition);
+      else tools.set(name, { definition: read.definition, print: printOf(read.definition) });
     }
     const names = toToolNames(this.prefix, tools.keys());
     const named = new Set(names.values());
@@ -196,7 +206,7 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
   #register(
     { tools: registered }: TenantLink,
     key: string,
-    tools: ReadonlyMap<string, UpstreamTool>,
+    tools: ReadonlyMap<string, ReadTool>,
     names: ReadonlyMap<string, string>,
     leave: (toolName: string, problem: string) => void,
   ): void {
@@ -207,10 +217,9 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
         wanted.set(`${alias}\n${tenantId ?? ""}`, tenantId === undefined ? { alias, name } : { alias, name, tenantId });
       }
     }
-    const prints = new Map([...tools].map(([name, tool]) => [name, JSON.stringify(tool)]));
     for (const [at, { print, registration }] of registered) {
       const next = wanted.get(at);
-      if (next !== undefined && prints.get(next.name) === print) continue;
+      if (next !== undefined && tools.get(next.name)?.print === print) continue;
       registration[Symbol.dispose]();
       registered.delete(at);
     }
@@ -218,8 +227,8 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
       const tool = tools.get(name);
       if (tool === undefined || registered.has(at)) continue;
       try {
-        const registration = this.#registerOne(alias, tool, tenantId);
-        registered.set(at, { name, print: prints.get(name) ?? "", registration });
+        const registration = this.#registerOne(alias, tool.definition, tenantId);
+        registered.set(at, { name, print: tool.print, registration });
       } catch (thrown) {
         leave(name, Error.isError(thrown) ? thrown.message : "It could not be registered");
       }
