@@ -20,7 +20,9 @@ type Transport = (typeof TRANSPORTS)[number];
 const MAX_HOLD_MS = 50;
 const MAX_GROWTH_MIB = 64;
 const MiB = 1024 * 1024;
-const TIMEOUT_MS = 1_500;
+/** For calls that are answered, and for those that are not. */
+const PATIENT_MS = 15_000;
+const BRIEF_MS = 1_000;
 const SAMPLE_MS = 50;
 
 setFlagsFromString("--expose-gc");
@@ -31,11 +33,11 @@ interface Attacker extends AsyncDisposable {
 }
 
 /** The attacker's process; one over stdio is started by the host. */
-async function startAttacker(transport: Transport, listAttack = ""): Promise<Attacker> {
+async function startAttacker(transport: Transport, timeoutMs: number, listAttack = ""): Promise<Attacker> {
   const common: Omit<McpHttpServer, "url" | "headersFor" | "authProviderFor"> = {
     protocol: "legacy",
-    timeoutMs: TIMEOUT_MS,
-    maxTimeoutMs: 10 * TIMEOUT_MS,
+    timeoutMs,
+    maxTimeoutMs: 2 * timeoutMs,
     onElicitation: () => ({ action: "decline" }),
     onSampling: () => ({ role: "assistant", content: { type: "text", text: "no" }, model: "none" }),
     roots: [{ uri: "file:///given" }],
@@ -61,12 +63,15 @@ let box: Glovebox;
 const attackers: Attacker[] = [];
 beforeAll(async () => {
   box = await makeBox();
-  const bystander = await startAttacker("events");
+  const bystander = await startAttacker("events", PATIENT_MS);
   attackers.push(bystander);
   box.mcp.addServer("bystander", bystander.options);
   expect(await isGood("bystander")).toBe("ok");
   // What is compiled with the first of them is no attack's doing.
-  for (const transport of TRANSPORTS) await attack(transport, "a text of 3.9 MB");
+  for (const transport of TRANSPORTS) {
+    const server = await serverFor(transport, ["ok"]);
+    await call(`${server}__attack`, { attack: "a text of 3.9 MB" });
+  }
 });
 afterAll(async () => {
   await box.close();
@@ -83,15 +88,17 @@ const isGood = async (server: string): Promise<string> => {
   return result.success && result.output === "good" ? "ok" : codeOf(result);
 };
 
-/** The server of a transport, started with its first attack. */
-async function attack(transport: Transport, name: string): Promise<ToolResult> {
-  if (box.mcp.servers().every(({ server }) => server !== transport)) {
-    const attacker = await startAttacker(transport);
+/** The server that an attack goes to: of its transport, and as patient as its outcome needs. It is started with its first attack. */
+async function serverFor(transport: Transport, [outcome]: readonly Outcome[]): Promise<string> {
+  const isBrief = outcome === "TOOL_TIMEOUT";
+  const name = isBrief ? `${transport}-brief` : transport;
+  if (box.mcp.servers().every(({ server }) => server !== name)) {
+    const attacker = await startAttacker(transport, isBrief ? BRIEF_MS : PATIENT_MS);
     attackers.push(attacker);
-    box.mcp.addServer(transport, attacker.options);
-    expect(await isGood(transport)).toBe("ok");
+    box.mcp.addServer(name, attacker.options);
+    expect(await isGood(name)).toBe("ok");
   }
-  return await call(`${transport}__attack`, { attack: name });
+  return name;
 }
 
 /** What lives: garbage depends on when V8 collects it. */
@@ -119,15 +126,18 @@ async function growthOf(action: () => Promise<unknown>): Promise<number> {
   return most - before;
 }
 
-async function expectBounded(run: () => Promise<ToolResult>, outcomes: readonly Outcome[]): Promise<void> {
+async function expectBounded(transport: Transport, attack: string, outcomes: readonly Outcome[]): Promise<void> {
+  const server = await serverFor(transport, outcomes);
+  const run = (): Promise<ToolResult> => call(`${server}__attack`, { attack });
   const { value, heldMs } = await holdOf(() => Promise.all([run(), isGood("bystander")]));
   const [result, others] = value;
   expect(outcomes).toContain(codeOf(result));
   expect(others).toBe("ok");
   expect(heldMs).toBeLessThan(MAX_HOLD_MS);
   expect(({} as { readonly polluted?: unknown }).polluted).toBeUndefined();
-  const grownMiB = await growthOf(run);
-  expect(grownMiB).toBeLessThan(MAX_GROWTH_MIB);
+  expect(await growthOf(run)).toBeLessThan(MAX_GROWTH_MIB);
+  // A program that does not stop writing is started anew.
+  await expect.poll(() => isGood(server), { timeout: 30_000 }).toBe("ok");
 }
 
 const CASES = TRANSPORTS.flatMap((transport) =>
@@ -138,14 +148,11 @@ const CASES = TRANSPORTS.flatMap((transport) =>
 
 describe("a call that is answered with an attack is bounded, and the next call works:", () => {
   test.for(CASES)("%s, %s", async ([transport, name, outcomes]) => {
-    await expectBounded(() => attack(transport, name), outcomes);
-    // A program that does not stop writing is started anew.
-    await expect.poll(() => isGood(transport), { timeout: 30_000 }).toBe("ok");
+    await expectBounded(transport, name, outcomes);
   });
 
   test.for(Object.entries(HTTP_ATTACKS))("HTTP, %s", async ([name, { outcomes }]) => {
-    await expectBounded(() => attack("events", name), outcomes);
-    await expect.poll(() => isGood("events"), { timeout: 30_000 }).toBe("ok");
+    await expectBounded("events", name, outcomes);
   });
 });
 
@@ -154,18 +161,21 @@ describe("a list of tools that is an attack is bounded:", () => {
     Object.entries(LIST_ATTACKS).map(([name, { mostTools }]) => [transport, name, mostTools] as const),
   );
   test.for(lists)("%s, %s", async ([transport, name, mostTools]) => {
-    await using attacker = await startAttacker(transport, name);
+    await using attacker = await startAttacker(transport, PATIENT_MS, name);
     const list = async (): Promise<void> => {
       box.mcp.addServer("lists", attacker.options);
       await call("lists__good");
     };
-    const { heldMs } = await holdOf(list);
-    expect(heldMs).toBeLessThan(MAX_HOLD_MS);
-    const [status] = box.mcp.servers().filter(({ server }) => server === "lists");
-    expect(status?.tools).toBeLessThanOrEqual(mostTools);
-    await box.mcp.removeServer("lists");
-    expect(await growthOf(list)).toBeLessThan(MAX_GROWTH_MIB);
-    await box.mcp.removeServer("lists");
+    try {
+      const { heldMs } = await holdOf(list);
+      expect(heldMs).toBeLessThan(MAX_HOLD_MS);
+      const [status] = box.mcp.servers().filter(({ server }) => server === "lists");
+      expect(status?.tools).toBeLessThanOrEqual(mostTools);
+      await box.mcp.removeServer("lists");
+      expect(await growthOf(list)).toBeLessThan(MAX_GROWTH_MIB);
+    } finally {
+      await box.mcp.removeServer("lists");
+    }
     expect(await isGood("bystander")).toBe("ok");
   });
 });

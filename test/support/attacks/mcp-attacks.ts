@@ -46,7 +46,7 @@ const form = { message: "Password?", requestedSchema: { type: "object", properti
 const UNREADABLE = ["OUTPUT_INVALID"] as const;
 /** Where nothing answers the call: it ends by its own clock, or with the stream. */
 const UNANSWERED = ["TOOL_TIMEOUT", "TOOL_UNAVAILABLE"] as const;
-const FLOOD = 40_000;
+const FLOOD = 10_000;
 
 function* repeat(count: number, message: (index: number) => string): Generator<string> {
   for (let index = 0; index < count; index += 1) yield message(index);
@@ -76,8 +76,12 @@ export const ATTACKS: { readonly [name: string]: Attack } = {
     structured(id, `[${"[],".repeat(490_000)}0]`),
   ),
   "2 million numbers": one(["ok", "OUTPUT_TOO_LARGE"], ({ id }) => structured(id, `[${"1,".repeat(1_990_000)}0]`)),
-  "too many keys": one(UNREADABLE, ({ id }) => structured(id, keys(300_000))),
-  "160,000 keys": one(["ok", "OUTPUT_TOO_LARGE"], ({ id }) => structured(id, keys(160_000))),
+  "too many keys": one(UNREADABLE, ({ id }) => structured(id, keys(41_000))),
+  "as many keys as an object may have": one(["ok"], ({ id }) => structured(id, keys(39_000))),
+  "many objects of many keys": one(["ok", "OUTPUT_TOO_LARGE"], ({ id }) =>
+    structured(id, `[${Array(9).fill(keys(39_000)).join(",")}]`),
+  ),
+  "empty objects": one(["ok", "OUTPUT_TOO_LARGE"], ({ id }) => structured(id, `[${"{},".repeat(490_000)}0]`)),
   "a long key": one(["ok", "OUTPUT_INVALID", "OUTPUT_TOO_LARGE"], ({ id }) =>
     structured(id, `{"${"k".repeat(3_900_000)}":1}`),
   ),
@@ -104,7 +108,7 @@ export const ATTACKS: { readonly [name: string]: Attack } = {
   "a failure with large details": one(["TOOL_FAILED"], ({ id }) =>
     result(
       id,
-      `{"isError":true,"structuredContent":[${"[[]],".repeat(100_000)}0],"content":[${"[],".repeat(300_000)}0]}`,
+      `{"isError":true,"structuredContent":[${"[[]],".repeat(50_000)}0],"content":[${"[],".repeat(300_000)}0]}`,
     ),
   ),
   "an error with a message of 3 MB": one(["TOOL_UNAVAILABLE"], ({ id }) =>
@@ -122,7 +126,9 @@ export const ATTACKS: { readonly [name: string]: Attack } = {
   "invalid UTF-8": one(["ok", "OUTPUT_INVALID"], ({ id }) => Buffer.from(said(id, "\xff\xfe\xc0\x80"), "latin1")),
   "a NUL character": one(["ok"], ({ id }) => said(id, "a\0b")),
   "an answer to another request": one(UNANSWERED, ({ id }) => said(id + 1_000)),
-  "an answer to a request of another kind": one(UNANSWERED, ({ id }) => said(id).replace(`"id":${id}`, '"id":{"a":1}')),
+  "an answer to a request of another kind": one([...UNANSWERED, "OUTPUT_INVALID"], ({ id }) =>
+    said(id).replace(`"id":${id}`, '"id":{"a":1}'),
+  ),
   "no JSON": one([...UNANSWERED, "OUTPUT_INVALID"], () => "<html>not found</html>"),
   "another version of JSON-RPC": one([...UNANSWERED, "OUTPUT_INVALID"], ({ id }) => said(id).replace("2.0", "1.0")),
   "a batch": one([...UNANSWERED, "OUTPUT_INVALID"], ({ id }) => `[${`${said(id)},`.repeat(30_000)}${said(id)}]`),
@@ -142,8 +148,8 @@ export const ATTACKS: { readonly [name: string]: Attack } = {
   "large notifications": flood(
     () =>
       `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":[${"[],".repeat(200_000)}0]}}`,
-    ["ok", "TOOL_TIMEOUT"],
-    50,
+    ["ok"],
+    8,
   ),
   "a flood of pings": flood((index) => ask(`p${index}`, "ping")),
   "a flood of pings with one id": flood(() => ask("p", "ping")),
@@ -176,7 +182,7 @@ const JSON_TYPE = { "content-type": "application/json" } as const;
 function* forever(chunk: string | Buffer): Generator<string | Buffer> {
   for (;;) yield chunk;
 }
-const zeros = (): Buffer => gzipSync(Buffer.alloc(512 * MiB), { level: constants.Z_BEST_SPEED });
+const zeros = (): Buffer => gzipSync(Buffer.alloc(128 * MiB), { level: constants.Z_BEST_SPEED });
 const event = (message: string): string => `data: ${message}\n\n`;
 
 export const HTTP_ATTACKS: { readonly [name: string]: HttpAttack } = {
@@ -202,7 +208,7 @@ export const HTTP_ATTACKS: { readonly [name: string]: HttpAttack } = {
     outcomes: ["ok"],
     headers: EVENTS,
     chunks: function* ({ id }) {
-      yield "event: endpoint\ndata: http://127.0.0.1:1/\n\n".repeat(10_000);
+      yield "event: endpoint\ndata: http://127.0.0.1:1/\n\n".repeat(2_000);
       yield event(said(id));
     },
   },
@@ -212,7 +218,8 @@ export const HTTP_ATTACKS: { readonly [name: string]: HttpAttack } = {
     chunks: ({ id }) => [`id: ${"i".repeat(1_000_000)}\nretry: 0\n`, event(said(id))],
   },
   "a stream that ends at once, to be resumed at once": {
-    outcomes: ["TOOL_TIMEOUT"],
+    // The server has no stream to resume from.
+    outcomes: ["TOOL_UNAVAILABLE"],
     headers: EVENTS,
     chunks: () => ["retry: 0\nid: 1\ndata: \n\n"],
   },
@@ -251,7 +258,7 @@ export const HTTP_ATTACKS: { readonly [name: string]: HttpAttack } = {
     chunks: ({ id }) => [said(id)],
   },
   "a body compressed five times": {
-    outcomes: ["TOOL_UNAVAILABLE", "OUTPUT_INVALID"],
+    outcomes: ["ok", "TOOL_UNAVAILABLE", "OUTPUT_INVALID"],
     headers: { ...JSON_TYPE, "content-encoding": "gzip, gzip, gzip, gzip, gzip" },
     chunks: ({ id }) => [gzipSync(gzipSync(gzipSync(gzipSync(gzipSync(said(id))))))],
   },
@@ -329,12 +336,12 @@ export const LIST_ATTACKS: { readonly [name: string]: ListAttack } = {
     mostTools: 1,
     page: () => page([tool("good", ""), schema(`{"a":[${"[],".repeat(480_000)}0]}`)]),
   },
-  "a thousand schemas of a thousand lists": {
-    mostTools: 1_000,
+  "schemas of a thousand lists each": {
+    mostTools: 60,
     page: () =>
       page(
         Array.from(
-          { length: 450 },
+          { length: 60 },
           (_, n) => `{"name":"t${n}","inputSchema":{"type":"object","x":[${"[],".repeat(1_000)}0]}}`,
         ),
       ),
@@ -345,17 +352,17 @@ export const LIST_ATTACKS: { readonly [name: string]: ListAttack } = {
     page: () =>
       page([
         schema(
-          `{${Array.from({ length: 600 }, (_, n) => `"p${n}":{"type":"string","pattern":"^[a-z]{1,9}${n}$","enum":["a","b"]}`).join(",")}}`,
+          `{${Array.from({ length: 480 }, (_, n) => `"p${n}":{"type":"string","pattern":"^[a-z]{1,9}${n}$","enum":["a","b"]}`).join(",")}}`,
         ),
       ]),
   },
-  "50 schemas that are as large as they may be": {
-    mostTools: 50,
+  "10 schemas that are as large as they may be": {
+    mostTools: 10,
     page: () =>
       page(
-        Array.from({ length: 50 }, (_, at) =>
+        Array.from({ length: 10 }, (_, at) =>
           schema(
-            `{${Array.from({ length: 600 }, (_, n) => `"p${at}_${n}":{"type":"string","pattern":"^[a-z]{1,9}${n}$"}`).join(",")}}`,
+            `{${Array.from({ length: 480 }, (_, n) => `"p${at}_${n}":{"type":"string","pattern":"^[a-z]{1,9}${n}$"}`).join(",")}}`,
           ).replace('"s"', `"s${at}"`),
         ),
       ),

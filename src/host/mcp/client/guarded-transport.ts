@@ -2,16 +2,15 @@
 // That machinery validates whole messages, reports each thing that is wrong in one, and knows nothing of a stream that broke off.
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { JSONRPCMessage, MessageExtraInfo, Transport, TransportSendOptions } from "@modelcontextprotocol/client";
+import { isThenable } from "../../util/host-callback.ts";
 import type { MessageStubs } from "./http/message-stubs.ts";
-import { hasAtMost } from "./reading/json-size.ts";
+import { hasAtMost, isJsonObject, type JsonObject } from "./reading/json-size.ts";
 import { UNREADABLE_CODE } from "./reading/read-message.ts";
-
-export type JsonObject = { readonly [name: string]: unknown };
 
 /** A request of ours while it is on its way: what reads its result as the server sent it. */
 export interface Exchange {
-  /** Gives what the machinery is shown in the result's place. */
-  readResult(method: string, result: JsonObject): JsonObject;
+  /** Returns what the SDK's client is shown in the result's place; a promise where that takes more than a turn. Never rejects. */
+  readResult(method: string, result: JsonObject): JsonObject | Promise<JsonObject>;
   /** Its answer cannot come any more: the stream that it was to come on has ended. */
   lost(): void;
   /** What the server says of how far it is. */
@@ -40,9 +39,6 @@ const NOTICE_MS = 10_000;
 const LOST = { code: -32_000, message: "The connection was lost" } as const;
 const TOO_LARGE = { code: UNREADABLE_CODE, message: "The answer has too many values" } as const;
 const NO_RESULT = { code: UNREADABLE_CODE, message: "The answer is neither a result nor an error" } as const;
-
-export const isJsonObject = (value: unknown): value is JsonObject =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** A bucket of tokens. */
 class Allowance {
@@ -85,6 +81,8 @@ export class GuardedTransport implements Transport {
   readonly #requests = new Allowance(REQUESTS);
   /** Ids of the server's requests that have no answer yet. */
   readonly #unanswered = new Set<string>();
+  /** Ids of our requests whose answers are being read. */
+  readonly #reading = new Set<string>();
   /** Messages that were not passed on. */
   dropped = 0;
   /** When the server has said something last, whatever that was; by performance.now(). */
@@ -165,6 +163,8 @@ export class GuardedTransport implements Transport {
         ...options,
         requestSignal: signal,
         onRequestStreamEnd: () => {
+          // Its answer is there already.
+          if (this.#reading.has(id)) return;
           onRequestStreamEnd?.();
           this.#lose(id);
         },
@@ -197,12 +197,23 @@ export class GuardedTransport implements Transport {
       else this.onmessage?.(message, extra);
       return;
     }
-    const exchange = this.#pending.get(String(message.id))?.exchange;
+    const id = String(message.id);
+    const exchange = this.#pending.get(id)?.exchange;
+    // What follows from an answer is its request's own.
+    const pass = (answer: JSONRPCMessage): void =>
+      exchange === undefined
+        ? this.onmessage?.(answer, extra)
+        : currentExchange.run(exchange, () => this.onmessage?.(answer, extra));
     const passed = this.#passAnswer(message);
     if (passed === undefined) this.dropped += 1;
-    // What follows from an answer is its request's own.
-    else if (exchange === undefined) this.onmessage?.(passed, extra);
-    else currentExchange.run(exchange, () => this.onmessage?.(passed, extra));
+    else if (!isThenable(passed)) pass(passed);
+    else {
+      this.#reading.add(id);
+      void passed.then((answer) => {
+        this.#reading.delete(id);
+        pass(answer);
+      });
+    }
   }
 
   /** A request with the id of another that is still open is dropped: nobody could tell their answers apart. */
@@ -226,7 +237,9 @@ export class GuardedTransport implements Transport {
     else pending.exchange?.progress?.(said);
   }
 
-  #passAnswer(message: Exclude<JSONRPCMessage, { method: string }>): JSONRPCMessage | undefined {
+  #passAnswer(
+    message: Exclude<JSONRPCMessage, { method: string }>,
+  ): JSONRPCMessage | Promise<JSONRPCMessage> | undefined {
     if (message.id === undefined) return undefined;
     const pending = this.#pending.get(String(message.id));
     if (pending === undefined) return undefined;
@@ -238,7 +251,12 @@ export class GuardedTransport implements Transport {
     const { result } = message as { readonly result: unknown };
     if (!isJsonObject(result)) return toError(id, NO_RESULT);
     const isOurs = exchange !== undefined && result.resultType !== "input_required";
-    if (isOurs) return { jsonrpc: "2.0", id, result: exchange.readResult(method, result) };
+    if (isOurs) {
+      const shown = exchange.readResult(method, result);
+      if (isThenable(shown))
+        return (shown as Promise<JsonObject>).then((read) => ({ jsonrpc: "2.0", id, result: read }));
+      return { jsonrpc: "2.0", id, result: shown };
+    }
     return hasAtMost(result, MAX_VALUES) ? { jsonrpc: "2.0", id, result } : toError(id, TOO_LARGE);
   }
 }

@@ -5,9 +5,11 @@ import type { ContentPart } from "../../../sandbox/content.ts";
 import { CONTENT_KEY } from "../../../sandbox/content.ts";
 import { type ErrorDetails, type JsonValue, ToolError } from "../../../sandbox/errors.ts";
 import { parseLargeText, parseSmallJson } from "../../json-text.ts";
-import { isJsonObject, type JsonObject } from "./guarded-transport.ts";
-import { sizeOf } from "./reading/json-size.ts";
+import { noteJsonText } from "../../util/json-text-of.ts";
+import { isJsonObject, type JsonObject, sizeOf } from "./reading/json-size.ts";
 import { isSameJson } from "./reading/same-json.ts";
+import { writeJson } from "./reading/write-json.ts";
+import { toVisible } from "./text/visible-text.ts";
 
 /** As many as a result may have. */
 const MAX_PARTS = 1_000;
@@ -17,8 +19,10 @@ const MAX_MESSAGE_UNITS = 4_096;
 /** A text up to this is parsed at once: 0.3 ms at most [m]. */
 const SMALL_TEXT_LENGTH = 8 * 1024;
 /** As of a message. */
-const TEXT_LIMITS = { depth: 256, values: 2_000_000 } as const;
+const TEXT_LIMITS = { depth: 256, values: 2_000_000, members: 40_000 } as const;
 const TEXT_CODES = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE" } as const;
+/** A value up to this, in characters and values, is made text of at once by the next stage of the call. */
+const SMALL_VALUE_SIZE = 256 * 1024;
 /** Longest time in ms that texts are compared before the event loop goes on. */
 const SLICE_MS = 4;
 
@@ -123,6 +127,12 @@ async function repeats(part: ContentPart, value: JsonValue, signal: AbortSignal)
   }
 }
 
+/** The call needs the value's text next. */
+async function noteText(value: JsonValue, signal: AbortSignal): Promise<void> {
+  if (typeof value !== "object" || value === null || sizeOf(value, SMALL_VALUE_SIZE) <= SMALL_VALUE_SIZE) return;
+  noteJsonText(value, await writeJson(value, signal));
+}
+
 async function withoutRepeats(
   parts: readonly ContentPart[],
   value: JsonValue,
@@ -151,6 +161,7 @@ export async function toReturned(result: JsonObject, toolName: string, signal: A
   if (result.structuredContent !== undefined) {
     const output = result.structuredContent as JsonValue;
     const besides = await withoutRepeats(parts, output, signal);
+    await noteText(output, signal);
     return besides.length === 0 ? output : { output, [Symbol.for(CONTENT_KEY)]: besides };
   }
   if (parts.length > 0 && parts.every(isPlainText)) return parts.map(({ text }) => text).join("\n");
@@ -175,7 +186,7 @@ function toToolFailure(result: JsonObject, toolName: string): ToolError {
   const texts = (Array.isArray(content) ? content.slice(0, MAX_PARTS) : []).flatMap((part: unknown) =>
     isJsonObject(part) && part.type === "text" && typeof part.text === "string" ? [part.text] : [],
   );
-  const said = texts.join("\n").trim().slice(0, MAX_MESSAGE_UNITS).toWellFormed();
+  const said = toVisible(texts.join("\n").trim().slice(0, MAX_MESSAGE_UNITS));
   const value = structuredContent === undefined ? undefined : keep([structuredContent]).content[0];
   const details: ErrorDetails = { ...keep(content), ...(value === undefined ? {} : { structuredContent: value }) };
   return new ToolError("TOOL_FAILED", said === "" ? `${toolName} says that it failed, and not why` : said, { details });

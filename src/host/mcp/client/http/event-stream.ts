@@ -67,7 +67,7 @@ async function* readStubs(
       // What is parsed over several turns of the event loop has time slices of its own.
       const isSliced = isThenable(reading);
       const message = await reading;
-      const wait = readingBudget.charge(isSliced ? performance.now() : began, 1);
+      const wait = readingBudget.charge(isSliced ? performance.now() : began, message === undefined ? 0 : 1);
       if (wait !== undefined) await wait;
       const text = toText(event, message, reader.retryMs, stubs, handed);
       if (text !== undefined) yield text;

@@ -1,5 +1,10 @@
 // How large a parsed value is, counted no further than its limit: what is past one costs no more than what is at it.
 
+export type JsonObject = { readonly [name: string]: unknown };
+
+export const isJsonObject = (value: unknown): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
 /** What each value counts as in a size: an object's header, or a number. */
 const VALUE_SIZE = 16;
 
@@ -11,7 +16,11 @@ export function hasAtMost(value: unknown, most: number): boolean {
     const next = open.pop();
     if (typeof next !== "object" || next === null) continue;
     if (Array.isArray(next) && next.length > most) return false;
-    for (const inner of Object.values(next)) open.push(inner);
+    // Object.values takes four times as long for an object of many keys, and does not stop.
+    for (const key in next) {
+      open.push((next as { readonly [key: string]: unknown })[key]);
+      if (open.length > most) return false;
+    }
   }
   return true;
 }

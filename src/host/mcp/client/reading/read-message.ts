@@ -6,7 +6,8 @@ import { endsOf, type LongMessage, type MessageEnds } from "./bounded-bytes.ts";
 
 /** JSON-RPC error code for an answer that cannot be read: ours, in the range that is left to implementations. */
 export const UNREADABLE_CODE = -32_098;
-const MESSAGE_LIMITS = { depth: 256, values: 2_000_000 } as const;
+/** V8 takes 15 ms to list 40,000 keys of one object, and 60 ms for 160,000 [m]. */
+const MESSAGE_LIMITS = { depth: 256, values: 2_000_000, members: 40_000 } as const;
 const MESSAGE_CODES = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE" } as const;
 const WHAT = "The answer";
 const OPEN_BRACE = 123;
