@@ -26,13 +26,15 @@ function setMember(target: JsonObject, key: string, value: JsonValue): void {
 
 export class JsonBuilder {
   readonly #refusals: JsonRefusals;
+  readonly #maxMembers: number;
   readonly #root: JsonValue[] = [];
   readonly #frames: Frame[] = [];
   /** The innermost; at first a list around the whole text, which is to have one item. */
   #top: Frame = { items: this.#root };
 
-  constructor(refusals: JsonRefusals) {
+  constructor(refusals: JsonRefusals, maxMembers: number = MAX_MEMBERS) {
     this.#refusals = refusals;
+    this.#maxMembers = Math.min(maxMembers, MAX_MEMBERS);
   }
 
   /**
@@ -89,7 +91,7 @@ export class JsonBuilder {
     const keys = Object.keys(added);
     if ("members" in this.#top) {
       this.#top.size += keys.length;
-      if (this.#top.size > MAX_MEMBERS) throw this.#refusals.members(MAX_MEMBERS);
+      if (this.#top.size > this.#maxMembers) throw this.#refusals.members(this.#maxMembers);
       for (const key of keys) setMember(this.#top.members, key, added[key] as JsonValue);
     }
     return keys.length;

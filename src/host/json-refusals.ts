@@ -12,6 +12,8 @@ export interface JsonTextLimits {
   readonly depth: number;
   /** Keys count too. */
   readonly values: number;
+  /** Keys of one object, in text that is parsed over several turns; 170,000 at most, which is the default. */
+  readonly members?: number | undefined;
 }
 
 /** Which code each kind of violation gets: an input's and an output's differ. */

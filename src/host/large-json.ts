@@ -41,7 +41,7 @@ function mayBeProto(bytes: Buffer, start: number, quote: number): boolean {
 }
 
 export interface LargeJsonOptions {
-  readonly limits: Pick<JsonTextLimits, "depth" | "values">;
+  readonly limits: Pick<JsonTextLimits, "depth" | "values" | "members">;
   readonly refusals: JsonRefusals;
   readonly signal?: AbortSignal | undefined;
   readonly payer?: Payer | undefined;
@@ -55,7 +55,7 @@ export interface LargeJsonOptions {
  * @throws {ToolError} as `options.refusals` has them; or the reason of `options.signal`
  */
 export async function parseLargeJson(bytes: Buffer, options: LargeJsonOptions): Promise<JsonValue> {
-  const builder = new JsonBuilder(options.refusals);
+  const builder = new JsonBuilder(options.refusals, options.limits.members);
   const parser = new LargeJsonParser(bytes, options, builder);
   await inTurns(() => parser.step(), options.signal, options.payer);
   parser.finish();

@@ -11,6 +11,7 @@ import type { TraceContext } from "../telemetry/trace-context.ts";
 import { NO_USAGE, type PreparedCall, type ToolContext } from "../tool-call.ts";
 import { type BesideText, sizeOfBytes, type ToolValue, toTextWithBytes, withBytes } from "../tool-value.ts";
 import { notifySafely } from "../util/host-callback.ts";
+import { notedJsonText } from "../util/json-text-of.ts";
 import type { Execution, Executor } from "./executor.ts";
 
 /** What a host function is given besides its input. */
@@ -45,6 +46,8 @@ interface Text {
 
 function toText(output: unknown, toolName: string): Text {
   if (output === undefined) return { text: "null", bytes: undefined, size: 4 };
+  const noted = notedJsonText(output);
+  if (noted !== undefined) return { text: noted, bytes: undefined, size: Buffer.byteLength(noted) };
   try {
     const { text, bytes } = toTextWithBytes(output);
     if (text !== undefined) {

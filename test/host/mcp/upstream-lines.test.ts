@@ -1,7 +1,9 @@
 // Lines of a server's stdout: what comes whole is given whole, what is too long is not kept.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { answeredId, endsOf, LineReader } from "../../../src/host/mcp/client/message-lines.ts";
+import { endsOf } from "../../../src/host/mcp/client/reading/bounded-bytes.ts";
+import { LineReader } from "../../../src/host/mcp/client/reading/line-reader.ts";
+import { answeredId } from "../../../src/host/mcp/client/reading/read-message.ts";
 
 function readAll(reader: LineReader, pieces: readonly Buffer[]): (string | number)[] {
   return pieces
@@ -22,7 +24,7 @@ describe("LineReader", () => {
           at += cut;
         }
         pieces.push(bytes.subarray(at));
-        expect(readAll(new LineReader(16), pieces)).toEqual(
+        expect(readAll(new LineReader({ maxBytes: 16 }), pieces)).toEqual(
           lines.map((each) => (each.length > 16 ? each.length : each)),
         );
       }),
@@ -30,13 +32,13 @@ describe("LineReader", () => {
   });
 
   test("lines stay as they were while the next are read", () => {
-    const reader = new LineReader(1_000);
+    const reader = new LineReader({ maxBytes: 1_000 });
     const found = ["one\ntw", "o\nthr", "ee\n"].flatMap((text) => [...reader.read(Buffer.from(text))]);
     expect(found.map(String)).toEqual(["one", "two", "three"]);
   });
 
   test("of a line without an end it keeps a KiB, and knows its length", () => {
-    const reader = new LineReader(64 * 1024);
+    const reader = new LineReader({ maxBytes: 64 * 1024 });
     const piece = Buffer.alloc(64 * 1024, "x");
     for (let index = 0; index < 100; index += 1) expect([...reader.read(piece)]).toEqual([]);
     expect(reader.openBytes).toBe(100 * piece.length);
@@ -47,7 +49,7 @@ describe("LineReader", () => {
   });
 
   test("a million pieces of one byte cost no more than their line", () => {
-    const reader = new LineReader(1024 * 1024);
+    const reader = new LineReader({ maxBytes: 1024 * 1024 });
     const byte = Buffer.from("x");
     for (let index = 0; index < 1_000_000; index += 1) for (const _ of reader.read(byte)) throw new Error("a line");
     expect(readAll(reader, [Buffer.from("\n")])[0]).toHaveLength(1_000_000);

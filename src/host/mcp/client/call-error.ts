@@ -7,17 +7,15 @@ import {
   UnauthorizedError,
 } from "@modelcontextprotocol/client";
 import { type ErrorDetails, ToolError } from "../../../sandbox/errors.ts";
-import { UNREADABLE_CODE } from "./message-lines.ts";
+import { OAuthDenied } from "./oauth/oauth-policy.ts";
+import { UNREADABLE_CODE } from "./reading/read-message.ts";
+import { toVisible } from "./text/visible-text.ts";
 import type { UpstreamCall } from "./upstream-call.ts";
 
 const MAX_SAID_UNITS = 2_000;
 
 /** A server's own words in a message of ours. */
-const said = (message: string): string =>
-  message
-    .slice(0, MAX_SAID_UNITS)
-    .replaceAll(/\p{Cc}+/gu, " ")
-    .toWellFormed();
+const said = (message: string): string => toVisible(message.slice(0, MAX_SAID_UNITS).replaceAll(/\p{Cc}+/gu, " "));
 
 /** The server could not be asked, or did not answer: what it was is for the operator. */
 export function unavailable(server: string, what: string, cause: unknown, details: ErrorDetails = {}): ToolError {
@@ -28,6 +26,11 @@ export function unavailable(server: string, what: string, cause: unknown, detail
 /** Nobody has signed in, or not for this. */
 export function unauthorized(server: string, thrown: UnauthorizedError): ToolError {
   return unavailable(server, "asks for an authorization that its authProvider does not have", thrown);
+}
+
+/** Where it leads to somewhere that the host does not allow. */
+export function authorizationDenied(server: string, thrown: OAuthDenied): ToolError {
+  return unavailable(server, `asks for an authorization that is denied: ${thrown.message}`, thrown);
 }
 
 /** HTTP's, where the failure was that of a request. */
@@ -86,6 +89,7 @@ export function toCallError(thrown: unknown, call: UpstreamCall, parts: CallErro
   if (call.isLost) return unavailable(server, `was lost while ${toolName} ran`, toOutage(thrown));
   if (thrown instanceof ProtocolError) return fromProtocol(thrown, server, toolName);
   if (thrown instanceof UnauthorizedError) return unauthorized(server, thrown);
+  if (thrown instanceof OAuthDenied) return authorizationDenied(server, thrown);
   if (!(thrown instanceof SdkError)) return unavailable(server, `could not be asked for ${toolName}`, toOutage(thrown));
   switch (thrown.code) {
     case SdkErrorCode.ConnectionClosed:

@@ -2,14 +2,17 @@
 import { Client, LOG_LEVEL_META_KEY, type McpSubscription, UnauthorizedError } from "@modelcontextprotocol/client";
 import { type JsonValue, ToolError } from "../../../sandbox/errors.ts";
 import { untilAborted } from "../../until-aborted.ts";
-import { codeOf, statusOf, toCallError, unauthorized, unavailable } from "./call-error.ts";
+import { authorizationDenied, codeOf, statusOf, toCallError, unauthorized, unavailable } from "./call-error.ts";
+import type { Credentials } from "./credentials.ts";
 import { currentExchange, type GuardedTransport } from "./guarded-transport.ts";
 import { Listing } from "./listing.ts";
 import type { McpServerConfig } from "./mcp-options.ts";
-import { type Credentials, type OpenedTransport, openTransport } from "./open-transport.ts";
+import { OAuthDenied } from "./oauth/oauth-policy.ts";
+import { type OpenedTransport, openTransport } from "./open-transport.ts";
 import { answerRequests, toCapabilities } from "./requests.ts";
 import type { ServerDiagnostics } from "./server-process.ts";
 import { Silence } from "./silence.ts";
+import { toVisible } from "./text/visible-text.ts";
 import { StaleConnection, type UpstreamCall } from "./upstream-call.ts";
 import { toReturned } from "./upstream-result.ts";
 
@@ -141,7 +144,7 @@ export class Connection implements AsyncDisposable {
   get serverInfo(): { readonly name: string; readonly version: string } | undefined {
     const { name, version } = this.#client.getServerVersion() ?? {};
     if (name === undefined || version === undefined) return undefined;
-    return { name: name.slice(0, 256), version: version.slice(0, 256) };
+    return { name: toVisible(name.slice(0, 256)), version: toVisible(version.slice(0, 256)) };
   }
 
   get pid(): number | undefined {
@@ -242,7 +245,7 @@ export class Connection implements AsyncDisposable {
     }
     if (call.result === undefined) throw unavailable(server, `gave no result of ${toolName}`, undefined);
     this.#parts.onAnswered();
-    return toReturned(call.result, toolName);
+    return await toReturned(call.result, toolName, context.signal);
   }
 
   /** For all calls that were on their way when the first of them failed, what that one failed by: a server that ends, ends them all. */
@@ -301,6 +304,7 @@ function toConnectError(thrown: unknown, { server, config, signal }: ConnectionP
   if (signal.aborted) return signal.reason;
   if (thrown instanceof ToolError) return unavailable(server, `could not be started. ${thrown.message}`, thrown);
   if (thrown instanceof UnauthorizedError) return unauthorized(server, thrown);
+  if (thrown instanceof OAuthDenied) return authorizationDenied(server, thrown);
   if (thrown instanceof EndedEarly) return unavailable(server, "ended while it was being connected", thrown);
   const isLate = thrown instanceof DOMException && thrown.name === "TimeoutError";
   const how = isLate ? ` within ${config.connectTimeoutMs} ms` : codeOf(thrown);

@@ -2,14 +2,15 @@
 // That machinery validates whole messages, reports each thing that is wrong in one, and knows nothing of a stream that broke off.
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { JSONRPCMessage, MessageExtraInfo, Transport, TransportSendOptions } from "@modelcontextprotocol/client";
-import { UNREADABLE_CODE } from "./message-lines.ts";
-
-export type JsonObject = { readonly [name: string]: unknown };
+import { isThenable } from "../../util/host-callback.ts";
+import type { MessageStubs } from "./http/message-stubs.ts";
+import { hasAtMost, isJsonObject, type JsonObject } from "./reading/json-size.ts";
+import { UNREADABLE_CODE } from "./reading/read-message.ts";
 
 /** A request of ours while it is on its way: what reads its result as the server sent it. */
 export interface Exchange {
-  /** Gives what the machinery is shown in the result's place. */
-  readResult(method: string, result: JsonObject): JsonObject;
+  /** Returns what the SDK's client is shown in the result's place; a promise where that takes more than a turn. Never rejects. */
+  readResult(method: string, result: JsonObject): JsonObject | Promise<JsonObject>;
   /** Its answer cannot come any more: the stream that it was to come on has ended. */
   lost(): void;
   /** What the server says of how far it is. */
@@ -30,26 +31,14 @@ const MAX_VALUES = 10_000;
  */
 const NOTIFICATIONS = { burst: 2_000, perSecond: 500 } as const;
 const REQUESTS = { burst: 200, perSecond: 50 } as const;
+/** Requests of the server's that wait for our answer. Over HTTP each answer is a request of its own, which the server may never end. */
+const MAX_OPEN_REQUESTS = 32;
 /** A notification or an answer that a server does not take within this time is lost. */
 const NOTICE_MS = 10_000;
 /** As JSON-RPC has it for errors of one's own. */
 const LOST = { code: -32_000, message: "The connection was lost" } as const;
 const TOO_LARGE = { code: UNREADABLE_CODE, message: "The answer has too many values" } as const;
 const NO_RESULT = { code: UNREADABLE_CODE, message: "The answer is neither a result nor an error" } as const;
-
-export const isJsonObject = (value: unknown): value is JsonObject =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
-/** Whether a parsed value has at most so many values in it, however deep. */
-export function hasAtMost(value: unknown, most: number): boolean {
-  const open: unknown[] = [value];
-  for (let seen = 0; open.length > 0; seen += 1) {
-    if (seen + open.length > most) return false;
-    const next = open.pop();
-    if (typeof next === "object" && next !== null) for (const inner of Object.values(next)) open.push(inner);
-  }
-  return true;
-}
 
 /** A bucket of tokens. */
 class Allowance {
@@ -90,6 +79,10 @@ export class GuardedTransport implements Transport {
   readonly #pending = new Map<string, Pending>();
   readonly #notifications = new Allowance(NOTIFICATIONS);
   readonly #requests = new Allowance(REQUESTS);
+  /** Ids of the server's requests that have no answer yet. */
+  readonly #unanswered = new Set<string>();
+  /** Ids of our requests whose answers are being read. */
+  readonly #reading = new Set<string>();
   /** Messages that were not passed on. */
   dropped = 0;
   /** When the server has said something last, whatever that was; by performance.now(). */
@@ -98,13 +91,19 @@ export class GuardedTransport implements Transport {
   hasEnded = false;
   #isClosing = false;
 
-  constructor(inner: Transport) {
+  /** @param stubs of the messages that `inner` passes on, where those are stubs */
+  constructor(inner: Transport, stubs?: MessageStubs) {
     this.#inner = inner;
-    inner.onmessage = (message, extra) => this.#receive(message, extra);
+    inner.onmessage = (message, extra) => {
+      const received = stubs === undefined ? message : stubs.take(message);
+      if (received === undefined) this.dropped += 1;
+      else this.#receive(received, extra);
+    };
     inner.onerror = (error) => this.onerror?.(error);
     inner.onclose = () => {
       this.hasEnded = !this.#isClosing;
       this.#pending.clear();
+      stubs?.clear();
       this.onclose?.();
     };
   }
@@ -143,6 +142,7 @@ export class GuardedTransport implements Transport {
       const id = cancelledId(message);
       // A 2025-era server is told; the stream that its answer would have come on is of no use any more.
       if (id !== undefined) this.#forget(id);
+      if (!("method" in message)) this.#unanswered.delete(String(message.id));
     }
   }
 
@@ -163,6 +163,8 @@ export class GuardedTransport implements Transport {
         ...options,
         requestSignal: signal,
         onRequestStreamEnd: () => {
+          // Its answer is there already.
+          if (this.#reading.has(id)) return;
           onRequestStreamEnd?.();
           this.#lose(id);
         },
@@ -190,18 +192,42 @@ export class GuardedTransport implements Transport {
   #receive(message: JSONRPCMessage, extra: MessageExtraInfo | undefined): void {
     this.heardAt = performance.now();
     if ("method" in message) {
-      const allowance = "id" in message ? this.#requests : this.#notifications;
-      if (!allowance.take() || !hasAtMost(message, MAX_VALUES)) this.dropped += 1;
+      if (!hasAtMost(message, MAX_VALUES) || !this.#mayPass(message)) this.dropped += 1;
       else if (message.method === "notifications/progress") this.#progress(message.params);
       else this.onmessage?.(message, extra);
       return;
     }
-    const exchange = this.#pending.get(String(message.id))?.exchange;
+    const id = String(message.id);
+    const exchange = this.#pending.get(id)?.exchange;
+    // What follows from an answer is its request's own.
+    const pass = (answer: JSONRPCMessage): void =>
+      exchange === undefined
+        ? this.onmessage?.(answer, extra)
+        : currentExchange.run(exchange, () => this.onmessage?.(answer, extra));
     const passed = this.#passAnswer(message);
     if (passed === undefined) this.dropped += 1;
-    // What follows from an answer is its request's own.
-    else if (exchange === undefined) this.onmessage?.(passed, extra);
-    else currentExchange.run(exchange, () => this.onmessage?.(passed, extra));
+    else if (!isThenable(passed)) pass(passed);
+    else {
+      this.#reading.add(id);
+      void passed.then((answer) => {
+        this.#reading.delete(id);
+        pass(answer);
+      });
+    }
+  }
+
+  /** A request with the id of another that is still open is dropped: nobody could tell their answers apart. */
+  #mayPass(message: Extract<JSONRPCMessage, { method: string }>): boolean {
+    if (!("id" in message)) {
+      // What the server has cancelled gets no answer.
+      this.#unanswered.delete(cancelledId(message) ?? "");
+      return this.#notifications.take();
+    }
+    const id = toId(message.id);
+    if (id === undefined || this.#unanswered.size >= MAX_OPEN_REQUESTS || this.#unanswered.has(id)) return false;
+    if (!this.#requests.take()) return false;
+    this.#unanswered.add(id);
+    return true;
   }
 
   /** The machinery would be late with it: an answer that comes in the same piece would be there first. */
@@ -211,7 +237,9 @@ export class GuardedTransport implements Transport {
     else pending.exchange?.progress?.(said);
   }
 
-  #passAnswer(message: Exclude<JSONRPCMessage, { method: string }>): JSONRPCMessage | undefined {
+  #passAnswer(
+    message: Exclude<JSONRPCMessage, { method: string }>,
+  ): JSONRPCMessage | Promise<JSONRPCMessage> | undefined {
     if (message.id === undefined) return undefined;
     const pending = this.#pending.get(String(message.id));
     if (pending === undefined) return undefined;
@@ -223,7 +251,12 @@ export class GuardedTransport implements Transport {
     const { result } = message as { readonly result: unknown };
     if (!isJsonObject(result)) return toError(id, NO_RESULT);
     const isOurs = exchange !== undefined && result.resultType !== "input_required";
-    if (isOurs) return { jsonrpc: "2.0", id, result: exchange.readResult(method, result) };
+    if (isOurs) {
+      const shown = exchange.readResult(method, result);
+      if (isThenable(shown))
+        return (shown as Promise<JsonObject>).then((read) => ({ jsonrpc: "2.0", id, result: read }));
+      return { jsonrpc: "2.0", id, result: shown };
+    }
     return hasAtMost(result, MAX_VALUES) ? { jsonrpc: "2.0", id, result } : toError(id, TOO_LARGE);
   }
 }
@@ -262,6 +295,8 @@ const toError = (id: string | number, error: RpcError): JSONRPCMessage => ({ jso
 
 function cancelledId(message: JSONRPCMessage): string | undefined {
   if (!("method" in message) || message.method !== "notifications/cancelled") return undefined;
-  const id = message.params?.requestId;
-  return typeof id === "string" || typeof id === "number" ? String(id) : undefined;
+  return toId(message.params?.requestId);
 }
+
+const toId = (id: unknown): string | undefined =>
+  typeof id === "string" || typeof id === "number" ? String(id) : undefined;

@@ -1,5 +1,7 @@
 // One listing of an upstream server's tools, page by page: so many pages, so many tools, and no page twice.
-import { type Exchange, isJsonObject, type JsonObject } from "./guarded-transport.ts";
+import { setImmediate as turn } from "node:timers/promises";
+import type { Exchange } from "./guarded-transport.ts";
+import { isJsonObject, type JsonObject, sizeOf } from "./reading/json-size.ts";
 
 /** The machinery's own walk goes as far. */
 export const MAX_PAGES = 64;
@@ -13,29 +15,17 @@ const MAX_SCHEMA_DEPTH = 64;
 const HEADER_KEYWORD = "x-mcp-header";
 /** Of all the tools of a listing, in characters and values: 64 pages of 4 MiB would be a gigabyte of heap. */
 const MAX_SIZE = 16 * 1024 * 1024;
-/** A value is an object's header, or a number. */
-const VALUE_SIZE = 16;
+/** Limit for one tool, counted in the same way: more than its description and its schemas may have. */
+export const MAX_TOOL_SIZE = 512 * 1024;
+/** Tools past that limit that are listed. */
+const MAX_TOLD = 100;
+/** Longest time in ms that tools are read before the event loop goes on. */
+const SLICE_MS = 4;
 /** What is read of a tool: the rest (icons, `_meta`) is not kept. */
 const KEPT = ["name", "title", "description", "inputSchema", "outputSchema", "annotations", "execution"] as const;
 
 const toKept = (tool: JsonObject): JsonObject =>
   Object.fromEntries(KEPT.flatMap((key) => (tool[key] === undefined ? [] : [[key, tool[key]]])));
-
-/** Stops counting past `most`. */
-function sizeOf(value: unknown, most: number): number {
-  const open: unknown[] = [value];
-  let size = 0;
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    size += VALUE_SIZE + (typeof next === "string" ? next.length : 0);
-    if (size + open.length * VALUE_SIZE > most) return most + 1;
-    if (typeof next !== "object" || next === null) continue;
-    for (const [key, inner] of Object.entries(next)) {
-      size += key.length;
-      open.push(inner);
-    }
-  }
-  return size;
-}
 
 /** Whether the keyword stands anywhere in a schema; undefined where it is too large to be looked into. */
 function mentionsHeaders(schema: unknown): boolean | undefined {
@@ -82,14 +72,19 @@ export class Listing implements Exchange {
     // The machinery's own answer to that ends the walk.
   }
 
-  readResult(method: string, result: JsonObject): JsonObject {
-    if (method !== "tools/list") return result;
+  readResult(method: string, result: JsonObject): JsonObject | Promise<JsonObject> {
+    return method === "tools/list" ? this.#readPage(result) : result;
+  }
+
+  /** Over several turns of the event loop: a page may have half a million values. */
+  async #readPage(result: JsonObject): Promise<JsonObject> {
     this.#pages += 1;
     const { ttlMs, resultType, cacheScope } = result;
     if (this.#pages === 1 && typeof ttlMs === "number" && ttlMs >= 0) this.ttlMs = Math.min(ttlMs, MAX_TTL_MS);
     const nextCursor = this.#nextCursor(result.nextCursor);
+    const tools = await this.#take(result.tools);
     return {
-      tools: this.#take(result.tools).map(toShown),
+      tools,
       ttlMs: 0,
       cacheScope: cacheScope === "public" ? "public" : "private",
       ...(resultType === undefined ? {} : { resultType }),
@@ -97,34 +92,47 @@ export class Listing implements Exchange {
     };
   }
 
-  #take(listed: unknown): readonly JsonObject[] {
+  async #take(listed: unknown): Promise<readonly JsonObject[]> {
     if (!Array.isArray(listed)) {
       this.problem ??= `expected a list of tools on page ${this.#pages}, got none`;
       return [];
     }
     const room = this.#maxTools - this.tools.length;
     if (listed.length > room) this.problem ??= `expected at most ${this.#maxTools} tools, got more`;
-    const taken = listed
-      .slice(0, room)
-      .filter((tool): tool is JsonObject => isJsonObject(tool) && typeof tool.name === "string");
-    const strangers = Math.min(listed.length, room) - taken.length;
-    if (strangers > 0) this.unnamed += strangers;
-    const kept: JsonObject[] = [];
-    for (const tool of taken.map(toKept)) {
-      const size = sizeOf(tool, this.#room);
-      if (size > this.#room) {
-        this.problem ??= `expected at most ${MAX_SIZE} characters of tools, got more`;
-        break;
-      }
-      this.#room -= size;
-      kept.push(tool);
+    const shown: JsonObject[] = [];
+    let began = performance.now();
+    for (const tool of listed.slice(0, room)) {
+      if (!isJsonObject(tool) || typeof tool.name !== "string") this.unnamed += 1;
+      else if (!this.#keep(toKept(tool), shown)) break;
+      if (performance.now() - began < SLICE_MS) continue;
+      await turn();
+      began = performance.now();
     }
-    this.tools.push(...kept);
-    return kept;
+    return shown;
+  }
+
+  /** False when there is no room for more. */
+  #keep(tool: JsonObject, shown: JsonObject[]): boolean {
+    const size = sizeOf(tool, MAX_TOOL_SIZE);
+    if (size > MAX_TOOL_SIZE) {
+      this.#room -= MAX_TOOL_SIZE;
+      if (this.tooLarge.length < MAX_TOLD) this.tooLarge.push(String(tool.name).slice(0, 256));
+      return true;
+    }
+    if (this.#room < 0 || size > this.#room) {
+      this.problem ??= `expected at most ${MAX_SIZE} characters of tools, got more`;
+      return false;
+    }
+    this.#room -= size;
+    this.tools.push(tool);
+    shown.push(toShown(tool));
+    return true;
   }
 
   /** Of what was listed, what has no name. */
   unnamed = 0;
+  /** Names of the first tools that are past the limit for one. */
+  readonly tooLarge: string[] = [];
 
   #nextCursor(cursor: unknown): string | undefined {
     if (cursor === undefined || cursor === null) return undefined;

@@ -10,6 +10,7 @@ import type {
   SampleRequest,
   SampleResult,
 } from "../../capabilities/ask-client.ts";
+import { type McpOAuthOptions, McpOAuthSchema } from "./oauth/oauth-options.ts";
 import { type ServerSandbox, ServerSandboxSchema } from "./server-sandbox.ts";
 
 /** Whose call a server's request is about. */
@@ -100,6 +101,8 @@ export interface McpHttpServer extends McpServerBase {
   readonly authProvider?: McpAuthProvider | undefined;
   /** A tenant's own. Asked for each of its connections: what a provider is to remember of the last, it keeps itself. */
   readonly authProviderFor?: (tenantId: string) => McpAuthProvider | Promise<McpAuthProvider>;
+  /** Where the server's authorization may lead: authorization servers, their endpoints and their addresses. */
+  readonly oauth?: McpOAuthOptions | undefined;
 }
 
 /** Either of them, as `@modelcontextprotocol/client` has it. */
@@ -115,10 +118,24 @@ export interface McpOptions {
 const isFunction = (value: unknown): boolean => typeof value === "function";
 const hook = <Hook>(): z.ZodOptional<z.ZodCustom<Hook, Hook>> =>
   z.custom<Hook>(isFunction, "Expected a function").optional();
-const isObject = (value: unknown): boolean => typeof value === "object" && value !== null;
+const AUTH_PROVIDER_RULE =
+  "Expected an auth provider: an object with token(), or with tokens() and clientInformation()";
+/** An object of any class: providers have methods. */
+function isAuthProvider(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const { token, tokens, clientInformation } = value as { readonly [name: string]: unknown };
+  return isFunction(token) || (isFunction(tokens) && isFunction(clientInformation));
+}
+export const AuthProviderSchema: z.ZodType<McpAuthProvider> = z.custom<McpAuthProvider>(
+  isAuthProvider,
+  AUTH_PROVIDER_RULE,
+);
 const timeoutMs = z.int().min(LIMITS.timeoutMs.min).max(LIMITS.timeoutMs.max);
 const toolNames = z.array(z.string().min(1).max(256)).max(10_000);
-const textRecord = z.record(z.string().min(1).max(256), z.string().max(65_536));
+export const TextRecordSchema: z.ZodType<{ readonly [name: string]: string }> = z.record(
+  z.string().min(1).max(256),
+  z.string().max(65_536),
+);
 
 const common = {
   prefix: z
@@ -160,7 +177,7 @@ const HttpUrlSchema = z.union([z.string().min(1), z.instanceof(URL)]).transform(
 const StdioServerSchema = strictObject({
   command: z.string().min(1),
   args: z.array(z.string()).default([]),
-  env: z.union([z.array(z.string().min(1).max(256)), textRecord]).default([]),
+  env: z.union([z.array(z.string().min(1).max(256)), TextRecordSchema]).default([]),
   envFor: hook<NonNullable<McpStdioServer["envFor"]>>(),
   cwd: z.string().min(1).optional(),
   sandbox: ServerSandboxSchema.prefault({}),
@@ -168,10 +185,11 @@ const StdioServerSchema = strictObject({
 });
 const HttpServerSchema = strictObject({
   url: HttpUrlSchema,
-  headers: textRecord.default({}),
+  headers: TextRecordSchema.default({}),
   headersFor: hook<NonNullable<McpHttpServer["headersFor"]>>(),
-  authProvider: z.custom<McpAuthProvider>(isObject, "Expected an auth provider").optional(),
+  authProvider: AuthProviderSchema.optional(),
   authProviderFor: hook<NonNullable<McpHttpServer["authProviderFor"]>>(),
+  oauth: McpOAuthSchema.prefault({}),
   ...common,
 });
 

@@ -1,8 +1,14 @@
 // How an upstream server is reached: a program's stdin and stdout, or HTTP.
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { createBoundedFetch } from "./bounded-fetch.ts";
+import type { Credentials } from "./credentials.ts";
 import { GuardedStdioTransport, GuardedTransport } from "./guarded-transport.ts";
-import type { McpAuthProvider, McpServerConfig } from "./mcp-options.ts";
+import { createHttpFetch } from "./http/http-fetch.ts";
+import { createMessageFetch } from "./http/message-fetch.ts";
+import { MessageStubs } from "./http/message-stubs.ts";
+import type { McpServerConfig } from "./mcp-options.ts";
+import { guardProvider } from "./oauth/guarded-provider.ts";
+import { createOAuthFetch } from "./oauth/oauth-fetch.ts";
+import { OAuthPolicy } from "./oauth/oauth-policy.ts";
 import { type ServerDiagnostics, ServerProcess } from "./server-process.ts";
 
 /** A stream that broke off is asked for again, where it can be: soon, and not for long, since a call waits for it. */
@@ -12,15 +18,9 @@ const RECONNECTION = {
   reconnectionDelayGrowFactor: 2,
   maxRetries: 3,
 } as const;
-/** However long a server would have us wait. */
+/** Bounds for the delay that a server asks for: without the first, a stream that always ends would be opened again all the time. */
+const MIN_RECONNECTION_MS = 250;
 const MAX_RECONNECTION_MS = 30_000;
-
-/** What one tenant's connection has that another's has not. */
-export interface Credentials {
-  readonly headers: { readonly [name: string]: string };
-  readonly env: { readonly [name: string]: string };
-  readonly authProvider?: McpAuthProvider | undefined;
-}
 
 export interface OpenedTransport {
   readonly transport: GuardedTransport;
@@ -37,18 +37,25 @@ export function openTransport(
 ): OpenedTransport {
   const { maxMessageBytes } = config;
   if ("url" in config) {
+    const stubs = new MessageStubs();
+    const policy = new OAuthPolicy(config.url, config.oauth);
     const http = new StreamableHTTPClientTransport(config.url, {
-      requestInit: { headers: { ...config.headers, ...headers } },
-      fetch: createBoundedFetch(maxMessageBytes),
+      fetch: createHttpFetch(
+        createMessageFetch({
+          ...{ endpoint: config.url, maxBytes: maxMessageBytes, stubs },
+          headers: { ...config.headers, ...headers },
+        }),
+        createOAuthFetch(policy),
+      ),
       redirectPolicy: "same-origin",
       reconnectionOptions: RECONNECTION,
       reconnectionScheduler: (reconnect, delayMs) => {
-        const timer = setTimeout(reconnect, Math.min(delayMs, MAX_RECONNECTION_MS));
+        const timer = setTimeout(reconnect, Math.min(Math.max(delayMs, MIN_RECONNECTION_MS), MAX_RECONNECTION_MS));
         return () => clearTimeout(timer);
       },
-      ...(authProvider === undefined ? {} : { authProvider }),
+      ...(authProvider === undefined ? {} : { authProvider: guardProvider(authProvider, policy) }),
     });
-    return { transport: new GuardedTransport(http), http };
+    return { transport: new GuardedTransport(http, stubs), http };
   }
   const { command, args, cwd, sandbox } = config;
   const program = new ServerProcess({

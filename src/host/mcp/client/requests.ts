@@ -1,10 +1,23 @@
 // What an upstream server asks of its client: a person's answer, a model's, its roots. Nothing unless the host has stated a hook.
 import { type Client, type ClientCapabilities, ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/client";
 import type * as z from "zod";
-import { ElicitRequestSchema, SampleRequestSchema } from "../../capabilities/ask-client.ts";
-import { untilAborted } from "../../until-aborted.ts";
+import {
+  type ElicitRequest,
+  ElicitRequestSchema,
+  ElicitResultSchema,
+  SampleRequestSchema,
+  SampleResultSchema,
+} from "../../capabilities/ask-client.ts";
+import { runCallback } from "../../util/host-callback.ts";
 import type { McpRequestContext, McpServerConfig } from "./mcp-options.ts";
-import type { UpstreamCall } from "./upstream-call.ts";
+import { hasAtMost } from "./reading/json-size.ts";
+import { toVisibleSchema } from "./text/visible-schema.ts";
+import { toVisible } from "./text/visible-text.ts";
+import { ANSWER_MS, type UpstreamCall } from "./upstream-call.ts";
+
+const ELICITATION = "a short message with a form, or with a page at an http(s): address";
+/** Values of one form. */
+const MAX_FORM_VALUES = 1_000;
 
 /** What is told of the host: only what it has a hook for. A form that was accepted has the defaults of what was left out (SEP-1034). */
 export function toCapabilities({ onElicitation, onSampling, roots }: McpServerConfig): ClientCapabilities {
@@ -29,13 +42,19 @@ function read<Schema extends z.ZodType>(schema: Schema, params: unknown, expecte
   throw invalid(expected);
 }
 
-/** Within its call: that one's clock stands meanwhile. */
-async function within<Answer>(
-  findCall: FindCall,
-  server: string,
-  asked: AbortSignal,
-  ask: (context: McpRequestContext) => Answer | Promise<Answer>,
-): Promise<Answer> {
+interface Asking {
+  readonly findCall: FindCall;
+  readonly server: string;
+  /** Aborts when the server does not want the answer any more. */
+  readonly asked: AbortSignal;
+}
+
+/** Asks the host's hook within its call, whose clock stands meanwhile. @throws {ProtocolError} for an answer that is none, as a rejection */
+async function within<Schema extends z.ZodType>(
+  { findCall, server, asked }: Asking,
+  schema: Schema,
+  ask: (context: McpRequestContext) => unknown,
+): Promise<z.output<Schema>> {
   const call = findCall();
   // Asked without a call, or with several on their way on one channel, nobody knows whom it is about.
   if (call === undefined) throw refused("Nothing may be asked outside of a call, or of one among several");
@@ -44,12 +63,24 @@ async function within<Answer>(
   const { toolName } = call;
   const { tenantId, callId, client } = call.context;
   const signal = AbortSignal.any([asked, question.signal]);
+  const context = { server, tenantId, callId, toolName, client, signal };
+  const outcome = await runCallback(() => ask(context), { timeoutMs: ANSWER_MS, signal });
+  const parsed = "answer" in outcome ? schema.safeParse(outcome.answer) : undefined;
+  if (parsed?.success === true) return parsed.data;
+  // What the host's function says or throws is not for the server.
+  throw new ProtocolError(ProtocolErrorCode.InternalError, "It could not be answered");
+}
+
+/** What a person is shown has nothing invisible in it. @throws {ProtocolError} InvalidParams, for names or values that have */
+function toVisibleRequest(request: ElicitRequest): ElicitRequest {
+  const message = toVisible(request.message);
+  if (!("requestedSchema" in request)) return { ...request, message };
+  if (!hasAtMost(request.requestedSchema, MAX_FORM_VALUES))
+    throw invalid(`a form of at most ${MAX_FORM_VALUES} values`);
   try {
-    const context = { server, tenantId, callId, toolName, client, signal };
-    return await untilAborted((async () => await ask(context))(), signal);
+    return { ...request, message, requestedSchema: toVisibleSchema(request.requestedSchema, "requestedSchema") };
   } catch {
-    // What the host's function says is not for the server.
-    throw new ProtocolError(ProtocolErrorCode.InternalError, "It could not be answered");
+    throw invalid("a form whose names and values are visible");
   }
 }
 
@@ -58,13 +89,9 @@ export function answerRequests(client: Client, server: string, config: McpServer
   const { onElicitation, onSampling, roots } = config;
   if (onElicitation !== undefined) {
     client.setRequestHandler("elicitation/create", async ({ params }, { mcpReq }) => {
-      const request = read(
-        ElicitRequestSchema,
-        params,
-        "a short message with a form, or with a page at an http(s): address",
-      );
-      // What a hook answers is checked by the machinery.
-      return (await within(findCall, server, mcpReq.signal, (context) => onElicitation(request, context))) as never;
+      const request = toVisibleRequest(read(ElicitRequestSchema, params, ELICITATION));
+      const asking = { findCall, server, asked: mcpReq.signal };
+      return (await within(asking, ElicitResultSchema, (context) => onElicitation(request, context))) as never;
     });
   }
   if (onSampling !== undefined) {
@@ -72,7 +99,8 @@ export function answerRequests(client: Client, server: string, config: McpServer
       const request = read(SampleRequestSchema, params, "up to 256 messages, and maxTokens");
       // As the protocol has it of a client that has not said `sampling.tools`.
       if ("tools" in request || "toolChoice" in request) throw invalid("messages without tools: they are not offered");
-      return (await within(findCall, server, mcpReq.signal, (context) => onSampling(request, context))) as never;
+      const asking = { findCall, server, asked: mcpReq.signal };
+      return (await within(asking, SampleResultSchema, (context) => onSampling(request, context))) as never;
     });
   }
   if (roots !== undefined) {

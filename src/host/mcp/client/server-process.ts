@@ -6,11 +6,11 @@ import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
-import { setTimeout as pause } from "node:timers/promises";
 import type { JSONRPCMessage, Transport, TransportSendOptions } from "@modelcontextprotocol/client";
-import { isSmallJson, parseLargeText, parseSmallJson } from "../../json-text.ts";
-import { isJsonObject } from "./guarded-transport.ts";
-import { answeredId, endsOf, LineReader, type LongLine, UNREADABLE_CODE } from "./message-lines.ts";
+import type { LongMessage } from "./reading/bounded-bytes.ts";
+import { LineReader } from "./reading/line-reader.ts";
+import { readMessage } from "./reading/read-message.ts";
+import { readingBudget } from "./reading/reading-budget.ts";
 import { type ServerLayer, type ServerSandbox, ServerSandboxSchema, toServerCommand } from "./server-sandbox.ts";
 import { killTree, type ServerTree, terminateTree } from "./server-tree.ts";
 
@@ -43,16 +43,6 @@ export interface ServerDiagnostics {
 const DEFAULT_MESSAGE_BYTES = 4 * 1024 * 1024;
 /** A line past the bound goes by unread, but not for ever. */
 const MAX_LONG_LINES = 16;
-const LINE_LIMITS = { depth: 256, values: 2_000_000 } as const;
-const LINE_CODES = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE" } as const;
-const OPEN_BRACE = 123;
-const SPACE = 32;
-/** Before a message. */
-const MAX_SPACES = 64;
-
-/** Messages are read so long at a time, and then as long not: a server that floods has half of the host's time at most. */
-const SLICE_MS = 4;
-const REST_MS = 4;
 const STDERR_TAIL_BYTES = 8 * 1024;
 /** Of stderr, in a rest of its own: what is more waits in the pipe. */
 const STDERR_BYTES = 256 * 1024;
@@ -66,12 +56,6 @@ const TERMINATE_MS = 1_000;
 const DRAIN_MS = 100;
 /** SIGKILL may find a process in the kernel. */
 const GIVE_UP_MS = 500;
-
-const unreadable = (id: string | number, what: string): JSONRPCMessage => ({
-  jsonrpc: "2.0",
-  id,
-  error: { code: UNREADABLE_CODE, message: what },
-});
 
 /** Where nothing else ends them with the host (no setpriv, no namespaces), this does, unless the host is killed. */
 const running = new Set<ServerProcess>();
@@ -117,7 +101,7 @@ export class ServerProcess implements Transport {
   constructor(options: ServerProcessOptions) {
     this.#options = options;
     this.#maxBytes = options.maxMessageBytes ?? DEFAULT_MESSAGE_BYTES;
-    this.#lines = new LineReader(this.#maxBytes);
+    this.#lines = new LineReader({ maxBytes: this.#maxBytes });
   }
 
   /** Of the outermost process, a wrapper where there is one; all others end with it. Null before the start, and after the end. */
@@ -233,23 +217,22 @@ export class ServerProcess implements Transport {
   /** As fast as it is taken; what is more waits in the pipe, and then in the server. */
   async #read(stdout: Readable): Promise<void> {
     try {
-      let until = performance.now() + SLICE_MS;
       for await (const piece of stdout as AsyncIterable<Buffer>) {
         // It may have to write before it can end; nobody reads that any more.
         if (this.#closing !== undefined) continue;
+        let began = performance.now();
         for (const line of this.#lines.read(piece)) {
           if (this.#isClosed || this.#closing !== undefined) break;
           const reading = this.#take(line);
+          // What is parsed over several turns has time slices of its own.
           if (reading !== undefined) await reading;
-          if (performance.now() < until) continue;
-          await pause(REST_MS, undefined, { ref: false });
-          until = performance.now() + SLICE_MS;
+          const wait = readingBudget.charge(reading === undefined ? began : performance.now());
+          if (wait !== undefined) await wait;
+          began = performance.now();
         }
         if (this.#lines.openBytes > MAX_LONG_LINES * this.#maxBytes) {
           throw new RangeError(`Expected a message of at most ${this.#maxBytes} bytes, got a line without an end`);
         }
-        // Time in which nothing came was no work.
-        if (performance.now() > until + SLICE_MS) until = performance.now() + SLICE_MS;
       }
     } catch (thrown) {
       if (this.#hasExited) return;
@@ -258,39 +241,17 @@ export class ServerProcess implements Transport {
     }
   }
 
-  /** One line; a promise where it takes more than a turn. */
-  #take(line: Buffer | LongLine): Promise<void> | undefined {
-    if ("head" in line) {
-      this.#refuse(line, `The answer is longer than ${this.#maxBytes} bytes`);
-      return undefined;
-    }
-    if (line.length === 0) return undefined;
-    if (line.subarray(0, MAX_SPACES).find((byte) => byte > SPACE) !== OPEN_BRACE) {
-      this.#stray(line);
-      return undefined;
-    }
-    const limits = { ...LINE_LIMITS, bytes: this.#maxBytes };
-    if (isSmallJson(line)) {
-      try {
-        this.#deliver(parseSmallJson(line.toString("utf8"), limits, LINE_CODES, "The answer"), line);
-      } catch (thrown) {
-        this.#refuse(endsOf(line), messageOf(thrown));
-      }
-      return undefined;
-    }
-    return parseLargeText(line, limits, LINE_CODES, "The answer", this.#aborter.signal).then(
-      (value) => this.#deliver(value, line),
-      (thrown) => this.#refuse(endsOf(line), messageOf(thrown)),
-    );
+  /** Takes one line; a promise where it takes more than a turn. */
+  #take(line: Buffer | LongMessage): Promise<void> | undefined {
+    if (!("head" in line) && line.length === 0) return undefined;
+    const reading = readMessage(line, this.#maxBytes, this.#aborter.signal);
+    if (!(reading instanceof Promise)) return this.#deliver(reading, line);
+    return reading.then((message) => this.#deliver(message, line));
   }
 
-  #deliver(message: unknown, line: Buffer): void {
-    const isMessage =
-      isJsonObject(message) &&
-      message.jsonrpc === "2.0" &&
-      (typeof message.method === "string" || "result" in message || "error" in message);
-    if (isMessage) this.#pass(message as JSONRPCMessage);
-    else this.#stray(line);
+  #deliver(message: JSONRPCMessage | undefined, line: Buffer | LongMessage): undefined {
+    if (message === undefined) this.#stray("head" in line ? line.head : line);
+    else this.#pass(message);
   }
 
   #pass(message: JSONRPCMessage): void {
@@ -300,13 +261,6 @@ export class ServerProcess implements Transport {
     } catch (thrown) {
       this.#report(thrown);
     }
-  }
-
-  /** What cannot be read fails the request that it answers, as far as that is known, and nothing else. */
-  #refuse(ends: Pick<LongLine, "head" | "tail">, what: string): void {
-    const id = answeredId(ends);
-    if (id === undefined) this.#stray(ends.head);
-    else this.#pass(unreadable(id, what));
   }
 
   #stray(line: Buffer): void {
@@ -368,8 +322,6 @@ export class ServerProcess implements Transport {
     this.#finish();
   }
 }
-
-const messageOf = (thrown: unknown): string => (Error.isError(thrown) ? thrown.message : "It could not be read");
 
 /** Whether it has settled by then. */
 async function within(promise: Promise<void>, ms: number): Promise<boolean> {

@@ -5,6 +5,7 @@ import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, isAbsolute, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import * as z from "zod";
+import { strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { ToolError } from "../../../sandbox/errors.ts";
 import { findTool, hasOwnUsers, LAST_UID, OTHER_UIDS } from "../../workers/hardening/launcher.ts";
 import { LAYERS, type Layer } from "../../workers/hardening/layers.ts";
@@ -41,19 +42,17 @@ export interface ServerSandbox {
 }
 
 const layers = z.array(z.enum(SERVER_LAYERS)).default([]);
-export const ServerSandboxSchema = z
-  .strictObject({
-    require: layers,
-    without: layers,
-    network: z.boolean().default(true),
-    memoryMiB: z.int().min(64).max(1_048_576).default(4_096),
-    descriptors: z.int().min(16).max(65_536).default(4_096),
-    processes: z.int().min(1).max(65_536).default(512),
-  })
-  .refine(({ network, without }) => network || !without.includes("namespaces"), {
-    path: ["network"],
-    message: "Expected true where namespaces are left out",
-  });
+export const ServerSandboxSchema = strictObject({
+  require: layers,
+  without: layers,
+  network: z.boolean().default(true),
+  memoryMiB: z.int().min(64).max(1_048_576).default(4_096),
+  descriptors: z.int().min(16).max(65_536).default(4_096),
+  processes: z.int().min(1).max(65_536).default(512),
+}).refine(({ network, without }) => network || !without.includes("namespaces"), {
+  path: ["network"],
+  message: "Expected true where namespaces are left out",
+});
 export type ServerSandboxConfig = z.infer<typeof ServerSandboxSchema>;
 
 let nextUid = Math.floor(Math.random() * OTHER_UIDS);

@@ -3,15 +3,17 @@ import type { JsonValue, ToolError } from "../../../sandbox/errors.ts";
 import { ProgressSchema } from "../../../sandbox/protocol.ts";
 import type { HostFunctionContext } from "../../executors/host-function.ts";
 import { notifySafely } from "../../util/host-callback.ts";
-import type { Exchange, JsonObject } from "./guarded-transport.ts";
+import type { Exchange } from "./guarded-transport.ts";
 import { Listing } from "./listing.ts";
+import type { JsonObject } from "./reading/json-size.ts";
+import { toVisible } from "./text/visible-text.ts";
 
 const MAX_PROGRESS_UNITS = 2_048;
 const MAX_LOG_UNITS = 16_384;
 /** What a server may ask in one call, of a person or a model. */
 const MAX_QUESTIONS = 16;
 /** So long one answer may take, with the call's clocks standing still: a person reads, thinks and types. */
-const ANSWER_MS = 300_000;
+export const ANSWER_MS = 300_000;
 
 /** MCP's levels are syslog's. */
 const LEVELS: { readonly [level: string]: "debug" | "info" | "warn" | "error" } = {
@@ -121,7 +123,7 @@ export class UpstreamCall implements Exchange, Disposable {
     this.isLost = true;
   }
 
-  readResult(method: string, result: JsonObject): JsonObject {
+  readResult(method: string, result: JsonObject): JsonObject | Promise<JsonObject> {
     // Where the server does not take the headers that were made of the arguments, the machinery asks for its tools again.
     if (method !== "tools/call") return new Listing(10_000).readResult(method, result);
     this.result = result;
@@ -134,7 +136,7 @@ export class UpstreamCall implements Exchange, Disposable {
     const parsed = ProgressSchema.safeParse({
       progress,
       ...(typeof total === "number" ? { total } : {}),
-      ...(typeof message === "string" ? { message: message.slice(0, MAX_PROGRESS_UNITS) } : {}),
+      ...(typeof message === "string" ? { message: toVisible(message.slice(0, MAX_PROGRESS_UNITS)) } : {}),
     });
     if (parsed.success) notifySafely(this.context.onProgress, parsed.data);
   }

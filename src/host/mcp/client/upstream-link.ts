@@ -4,9 +4,9 @@ import { setTimeout as pause } from "node:timers/promises";
 import { ToolError } from "../../../sandbox/errors.ts";
 import { untilAborted } from "../../until-aborted.ts";
 import type { Connection } from "./connection.ts";
+import type { Credentials } from "./credentials.ts";
 import type { Listing } from "./listing.ts";
 import type { McpServerConfig } from "./mcp-options.ts";
-import type { Credentials } from "./open-transport.ts";
 import type { ServerDiagnostics } from "./server-process.ts";
 import { StaleConnection } from "./upstream-call.ts";
 
@@ -28,7 +28,7 @@ export interface LinkParts {
   readonly environment: NodeJS.ProcessEnv;
   readonly version: string;
   /** Asked before each connection. */
-  readonly credentials: () => Credentials | Promise<Credentials>;
+  readonly credentials: (signal: AbortSignal) => Promise<Credentials>;
   /** Takes the tools over, whenever they have been listed; may take its time. */
   readonly onListed: (listing: Listing) => Promise<void>;
 }
@@ -124,7 +124,7 @@ export class UpstreamLink implements AsyncDisposable {
     try {
       const { Connection } = await import("./connection.ts");
       this.#closing.signal.throwIfAborted();
-      const given = await askForCredentials(credentials, server);
+      const given = await askForCredentials(credentials, server, this.#closing.signal);
       const connection = await Connection.open({
         ...{ server, config, environment, version, credentials: given },
         signal: this.#closing.signal,
@@ -286,9 +286,13 @@ export class UpstreamLink implements AsyncDisposable {
   }
 }
 
-async function askForCredentials(credentials: LinkParts["credentials"], server: string): Promise<Credentials> {
+async function askForCredentials(
+  credentials: LinkParts["credentials"],
+  server: string,
+  signal: AbortSignal,
+): Promise<Credentials> {
   try {
-    return await credentials();
+    return await credentials(signal);
   } catch (cause) {
     const options = { cause, recoverable: true, details: { server } };
     throw new ToolError("TOOL_UNAVAILABLE", `There are no credentials for the MCP server ${server}`, options);

@@ -1,15 +1,30 @@
 // What an upstream tool has answered, as our output and content. It is hostile: read part by part, within bounds, and the router checks
 // all of it once more.
+import { setImmediate as turn } from "node:timers/promises";
 import type { ContentPart } from "../../../sandbox/content.ts";
 import { CONTENT_KEY } from "../../../sandbox/content.ts";
 import { type ErrorDetails, type JsonValue, ToolError } from "../../../sandbox/errors.ts";
-import { isJsonObject, type JsonObject } from "./guarded-transport.ts";
+import { parseLargeText, parseSmallJson } from "../../json-text.ts";
+import { noteJsonText } from "../../util/json-text-of.ts";
+import { isJsonObject, type JsonObject, sizeOf } from "./reading/json-size.ts";
+import { isSameJson } from "./reading/same-json.ts";
+import { writeJson } from "./reading/write-json.ts";
+import { toVisible } from "./text/visible-text.ts";
 
 /** As many as a result may have. */
 const MAX_PARTS = 1_000;
-/** Of a failure, what its details keep. */
-const MAX_ERROR_BYTES = 64 * 1024;
+/** What the details of a failure keep, in characters and values. */
+const MAX_ERROR_SIZE = 64 * 1024;
 const MAX_MESSAGE_UNITS = 4_096;
+/** A text up to this is parsed at once: 0.3 ms at most [m]. */
+const SMALL_TEXT_LENGTH = 8 * 1024;
+/** As of a message. */
+const TEXT_LIMITS = { depth: 256, values: 2_000_000, members: 40_000 } as const;
+const TEXT_CODES = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE" } as const;
+/** A value up to this, in characters and values, is made text of at once by the next stage of the call. */
+const SMALL_VALUE_SIZE = 256 * 1024;
+/** Longest time in ms that texts are compared before the event loop goes on. */
+const SLICE_MS = 4;
 
 const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
@@ -93,42 +108,73 @@ function toParts(content: unknown): readonly ContentPart[] {
 type Text = Extract<ContentPart, { type: "text" }>;
 const isPlainText = (part: ContentPart): part is Text => part.type === "text" && part.annotations === undefined;
 
-/** A server that answers with a value says the same as text for those who do not know values: that is no content besides. */
-function repeats(part: ContentPart, text: string): boolean {
+/**
+ * Tells whether a part only repeats the value, as a server does for clients that do not know values: that is no content of its own.
+ * The text is as large as a message may be, and nothing bounds what JSON it holds but this.
+ */
+async function repeats(part: ContentPart, value: JsonValue, signal: AbortSignal): Promise<boolean> {
   if (!isPlainText(part)) return false;
-  if (part.text === text) return true;
+  const limits = { ...TEXT_LIMITS, bytes: part.text.length * 3 };
   try {
-    return JSON.stringify(JSON.parse(part.text)) === text;
-  } catch {
+    const said =
+      part.text.length <= SMALL_TEXT_LENGTH
+        ? parseSmallJson(part.text, limits, TEXT_CODES, "The text")
+        : await parseLargeText(part.text, limits, TEXT_CODES, "The text", signal);
+    return await isSameJson(said, value, signal);
+  } catch (thrown) {
+    if (signal.aborted) throw thrown;
     return false;
   }
+}
+
+/** The call needs the value's text next. */
+async function noteText(value: JsonValue, signal: AbortSignal): Promise<void> {
+  if (typeof value !== "object" || value === null || sizeOf(value, SMALL_VALUE_SIZE) <= SMALL_VALUE_SIZE) return;
+  noteJsonText(value, await writeJson(value, signal));
+}
+
+async function withoutRepeats(
+  parts: readonly ContentPart[],
+  value: JsonValue,
+  signal: AbortSignal,
+): Promise<readonly ContentPart[]> {
+  const others: ContentPart[] = [];
+  let began = performance.now();
+  for (const part of parts) {
+    if (!(await repeats(part, value, signal))) others.push(part);
+    if (performance.now() - began < SLICE_MS) continue;
+    await turn();
+    began = performance.now();
+  }
+  return others;
 }
 
 /**
  * What a host function returns for it: a value where the server gives one, else its text, and content beside it where that has more to
  * say.
- * @throws {ToolError} TOOL_FAILED where the tool says that it has failed; OUTPUT_INVALID for what is no result
+ * @throws {ToolError} as a rejection: TOOL_FAILED where the tool says that it has failed; OUTPUT_INVALID for what is no result; the
+ * signal's reason
  */
-export function toReturned(result: JsonObject, toolName: string): unknown {
+export async function toReturned(result: JsonObject, toolName: string, signal: AbortSignal): Promise<unknown> {
   if (result.isError === true) throw toToolFailure(result, toolName);
   const parts = toParts(result.content);
   if (result.structuredContent !== undefined) {
     const output = result.structuredContent as JsonValue;
-    const text = JSON.stringify(output);
-    const besides = parts.filter((part) => !repeats(part, text));
+    const besides = await withoutRepeats(parts, output, signal);
+    await noteText(output, signal);
     return besides.length === 0 ? output : { output, [Symbol.for(CONTENT_KEY)]: besides };
   }
   if (parts.length > 0 && parts.every(isPlainText)) return parts.map(({ text }) => text).join("\n");
   return parts.length === 0 ? null : { output: null, [Symbol.for(CONTENT_KEY)]: parts };
 }
 
-/** What fits of its content, as it came. */
+/** Keeps what fits of its content, as it came. */
 function keep(content: unknown): { readonly content: readonly JsonValue[]; readonly contentLeftOut?: number } {
   const all = Array.isArray(content) ? content : [];
   const kept: JsonValue[] = [];
-  let left = MAX_ERROR_BYTES;
+  let left = MAX_ERROR_SIZE;
   for (const part of all.slice(0, MAX_PARTS)) {
-    left -= Buffer.byteLength(JSON.stringify(part) ?? "");
+    left -= sizeOf(part, left);
     if (left < 0) break;
     kept.push(part as JsonValue);
   }
@@ -140,7 +186,7 @@ function toToolFailure(result: JsonObject, toolName: string): ToolError {
   const texts = (Array.isArray(content) ? content.slice(0, MAX_PARTS) : []).flatMap((part: unknown) =>
     isJsonObject(part) && part.type === "text" && typeof part.text === "string" ? [part.text] : [],
   );
-  const said = texts.join("\n").trim().slice(0, MAX_MESSAGE_UNITS).toWellFormed();
+  const said = toVisible(texts.join("\n").trim().slice(0, MAX_MESSAGE_UNITS));
   const value = structuredContent === undefined ? undefined : keep([structuredContent]).content[0];
   const details: ErrorDetails = { ...keep(content), ...(value === undefined ? {} : { structuredContent: value }) };
   return new ToolError("TOOL_FAILED", said === "" ? `${toolName} says that it failed, and not why` : said, { details });

@@ -1,10 +1,12 @@
-// One tool as an upstream server tells of it, which may be anything. What it says in words is data for a model, kept as it is but for
-// what nobody sees; what it says in schemas is checked as any foreign schema is, within narrower bounds.
+// Reads one tool as an upstream server describes it, which may be anything. Words are data for a model: what is invisible in them is
+// removed. Schemas are checked as any untrusted schema is, within narrower bounds; one with invisible names or values is rejected.
 import * as z from "zod";
 import type { JsonSchema, ToolAnnotations } from "../../../sandbox/definition.ts";
 import { toToolError } from "../../../sandbox/errors.ts";
 import { compileSchema } from "../../json-schema/compile-schema.ts";
-import { hasAtMost } from "./guarded-transport.ts";
+import { hasAtMost } from "./reading/json-size.ts";
+import { toVisibleSchema } from "./text/visible-schema.ts";
+import { toVisible } from "./text/visible-text.ts";
 
 /** Under the server's own name of it. */
 export interface UpstreamTool {
@@ -20,16 +22,7 @@ export interface UpstreamTool {
  * ready, and a server lists a thousand.
  */
 const MAX_SCHEMA_UNITS = 128 * 1024;
-const MAX_SCHEMA_VALUES = 4_000;
-
-/**
- * Characters that a person does not see and a model reads: control characters but for line ends and tabs, tags and variation selectors
- * (a whole text can be written in them), and those that turn the direction of writing.
- */
-const UNSEEN = /[^\P{Cc}\n\t]|[\u202A-\u202E\u2066-\u2069]|[\u{E0000}-\u{E01EF}]/gu;
-const toSeen = (text: string): string => text.toWellFormed().replaceAll(UNSEEN, "");
-/** Members of a schema that are words. */
-const WORDS: ReadonlySet<string> = new Set(["title", "description", "$comment"]);
+const MAX_SCHEMA_VALUES = 3_000;
 
 const SchemaSchema = z.custom<JsonSchema>(
   (value) => typeof value === "object" && value !== null && !Array.isArray(value),
@@ -68,7 +61,7 @@ function toSchemaText(schema: JsonSchema, subject: string): string {
     if (typeof value !== "string") return value;
     if (key === "$id" || key === "id") ids.add(value.replace(/#$/, ""));
     else if (REFERENCES.has(key) && !value.startsWith("#")) references.push(value);
-    return WORDS.has(key) ? toSeen(value) : value;
+    return value;
   });
   if (text.length > MAX_SCHEMA_UNITS)
     throw new RangeError(`${subject}: expected at most ${MAX_SCHEMA_UNITS} characters`);
@@ -81,7 +74,7 @@ function toSchemaText(schema: JsonSchema, subject: string): string {
 
 /** A copy that is known to be usable. @throws {ToolError | RangeError} why it is not */
 function readSchema(schema: JsonSchema, subject: string): JsonSchema {
-  const copy = JSON.parse(toSchemaText(schema, subject)) as JsonSchema;
+  const copy = toVisibleSchema(JSON.parse(toSchemaText(schema, subject)) as JsonSchema, subject);
   compileSchema(copy, { subject });
   return copy;
 }
@@ -98,12 +91,12 @@ export function readUpstreamTool(raw: unknown): { readonly definition: UpstreamT
   const { type = "object" } = inputSchema;
   if (type !== "object") return { problem: `inputSchema/type: expected "object", as all arguments are` };
   const titled = title ?? annotations?.title;
-  const named = { ...annotations, ...(titled === undefined ? {} : { title: toSeen(titled) }) };
+  const named = { ...annotations, ...(titled === undefined ? {} : { title: toVisible(titled) }) };
   try {
     return {
       definition: {
         name,
-        description: toSeen(description),
+        description: toVisible(description),
         inputSchema: readSchema(inputSchema, "inputSchema"),
         ...(outputSchema === undefined ? {} : { outputSchema: readSchema(outputSchema, "outputSchema") }),
         ...(Object.keys(named).length === 0 ? {} : { annotations: named }),

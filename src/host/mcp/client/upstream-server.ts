@@ -1,13 +1,15 @@
 // One upstream server as the router knows it: whose tools it has, what they are called, and which connection a call goes by.
+import { createHash } from "node:crypto";
 import { setImmediate as turn } from "node:timers/promises";
 import { type JsonValue, ToolError } from "../../../sandbox/errors.ts";
 import type { HostFunctionContext } from "../../executors/host-function.ts";
 import { matchesName } from "../../name-pattern.ts";
 import type { AddedSource, SourceDiscovery, SourceTransport } from "../../source.ts";
 import { type ToolValue, toJson } from "../../tool-value.ts";
-import type { Listing } from "./listing.ts";
+import { credentialsFor } from "./credentials.ts";
+import { type Listing, MAX_TOOL_SIZE } from "./listing.ts";
 import type { McpServerConfig } from "./mcp-options.ts";
-import type { Credentials } from "./open-transport.ts";
+import { toVisible } from "./text/visible-text.ts";
 import { UpstreamCall } from "./upstream-call.ts";
 import { type LinkStatus, UpstreamLink } from "./upstream-link.ts";
 import { toToolNames } from "./upstream-names.ts";
@@ -44,9 +46,24 @@ export interface McpServerStatus extends LinkStatus {
 interface RegisteredUpstreamTool {
   /** As the server calls it. */
   readonly name: string;
-  /** What it was registered with, as text. */
+  /** Of what it was registered with. */
   readonly print: string;
   readonly registration: Disposable;
+}
+
+/** A tool of a listing, and a digest of its definition: the text of all of them may come to 16 MiB. */
+interface ReadTool {
+  readonly definition: UpstreamTool;
+  readonly print: string;
+}
+
+const printOf = (definition: UpstreamTool): string =>
+  createHash("sha256").update(JSON.stringify(definition)).digest("base64");
+
+interface WantedTool {
+  readonly alias: string;
+  readonly name: string;
+  readonly tenantId?: string;
 }
 
 interface TenantLink {
@@ -139,7 +156,7 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
     const made: TenantLink = {
       link: new UpstreamLink({
         ...{ server: this.name, config: this.#config, environment, version },
-        credentials: () => this.#credentialsOf(key),
+        credentials: (signal) => credentialsFor(this.#config, key === SHARED ? undefined : key, signal),
         onListed: (listing) => this.#take(made, key, listing),
       }),
       tools: new Map(),
@@ -149,24 +166,15 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
     return made;
   }
 
-  async #credentialsOf(key: string): Promise<Credentials> {
-    const config = this.#config;
-    const isShared = key === SHARED;
-    if (!("url" in config)) return { headers: {}, env: isShared ? {} : ((await config.envFor?.(key)) ?? {}) };
-    const { headersFor, authProviderFor, authProvider } = config;
-    if (isShared) return { headers: {}, env: {}, authProvider };
-    const [headers = {}, own = authProvider] = await Promise.all([headersFor?.(key), authProviderFor?.(key)]);
-    return { headers, env: {}, authProvider: own };
-  }
-
   /** Puts what the server has listed in the place of what it had listed before. */
   async #take(taker: TenantLink, key: string, listing: Listing): Promise<void> {
     const leftOut: McpToolProblem[] = [];
     const leave = (toolName: string, problem: string): void => {
-      if (leftOut.length < MAX_LEFT_OUT) leftOut.push({ toolName: toolName.slice(0, 128), problem });
+      if (leftOut.length < MAX_LEFT_OUT) leftOut.push({ toolName: toVisible(toolName.slice(0, 128)), problem });
     };
     if (listing.unnamed > 0) leave("", `${listing.unnamed} without a name`);
-    const tools = new Map<string, UpstreamTool>();
+    for (const name of listing.tooLarge) leave(name, `Expected at most ${MAX_TOOL_SIZE} characters and values`);
+    const tools = new Map<string, ReadTool>();
     for (const raw of listing.tools) {
       const name = String(raw.name);
       if (!this.#isChosen(name)) continue;
@@ -176,12 +184,12 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
       if ("problem" in read) leave(name, read.problem);
       else if (!listing.shown.has(name)) leave(name, "Its headers (x-mcp-header) cannot be made");
       else if (tools.has(name)) leave(name, "Listed before");
-      else tools.set(name, read.definition);
+      else tools.set(name, { definition: read.definition, print: printOf(read.definition) });
     }
     const names = toToolNames(this.prefix, tools.keys());
     const named = new Set(names.values());
     for (const name of tools.keys()) if (!named.has(name)) leave(name, "Its name cannot stand in one of ours");
-    this.#register(taker, key, tools, names, leave);
+    await this.#register(taker, key, tools, names, leave);
     taker.leftOut = leftOut;
     taker.listProblem = listing.problem;
   }
@@ -192,38 +200,46 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
     return allow === undefined || allow.some((pattern) => matchesName(pattern, name));
   }
 
-  /** In one turn: no call finds half of them. */
-  #register(
+  /** Each tool in one turn: a call finds it as it was, or as it is. All of them would hold the event loop for 100 ms and more. */
+  async #register(
     { tools: registered }: TenantLink,
     key: string,
-    tools: ReadonlyMap<string, UpstreamTool>,
+    tools: ReadonlyMap<string, ReadTool>,
     names: ReadonlyMap<string, string>,
     leave: (toolName: string, problem: string) => void,
-  ): void {
-    const owners = key === SHARED ? (this.#config.tenants ?? [undefined]) : [key];
-    const wanted = new Map<string, { readonly alias: string; readonly name: string; readonly tenantId?: string }>();
-    for (const [alias, name] of names) {
-      for (const tenantId of owners) {
-        wanted.set(`${alias}\n${tenantId ?? ""}`, tenantId === undefined ? { alias, name } : { alias, name, tenantId });
-      }
-    }
-    const prints = new Map([...tools].map(([name, tool]) => [name, JSON.stringify(tool)]));
-    for (const [at, { print, registration }] of registered) {
-      const next = wanted.get(at);
-      if (next !== undefined && prints.get(next.name) === print) continue;
+  ): Promise<void> {
+    const wanted = this.#wantedBy(key, names);
+    for (const [at, { registration }] of registered) {
+      if (wanted.has(at)) continue;
       registration[Symbol.dispose]();
       registered.delete(at);
     }
     for (const [at, { alias, name, tenantId }] of wanted) {
       const tool = tools.get(name);
-      if (tool === undefined || registered.has(at)) continue;
+      const before = registered.get(at);
+      if (tool === undefined || before?.print === tool.print) continue;
+      before?.registration[Symbol.dispose]();
+      registered.delete(at);
       try {
-        const registration = this.#registerOne(alias, tool, tenantId);
-        registered.set(at, { name, print: prints.get(name) ?? "", registration });
+        const registration = this.#registerOne(alias, tool.definition, tenantId);
+        registered.set(at, { name, print: tool.print, registration });
       } catch (thrown) {
         leave(name, Error.isError(thrown) ? thrown.message : "It could not be registered");
       }
+      await turn();
     }
+  }
+
+  /** What is to be registered, by name here and tenant. */
+  #wantedBy(key: string, names: ReadonlyMap<string, string>): ReadonlyMap<string, WantedTool> {
+    const owners = key === SHARED ? (this.#config.tenants ?? [undefined]) : [key];
+    const wanted = new Map<string, WantedTool>();
+    for (const [alias, name] of names) {
+      for (const tenantId of owners) {
+        wanted.set(`${alias}\n${tenantId ?? ""}`, tenantId === undefined ? { alias, name } : { alias, name, tenantId });
+      }
+    }
+    return wanted;
   }
 
   #registerOne(alias: string, { name, ...tool }: UpstreamTool, tenantId: string | undefined): Disposable {

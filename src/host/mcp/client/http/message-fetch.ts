@@ -1,0 +1,114 @@
+// fetch for the requests of the protocol itself: they go to the server's own origin, carry the host's headers, and what comes back is
+// bounded and parsed before the SDK's transport sees any of it.
+import { type FetchLike, ProtocolError } from "@modelcontextprotocol/client";
+import { isSmallJson, parseSmallJson } from "../../../json-text.ts";
+import { BoundedBytes, type LongMessage } from "../reading/bounded-bytes.ts";
+import { readMessage, UNREADABLE_CODE } from "../reading/read-message.ts";
+import { readingBudget } from "../reading/reading-budget.ts";
+import { toStubStream } from "./event-stream.ts";
+import type { MessageStubs } from "./message-stubs.ts";
+
+/** Limit for the body of a response that is no message: an error, or the answer to a notification. */
+const MAX_NOTE_BYTES = 64 * 1024;
+const NOTE_LIMITS = { bytes: MAX_NOTE_BYTES, depth: 32, values: 10_000 } as const;
+const NOTE_CODES = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE" } as const;
+/** Response headers that the SDK's transport reads. */
+const KEPT_HEADERS = ["content-type", "location", "mcp-session-id", "www-authenticate", "dpop-nonce"] as const;
+
+export interface MessageFetchOptions {
+  readonly endpoint: URL;
+  /** Sent with each request, unless the protocol has a value of its own for one. */
+  readonly headers: { readonly [name: string]: string };
+  /** Limit for one message, in bytes. */
+  readonly maxBytes: number;
+  readonly stubs: MessageStubs;
+}
+
+/** Whether a URL is of the server's own origin, or of the same host over https where it was configured over http. */
+function isOwn(url: URL, { protocol, origin, hostname, port }: URL): boolean {
+  if (url.origin === origin) return true;
+  const isUpgrade = protocol === "http:" && url.protocol === "https:";
+  return isUpgrade && url.hostname === hostname && url.port === "" && port === "";
+}
+
+export function createMessageFetch(options: MessageFetchOptions): FetchLike {
+  return async (input, init) => {
+    const url = new URL(input);
+    if (!isOwn(url, options.endpoint)) throw new TypeError("The request goes to another origin than the server's");
+    const headers = new Headers(options.headers);
+    for (const [name, value] of new Headers(init?.headers)) headers.set(name, value);
+    const response = await fetch(url, { ...init, headers });
+    return toBounded(response, options, init?.signal ?? undefined);
+  };
+}
+
+/** A response whose body is read when the transport asks for it, as far as it may be. */
+function toBounded(response: Response, options: MessageFetchOptions, signal: AbortSignal | undefined): Response {
+  const { status, statusText, ok, url, type, redirected, body } = response;
+  const headers = new Headers();
+  for (const name of KEPT_HEADERS) {
+    const value = response.headers.get(name);
+    if (value !== null) headers.set(name, value);
+  }
+  const isEvents = ok && /^\s*text\/event-stream\s*(;|$)/i.test(headers.get("content-type") ?? "");
+  const events = isEvents && body !== null ? toStubStream(body, options) : null;
+  const bounded = new Response(events, { status, statusText, headers });
+  return Object.defineProperties(bounded, {
+    // The SDK's rules for redirects read these.
+    url: { value: url },
+    type: { value: type },
+    redirected: { value: redirected },
+    ...(events === null ? { text: { value: () => readNote(body) } } : {}),
+    json: { value: () => readStub(body, options, signal) },
+  });
+}
+
+/** Reads a body that is one message, and returns its stub. @throws {ProtocolError} for what is no message, as a rejection */
+async function readStub(
+  body: ReadableStream<Uint8Array> | null,
+  { maxBytes, stubs }: MessageFetchOptions,
+  signal: AbortSignal | undefined,
+): Promise<unknown> {
+  const bytes = await readBody(body, maxBytes);
+  const message = await readMessage(bytes, maxBytes, signal ?? new AbortController().signal);
+  const stub = message === undefined ? undefined : stubs.put(message);
+  if (stub !== undefined) return JSON.parse(stub.text);
+  const isLong = "head" in bytes;
+  throw new ProtocolError(
+    UNREADABLE_CODE,
+    isLong ? `The answer is longer than ${maxBytes} bytes` : "The answer is not a JSON-RPC message",
+  );
+}
+
+/** Text of an error, which the transport may parse as JSON: nothing where that would not be safe. Never rejects. */
+async function readNote(body: ReadableStream<Uint8Array> | null): Promise<string> {
+  try {
+    const bytes = await readBody(body, MAX_NOTE_BYTES);
+    if ("head" in bytes) return "";
+    const text = bytes.toString("utf8").toWellFormed();
+    if (!/^\s*[[{]/.test(text)) return text;
+    if (isSmallJson(text)) parseSmallJson(text, NOTE_LIMITS, NOTE_CODES, "The response");
+    return text;
+  } catch {
+    return "";
+  }
+}
+
+/** Reads a body to its end, or to the first byte past the limit. */
+async function readBody(body: ReadableStream<Uint8Array> | null, maxBytes: number): Promise<Buffer | LongMessage> {
+  const bytes = new BoundedBytes(maxBytes);
+  if (body === null) return bytes.take();
+  const source = body.getReader();
+  for (let piece = await source.read(); !piece.done; piece = await source.read()) {
+    const began = performance.now();
+    const { buffer, byteOffset, byteLength } = piece.value;
+    bytes.add(Buffer.from(buffer, byteOffset, byteLength));
+    if (bytes.bytes > maxBytes) {
+      await source.cancel().catch(() => {});
+      break;
+    }
+    const wait = readingBudget.charge(began);
+    if (wait !== undefined) await wait;
+  }
+  return bytes.take();
+}

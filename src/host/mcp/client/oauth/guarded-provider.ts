@@ -1,0 +1,109 @@
+// The host's provider of credentials, as the SDK sees it: what is stored is used with the issuer that gave it and with no other.
+import type { AuthProvider, OAuthClientProvider, OAuthDiscoveryState } from "@modelcontextprotocol/client";
+import { runCallback } from "../../../util/host-callback.ts";
+import { isJsonObject } from "../reading/json-size.ts";
+import { isSameIssuer, OAuthDenied, type OAuthPolicy } from "./oauth-policy.ts";
+
+/** Longest time in ms that the host's provider may take to look something up. */
+const LOOKUP_MS = 30_000;
+/** Visible characters of ASCII (RFC 6750 has fewer). */
+const TOKEN = /^[\x21-\x7e]{1,65536}$/;
+
+type Context = { readonly issuer?: string } | undefined;
+
+/** Either kind of provider, as the SDK tells them apart. */
+export const isOAuthProvider = (provider: AuthProvider | OAuthClientProvider): provider is OAuthClientProvider =>
+  "tokens" in provider && typeof provider.tokens === "function" && "clientInformation" in provider;
+
+async function lookUp(what: string, run: () => unknown): Promise<unknown> {
+  const outcome = await runCallback(run, { timeoutMs: LOOKUP_MS });
+  if ("answer" in outcome) return outcome.answer;
+  throw new Error(`The authProvider's ${what}() ${outcome.failed}`, { cause: outcome.cause });
+}
+
+/** Of what is stored, what this issuer has given; nothing where that is not known. */
+function boundTo(stored: unknown, context: Context, policy: OAuthPolicy): unknown {
+  if (!isJsonObject(stored)) return undefined;
+  const { issuer } = stored;
+  if (!policy.isIssuer(issuer)) return undefined;
+  return context?.issuer === undefined || isSameIssuer(issuer, context.issuer) ? stored : undefined;
+}
+
+/** What was found out before, by this host or by whoever else wrote to its store, is checked as if it had just come. */
+function readDiscovery(stored: unknown, policy: OAuthPolicy): OAuthDiscoveryState | undefined {
+  if (!isJsonObject(stored) || !policy.isIssuer(stored.authorizationServerUrl)) return undefined;
+  const { authorizationServerMetadata: metadata, resourceMetadataUrl } = stored;
+  try {
+    if (metadata !== undefined) policy.checkIssuerMetadata(isJsonObject(metadata) ? metadata : {});
+    if (resourceMetadataUrl !== undefined) policy.checkResourceMetadataUrl(new URL(String(resourceMetadataUrl)));
+  } catch {
+    return undefined;
+  }
+  return stored as unknown as OAuthDiscoveryState;
+}
+
+function guardOAuth(provider: OAuthClientProvider, policy: OAuthPolicy): OAuthClientProvider {
+  const overrides: Partial<OAuthClientProvider> = {
+    clientInformation: async (context) => {
+      const stored = await lookUp("clientInformation", () => provider.clientInformation(context));
+      const bound = boundTo(stored, context, policy);
+      // A provider that cannot save has these credentials and no others.
+      if (bound === undefined && isJsonObject(stored) && provider.saveClientInformation === undefined) {
+        throw new OAuthDenied(
+          "The authProvider's client information has no issuer, or that of another one: set its issuer",
+        );
+      }
+      return bound as Awaited<ReturnType<OAuthClientProvider["clientInformation"]>>;
+    },
+    tokens: async (context) => {
+      const stored = await lookUp("tokens", () => provider.tokens(context));
+      const bound = boundTo(stored, context, policy);
+      if (isJsonObject(bound)) checkToken(bound.access_token);
+      return bound as Awaited<ReturnType<OAuthClientProvider["tokens"]>>;
+    },
+    redirectToAuthorization: async (page) => {
+      policy.checkPage(page);
+      await provider.redirectToAuthorization(page);
+    },
+    ...(provider.discoveryState === undefined
+      ? {}
+      : {
+          discoveryState: async () =>
+            readDiscovery(await lookUp("discoveryState", () => provider.discoveryState?.()), policy),
+        }),
+  };
+  // A proxy, since a provider may be an instance of a class with private members, and has what the SDK looks for and we do not know.
+  return new Proxy(provider, {
+    get: (target, key) => {
+      if (Object.hasOwn(overrides, key)) return overrides[key as keyof typeof overrides];
+      const member: unknown = Reflect.get(target, key, target);
+      return typeof member === "function" ? member.bind(target) : member;
+    },
+  });
+}
+
+/** What goes into a header is a token, and nothing that merely has a text. @throws {TypeError} */
+function checkToken(token: unknown): asserts token is string {
+  if (typeof token !== "string" || !TOKEN.test(token)) {
+    throw new TypeError("The authProvider's token is not one: expected visible characters of ASCII");
+  }
+}
+
+function guardTokens(provider: AuthProvider): AuthProvider {
+  const { onUnauthorized } = provider;
+  return {
+    token: async () => {
+      const token = await lookUp("token", () => provider.token());
+      if (token === undefined || token === null || token === "") return undefined;
+      checkToken(token);
+      return token;
+    },
+    ...(onUnauthorized === undefined ? {} : { onUnauthorized: (context) => onUnauthorized.call(provider, context) }),
+  };
+}
+
+export const guardProvider = (
+  provider: AuthProvider | OAuthClientProvider,
+  policy: OAuthPolicy,
+): AuthProvider | OAuthClientProvider =>
+  isOAuthProvider(provider) ? guardOAuth(provider, policy) : guardTokens(provider);

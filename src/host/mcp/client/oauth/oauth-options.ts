@@ -1,0 +1,47 @@
+// What a host allows of OAuth for one upstream server.
+import * as z from "zod";
+import { strictObject } from "../../../../sandbox/contract/plain-object.ts";
+import { type AddressList, parseCidr } from "../../../capabilities/address-guard.ts";
+
+/** Where the authorization of one server may lead. */
+export interface McpOAuthOptions {
+  /**
+   * Issuers that the server may name as its authorization server, as URLs; no other is used.
+   * @default the server's own origin
+   */
+  readonly issuers?: readonly string[] | undefined;
+  /** Origins besides an issuer's own that its endpoints may be at. @default [] */
+  readonly endpointOrigins?: readonly string[] | undefined;
+  /**
+   * Addresses and CIDR ranges that requests for metadata and tokens may go to though they are private, loopback or link-local. An address
+   * that stands in the server's URL or in an issuer's is allowed for that URL. @default []
+   */
+  readonly allowAddresses?: readonly string[] | undefined;
+}
+
+const MAX_ITEMS = 100;
+
+const UrlSchema = z.string().refine((text) => {
+  const url = URL.parse(text);
+  return url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
+}, "Expected an http: or https: URL without a user in it");
+
+const OriginSchema = UrlSchema.transform((text, context) => {
+  const { origin, href } = new URL(text);
+  if (href === `${origin}/`) return origin;
+  context.addIssue({ code: "custom", message: "Expected an origin: a scheme, a host and a port" });
+  return z.NEVER;
+});
+
+const CidrSchema = z.string().transform((text, context) => {
+  const cidr = parseCidr(text);
+  if (cidr === undefined) context.addIssue({ code: "custom", message: "Expected an address or a CIDR range" });
+  return cidr ?? z.NEVER;
+});
+
+export const McpOAuthSchema = strictObject({
+  issuers: z.array(UrlSchema).min(1).max(MAX_ITEMS).optional(),
+  endpointOrigins: z.array(OriginSchema).max(MAX_ITEMS).default([]),
+  allowAddresses: z.array(CidrSchema).max(MAX_ITEMS).default([]) as unknown as z.ZodDefault<z.ZodType<AddressList>>,
+});
+export type McpOAuthConfig = z.output<typeof McpOAuthSchema>;

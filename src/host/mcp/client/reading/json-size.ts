@@ -1,0 +1,48 @@
+// How large a parsed value is, counted no further than its limit: what is past one costs no more than what is at it.
+
+export type JsonObject = { readonly [name: string]: unknown };
+
+export const isJsonObject = (value: unknown): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** What each value counts as in a size: an object's header, or a number. */
+const VALUE_SIZE = 16;
+
+/** Tells whether a parsed value has at most so many values in it, however deep. */
+export function hasAtMost(value: unknown, most: number): boolean {
+  const open: unknown[] = [value];
+  for (let seen = 0; open.length > 0; seen += 1) {
+    if (seen + open.length > most) return false;
+    const next = open.pop();
+    if (typeof next !== "object" || next === null) continue;
+    if (Array.isArray(next) && next.length > most) return false;
+    // Object.values takes four times as long for an object of many keys, and does not stop.
+    for (const key in next) {
+      open.push((next as { readonly [key: string]: unknown })[key]);
+      if (open.length > most) return false;
+    }
+  }
+  return true;
+}
+
+/** Returns the size of a parsed value in characters, its values included; more than `most` for one that is larger than that. */
+export function sizeOf(value: unknown, most: number): number {
+  const open: unknown[] = [value];
+  let size = 0;
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    size += VALUE_SIZE + (typeof next === "string" ? next.length : 0);
+    if (size + open.length * VALUE_SIZE > most) return most + 1;
+    if (typeof next !== "object" || next === null) continue;
+    if (Array.isArray(next)) {
+      if (size + next.length * VALUE_SIZE > most) return most + 1;
+      for (const inner of next) open.push(inner);
+      continue;
+    }
+    for (const key in next) {
+      size += key.length;
+      if (size + open.length * VALUE_SIZE > most) return most + 1;
+      open.push((next as { readonly [key: string]: unknown })[key]);
+    }
+  }
+  return size;
+}

@@ -1,0 +1,72 @@
+// Parses one message of an upstream server, whichever transport it came by: within a size, a depth and a number of values, at once where
+// it is small and over several turns of the event loop where it is not.
+import type { JSONRPCMessage } from "@modelcontextprotocol/client";
+import { isSmallJson, parseLargeText, parseSmallJson } from "../../../json-text.ts";
+import { endsOf, type LongMessage, type MessageEnds } from "./bounded-bytes.ts";
+
+/** JSON-RPC error code for an answer that cannot be read: ours, in the range that is left to implementations. */
+export const UNREADABLE_CODE = -32_098;
+/** V8 takes 15 ms to list 40,000 keys of one object, and 60 ms for 160,000 [m]. */
+const MESSAGE_LIMITS = { depth: 256, values: 2_000_000, members: 40_000 } as const;
+const MESSAGE_CODES = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE" } as const;
+const WHAT = "The answer";
+const OPEN_BRACE = 123;
+const SPACE = 32;
+/** White space before a message. */
+const MAX_SPACES = 64;
+
+/** An id of JSON-RPC, of a reasonable length. */
+const ID = String.raw`(\d{1,15}|"[^"\\]{1,200}")`;
+const BEGINS_WITH_ID = new RegExp(
+  String.raw`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*${ID}\s*,\s*"(?:result|error)"`,
+);
+const BEGINS_AS_ANSWER = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"(?:result|error)"/;
+const ENDS_WITH_ID = new RegExp(String.raw`,\s*"id"\s*:\s*${ID}\s*\}\s*$`);
+
+/** Returns the id of the request that an unreadable message answers, as far as its ends tell. */
+export function answeredId({ head, tail }: MessageEnds): string | number | undefined {
+  const begin = head.toString("latin1");
+  const found =
+    BEGINS_WITH_ID.exec(begin) ??
+    (BEGINS_AS_ANSWER.test(begin) ? ENDS_WITH_ID.exec(tail.toString("latin1")) : undefined);
+  return found?.[1] === undefined ? undefined : (JSON.parse(found[1]) as string | number);
+}
+
+/** Fails the request that an unreadable message answers; undefined where that cannot be told. */
+function toUnreadable(ends: MessageEnds, message: string): JSONRPCMessage | undefined {
+  const id = answeredId(ends);
+  return id === undefined ? undefined : { jsonrpc: "2.0", id, error: { code: UNREADABLE_CODE, message } };
+}
+
+const messageOf = (thrown: unknown): string => (Error.isError(thrown) ? thrown.message : "It could not be read");
+
+function toMessage(value: unknown): JSONRPCMessage | undefined {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
+  const message = value as { readonly jsonrpc?: unknown; readonly method?: unknown };
+  if (message.jsonrpc !== "2.0") return undefined;
+  const isMessage = typeof message.method === "string" || "result" in message || "error" in message;
+  return isMessage ? (value as JSONRPCMessage) : undefined;
+}
+
+/**
+ * Parses one message. An answer that is there and cannot be read becomes an error for the request that it answers.
+ * @returns undefined for what is no message; a promise where the parsing takes more than one turn of the event loop
+ */
+export function readMessage(
+  bytes: Buffer | LongMessage,
+  maxBytes: number,
+  signal: AbortSignal,
+): JSONRPCMessage | undefined | Promise<JSONRPCMessage | undefined> {
+  if ("head" in bytes) return toUnreadable(bytes, `The answer is longer than ${maxBytes} bytes`);
+  if (bytes.subarray(0, MAX_SPACES).find((byte) => byte > SPACE) !== OPEN_BRACE) return undefined;
+  const limits = { ...MESSAGE_LIMITS, bytes: maxBytes };
+  const fail = (thrown: unknown): JSONRPCMessage | undefined => toUnreadable(endsOf(bytes), messageOf(thrown));
+  if (isSmallJson(bytes)) {
+    try {
+      return toMessage(parseSmallJson(bytes.toString("utf8"), limits, MESSAGE_CODES, WHAT));
+    } catch (thrown) {
+      return fail(thrown);
+    }
+  }
+  return parseLargeText(bytes, limits, MESSAGE_CODES, WHAT, signal).then(toMessage, fail);
+}

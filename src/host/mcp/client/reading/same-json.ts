@@ -1,0 +1,68 @@
+// Whether two JSON values are the same, compared over several turns of the event loop: both may be as large as a message.
+import { inTurns } from "../../../turns.ts";
+
+/** Values compared between two looks at the clock: some 0.1 ms of work [m]. */
+const BATCH_VALUES = 500;
+
+type JsonObject = { readonly [key: string]: unknown };
+
+/** A pair of containers of one kind and size, and how far they have been compared. */
+interface Frame {
+  readonly one: readonly unknown[] | JsonObject;
+  readonly other: readonly unknown[] | JsonObject;
+  /** Undefined for arrays. */
+  readonly keys: readonly string[] | undefined;
+  readonly length: number;
+  at: number;
+}
+
+const isContainer = (value: unknown): value is object => typeof value === "object" && value !== null;
+
+/** Returns what is still to be compared of a pair: nothing, or a pair of containers; false where they differ already. */
+function open(one: unknown, other: unknown): Frame | boolean {
+  if (!isContainer(one) || !isContainer(other)) return Object.is(one, other) || (one === 0 && other === 0);
+  if (Array.isArray(one) !== Array.isArray(other)) return false;
+  if (Array.isArray(one) && Array.isArray(other)) {
+    return one.length === other.length && { one, other, keys: undefined, length: one.length, at: 0 };
+  }
+  const keys = Object.keys(one);
+  if (keys.length !== Object.keys(other).length) return false;
+  return { one: one as JsonObject, other: other as JsonObject, keys, length: keys.length, at: 0 };
+}
+
+/** Returns the next pair in a frame; undefined where the other has no such member. */
+function nextPair(frame: Frame): readonly [unknown, unknown] | undefined {
+  const index = frame.at;
+  frame.at += 1;
+  const key = frame.keys?.[index];
+  if (key === undefined) return [(frame.one as readonly unknown[])[index], (frame.other as readonly unknown[])[index]];
+  if (!Object.hasOwn(frame.other, key)) return undefined;
+  return [(frame.one as JsonObject)[key], (frame.other as JsonObject)[key]];
+}
+
+/** The order of an object's members does not count. Rejects with the signal's reason. */
+export async function isSameJson(one: unknown, other: unknown, signal: AbortSignal): Promise<boolean> {
+  const first = open(one, other);
+  if (typeof first === "boolean") return first;
+  const frames = [first];
+  let isSame = true;
+  await inTurns(() => {
+    for (let count = 0; count < BATCH_VALUES; count += 1) {
+      const frame = frames.at(-1);
+      if (frame === undefined) return true;
+      if (frame.at >= frame.length) {
+        frames.pop();
+        continue;
+      }
+      const pair = nextPair(frame);
+      const next = pair === undefined ? false : open(...pair);
+      if (next === false) {
+        isSame = false;
+        return true;
+      }
+      if (next !== true) frames.push(next);
+    }
+    return false;
+  }, signal);
+  return isSame;
+}
