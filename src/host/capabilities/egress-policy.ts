@@ -1,6 +1,6 @@
 // What a host states of its egress and its secrets, checked and with every default; and the questions that are asked of it.
 import * as z from "zod";
-import { isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
+import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
 import { type AddressList, parseCidr } from "./address-guard.ts";
 import { type EgressRule, matchesRule, parseEgressRule, portOf } from "./egress-rules.ts";
@@ -95,7 +95,7 @@ const AllowSchema = z.union([
 const ADDRESSES_MOVED =
   'Removed, because it opened these addresses to every rule. State them on the rule that needs them: allow: [{ to: "db.internal", addresses: ["10.0.0.0/8"] }]';
 
-const EgressOptionsSchema = strictObject({
+const EgressOptionsSchema = z.strictObject({
   allow: z.array(AllowSchema).max(MAX_RULES),
   methods: z.array(MethodSchema).default(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]),
   ports: z.array(PortSchema).default([80, 443]),
@@ -114,13 +114,14 @@ const EgressOptionsSchema = strictObject({
   resolve: z.custom<NonNullable<EgressOptions["resolve"]>>(isFunction, "Expected a function").optional(),
 });
 
-/** Options of the egress; for one that was removed, the message says what replaces it. */
+/** Options of the egress. For one that was removed, the message says what replaces it. */
 export const EgressSchema: z.ZodType<
   z.output<typeof EgressOptionsSchema>,
   z.input<typeof EgressOptionsSchema>
 > = z.preprocess((value, context) => {
-  if (!isPlainObject(value) || !Object.hasOwn(value, "allowAddresses")) return value;
-  context.addIssue({ code: "custom", path: ["allowAddresses"], message: ADDRESSES_MOVED });
+  if (isPlainObject(value) && !Object.hasOwn(value, "allowAddresses")) return value;
+  if (isPlainObject(value)) context.addIssue({ code: "custom", path: ["allowAddresses"], message: ADDRESSES_MOVED });
+  else context.addIssue({ code: "custom", message: `Expected a plain object, got ${describeKind(value)}` });
   return z.NEVER;
 }, EgressOptionsSchema) as never;
 export type EgressPolicy = z.infer<typeof EgressSchema>;

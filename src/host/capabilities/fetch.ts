@@ -138,7 +138,7 @@ function guardOf(id: number, context: CapabilityContext): RedirectGuard | undefi
   if (watch?.asks("capability") !== true) return undefined;
   return async (request) => {
     const shown = { op: "request", id, ...request };
-    const given = await watch.askCapability("fetch", shown);
+    const { input: given } = await watch.askCapability("fetch", shown);
     if (given === shown) return request;
     const amended = RedirectSchema.safeParse(given);
     if (!amended.success || amended.data.id !== id) {
