@@ -3,7 +3,7 @@ import * as z from "zod";
 import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
 import { type AddressList, parseCidr } from "./address-guard.ts";
-import { type EgressRule, matchesRule, parseEgressRule, portOf } from "./egress-rules.ts";
+import { type EgressRule, matchesRule, normalizeMethod, parseEgressRule, portOf } from "./egress-rules.ts";
 
 /** An allow rule: `host[:port]`, `*.host` or an origin; or one of these with methods, ports and addresses of its own. */
 export type EgressAllow =
@@ -67,7 +67,8 @@ const NEVER_METHODS = ["CONNECT", "TRACE", "TRACK"];
 const MethodSchema = z
   .string()
   .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,32}$/)
-  .refine((method) => !NEVER_METHODS.includes(method.toUpperCase()), `${NEVER_METHODS.join(", ")} cannot be allowed`);
+  .refine((method) => !NEVER_METHODS.includes(method.toUpperCase()), `${NEVER_METHODS.join(", ")} cannot be allowed`)
+  .transform(normalizeMethod);
 const PortSchema = z.int().min(1).max(65_535);
 const CidrSchema = z.string().transform((text, context) => {
   const cidr = parseCidr(text);
@@ -89,7 +90,12 @@ const AllowSchema = z.union([
     methods: z.array(MethodSchema).optional(),
     ports: z.array(PortSchema).optional(),
     addresses: z.array(CidrSchema).max(MAX_RULES).default([]),
-  }).transform(({ to, methods, ports, addresses }): AllowRule => ({ rule: to, methods, ports, addresses })),
+  })
+    .refine(({ to, ports }) => to.port === undefined || ports === undefined, {
+      path: ["ports"],
+      message: "Expected no ports beside a host:port or an origin, which names its port",
+    })
+    .transform(({ to, methods, ports, addresses }): AllowRule => ({ rule: to, methods, ports, addresses })),
 ]);
 
 const ADDRESSES_MOVED =

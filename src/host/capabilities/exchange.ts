@@ -18,7 +18,7 @@ import {
   type StatedRequest,
   toHop,
 } from "./redirects.ts";
-import { fromBase64, Upload } from "./request-body.ts";
+import { Upload } from "./request-body.ts";
 import { RequestFiller } from "./request-fill.ts";
 import { checkHeaders, type HeaderList, headerOf, withTrace } from "./request-headers.ts";
 import { readBody } from "./response-body.ts";
@@ -77,7 +77,8 @@ export class Exchange {
   async request(request: ExchangeRequest): Promise<ResponseHead> {
     try {
       this.#headersTo = request.headersTo;
-      return await this.#follow(toHop(request, this.#parts.policy), request.guard);
+      const first = await toHop(request, this.#parts.policy, this.#turns);
+      return await this.#follow(first, request.guard);
     } catch (thrown) {
       throw this.#fail(thrown);
     } finally {
@@ -87,8 +88,7 @@ export class Exchange {
 
   async write(base64: string): Promise<null> {
     try {
-      const chunk = fromBase64(base64);
-      if (!this.#isOver) await (await this.#uploadReady.promise)?.write(chunk);
+      if (!this.#isOver) await (await this.#uploadReady.promise)?.write(base64);
     } catch (thrown) {
       throw this.#fail(thrown);
     }

@@ -3,8 +3,9 @@
 import { ToolError } from "../../sandbox/errors.ts";
 import type { Turns } from "../redaction/stream-filter.ts";
 import { denied, type EgressPolicy } from "./egress-policy.ts";
+import { normalizeMethod } from "./egress-rules.ts";
 import { networkError } from "./network-errors.ts";
-import { checkRequestBytes, fromBase64 } from "./request-body.ts";
+import { fromBase64 } from "./request-body.ts";
 import { RequestFiller } from "./request-fill.ts";
 import { type HeaderList, withoutHeaders } from "./request-headers.ts";
 import type { CallSecrets } from "./secrets.ts";
@@ -37,26 +38,23 @@ export interface Hop {
 /** Asks the host about a redirect before it is followed. Returns the request as the host wants it; throws its rejection. */
 export type RedirectGuard = (request: RedirectedRequest) => Promise<StatedRequest>;
 
-/** Those that fetch writes in capitals whatever the tool wrote. */
-const NORMALIZED = new Set(["DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT"]);
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 /** They say who is asking: only the origin that they were meant for is told. */
 const CREDENTIALS = new Set(["authorization", "cookie", "proxy-authorization"]);
 const ABOUT_THE_BODY = /^content-/;
 
-const normalize = (method: string): string => (NORMALIZED.has(method.toUpperCase()) ? method.toUpperCase() : method);
-
 /** @throws {ToolError} PARAM_INVALID, QUOTA_EXCEEDED */
-export function toHop({ method, url: text, headers, body, redirect }: StatedRequest, policy: EgressPolicy): Hop {
-  const url = URL.parse(text);
+export async function toHop(request: StatedRequest, { requestBytes }: EgressPolicy, turns: Turns): Promise<Hop> {
+  const { headers, body, redirect } = request;
+  const url = URL.parse(request.url);
   if (url === null) throw new ToolError("PARAM_INVALID", "Expected an absolute URL");
-  const stated = normalize(method);
-  if (body !== null && (stated === "GET" || stated === "HEAD")) {
-    throw new ToolError("PARAM_INVALID", `A request with the method ${stated} has no body`);
+  const method = normalizeMethod(request.method);
+  if (body !== null && (method === "GET" || method === "HEAD")) {
+    throw new ToolError("PARAM_INVALID", `A request with the method ${method} has no body`);
   }
-  const bytes = body === null ? null : "stream" in body ? "stream" : fromBase64(body.base64);
-  if (bytes !== null && bytes !== "stream") checkRequestBytes(bytes.length, policy.requestBytes);
-  return { url, method: stated, headers, body: bytes, redirect };
+  const isWhole = body !== null && "base64" in body;
+  const bytes = isWhole ? await fromBase64(body.base64, requestBytes, turns) : body === null ? null : "stream";
+  return { url, method, headers, body: bytes, redirect };
 }
 
 /** The text of the Location header, if the response is a redirect to follow. */
@@ -121,7 +119,7 @@ async function guarded(hop: Hop, from: URL, guard: RedirectGuard, parts: Redirec
   const shown: RedirectedRequest = { method, url, headers, body, redirect, redirectedFrom };
   const given = await guard(shown);
   if (given === shown) return hop;
-  const amended = toHop(given, policy);
+  const amended = await toHop(given, policy, turns);
   if (amended.body === "stream") {
     throw new ToolError("PARAM_INVALID", "A hook amended a redirect to a body that comes in parts; state it as base64");
   }

@@ -2,6 +2,7 @@
 import { PassThrough } from "node:stream";
 import { ToolError } from "../../sandbox/errors.ts";
 import { filteredParts, type StreamFilter, type Turns } from "../redaction/stream-filter.ts";
+import { inTurns } from "../turns.ts";
 
 /** @throws {ToolError} QUOTA_EXCEEDED */
 export function checkRequestBytes(bytes: number, most: number): void {
@@ -10,10 +11,35 @@ export function checkRequestBytes(bytes: number, most: number): void {
   throw new ToolError("QUOTA_EXCEEDED", `${what} ${most} bytes (egress.requestBytes)`);
 }
 
-/** @throws {ToolError} PARAM_INVALID */
-export function fromBase64(text: string): Buffer {
-  if (/[^A-Za-z0-9+/=]/.test(text)) throw new ToolError("PARAM_INVALID", "Expected base64");
-  return Buffer.from(text, "base64");
+/** Characters that are decoded in one step: about 0.3 ms. A multiple of four, so that no byte is split. */
+const BASE64_STEP = 256 * 1024;
+const PADDED_BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
+const BASE64 = /^[A-Za-z0-9+/]*$/;
+
+/**
+ * Decodes the base64 of a body: a short one at once, a long one over several turns of the event loop.
+ * @throws {ToolError} PARAM_INVALID, QUOTA_EXCEEDED for more than `most` bytes, before anything is decoded
+ */
+export async function fromBase64(text: string, most: number, { signal, payer }: Turns): Promise<Buffer> {
+  if (text.length % 4 !== 0) throw new ToolError("PARAM_INVALID", "Expected base64");
+  checkRequestBytes((text.length / 4) * 3 - 2, most);
+  const parts: Buffer[] = [];
+  let at = 0;
+  const step = (): boolean => {
+    const end = Math.min(at + BASE64_STEP, text.length);
+    const part = text.slice(at, end);
+    at = end;
+    const isLast = at === text.length;
+    if (!(isLast ? PADDED_BASE64 : BASE64).test(part)) throw new ToolError("PARAM_INVALID", "Expected base64");
+    parts.push(Buffer.from(part, "base64"));
+    return isLast;
+  };
+  if (text.length <= BASE64_STEP) step();
+  else await inTurns(step, signal, payer);
+  const [only = Buffer.alloc(0)] = parts;
+  const decoded = parts.length < 2 ? only : Buffer.concat(parts);
+  checkRequestBytes(decoded.length, most);
+  return decoded;
 }
 
 /** Of a body that comes in parts. */
@@ -38,9 +64,13 @@ export class Upload {
     this.stream.on("error", () => {});
   }
 
-  /** Resolves when there is room for more, or nobody wants it. @throws {ToolError} QUOTA_EXCEEDED, CAPABILITY_DENIED */
-  write(chunk: Buffer): Promise<void> {
+  /**
+   * Resolves when there is room for more, or nobody wants it.
+   * @throws {ToolError} PARAM_INVALID, QUOTA_EXCEEDED, CAPABILITY_DENIED
+   */
+  write(base64: string): Promise<void> {
     return this.#inTurn(async () => {
+      const chunk = await fromBase64(base64, this.#maxBytes, this.#turns);
       this.#written += chunk.length;
       checkRequestBytes(this.#written, this.#maxBytes);
       if (this.#filler.isIdle) return await this.#put(chunk);

@@ -5,6 +5,7 @@ import { readEgress } from "../../../src/host/cli/egress.ts";
 import type { GloveboxOptions } from "../../../src/host/config.ts";
 import { parseConfig } from "../../../src/host/config.ts";
 import { refusalOf, serve, TestCall, type TestServer } from "../../support/egress.ts";
+import { FAILING_CALLBACKS, inOtherRealm } from "../../support/failing-callbacks.ts";
 import { codeOf, errorOf, makeBox } from "../../support/host-zone.ts";
 
 const denied = (rule: string): object => ({
@@ -88,6 +89,34 @@ describe("the addresses of an allow rule", () => {
   });
 });
 
+describe("a resolver of the host's", () => {
+  const WRONG: readonly (readonly [string, () => unknown])[] = [
+    ["answers nothing", () => undefined],
+    ["answers with no address", () => []],
+    ["answers with a text", () => "127.0.0.1"],
+    ["answers with numbers", () => [2_130_706_433]],
+    ["answers with a symbol", () => [Symbol("address")]],
+    ["answers with objects, as dns.lookup() does", () => [{ address: "127.0.0.1", family: 4 }]],
+  ];
+  test.for([...FAILING_CALLBACKS, ...WRONG])("that %s gives no connection", async ([, resolve]) => {
+    const server = await serve((_request, response) => response.end("inside"));
+    const allow = [{ to: "inside.test", addresses: here }];
+    const call = callTo(allow, server, { resolve: resolve as () => string[] });
+    expect(await refusalOf(call.request(`http://inside.test:${server.port}/`))).toEqual({
+      code: "TOOL_FAILED",
+      message: "The exchange failed: the host's name could not be resolved",
+    });
+    expect(server.requests).toEqual([]);
+  });
+
+  test("of another realm is used, and is asked for the name alone", async () => {
+    const server = await serve((_request, response) => response.end("inside"));
+    const resolve = inOtherRealm("async (...given) => given.length === 1 ? ['127.0.0.1'] : []") as () => string[];
+    const call = callTo([{ to: "inside.test", addresses: here }], server, { resolve });
+    expect((await call.fetch(`http://inside.test:${server.port}/`)).text).toBe("inside");
+  });
+});
+
 describe("options of the egress", () => {
   const egress = (options: unknown): GloveboxOptions => ({ egress: options }) as GloveboxOptions;
   test.for<[string, GloveboxOptions, string]>([
@@ -115,6 +144,11 @@ describe("options of the egress", () => {
       "addresses that are no list",
       egress({ allow: [{ to: "a.test", addresses: "10.0.0.1" }] }),
       "options.egress.allow.0.addresses: Invalid input: expected array, received string",
+    ],
+    [
+      "ports beside a port",
+      egress({ allow: [{ to: "a.test:8080", ports: [80] }] }),
+      "options.egress.allow.0.ports: Expected no ports beside a host:port or an origin, which names its port",
     ],
     ["a promise", egress(Promise.resolve({ allow: [] })), "options.egress: Expected a plain object, got a Promise"],
     [

@@ -4,8 +4,13 @@ import { createHash, randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
-import { describe, expect, onTestFinished, test } from "vitest";
-import type { EgressOptions, Secrets } from "../../../src/host/capabilities/egress-policy.ts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type EgressOptions, EgressSchema, type Secrets } from "../../../src/host/capabilities/egress-policy.ts";
+import { toHop } from "../../../src/host/capabilities/redirects.ts";
+import { Upload } from "../../../src/host/capabilities/request-body.ts";
+import { NeedleSet } from "../../../src/host/redaction/needle.ts";
+import { StreamFilter } from "../../../src/host/redaction/stream-filter.ts";
+import type { Glovebox } from "../../../src/host/runtime.ts";
 import { onLoopback, type Refusal, refusalOf, serve, TestCall, type TestServer } from "../../support/egress.ts";
 import { makeBox, outputOf } from "../../support/host-zone.ts";
 import { holdOf } from "../../support/loop-hold.ts";
@@ -42,8 +47,15 @@ function expectBounded({ heldMs, grownMiB }: Measured<unknown>): void {
   expect(heldMs).toBeLessThan(HELD_MS);
 }
 
+interface Counter {
+  readonly origin: string;
+  /** Bytes of bodies that have arrived. */
+  readonly received: () => number;
+  readonly close: () => void;
+}
+
 /** A server that counts what arrives and keeps none of it. */
-async function serveCounter(): Promise<{ readonly origin: string; readonly received: () => number }> {
+async function serveCounter(): Promise<Counter> {
   let bytes = 0;
   const server = createServer((request, response) => {
     request.on("data", (part: Buffer) => {
@@ -52,11 +64,11 @@ async function serveCounter(): Promise<{ readonly origin: string; readonly recei
     request.on("end", () => response.end("ok")).on("error", () => {});
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
+  const close = (): void => {
     server.closeAllConnections();
     server.close();
-  });
-  return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, received: () => bytes };
+  };
+  return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, received: () => bytes, close };
 }
 
 const tooLarge = (bytes: number): string =>
@@ -85,27 +97,43 @@ const SOURCE = `
   };`;
 
 describe("a tool whose body grows when its secrets are filled in", () => {
-  test.for<[string, string, { readonly bodies: number; readonly isStream: boolean; readonly type: string }]>([
-    ["107 MiB at once", "k".repeat(3_000), { bodies: 1, isStream: false, type: "text/plain" }],
-    ["three of 293 MiB at once", "k".repeat(8_192), { bodies: 3, isStream: false, type: "text/plain" }],
-    ["escapes of JSON", "\u0001".repeat(8_192), { bodies: 3, isStream: false, type: "application/json" }],
-    ["a form", "\u0001".repeat(8_192), { bodies: 3, isStream: false, type: "application/x-www-form-urlencoded" }],
-    ["107 MiB in parts", "k".repeat(3_000), { bodies: 1, isStream: true, type: "text/plain" }],
-    ["three of 293 MiB in parts", "k".repeat(8_192), { bodies: 3, isStream: true, type: "text/plain" }],
-  ])("is denied by the limit of what is sent: %s", async ([, value, options]) => {
-    const server = await serveCounter();
-    await using box = await makeBox({
+  const VALUES: { readonly [tenantId: string]: string } = {
+    short: "k".repeat(3_000),
+    long: "k".repeat(8_192),
+    escaped: "\u0001".repeat(8_192),
+  };
+  let server: Counter;
+  let box: Glovebox;
+  beforeAll(async () => {
+    server = await serveCounter();
+    const secretsOf = (value: string): Secrets => ({ KEY: { value, hosts: [server.origin] } });
+    box = await makeBox({
       limits: { timeoutMs: 60_000 },
       egress: { allow: onLoopback(server.origin) },
-      secrets: { KEY: { value, hosts: [server.origin] } },
+      tenants: Object.fromEntries(Object.entries(VALUES).map(([id, value]) => [id, { secrets: secretsOf(value) }])),
     });
     await box.addTool({ name: "send", source: SOURCE }, { grant: ["fetch", "secrets"] });
+  });
+  afterAll(async () => {
+    await box.close();
+    server.close();
+  });
+
+  test.for<[string, string, { readonly bodies: number; readonly isStream: boolean; readonly type: string }]>([
+    ["107 MiB at once", "short", { bodies: 1, isStream: false, type: "text/plain" }],
+    ["three of 293 MiB at once", "long", { bodies: 3, isStream: false, type: "text/plain" }],
+    ["escapes of JSON", "escaped", { bodies: 3, isStream: false, type: "application/json" }],
+    ["a form", "escaped", { bodies: 3, isStream: false, type: "application/x-www-form-urlencoded" }],
+    ["107 MiB in parts", "short", { bodies: 1, isStream: true, type: "text/plain" }],
+    ["three of 293 MiB in parts", "long", { bodies: 3, isStream: true, type: "text/plain" }],
+  ])("is denied by the limit of what is sent: %s", async ([, tenantId, options]) => {
+    const before = server.received();
     const call = { id: "c", toolName: "send", arguments: { url: server.origin, ...options } };
-    const run = await measured(() => box.execute(call));
+    const run = await measured(() => box.execute(call, { tenantId }));
     const denial = expect.stringMatching(/^QUOTA_EXCEEDED: .*\(egress\.requestBytes\)$/);
     expect(outputOf(run.value)).toEqual(Array(options.bodies).fill(denial));
     // Of a body that comes in parts, some have left before the limit is reached.
-    expect(server.received()).toBeLessThanOrEqual(options.isStream ? options.bodies * 16 * MiB : 0);
+    expect(server.received() - before).toBeLessThanOrEqual(options.isStream ? options.bodies * 16 * MiB : 0);
     expectBounded(run);
   });
 });
@@ -188,6 +216,49 @@ describe("a body with placeholders", () => {
     const body = (await call.use("KEY")).repeat(5_000);
     expect((await call.fetch(`${server.origin}/early`, { method: "POST", body })).status).toBe(413);
     expect((await call.fetch(server.origin)).text).toBe("fine");
+  });
+});
+
+describe("a body as it comes from the tool", () => {
+  test("of 40 MiB does not hold the event loop, and is not decoded where it is too long", async () => {
+    const limit = 40 * MiB;
+    const body = Buffer.alloc(limit, "some text");
+    const base64 = body.toString("base64");
+    const policy = EgressSchema.parse({ allow: [], requestBytes: limit });
+    const request = { method: "POST", url: "http://a.test/", headers: [], redirect: "follow" } as const;
+    const { value, heldMs } = await holdOf(() => toHop({ ...request, body: { base64 } }, policy, {}));
+    expect(body.equals(value.body as Buffer)).toBe(true);
+    expect(heldMs).toBeLessThan(HELD_MS);
+    const over = toHop({ ...request, body: { base64: `${base64}AAAA` } }, policy, {});
+    expect(await refusalOf(over)).toEqual({ code: "QUOTA_EXCEEDED", message: tooLarge(limit) });
+  });
+
+  test.for(["a", "abc", "ab=", "=abc", "ab==cdef", "ab cd", "é"])(
+    "is rejected where it is not base64: %j",
+    async (text) => {
+      const { server, call } = await openCall({});
+      const body = { base64: text };
+      const request = {
+        op: "request",
+        id: 1,
+        method: "POST",
+        url: server.origin,
+        headers: [],
+        redirect: "follow",
+        body,
+      };
+      expect((await refusalOf(call.ask("fetch", request))).code).toBe("PARAM_INVALID");
+      expect(server.requests).toEqual([]);
+    },
+  );
+
+  test("keeps the order of parts that take long to decode and parts that do not", async () => {
+    const upload = new Upload(new StreamFilter(new NeedleSet([])), 16 * MiB, {});
+    const parts = [Buffer.alloc(3 * MiB, "a"), Buffer.from("b"), Buffer.alloc(MiB, "c"), Buffer.from("d")];
+    const written = Promise.all([...parts.map((part) => upload.write(part.toString("base64"))), upload.end()]);
+    const sent = await buffer(upload.stream);
+    await written;
+    expect(sent.equals(Buffer.concat(parts))).toBe(true);
   });
 });
 

@@ -7,6 +7,12 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Secrets } from "../../../src/host/capabilities/egress-policy.ts";
 import type { Glovebox } from "../../../src/host/runtime.ts";
 import { onLoopback, refusalOf, serve, TestCall, type TestServer } from "../../support/egress.ts";
+import {
+  CALLBACK_ERROR_MESSAGE,
+  FAILING_CALLBACKS,
+  inOtherRealm,
+  toThenable,
+} from "../../support/failing-callbacks.ts";
 import { codeOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
 const VALUE = 'sk-live/4f"9Aq+Zü x01&\\';
@@ -217,6 +223,10 @@ describe("a secret's use()", () => {
     SHORT: { value: "short", hosts: [] },
     FAILS: { value: () => Promise.reject(new Error("vault at 10.0.0.9 is sealed")), hosts: [] },
     EMPTY: { value: (() => undefined) as never, hosts: [] },
+    FOREIGN: { value: inOtherRealm("async () => 'a-foreign-value'") as () => Promise<string>, hosts: [] },
+    LAZY: { value: () => toThenable((resolve) => resolve("a-lazy-value")) as Promise<string>, hosts: [] },
+    NESTED: { value: (() => Promise.resolve({ value: "an-object" })) as never, hosts: [] },
+    HANGS: { value: () => new Promise<never>(() => {}), hosts: [] },
   };
   test.for<[string, unknown, string]>([
     ["NONE", undefined, "CAPABILITY_DENIED"],
@@ -226,6 +236,7 @@ describe("a secret's use()", () => {
     ["SHORT", undefined, "PARAM_INVALID"],
     ["FAILS", undefined, "TOOL_FAILED"],
     ["EMPTY", undefined, "TOOL_FAILED"],
+    ["NESTED", undefined, "TOOL_FAILED"],
   ])("of %s, asked for with %j, is %s", async ([name, asked, code]) => {
     const call = new TestCall({ allow: [] }, secrets, asked === undefined ? {} : { secrets: asked as never });
     const refusal = await refusalOf(call.use(name));
@@ -235,9 +246,24 @@ describe("a secret's use()", () => {
     ["TWO", undefined],
     ["ONE", ["ONE", "TWO"]],
     ["ONE", true],
+    ["FOREIGN", undefined],
+    ["LAZY", undefined],
   ])("of %s, asked for with %j, gives a placeholder", async ([name, asked]) => {
     const call = new TestCall({ allow: [] }, secrets, asked === undefined ? {} : { secrets: asked as never });
     expect(await call.use(name)).toMatch(/^glovebox_secret_/);
+  });
+
+  test.for(FAILING_CALLBACKS)("of one whose function %s, is an error that says nothing of it", async ([, value]) => {
+    const call = new TestCall({ allow: [] }, { FAILS: { value: value as () => string, hosts: [] } });
+    const refusal = await refusalOf(call.use("FAILS"));
+    expect([refusal.code, refusal.message.includes(CALLBACK_ERROR_MESSAGE)]).toEqual(["TOOL_FAILED", false]);
+  });
+
+  test("of one that never comes ends with the call", async () => {
+    const call = new TestCall({ allow: [] }, secrets);
+    const refusal = refusalOf(call.use("HANGS"));
+    call[Symbol.dispose]();
+    expect((await refusal).code).toBe("CANCELLED");
   });
 });
 
