@@ -47,7 +47,12 @@ export interface NormalizeEvent extends StageEvent {
 }
 export interface CapabilityEvent extends StageEvent {
   readonly capability: string;
-  /** As the tool sent it, not yet validated. */
+  /**
+   * As the tool sent it, not yet validated. For `fetch`: `{ op: "request", id, method, url, headers, body, redirect }`, where `headers`
+   * are pairs of name and value, `body` is null, `{ base64 }` or `{ stream: true }`, and `redirect` is "follow", "error" or "manual". The
+   * hook is asked again for each redirect before it is followed, with the same fields for its target and with `redirectedFrom`, the
+   * URL that answered with the redirect. An amendment of it is validated and applied, but for `op` and `id`, which must stay.
+   */
   readonly input: unknown;
 }
 export interface CapabilityResultEvent extends StageEvent {

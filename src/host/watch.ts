@@ -205,6 +205,22 @@ export class CallWatch {
     return this.#span;
   }
 
+  /**
+   * Asks the hooks for one input of a capability: the tool's own, and each request that the host makes of it in its turn, such as the
+   * target of a redirect.
+   * @returns the input as the hooks amended it, or the given one; in an object, so that a promise in its place is not waited for
+   * @throws {ToolError} a hook's rejection, or what has ended the call meanwhile
+   */
+  async askCapability(capability: string, input: unknown): Promise<{ readonly input: unknown }> {
+    const event = { call: this.call, capability, input };
+    const asked = await this.#hooks?.ask("capability", event, this.#wait, (current, given) => ({
+      ...current,
+      ...given,
+    }));
+    this.#wait.signal?.throwIfAborted();
+    return asked ?? event;
+  }
+
   /** Runs one capability call; hooks amend its input before it is validated, and its output before that is. */
   async capability(
     capability: string,
@@ -219,12 +235,7 @@ export class CallWatch {
     let code: "ok" | ErrorCode = "ok";
     let span: CapabilitySpan | undefined;
     try {
-      const asked = this.asks("capability")
-        ? await this.#hooks?.ask("capability", { call, capability, input }, wait, (event, given) => ({
-            ...event,
-            ...given,
-          }))
-        : undefined;
+      const given = this.asks("capability") ? (await this.askCapability(capability, input)).input : input;
       span = quietly(() => this.#span?.capability(capability, context));
       const amend = async (output: unknown): Promise<unknown> => {
         if (!this.asks("capabilityResult")) return output;
@@ -235,7 +246,6 @@ export class CallWatch {
         }));
         return amended === undefined ? output : amended.output;
       };
-      const given = asked === undefined ? input : asked.input;
       if (span === undefined) return await run(given, context, amend);
       const { context: own } = span;
       return await span.within(() => run(given, own, amend));

@@ -6,6 +6,7 @@ import { CapabilityBroker } from "../../src/host/capabilities/broker.ts";
 import { CallScope } from "../../src/host/capabilities/call-scope.ts";
 import { createEgress } from "../../src/host/capabilities/egress.ts";
 import {
+  type EgressAllow,
   type EgressOptions,
   EgressSchema,
   type Secrets,
@@ -146,5 +147,9 @@ export async function refusalOf(promise: Promise<unknown>): Promise<Refusal> {
   return { code, message };
 }
 
-/** For servers of the tests. */
+/** Addresses of servers of the tests. */
 export const LOOPBACK = ["127.0.0.0/8", "::1"];
+
+/** Rules whose hosts may be on this machine. */
+export const onLoopback = (...rules: readonly string[]): readonly EgressAllow[] =>
+  rules.map((to) => ({ to, addresses: LOOPBACK }));

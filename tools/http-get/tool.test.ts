@@ -51,7 +51,7 @@ beforeAll(async () => {
   origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   tool = await openTool(import.meta.dirname, {
     grant: ["fetch"],
-    host: { egress: { allow: [origin], allowAddresses: ["127.0.0.1/32"] } },
+    host: { egress: { allow: [{ to: origin, addresses: ["127.0.0.1/32"] }] } },
   });
 });
 afterAll(async () => {

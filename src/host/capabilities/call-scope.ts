@@ -5,7 +5,9 @@ import { ToolError } from "../../sandbox/errors.ts";
 import type { Redactor } from "../redaction/redactor.ts";
 import type { TraceContext } from "../telemetry/trace-context.ts";
 import type { PreparedCall } from "../tool-call.ts";
+import type { Payer } from "../turns.ts";
 import { ignoreOutcome } from "../util/host-callback.ts";
+import type { CallWatch } from "../watch.ts";
 import type { CapabilityContext } from "./capability.ts";
 
 /** For capabilities that still run then. One for all calls: to make one takes as long as a small capability. */
@@ -45,6 +47,13 @@ export function callOf(context: CapabilityContext): PreparedCall {
   return call;
 }
 
+/** Who looks at the call of a context from outside; undefined where nobody does. */
+export const watchOf = (context: CapabilityContext): CallWatch | undefined => calls.get(context)?.watch;
+
+const payers = new WeakMap<CapabilityContext, Payer>();
+/** Whose host time it is that work for the call of a context takes. */
+export const payerOf = (context: CapabilityContext): Payer | undefined => payers.get(context);
+
 export interface CallScopeOptions {
   readonly callId: string;
   readonly tenantId: string;
@@ -52,6 +61,8 @@ export interface CallScopeOptions {
   readonly asked: CapabilityRequests;
   readonly log: CapabilityContext["log"];
   readonly call?: PreparedCall | undefined;
+  /** Whose host time it is that work for the call takes. */
+  readonly payer?: Payer | undefined;
   readonly redactor: Redactor;
   /** Hears of what could not be disposed of. */
   readonly onError?: ((error: unknown) => void) | undefined;
@@ -64,7 +75,7 @@ export class CallScope implements Disposable {
   readonly #kept = new Map<(context: CapabilityContext) => unknown, unknown>();
   readonly #onError: ((error: unknown) => void) | undefined;
 
-  constructor({ onError, redactor, call, ...facts }: CallScopeOptions) {
+  constructor({ onError, redactor, call, payer, ...facts }: CallScopeOptions) {
     this.#onError = onError;
     this.context = {
       ...facts,
@@ -73,6 +84,7 @@ export class CallScope implements Disposable {
       conceal: (label, value) => redactor.conceal(label, value),
     };
     if (call !== undefined) calls.set(this.context, call);
+    if (payer !== undefined) payers.set(this.context, payer);
   }
 
   #perCall<Kept>(open: (context: CapabilityContext) => Kept): Kept {

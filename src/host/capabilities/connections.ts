@@ -1,15 +1,14 @@
 // The connections of one call: a name is resolved once, its addresses are checked, and the connection goes to those and no others.
 // Nothing is shared with another call: no connection, no TLS session, no cookie, no proxy of the environment.
 
-import { isIP, type LookupFunction, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import type { buildConnector, Client } from "undici";
-import { ToolError } from "../../sandbox/errors.ts";
-import { untilAborted } from "../until-aborted.ts";
-import { blockedRange } from "./address-guard.ts";
+import { type AddressList, blockedRange } from "./address-guard.ts";
 import { denied, type EgressPolicy } from "./egress-policy.ts";
 import { hostOf } from "./egress-rules.ts";
 import { loadHttpClient } from "./http-client.ts";
 import { networkError } from "./network-errors.ts";
+import { pinnedLookup, type Resolver, resolveChecked } from "./pinned-addresses.ts";
 
 const CONNECT_MS = 10_000;
 /** From the request's end to the response's head. */
@@ -18,26 +17,13 @@ const HEAD_MS = 60_000;
 const IDLE_MS = 30_000;
 const HEAD_BYTES = 32 * 1024;
 const KEEP_MS = 4_000;
-const MAX_ADDRESSES = 16;
-
-/** Answers with what was checked, whatever it is asked. */
-const pinned =
-  (addresses: readonly string[]): LookupFunction =>
-  (_hostname, { all }, callback) => {
-    const answers = addresses.map((address) => ({ address, family: isIP(address) }));
-    const [first = { address: "", family: 0 }] = answers;
-    if (all) callback(null, answers);
-    else callback(null, first.address, first.family);
-  };
-
-/** A name's addresses, as the operating system gives them. */
-export type Resolver = (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;
 
 export class Connections implements Disposable {
   readonly #policy: EgressPolicy;
   readonly #resolver: Resolver;
   readonly #idle = new Map<string, Client[]>();
-  readonly #clients = new Set<Client>();
+  /** With the addresses that each may connect to. */
+  readonly #clients = new Map<Client, readonly string[]>();
   readonly #sockets = new Set<Socket>();
   #isOver = false;
 
@@ -47,15 +33,20 @@ export class Connections implements Disposable {
     this.#resolver = resolver;
   }
 
-  /** A connection of its own for one exchange: one that an earlier exchange with this origin has left, or a new one. */
-  async take(url: URL, signal: AbortSignal): Promise<Client> {
-    const left = this.#idle.get(url.origin)?.pop();
+  /**
+   * A connection of its own for one exchange: one that an earlier exchange with this origin has left, or a new one.
+   * @param allowed addresses that this request may connect to although they are not public
+   */
+  async take(url: URL, allowed: AddressList, signal: AbortSignal): Promise<Client> {
+    const left = this.#takeIdle(url.origin, allowed);
     if (left !== undefined) return left;
-    const addresses = await this.#addressesOf(hostOf(url), signal);
+    const { resolve } = this.#policy;
+    const resolver: Resolver = resolve === undefined ? this.#resolver : (host) => resolve(host);
+    const addresses = await resolveChecked(hostOf(url), allowed, resolver, signal);
     if (this.#isOver) throw networkError("the tool's call is over");
     const { Client } = loadHttpClient();
     const client = new Client(url.origin, {
-      connect: this.#connector(addresses),
+      connect: this.#connector(addresses, allowed),
       allowH2: false,
       headersTimeout: Math.min(HEAD_MS, this.#policy.timeoutMs),
       bodyTimeout: Math.min(IDLE_MS, this.#policy.timeoutMs),
@@ -64,8 +55,17 @@ export class Connections implements Disposable {
       maxHeaderSize: HEAD_BYTES,
       pipelining: 1,
     });
-    this.#clients.add(client);
+    this.#clients.set(client, addresses);
     return client;
+  }
+
+  /** One whose addresses this request may connect to as well: another rule than this request's may have allowed them. */
+  #takeIdle(origin: string, allowed: AddressList): Client | undefined {
+    const idle = this.#idle.get(origin) ?? [];
+    const fits = (client: Client): boolean =>
+      (this.#clients.get(client) ?? []).every((address) => blockedRange(address, allowed) === undefined);
+    const index = idle.findLastIndex(fits);
+    return index < 0 ? undefined : idle.splice(index, 1)[0];
   }
 
   /** The exchange is over, and its connection can be used for another. */
@@ -81,45 +81,21 @@ export class Connections implements Disposable {
     client.destroy().catch(() => {});
   }
 
-  /** All addresses of a name are checked: one that may not be connected to is enough to refuse it. */
-  async #addressesOf(host: string, signal: AbortSignal): Promise<readonly string[]> {
-    const addresses = isIP(host) === 0 ? await this.#resolve(host, signal) : [host];
-    for (const address of addresses) {
-      const range = blockedRange(address, this.#policy.allowAddresses);
-      if (range === undefined) continue;
-      const what = isIP(host) === 0 ? `${JSON.stringify(host)} resolves to an address` : `${host} is an address`;
-      throw denied("address", `${what} that is not public (${range})`);
-    }
-    return addresses;
-  }
-
-  async #resolve(host: string, signal: AbortSignal): Promise<readonly string[]> {
-    const { resolve } = this.#policy;
-    const inTime = AbortSignal.any([signal, AbortSignal.timeout(CONNECT_MS)]);
-    const asking = Promise.resolve().then(() => (resolve === undefined ? this.#resolver(host, inTime) : resolve(host)));
-    const answer: unknown = await untilAborted(asking, inTime).catch((cause: unknown) => {
-      if (signal.aborted) throw signal.reason;
-      throw new ToolError("TOOL_FAILED", "The exchange failed: the host's name could not be resolved", { cause });
-    });
-    if (!Array.isArray(answer) || answer.length === 0) throw networkError("the host's name could not be resolved");
-    return answer.slice(0, MAX_ADDRESSES).map(String);
-  }
-
-  #connector(addresses: readonly string[]): buildConnector.connector {
+  #connector(addresses: readonly string[], allowed: AddressList): buildConnector.connector {
     const connector = loadHttpClient().buildConnector({
       timeout: Math.min(CONNECT_MS, this.#policy.timeoutMs),
       allowH2: false,
       maxCachedSessions: 0,
       // Whatever the environment says.
       rejectUnauthorized: true,
-      lookup: pinned(addresses),
+      lookup: pinnedLookup(addresses),
       autoSelectFamily: true,
     });
     return (options, callback) => {
       const connecting: unknown = connector(options, (...[error, socket]) => {
         if (error !== null) return callback(error, null);
         // Whatever the lookup was asked, this is where the connection goes.
-        const range = blockedRange(socket.remoteAddress ?? "", this.#policy.allowAddresses);
+        const range = blockedRange(socket.remoteAddress ?? "", allowed);
         if (range === undefined && !this.#isOver) return callback(null, socket);
         socket.destroy();
         callback(denied("address", `the connection went to an address that is not public (${range})`), null);
@@ -136,7 +112,7 @@ export class Connections implements Disposable {
 
   [Symbol.dispose](): void {
     this.#isOver = true;
-    for (const client of this.#clients) this.drop(client);
+    for (const client of this.#clients.keys()) this.drop(client);
     for (const socket of this.#sockets) socket.destroy();
     this.#idle.clear();
   }

@@ -1,17 +1,23 @@
 // What a host states of its egress and its secrets, checked and with every default; and the questions that are asked of it.
 import * as z from "zod";
-import { strictObject } from "../../sandbox/contract/plain-object.ts";
+import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
 import { type AddressList, parseCidr } from "./address-guard.ts";
-import { type EgressRule, matchesRule, parseEgressRule, portOf } from "./egress-rules.ts";
+import { type EgressRule, matchesRule, normalizeMethod, parseEgressRule, portOf } from "./egress-rules.ts";
 
-/** `host[:port]`, `*.host` or an origin; or one of these with methods and ports of its own. */
+/** An allow rule: `host[:port]`, `*.host` or an origin; or one of these with methods, ports and addresses of its own. */
 export type EgressAllow =
   | string
   | {
       readonly to: string;
       readonly methods?: readonly string[] | undefined;
       readonly ports?: readonly number[] | undefined;
+      /**
+       * Addresses and CIDR ranges that requests of this rule may connect to although they are not public: private, loopback … They
+       * hold for this rule only: a name that another rule allows is rejected when it resolves to one of them.
+       * @default []
+       */
+      readonly addresses?: readonly string[] | undefined;
     };
 
 /** Where tools with the capability `fetch` may send requests. All that no rule allows is denied. */
@@ -21,9 +27,9 @@ export interface EgressOptions {
   readonly methods?: readonly string[] | undefined;
   /** For rules that name no port; 80 and 443 unless stated. */
   readonly ports?: readonly number[] | undefined;
-  /** Of a request's body; 16 MiB unless stated. */
+  /** Bytes of a request's body, as the tool writes it and as it is sent with the values of secrets in it. @default 16 MiB */
   readonly requestBytes?: number | undefined;
-  /** Of a response's body, before and after it is decoded; 16 MiB unless stated. */
+  /** Bytes of a response's body, before it is decoded, after that, and after values of secrets are redacted. @default 16 MiB */
   readonly responseBytes?: number | undefined;
   /** Of an exchange, from the request to the end of the response's body; 30,000 unless stated, and never past the call's own. */
   readonly timeoutMs?: number | undefined;
@@ -31,8 +37,6 @@ export interface EgressOptions {
   readonly maxRedirects?: number | undefined;
   /** A host name's addresses; the operating system's resolver unless stated. All of them are checked, whoever gives them. */
   readonly resolve?: ((hostname: string) => Promise<readonly string[]> | readonly string[]) | undefined;
-  /** Addresses and CIDR ranges that may be connected to though they are private, loopback … */
-  readonly allowAddresses?: readonly string[] | undefined;
 }
 
 export interface SecretOptions {
@@ -63,23 +67,41 @@ const NEVER_METHODS = ["CONNECT", "TRACE", "TRACK"];
 const MethodSchema = z
   .string()
   .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,32}$/)
-  .refine((method) => !NEVER_METHODS.includes(method.toUpperCase()), `${NEVER_METHODS.join(", ")} cannot be allowed`);
+  .refine((method) => !NEVER_METHODS.includes(method.toUpperCase()), `${NEVER_METHODS.join(", ")} cannot be allowed`)
+  .transform(normalizeMethod);
 const PortSchema = z.int().min(1).max(65_535);
-const AllowSchema = z.union([
-  RuleSchema.transform((rule) => ({ rule, methods: undefined, ports: undefined })),
-  strictObject({
-    to: RuleSchema,
-    methods: z.array(MethodSchema).optional(),
-    ports: z.array(PortSchema).optional(),
-  }).transform(({ to, ...rest }) => ({ rule: to, methods: rest.methods, ports: rest.ports })),
-]);
 const CidrSchema = z.string().transform((text, context) => {
   const cidr = parseCidr(text);
   if (cidr === undefined) context.addIssue(`Expected an address or a CIDR range, got "${text.slice(0, 100)}"`);
   return cidr ?? z.NEVER;
 });
 
-export const EgressSchema = strictObject({
+/** An allow rule, checked. */
+export interface AllowRule {
+  readonly rule: EgressRule;
+  readonly methods: readonly string[] | undefined;
+  readonly ports: readonly number[] | undefined;
+  readonly addresses: AddressList;
+}
+const AllowSchema = z.union([
+  RuleSchema.transform((rule): AllowRule => ({ rule, methods: undefined, ports: undefined, addresses: [] })),
+  strictObject({
+    to: RuleSchema,
+    methods: z.array(MethodSchema).optional(),
+    ports: z.array(PortSchema).optional(),
+    addresses: z.array(CidrSchema).max(MAX_RULES).default([]),
+  })
+    .refine(({ to, ports }) => to.port === undefined || ports === undefined, {
+      path: ["ports"],
+      message: "Expected no ports beside a host:port or an origin, which names its port",
+    })
+    .transform(({ to, methods, ports, addresses }): AllowRule => ({ rule: to, methods, ports, addresses })),
+]);
+
+const ADDRESSES_MOVED =
+  'Removed, because it opened these addresses to every rule. State them on the rule that needs them: allow: [{ to: "db.internal", addresses: ["10.0.0.0/8"] }]';
+
+const EgressOptionsSchema = z.strictObject({
   allow: z.array(AllowSchema).max(MAX_RULES),
   methods: z.array(MethodSchema).default(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]),
   ports: z.array(PortSchema).default([80, 443]),
@@ -96,8 +118,18 @@ export const EgressSchema = strictObject({
   timeoutMs: z.int().min(1).max(300_000).default(30_000),
   maxRedirects: z.int().min(0).max(20).default(10),
   resolve: z.custom<NonNullable<EgressOptions["resolve"]>>(isFunction, "Expected a function").optional(),
-  allowAddresses: z.array(CidrSchema).max(MAX_RULES).default([]) as unknown as z.ZodDefault<z.ZodType<AddressList>>,
 });
+
+/** Options of the egress. For one that was removed, the message says what replaces it. */
+export const EgressSchema: z.ZodType<
+  z.output<typeof EgressOptionsSchema>,
+  z.input<typeof EgressOptionsSchema>
+> = z.preprocess((value, context) => {
+  if (isPlainObject(value) && !Object.hasOwn(value, "allowAddresses")) return value;
+  if (isPlainObject(value)) context.addIssue({ code: "custom", path: ["allowAddresses"], message: ADDRESSES_MOVED });
+  else context.addIssue({ code: "custom", message: `Expected a plain object, got ${describeKind(value)}` });
+  return z.NEVER;
+}, EgressOptionsSchema) as never;
 export type EgressPolicy = z.infer<typeof EgressSchema>;
 
 export const SecretsSchema = z
@@ -146,7 +178,8 @@ export function readAskedHosts(asked: JsonValue | undefined): readonly EgressRul
 }
 
 /**
- * Whether a request may be sent there, by what its URL and method say alone.
+ * Checks whether a request may be sent there, by what its URL and method say alone.
+ * @returns the addresses that are not public and may be connected to all the same: those of the rules that allow this very request
  * @throws {ToolError} CAPABILITY_DENIED
  */
 export function checkTarget(
@@ -154,7 +187,7 @@ export function checkTarget(
   method: string,
   policy: EgressPolicy,
   asked: readonly EgressRule[] | undefined,
-): void {
+): AddressList {
   if (url.protocol !== "http:" && url.protocol !== "https:") {
     throw denied("scheme", `expected http or https, got ${JSON.stringify(url.protocol.slice(0, 50))}`);
   }
@@ -170,7 +203,7 @@ export function checkTarget(
   if (asked !== undefined && !asked.some((rule) => matchesRule(rule, url))) {
     throw denied("capabilities.fetch", `the tool itself has not asked for ${shown}`);
   }
-  if (!ported.some(({ methods }) => (methods ?? policy.methods).includes(method))) {
-    throw denied("methods", `the method ${method.slice(0, 32)} is not allowed for ${shown}`);
-  }
+  const allowing = ported.filter(({ methods }) => (methods ?? policy.methods).includes(method));
+  if (allowing.length === 0) throw denied("methods", `the method ${method.slice(0, 32)} is not allowed for ${shown}`);
+  return allowing.flatMap(({ addresses }) => addresses);
 }

@@ -15,6 +15,13 @@ export interface EgressRule {
 
 const DEFAULT_PORTS: { readonly [scheme: string]: number } = { "http:": 80, "https:": 443 };
 
+/** Methods that fetch writes in capitals, whatever the tool wrote. */
+const NORMALIZED = new Set(["DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT"]);
+
+/** Returns the method as fetch sends it; other methods are sensitive to case. */
+export const normalizeMethod = (method: string): string =>
+  NORMALIZED.has(method.toUpperCase()) ? method.toUpperCase() : method;
+
 /** The port of an http or https URL. */
 export const portOf = (url: URL): number => (url.port === "" ? (DEFAULT_PORTS[url.protocol] ?? 0) : Number(url.port));
 

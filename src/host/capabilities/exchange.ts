@@ -2,34 +2,34 @@
 import type { Readable } from "node:stream";
 import type { Client, Dispatcher } from "undici";
 import { ToolError } from "../../sandbox/errors.ts";
+import type { Turns } from "../redaction/stream-filter.ts";
+import type { Payer } from "../turns.ts";
 import type { Connections } from "./connections.ts";
 import { checkTarget, type EgressPolicy } from "./egress-policy.ts";
 import type { EgressRule } from "./egress-rules.ts";
 import { loadHttpClient } from "./http-client.ts";
 import { networkError, toExchangeError } from "./network-errors.ts";
-import { checkRedirects, type Hop, locationOf, redirectOf } from "./redirects.ts";
-import { checkRequestBytes, fillBody, fromBase64, Upload, writingOf } from "./request-body.ts";
-import { checkHeaders, type HeaderList, headerOf, withDefaults, withTrace } from "./request-headers.ts";
+import {
+  checkRedirects,
+  type Hop,
+  locationOf,
+  type RedirectGuard,
+  redirectOf,
+  type StatedRequest,
+  toHop,
+} from "./redirects.ts";
+import { Upload } from "./request-body.ts";
+import { RequestFiller } from "./request-fill.ts";
+import { checkHeaders, type HeaderList, headerOf, withTrace } from "./request-headers.ts";
 import { readBody } from "./response-body.ts";
+import { hasBody, type ResponseHead, redactHead, toPairs } from "./response-head.ts";
 import type { CallSecrets } from "./secrets.ts";
 
-export interface ExchangeRequest {
-  readonly method: string;
-  readonly url: string;
-  readonly headers: HeaderList;
-  readonly body: { readonly base64: string } | { readonly stream: true } | null;
-  readonly redirect: "follow" | "error" | "manual";
+export interface ExchangeRequest extends StatedRequest {
   /** What the host adds for a server, instead of what the tool has said: asked for each hop. */
   readonly headersTo?: ((url: URL) => HeaderList) | undefined;
-}
-
-export interface ResponseHead {
-  readonly status: number;
-  readonly statusText: string;
-  readonly headers: HeaderList;
-  readonly url: string;
-  readonly redirected: boolean;
-  readonly hasBody: boolean;
+  /** Asked before a redirect is followed; undefined where no hook wants to be asked. */
+  readonly guard?: RedirectGuard | undefined;
 }
 
 /** What the exchanges of a call share. */
@@ -38,25 +38,12 @@ export interface ExchangeParts {
   readonly asked: readonly EgressRule[] | undefined;
   readonly secrets: CallSecrets;
   readonly connections: Connections;
+  /** Whose host time it is that filling and redacting take. */
+  readonly payer?: Payer | undefined;
 }
 
 type Part = { readonly base64: string } | { readonly done: true };
 const DONE: Part = { done: true };
-const BODILESS = new Set([101, 204, 205, 304]);
-/** Those that fetch writes in capitals whatever the tool wrote. */
-const NORMALIZED = new Set(["DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT"]);
-
-const normalize = (method: string): string => (NORMALIZED.has(method.toUpperCase()) ? method.toUpperCase() : method);
-
-/** A header's text is bytes; those of UTF-8 are read as such nowhere but in names of files. */
-const toPairs = (raw: Dispatcher.ResponseData["headers"]): HeaderList => {
-  const flat = raw as unknown as readonly (string | Buffer)[];
-  const text = (index: number): string => {
-    const value = flat[index] ?? "";
-    return typeof value === "string" ? value : value.toString("latin1");
-  };
-  return Array.from({ length: flat.length / 2 }, (_, index) => [text(index * 2), text(index * 2 + 1)] as const);
-};
 
 /** Ends with its body's last part, with a failure, or when it is cancelled. */
 export class Exchange {
@@ -64,7 +51,10 @@ export class Exchange {
   readonly #abort = new AbortController();
   readonly #onOver: () => void;
   readonly #timer: NodeJS.Timeout;
+  readonly #turns: Turns;
   #upload: Upload | undefined;
+  /** A body on its way that is not in memory as a whole. */
+  #sending: Readable | undefined;
   /** Made with the request's first hop, or never. */
   readonly #uploadReady = Promise.withResolvers<Upload | undefined>();
   #body: AsyncGenerator<Buffer> | undefined;
@@ -78,6 +68,7 @@ export class Exchange {
   constructor(parts: ExchangeParts, onOver: () => void) {
     this.#parts = parts;
     this.#onOver = onOver;
+    this.#turns = { signal: this.#abort.signal, payer: parts.payer };
     const { timeoutMs } = parts.policy;
     this.#timer = setTimeout(() => this.#fail(networkError(`it was not over within ${timeoutMs} ms`)), timeoutMs);
   }
@@ -86,7 +77,8 @@ export class Exchange {
   async request(request: ExchangeRequest): Promise<ResponseHead> {
     try {
       this.#headersTo = request.headersTo;
-      return await this.#follow(this.#firstHop(request), request.redirect);
+      const first = await toHop(request, this.#parts.policy, this.#turns);
+      return await this.#follow(first, request.guard);
     } catch (thrown) {
       throw this.#fail(thrown);
     } finally {
@@ -96,8 +88,7 @@ export class Exchange {
 
   async write(base64: string): Promise<null> {
     try {
-      const chunk = fromBase64(base64);
-      if (!this.#isOver) await (await this.#uploadReady.promise)?.write(chunk);
+      if (!this.#isOver) await (await this.#uploadReady.promise)?.write(base64);
     } catch (thrown) {
       throw this.#fail(thrown);
     }
@@ -142,30 +133,21 @@ export class Exchange {
     }
   }
 
-  #firstHop({ method, url: text, headers, body }: ExchangeRequest): Hop {
-    const url = URL.parse(text);
-    if (url === null) throw new ToolError("PARAM_INVALID", "Expected an absolute URL");
-    const stated = normalize(method);
-    if (body !== null && (stated === "GET" || stated === "HEAD")) {
-      throw new ToolError("PARAM_INVALID", `A request with the method ${stated} has no body`);
-    }
-    const bytes = body === null ? null : "stream" in body ? "stream" : fromBase64(body.base64);
-    if (Buffer.isBuffer(bytes)) checkRequestBytes(bytes.length, this.#parts.policy.requestBytes);
-    return { url, method: stated, headers, body: bytes };
-  }
-
-  async #follow(first: Hop, redirect: ExchangeRequest["redirect"]): Promise<ResponseHead> {
+  async #follow(first: Hop, guard: RedirectGuard | undefined): Promise<ResponseHead> {
+    const { policy, secrets } = this.#parts;
     let hop = first;
     for (let followed = 0; ; followed += 1) {
       const response = await this.#send(hop);
       const headers = toPairs(response.headers);
-      const location = redirect === "manual" ? undefined : locationOf(response.statusCode, headers);
-      if (location === undefined) return this.#accept(hop, response, headers, followed > 0);
+      const location = hop.redirect === "manual" ? undefined : locationOf(response.statusCode, headers);
+      if (location === undefined) return await this.#accept(hop, response, headers, followed > 0);
       response.body.on("error", () => {}).destroy();
       this.#dropClient();
-      if (redirect === "error") throw networkError('the server redirects, and the tool has said `redirect: "error"`');
-      checkRedirects(followed, this.#parts.policy);
-      hop = redirectOf(hop, response.statusCode, location, this.#parts.secrets);
+      if (hop.redirect === "error")
+        throw networkError('the server redirects, and the tool has said `redirect: "error"`');
+      checkRedirects(followed, policy);
+      hop = await redirectOf(hop, response.statusCode, location, { policy, secrets, turns: this.#turns, guard });
+      this.#abort.signal.throwIfAborted();
     }
   }
 
@@ -173,82 +155,83 @@ export class Exchange {
   async #send(hop: Hop): Promise<Dispatcher.ResponseData> {
     const { policy, asked, secrets, connections } = this.#parts;
     const { url, method } = hop;
-    checkTarget(url, method, policy, asked);
+    const addresses = checkTarget(url, method, policy, asked);
     checkHeaders(hop.headers);
-    secrets.refuseIn(`${url.host}${url.pathname}`, "a URL's host or path");
-    const query = secrets.fill(url.search, url, "url");
-    const headers = this.#fillHeaders(hop);
-    const body = await this.#bodyOf(hop);
-    const client = await connections.take(url, this.#abort.signal);
+    const filler = new RequestFiller(secrets, url, this.#turns);
+    const path = await filler.path();
+    const filled = await filler.headers(hop.headers);
+    // A value may have what no header may.
+    checkHeaders(filled);
+    const { body, framing } = await this.#bodyOf(hop, filler);
+    const client = await connections.take(url, addresses, this.#abort.signal);
     this.#client = client;
     this.#url = url;
     this.#abort.signal.throwIfAborted();
     return await loadHttpClient().request.call(client, {
-      path: url.pathname + query,
+      path,
       method: method as Dispatcher.HttpMethod,
-      headers: headers.flat(),
+      headers: [...withTrace(filled, this.#headersTo?.(url) ?? []), ...framing].flat(),
       body,
       signal: this.#abort.signal,
       responseHeaders: "raw",
     });
   }
 
-  #fillHeaders({ headers, url }: Hop): HeaderList {
-    const { secrets } = this.#parts;
-    const filled = withDefaults(headers).map(([name, value]) => {
-      secrets.refuseIn(name, "a header's name");
-      const basic = name.toLowerCase() === "authorization" ? /^(basic +)([A-Za-z0-9+/=]+)$/i.exec(value) : null;
-      if (basic === null) return [name, secrets.fill(value, url, "plain")] as const;
-      const [, scheme = "", credentials = ""] = basic;
-      const decoded = Buffer.from(credentials, "base64").toString();
-      const withSecret = secrets.fill(decoded, url, "plain");
-      return [name, withSecret === decoded ? value : scheme + Buffer.from(withSecret).toString("base64")] as const;
-    });
-    // A value may have what no header may.
-    checkHeaders(filled);
-    return withTrace(filled, this.#headersTo?.(url) ?? []);
-  }
-
-  async #bodyOf({ body, url, headers }: Hop): Promise<Buffer | Readable | null> {
-    const { secrets, policy } = this.#parts;
-    if (body === null) return null;
-    if (body !== "stream") return await fillBody(body, url, headers, secrets);
-    this.#upload = new Upload(secrets.filler(url, writingOf(headers)), policy.requestBytes);
+  /** The body as it is sent, and headers that say how long it is where its stream does not. */
+  async #bodyOf(
+    { body, headers }: Hop,
+    filler: RequestFiller,
+  ): Promise<{ readonly body: Buffer | Readable | null; readonly framing: HeaderList }> {
+    const { requestBytes } = this.#parts.policy;
+    this.#sending?.destroy();
+    this.#sending = undefined;
+    if (body === null) return { body, framing: [] };
+    if (body !== "stream") {
+      const filled = await filler.body(body, headers, requestBytes);
+      if (!("bytes" in filled)) return { body: filled.body, framing: [] };
+      this.#sending = filled.body;
+      return { body: filled.body, framing: [["content-length", String(filled.bytes)]] };
+    }
+    this.#upload = new Upload(filler.stream(headers), requestBytes, this.#turns);
+    this.#sending = this.#upload.stream;
     this.#uploadReady.resolve(this.#upload);
-    return this.#upload.stream;
+    return { body: this.#upload.stream, framing: [] };
   }
 
-  #accept(hop: Hop, response: Dispatcher.ResponseData, headers: HeaderList, redirected: boolean): ResponseHead {
+  async #accept(
+    hop: Hop,
+    response: Dispatcher.ResponseData,
+    headers: HeaderList,
+    redirected: boolean,
+  ): Promise<ResponseHead> {
     const { secrets, policy } = this.#parts;
     const { redactor } = secrets;
     const { statusCode: status, body } = response;
-    const hasBody = hop.method !== "HEAD" && !BODILESS.has(status);
+    // It may fail before anybody reads it; whoever reads it then is told.
+    body.on("error", () => {});
+    const comes = hasBody(hop.method, status);
     const said = Number(headerOf(headers, "content-length") ?? 0);
-    if (hasBody && said > policy.responseBytes) {
+    if (comes && said > policy.responseBytes) {
       throw new ToolError("QUOTA_EXCEEDED", `A response's body may have ${policy.responseBytes} bytes`);
-    }
-    if (hasBody) {
-      const encodings = headers.filter(([name]) => name.toLowerCase() === "content-encoding").map(([, value]) => value);
-      const options = {
-        contentEncoding: encodings.join(","),
-        maxBytes: policy.responseBytes,
-        filter: redactor.filter(),
-      };
-      this.#body = readBody(body, options);
-    } else {
-      body.on("error", () => {}).resume();
-      this.#succeed();
     }
     const url = new URL(hop.url);
     url.hash = "";
-    return {
-      status,
-      statusText: redactor.text((response as { readonly statusText?: string }).statusText ?? ""),
-      headers: headers.map(([name, value]) => [redactor.text(name), redactor.text(value)]),
-      url: redactor.text(url.href),
-      redirected,
-      hasBody,
-    };
+    const { statusText = "" } = response as { readonly statusText?: string };
+    const stated = { status, statusText, headers, url: url.href, redirected, hasBody: comes };
+    const head = await redactHead(stated, redactor, this.#turns);
+    if (comes) {
+      const encodings = headers.filter(([name]) => name.toLowerCase() === "content-encoding").map(([, value]) => value);
+      this.#body = readBody(body, {
+        contentEncoding: encodings.join(","),
+        maxBytes: policy.responseBytes,
+        filter: redactor.filter(),
+        turns: this.#turns,
+      });
+    } else {
+      body.resume();
+      this.#succeed();
+    }
+    return head;
   }
 
   #succeed(): void {
@@ -257,7 +240,7 @@ export class Exchange {
     this.#client = undefined;
     // A body that is still being sent keeps its connection.
     if (client !== undefined && url !== undefined) {
-      if (this.#upload !== undefined && !this.#upload.stream.readableEnded) this.#parts.connections.drop(client);
+      if (this.#sending !== undefined && !this.#sending.readableEnded) this.#parts.connections.drop(client);
       else this.#parts.connections.keep(url, client);
     }
     this.#finish();
@@ -271,7 +254,6 @@ export class Exchange {
     this.#failure = failure;
     this.#abort.abort(failure);
     this.#dropClient();
-    this.#upload?.stream.destroy();
     this.#finish();
     return failure;
   }
@@ -285,6 +267,7 @@ export class Exchange {
     this.#isOver = true;
     clearTimeout(this.#timer);
     this.#uploadReady.resolve(this.#upload);
+    this.#sending?.destroy();
     // Of a generator that waits for its source, the end of that is the end.
     this.#body?.return(undefined).catch(() => {});
     this.#body = undefined;

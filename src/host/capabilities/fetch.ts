@@ -1,11 +1,12 @@
 // fetch: requests of a tool, sent by the host to where its egress rules allow. What each answers is in the schema's comments.
 import * as z from "zod";
 import { ToolError } from "../../sandbox/errors.ts";
-import { traceOf } from "./call-scope.ts";
+import { payerOf, traceOf, watchOf } from "./call-scope.ts";
 import { type Capability, type CapabilityContext, defineCapability } from "./capability.ts";
 import { Connections } from "./connections.ts";
 import { type EgressPolicy, readAskedHosts } from "./egress-policy.ts";
 import { Exchange, type ExchangeParts } from "./exchange.ts";
+import type { RedirectGuard } from "./redirects.ts";
 import { type HeaderList, traceHeaders } from "./request-headers.ts";
 import type { CallSecrets } from "./secrets.ts";
 import { SystemResolver } from "./system-resolver.ts";
@@ -19,17 +20,21 @@ const id = z.int().min(0);
 const base64 = z.string();
 const headers = z.array(z.tuple([z.string(), z.string()])).max(MAX_HEADERS);
 
+/** Answered with a ResponseHead when that has come. */
+const RequestSchema = z.strictObject({
+  op: z.literal("request"),
+  id,
+  method: z.string().max(32),
+  url: z.string().max(MAX_URL_UNITS),
+  headers,
+  body: z.union([z.strictObject({ base64 }), z.strictObject({ stream: z.literal(true) })]).nullable(),
+  redirect: z.enum(["follow", "error", "manual"]),
+});
+/** A redirect as a hook may amend it. Its URL may be longer than a tool's: it is the server's. */
+const RedirectSchema = RequestSchema.extend({ url: z.string(), redirectedFrom: z.string().optional() });
+
 const InputSchema = z.discriminatedUnion("op", [
-  /** Answered with a ResponseHead when that has come. */
-  z.strictObject({
-    op: z.literal("request"),
-    id,
-    method: z.string().max(32),
-    url: z.string().max(MAX_URL_UNITS),
-    headers,
-    body: z.union([z.strictObject({ base64 }), z.strictObject({ stream: z.literal(true) })]).nullable(),
-    redirect: z.enum(["follow", "error", "manual"]),
-  }),
+  RequestSchema,
   /** A part of a body that is a stream; answered with null once it is taken. */
   z.strictObject({ op: z.literal("write"), id, base64 }),
   z.strictObject({ op: z.literal("end"), id }),
@@ -98,7 +103,7 @@ export function createFetchCapability({ policyOf, secretsOf }: FetchParts): Capa
     const secrets = secretsOf(context);
     const connections = new Connections(policy, (host, signal) => resolver.resolve(host, context.tenantId, signal));
     await secrets.concealAll();
-    return new CallExchanges({ policy, asked, secrets, connections });
+    return new CallExchanges({ policy, asked, secrets, connections, payer: payerOf(context) });
   };
   return defineCapability({
     name: "fetch",
@@ -106,22 +111,40 @@ export function createFetchCapability({ policyOf, secretsOf }: FetchParts): Capa
     uncounted: ["write", "end", "read", "cancel"],
     inputSchema: InputSchema,
     outputSchema: z.unknown(),
-    handler: async (input, context) =>
-      answer(input, await context.perCall(open), (url) => traceHeaders(traceOf(context, url))),
+    handler: async (input, context) => await answer(input, await context.perCall(open), context),
   });
 }
 
-function answer(input: Input, exchanges: CallExchanges, headersTo: (url: URL) => HeaderList): unknown {
+async function answer(input: Input, exchanges: CallExchanges, context: CapabilityContext): Promise<unknown> {
   switch (input.op) {
-    case "request":
-      return exchanges.begin(input.id).request({ ...input, headersTo });
+    case "request": {
+      const headersTo = (url: URL): HeaderList => traceHeaders(traceOf(context, url));
+      return await exchanges.begin(input.id).request({ ...input, headersTo, guard: guardOf(input.id, context) });
+    }
     case "write":
-      return exchanges.get(input.id).write(input.base64);
+      return await exchanges.get(input.id).write(input.base64);
     case "end":
-      return exchanges.get(input.id).end();
+      return await exchanges.get(input.id).end();
     case "read":
-      return exchanges.get(input.id).read();
+      return await exchanges.get(input.id).read();
     case "cancel":
       return exchanges.cancel(input.id);
   }
+}
+
+/** Asks the host's hooks for each redirect as they were asked for the first request; undefined where there is none to ask. */
+function guardOf(id: number, context: CapabilityContext): RedirectGuard | undefined {
+  const watch = watchOf(context);
+  if (watch?.asks("capability") !== true) return undefined;
+  return async (request) => {
+    const shown = { op: "request", id, ...request };
+    const { input: given } = await watch.askCapability("fetch", shown);
+    if (given === shown) return request;
+    const amended = RedirectSchema.safeParse(given);
+    if (!amended.success || amended.data.id !== id) {
+      const what = "A hook amended a redirect of fetch to something that is not a request of the same exchange";
+      throw new ToolError("PARAM_INVALID", what, { cause: amended.error });
+    }
+    return amended.data;
+  };
 }

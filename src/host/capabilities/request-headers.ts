@@ -1,4 +1,5 @@
 // Which headers a tool may send. Those that frame the message, or speak to proxies, are the host's alone.
+import type { ToolError } from "../../sandbox/errors.ts";
 import type { TraceContext } from "../telemetry/trace-context.ts";
 import { denied } from "./egress-policy.ts";
 
@@ -23,8 +24,8 @@ const FORBIDDEN_HEADERS: { readonly [name: string]: string } = {
 
 const TOKEN = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}$/;
 const NO_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
-/** Names and values together. */
-const MAX_HEADER_BYTES = 64 * 1024;
+/** Names and values together, with the values of secrets in them. */
+export const MAX_HEADER_BYTES: number = 64 * 1024;
 
 function reasonOf(name: string): string | undefined {
   const lower = name.toLowerCase();
@@ -44,8 +45,14 @@ export function checkHeaders(headers: HeaderList): void {
     if (!TOKEN.test(name)) throw denied("headers", `${shown} is no header's name`);
     if (NO_VALUE.test(value)) throw denied("headers", `the value of ${shown} has characters that no header may have`);
   }
-  if (bytes > MAX_HEADER_BYTES) throw denied("headers", `all headers together may have ${MAX_HEADER_BYTES} bytes`);
+  if (bytes > MAX_HEADER_BYTES) throw tooManyHeaderBytes();
 }
+
+export const tooManyHeaderBytes = (): ToolError =>
+  denied(
+    "headers",
+    `all headers together have more than ${MAX_HEADER_BYTES} bytes, with the values of secrets in them`,
+  );
 
 export function headerOf(headers: HeaderList, name: string): string | undefined {
   return headers.find(([each]) => each.toLowerCase() === name)?.[1];

@@ -9,13 +9,15 @@ import {
   createZstdDecompress,
 } from "node:zlib";
 import { ToolError } from "../../sandbox/errors.ts";
-import type { StreamFilter } from "../redaction/stream-filter.ts";
+import { filteredParts, type StreamFilter, type Turns } from "../redaction/stream-filter.ts";
 
 /** What a tool is given at once. */
 const MAX_PART_BYTES = 256 * 1024;
 const DECODED_BYTES = 64 * 1024;
 /** More than anybody means well with. */
 const MAX_CODINGS = 5;
+/** Comparisons of a byte with a secret's value that take a millisecond or two; a longer part takes several turns of the event loop. */
+const AT_ONCE_COMPARISONS = 256 * 1024;
 
 const gunzip = (): Transform =>
   createGunzip({ chunkSize: DECODED_BYTES, flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH });
@@ -72,9 +74,16 @@ async function* counted(source: AsyncIterable<Buffer>, most: number): AsyncGener
   }
 }
 
-async function* redacted(source: AsyncIterable<Buffer>, filter: StreamFilter): AsyncGenerator<Buffer> {
-  for await (const part of source) yield filter.push(part);
-  yield filter.end();
+async function* redacted(
+  source: AsyncIterable<Buffer>,
+  filter: StreamFilter,
+  turns: Turns,
+): AsyncGenerator<Buffer, void> {
+  for await (const part of source) {
+    if (filter.costOf(part.length) <= AT_ONCE_COMPARISONS) yield filter.push(part);
+    else yield* filteredParts(filter.steps(part), turns);
+  }
+  yield* filteredParts(filter.lastSteps(), turns);
 }
 
 export interface ResponseBodyOptions {
@@ -82,14 +91,17 @@ export interface ResponseBodyOptions {
   readonly maxBytes: number;
   /** Takes out what the tool may not see. */
   readonly filter: StreamFilter;
+  readonly turns: Turns;
 }
 
 /** The body in parts of 1 byte to 256 KiB. Throws what the network, a decoder or a cap throws. */
 export async function* readBody(body: Readable, options: ResponseBodyOptions): AsyncGenerator<Buffer> {
-  const { contentEncoding, maxBytes, filter } = options;
+  const { contentEncoding, maxBytes, filter, turns } = options;
   let parts: AsyncIterable<Buffer> = counted(body, maxBytes);
   for (const coding of codingsOf(contentEncoding).toReversed()) parts = counted(decode(parts, coding), maxBytes);
-  for await (const part of redacted(parts, filter)) {
+  // What stands in a value's place may be longer than the value: counted once more.
+  const shown = filter.isIdle ? parts : counted(redacted(parts, filter, turns), maxBytes);
+  for await (const part of shown) {
     for (let at = 0; at < part.length; at += MAX_PART_BYTES) yield part.subarray(at, at + MAX_PART_BYTES);
   }
 }

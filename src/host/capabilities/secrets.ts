@@ -2,9 +2,11 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
 import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
-import { type Needle, NeedleSet, plainNeedles } from "../redaction/needle.ts";
+import { type Needle, NeedleSet, plainNeedles, type Replace } from "../redaction/needle.ts";
 import { Redactor } from "../redaction/redactor.ts";
-import { filterText, StreamFilter } from "../redaction/stream-filter.ts";
+import { inTurns } from "../turns.ts";
+import { runCallback } from "../util/host-callback.ts";
+import { payerOf } from "./call-scope.ts";
 import { type Capability, type CapabilityContext, defineCapability } from "./capability.ts";
 import { denied, type SecretPolicies } from "./egress-policy.ts";
 import { type EgressRule, matchesRule } from "./egress-rules.ts";
@@ -15,8 +17,11 @@ export type Writing = "plain" | "json" | "url";
 const WRITERS: { readonly [How in Writing]: (value: string) => string } = {
   plain: (value) => value,
   json: (value) => JSON.stringify(value).slice(1, -1),
-  url: encodeURIComponent,
+  url: (value) => encodeURIComponent(value.toWellFormed()),
 };
+
+/** How long a host's function may take to give a secret's value. */
+const VALUE_MS = 10_000;
 
 /** A placeholder that was escaped is replaced by a value that is escaped. */
 function writingOf(found: string, stated: Writing): Writing {
@@ -48,6 +53,7 @@ export class CallSecrets {
   readonly #context: CapabilityContext;
   readonly #values = new Map<string, Promise<string>>();
   readonly #issued = new Map<string, IssuedSecret>();
+  #markers: { readonly issued: number; readonly needles: NeedleSet } | undefined;
 
   constructor(policies: SecretPolicies, asked: JsonValue | undefined, context: CapabilityContext) {
     this.#granted = narrowed(policies, asked);
@@ -82,62 +88,74 @@ export class CallSecrets {
   }
 
   async #ask(name: string): Promise<string> {
-    const stated = this.#granted.get(name)?.value;
-    const value: unknown = typeof stated === "function" ? await stated() : stated;
+    const value = await this.#read(name);
     if (typeof value !== "string") throw new ToolError("TOOL_FAILED", `The secret ${name} has no value`);
-    this.redactor.conceal(name, value);
-    this.#context.conceal(name, value);
+    // A turn for each: for the longest values it takes 4 ms, and a call may have 64.
+    await inTurns(
+      () => {
+        this.redactor.conceal(name, value);
+        this.#context.conceal(name, value);
+        return true;
+      },
+      this.#context.signal,
+      payerOf(this.#context),
+    );
     return value;
   }
 
-  /** Whether a placeholder stands in the text, in any of its forms. */
-  isIn(text: string): boolean {
-    let found = false;
-    const note = (): string => {
-      found = true;
-      return "";
-    };
-    filterText(
-      text,
-      this.#needles(() => note),
-    );
-    return found;
+  /** What the host states for it, which need not be a text. */
+  async #read(name: string): Promise<unknown> {
+    const stated = this.#granted.get(name)?.value;
+    if (typeof stated !== "function") return stated;
+    const outcome = await runCallback(stated, { timeoutMs: VALUE_MS, signal: this.#context.signal });
+    if ("answer" in outcome) return outcome.answer;
+    if (outcome.failed !== "timed out") throw outcome.cause;
+    throw new ToolError("TOOL_FAILED", `The host gave no value for the secret ${name} within ${VALUE_MS} ms`);
   }
 
-  /** @throws {ToolError} CAPABILITY_DENIED where a placeholder stands in it */
-  refuseIn(text: string, where: string): void {
-    if (this.#issued.size > 0 && this.isIn(text)) {
-      throw denied("secrets", `a placeholder may stand in header values, the query and the body, not in ${where}`);
+  /** Finds placeholders in any of their forms. */
+  get markers(): NeedleSet {
+    if (this.#markers?.issued !== this.#issued.size) {
+      this.#markers = { issued: this.#issued.size, needles: this.#needles(() => () => "") };
     }
+    return this.#markers.needles;
   }
 
-  /** Puts values for placeholders into what goes to this URL. @throws {ToolError} CAPABILITY_DENIED */
-  fill(text: string, url: URL, writing: Writing): string {
-    return this.#issued.size === 0 ? text : filterText(text, this.#fillers(url, writing));
+  /**
+   * Finds placeholders and puts values in their places, in what goes to this URL.
+   * A value that is not bound to the URL throws CAPABILITY_DENIED when its placeholder is found.
+   */
+  fillers(url: URL, writing: Writing): NeedleSet {
+    return this.#needles((secret) => this.#fillerOf(secret, url, writing));
   }
 
-  /** The same for bytes that come in chunks; its `push` throws. */
-  filler(url: URL, writing: Writing): StreamFilter {
-    return new StreamFilter(this.#fillers(url, writing));
+  #fillerOf({ name, value }: IssuedSecret, url: URL, writing: Writing): Replace {
+    const mayGo = isBound(this.#granted.get(name)?.hosts ?? [], url);
+    // A body may hold tens of thousands of placeholders: each way of writing the value is made once.
+    const written = new Map<Writing, Buffer>();
+    return (found) => {
+      if (!mayGo) throw unbound(name, url);
+      const how = writingOf(found, writing);
+      const bytes = written.get(how) ?? Buffer.from(WRITERS[how](value));
+      written.set(how, bytes);
+      return bytes;
+    };
   }
 
-  #fillers(url: URL, writing: Writing): NeedleSet {
-    return this.#needles(({ name, value }) => (found) => {
-      if (isBound(this.#granted.get(name)?.hosts ?? [], url)) return WRITERS[writingOf(found, writing)](value);
-      const where = `${url.protocol}//${url.host.slice(0, 300)}`;
-      throw denied(
-        "secrets",
-        `the secret ${name} is not bound to ${where}; over http it goes only to hosts stated as http://`,
-      );
-    });
-  }
-
-  #needles(replaceFor: (secret: IssuedSecret) => (found: string) => string): NeedleSet {
+  #needles(replaceFor: (secret: IssuedSecret) => Replace): NeedleSet {
     const needles: Needle[] = [...this.#issued.values()].flatMap((secret) =>
       plainNeedles(secret.placeholder, replaceFor(secret)),
     );
     return new NeedleSet(needles);
   }
+}
+
+function unbound(name: string, url: URL): ToolError {
+  const where = `${url.protocol}//${url.host.slice(0, 300)}`;
+  return denied(
+    "secrets",
+    `the secret ${name} is not bound to ${where}; over http it goes only to hosts stated as http://`,
+  );
 }
 
 /** @param secretsOf the secrets of a call, the same for each of its capabilities */

@@ -1,7 +1,7 @@
 // --allow-fetch and --secret: what they say as options of createGlovebox, and what they grant.
 
 import { isIP } from "node:net";
-import { type EgressOptions, type Secrets, SecretsSchema } from "../capabilities/egress-policy.ts";
+import { type EgressAllow, type EgressOptions, type Secrets, SecretsSchema } from "../capabilities/egress-policy.ts";
 import { hostOf, parseEgressRule } from "../capabilities/egress-rules.ts";
 import { type Arguments, UsageError } from "./usage.ts";
 
@@ -13,14 +13,18 @@ export interface EgressRequest {
 
 const list = (value: Arguments["values"][string]): readonly string[] => (Array.isArray(value) ? value : []);
 
-/** An address that a person has typed is meant, also when it is not public; so is `localhost`. */
-function meantAddresses(rules: readonly string[]): readonly string[] {
-  return rules.flatMap((text) => {
-    const rule = parseEgressRule(text);
-    const host = rule === undefined ? "" : hostOf(new URL(`http://${rule.host}`));
-    if (host === "localhost") return ["127.0.0.0/8", "::1"];
-    return isIP(host) === 0 ? [] : [host];
-  });
+const LOOPBACK = ["127.0.0.0/8", "::1"] as const;
+
+/**
+ * The rule that `--allow-fetch` states. A person who types an address means it, also when it is not public, and one who types `localhost`
+ * means this machine; both hold for that rule only.
+ */
+function toRule(to: string): EgressAllow {
+  const rule = parseEgressRule(to);
+  if (rule === undefined || rule.isWildcard) return to;
+  const host = hostOf(new URL(`http://${rule.host}`));
+  if (host === "localhost") return { to, addresses: LOOPBACK };
+  return isIP(host) === 0 ? to : { to, addresses: [host] };
 }
 
 function readSecret(text: string, env: NodeJS.ProcessEnv, hosts: readonly string[]): Secrets {
@@ -46,7 +50,7 @@ export function readEgress(values: Arguments["values"], env: NodeJS.ProcessEnv):
     throw new UsageError("--secret: expected an --allow-fetch beside it, for the host it goes to");
   const secrets: Secrets = Object.assign({}, ...stated.map((text) => readSecret(text, env, allow)));
   if (allow.length === 0) return { host: {}, grant: [] };
-  const egress: EgressOptions = { allow, allowAddresses: meantAddresses(allow) };
+  const egress: EgressOptions = { allow: allow.map(toRule) };
   if (stated.length === 0) return { host: { egress }, grant: ["fetch"] };
   return { host: { egress, secrets }, grant: ["fetch", "secrets"] };
 }

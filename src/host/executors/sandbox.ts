@@ -224,6 +224,7 @@ class SandboxRun {
       redactor,
       asked: definition.capabilities ?? {},
       call: this.#call,
+      payer: this.#payer,
       log: (message, data, level = "info") => this.#log.add(level, Date.now(), message, { data }),
       // What was refused the tool has been told.
       onError: (error) => {

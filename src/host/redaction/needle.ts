@@ -1,8 +1,8 @@
 // A text to look for in a stream, unit by unit (Knuth, Morris, Pratt): the time is the stream's length whatever is in it.
 import { ESCAPES, type Step, unescapeAt } from "./unescape.ts";
 
-/** What stands in the place of what was found; it may throw. */
-export type Replace = (found: string) => string;
+/** Returns what stands in the place of what was found: text, or its bytes, which are not copied. It may throw. */
+export type Replace = (found: string) => string | Buffer;
 
 /** Units taken for one another: what each of the first 256 counts as. */
 type Fold = Uint8Array;
@@ -30,7 +30,12 @@ export class Needle {
   readonly #fallback: Uint16Array;
 
   constructor(units: ArrayLike<number>, replace: Replace, { isRaw = false, fold = SAME } = {}) {
-    this.units = Uint16Array.from(units, (unit) => fold[unit] ?? unit);
+    this.units = new Uint16Array(units.length);
+    // Not Uint16Array.from(units, fold): it takes ten times as long, and a host may state 64 secrets of 8 KiB.
+    for (let index = 0; index < units.length; index += 1) {
+      const unit = units[index] ?? 0;
+      this.units[index] = fold[unit] ?? unit;
+    }
     this.replace = replace;
     this.isRaw = isRaw;
     this.#fold = fold;
@@ -122,7 +127,12 @@ export class NeedleSet {
     }
   }
 
+  /** How many needles there are. */
+  get size(): number {
+    return this.raw.length + this.unescaped.length;
+  }
+
   get isEmpty(): boolean {
-    return this.raw.length === 0 && this.unescaped.length === 0;
+    return this.size === 0;
   }
 }

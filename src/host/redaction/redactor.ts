@@ -1,7 +1,7 @@
 // What must not be seen in anything that a call says: values are named, and from then on replaced in logs, results and errors.
 import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
 import { type Needle, NeedleSet, secretNeedles } from "./needle.ts";
-import { filterBytes, filterText, StreamFilter } from "./stream-filter.ts";
+import { filterBytes, filterText, filterTexts, StreamFilter, type Turns } from "./stream-filter.ts";
 
 /** Shorter ones stand in ordinary text by chance, and are guessed by whoever can see what was replaced. */
 export const MIN_SECRET_BYTES = 8;
@@ -11,7 +11,8 @@ export const MAX_SECRET_BYTES = 8_192;
 export class Redactor {
   readonly #known = new Set<string>();
   readonly #needles: Needle[] = [];
-  #set = new NeedleSet([]);
+  /** Made of all needles when it is needed. */
+  #set: NeedleSet | undefined = new NeedleSet([]);
 
   /** @throws {ToolError} PARAM_INVALID for a value of fewer than 8 or more than 8,192 bytes */
   conceal(label: string, value: string): void {
@@ -23,7 +24,12 @@ export class Redactor {
     if (this.#known.has(value)) return;
     this.#known.add(value);
     this.#needles.push(...secretNeedles(value, () => `[redacted:${label}]`));
-    this.#set = new NeedleSet(this.#needles);
+    this.#set = undefined;
+  }
+
+  get #needleSet(): NeedleSet {
+    this.#set ??= new NeedleSet(this.#needles);
+    return this.#set;
   }
 
   /** Values that are concealed. */
@@ -36,7 +42,12 @@ export class Redactor {
   }
 
   text(text: string): string {
-    return filterText(text, this.#set);
+    return filterText(text, this.#needleSet);
+  }
+
+  /** The same for several texts that may be long, over several turns of the event loop. */
+  async texts(texts: readonly string[], turns: Turns = {}): Promise<readonly string[]> {
+    return await filterTexts(texts, this.#needleSet, turns);
   }
 
   /** Also where a value stands as a number: then it is a text afterwards. */
@@ -54,7 +65,7 @@ export class Redactor {
 
   /** For bytes that come in chunks. */
   filter(): StreamFilter {
-    return new StreamFilter(this.#set);
+    return new StreamFilter(this.#needleSet);
   }
 
   /** For many bytes at once, over several turns. */

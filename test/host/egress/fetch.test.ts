@@ -7,10 +7,10 @@ import { setTimeout as pause } from "node:timers/promises";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { EgressOptions } from "../../../src/host/capabilities/egress-policy.ts";
-import { LOOPBACK, refusalOf, serve, TestCall, type TestServer } from "../../support/egress.ts";
+import { onLoopback, refusalOf, serve, TestCall, type TestServer } from "../../support/egress.ts";
 
 const callTo = (server: TestServer, options: Partial<EgressOptions> = {}): TestCall =>
-  new TestCall({ allow: [`127.0.0.1:${server.port}`], allowAddresses: LOOPBACK, ...options });
+  new TestCall({ allow: onLoopback(`127.0.0.1:${server.port}`), ...options });
 
 const echo = async (request: IncomingMessage): Promise<string> =>
   JSON.stringify({
@@ -322,7 +322,7 @@ describe("redirects", () => {
   test("to another origin leave Authorization and cookies behind", async () => {
     const other = await serveEcho();
     const server = await serveRedirect(307, () => `${other.origin}/there`);
-    const call = callTo(server, { allow: [server.origin, other.origin] });
+    const call = callTo(server, { allow: onLoopback(server.origin, other.origin) });
     const headers = [
       ["authorization", "Bearer mine"],
       ["cookie", "a=1"],
@@ -383,7 +383,7 @@ describe("a network that fails", () => {
       const tcp = createTcpServer((socket) => socket.on("error", () => {}).once("data", () => socket.end(bytes)));
       await new Promise<void>((resolve) => tcp.listen(0, "127.0.0.1", resolve));
       const { port } = tcp.address() as AddressInfo;
-      const call = new TestCall({ allow: [`127.0.0.1:${port}`], allowAddresses: LOOPBACK });
+      const call = new TestCall({ allow: onLoopback(`127.0.0.1:${port}`) });
       const refusal = await refusalOf(call.fetch(`http://127.0.0.1:${port}/`));
       expect([name, refusal.code, refusal.message.includes("127.0.0.1")]).toEqual([name, "TOOL_FAILED", false]);
       await new Promise((resolve) => tcp.close(resolve));
@@ -414,8 +414,7 @@ describe("the end of a call", () => {
       if (request.url === "/body") response.write("x");
     });
     const call = callTo(server, {
-      allow: [`127.0.0.1:${server.port}`, "192.0.2.1:81"],
-      allowAddresses: [...LOOPBACK, "192.0.2.1"],
+      allow: [...onLoopback(`127.0.0.1:${server.port}`), { to: "192.0.2.1:81", addresses: ["192.0.2.1"] }],
     });
     await call.fetch(`${server.origin}/idle`);
     await call.request(`${server.origin}/body`);

@@ -5,7 +5,7 @@ import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Glovebox } from "../../../src/host/runtime.ts";
 import type { ToolResult } from "../../../src/host/tool-call.ts";
-import { LOOPBACK, serve } from "../../support/egress.ts";
+import { onLoopback, serve } from "../../support/egress.ts";
 import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
 const SOURCE = `
@@ -30,7 +30,7 @@ beforeAll(async () => {
   const ports = Array.from({ length: 0xffff - 1_024 }, (_, index) => index + 1_025);
   box = await makeBox({
     limits: { timeoutMs: 20_000 },
-    egress: { allow: ["127.0.0.1"], ports, allowAddresses: LOOPBACK, responseBytes: 5_000_000 },
+    egress: { allow: onLoopback("127.0.0.1"), ports, responseBytes: 5_000_000 },
     tenants: { shut: { egress: { allow: [] } } },
   });
   await box.addTool({ name: "get", source: SOURCE }, { grant: ["fetch"] });

@@ -6,7 +6,13 @@ import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Secrets } from "../../../src/host/capabilities/egress-policy.ts";
 import type { Glovebox } from "../../../src/host/runtime.ts";
-import { LOOPBACK, refusalOf, serve, TestCall, type TestServer } from "../../support/egress.ts";
+import { onLoopback, refusalOf, serve, TestCall, type TestServer } from "../../support/egress.ts";
+import {
+  CALLBACK_ERROR_MESSAGE,
+  FAILING_CALLBACKS,
+  inOtherRealm,
+  toThenable,
+} from "../../support/failing-callbacks.ts";
 import { codeOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
 const VALUE = 'sk-live/4f"9Aq+Zü x01&\\';
@@ -59,13 +65,9 @@ function expectHidden(shown: string, value = VALUE): void {
 /** Answers with the request as JSON. */
 const echo = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
   const { url, headers } = request;
-  response.end(
-    Buffer.from(JSON.stringify({ url, headers, body: await text(request) }))
-      .toString("base64")
-      .split("")
-      .reverse()
-      .join(" "),
-  );
+  // A body that was denied on its way ends early.
+  const body = await text(request).catch(() => undefined);
+  response.end(Buffer.from(JSON.stringify({ url, headers, body })).toString("base64").split("").reverse().join(" "));
 };
 /** Undoes it: in a form that nobody looks for, so that tests see what was sent. */
 const unecho = (body: string): { url: string; headers: Record<string, string>; body: string } =>
@@ -73,7 +75,7 @@ const unecho = (body: string): { url: string; headers: Record<string, string>; b
 
 function callTo(server: TestServer, value: string | (() => string | Promise<string>), more: Secrets = {}): TestCall {
   const secrets: Secrets = { API_KEY: { value, hosts: [server.origin] }, ...more };
-  return new TestCall({ allow: ["127.0.0.1"], ports: [server.port], allowAddresses: LOOPBACK }, secrets);
+  return new TestCall({ allow: onLoopback("127.0.0.1"), ports: [server.port] }, secrets);
 }
 
 describe("a placeholder", () => {
@@ -156,7 +158,7 @@ describe("a placeholder on its way to a host that it is not bound to", () => {
     const server = await serve(echo);
     const other = await serve(echo);
     const secrets: Secrets = { API_KEY: { value: VALUE, hosts: [other.origin] } };
-    const call = new TestCall({ allow: [server.origin, other.origin], allowAddresses: LOOPBACK }, secrets);
+    const call = new TestCall({ allow: onLoopback(server.origin, other.origin) }, secrets);
     const { path = "/", ...options } = place(await call.use("API_KEY"));
     expect(await refusalOf(call.request(server.origin + path, options))).toEqual({
       code: "CAPABILITY_DENIED",
@@ -167,10 +169,7 @@ describe("a placeholder on its way to a host that it is not bound to", () => {
 
   test("is refused in a body that comes in parts, split anywhere", async () => {
     const server = await serve(echo);
-    const call = new TestCall(
-      { allow: [server.origin], allowAddresses: LOOPBACK },
-      { API_KEY: { value: VALUE, hosts: [] } },
-    );
+    const call = new TestCall({ allow: onLoopback(server.origin) }, { API_KEY: { value: VALUE, hosts: [] } });
     const placeholder = await call.use("API_KEY");
     for (const at of [1, 10, placeholder.length - 1]) {
       const head = refusalOf(call.request(server.origin, { id: at, method: "POST", body: "stream" }));
@@ -193,7 +192,7 @@ describe("a placeholder on its way to a host that it is not bound to", () => {
   test("is refused over http where the rule does not say http", async () => {
     const server = await serve(echo);
     const secrets: Secrets = { API_KEY: { value: HEADER_VALUE, hosts: ["127.0.0.1"] } };
-    const call = new TestCall({ allow: [server.origin], allowAddresses: LOOPBACK }, secrets);
+    const call = new TestCall({ allow: onLoopback(server.origin) }, secrets);
     const headers = [["x-key", await call.use("API_KEY")]] as const;
     expect(await refusalOf(call.request(server.origin, { headers }))).toMatchObject({ code: "CAPABILITY_DENIED" });
   });
@@ -206,7 +205,7 @@ describe("a placeholder on its way to a host that it is not bound to", () => {
       response.writeHead(307, { location: `${other.origin}/${leak}` }).end();
     });
     const secrets: Secrets = { API_KEY: { value: HEADER_VALUE, hosts: [server.origin] } };
-    const call = new TestCall({ allow: [server.origin, other.origin], allowAddresses: LOOPBACK }, secrets);
+    const call = new TestCall({ allow: onLoopback(server.origin, other.origin) }, secrets);
     const placeholder = await call.use("API_KEY");
     const headers = [["x-key", placeholder]] as const;
     expect(unecho((await call.fetch(server.origin, { headers })).text).headers["x-key"]).toBeUndefined();
@@ -224,6 +223,10 @@ describe("a secret's use()", () => {
     SHORT: { value: "short", hosts: [] },
     FAILS: { value: () => Promise.reject(new Error("vault at 10.0.0.9 is sealed")), hosts: [] },
     EMPTY: { value: (() => undefined) as never, hosts: [] },
+    FOREIGN: { value: inOtherRealm("async () => 'a-foreign-value'") as () => Promise<string>, hosts: [] },
+    LAZY: { value: () => toThenable((resolve) => resolve("a-lazy-value")) as Promise<string>, hosts: [] },
+    NESTED: { value: (() => Promise.resolve({ value: "an-object" })) as never, hosts: [] },
+    HANGS: { value: () => new Promise<never>(() => {}), hosts: [] },
   };
   test.for<[string, unknown, string]>([
     ["NONE", undefined, "CAPABILITY_DENIED"],
@@ -233,6 +236,7 @@ describe("a secret's use()", () => {
     ["SHORT", undefined, "PARAM_INVALID"],
     ["FAILS", undefined, "TOOL_FAILED"],
     ["EMPTY", undefined, "TOOL_FAILED"],
+    ["NESTED", undefined, "TOOL_FAILED"],
   ])("of %s, asked for with %j, is %s", async ([name, asked, code]) => {
     const call = new TestCall({ allow: [] }, secrets, asked === undefined ? {} : { secrets: asked as never });
     const refusal = await refusalOf(call.use(name));
@@ -242,9 +246,24 @@ describe("a secret's use()", () => {
     ["TWO", undefined],
     ["ONE", ["ONE", "TWO"]],
     ["ONE", true],
+    ["FOREIGN", undefined],
+    ["LAZY", undefined],
   ])("of %s, asked for with %j, gives a placeholder", async ([name, asked]) => {
     const call = new TestCall({ allow: [] }, secrets, asked === undefined ? {} : { secrets: asked as never });
     expect(await call.use(name)).toMatch(/^glovebox_secret_/);
+  });
+
+  test.for(FAILING_CALLBACKS)("of one whose function %s, is an error that says nothing of it", async ([, value]) => {
+    const call = new TestCall({ allow: [] }, { FAILS: { value: value as () => string, hosts: [] } });
+    const refusal = await refusalOf(call.use("FAILS"));
+    expect([refusal.code, refusal.message.includes(CALLBACK_ERROR_MESSAGE)]).toEqual(["TOOL_FAILED", false]);
+  });
+
+  test("of one that never comes ends with the call", async () => {
+    const call = new TestCall({ allow: [] }, secrets);
+    const refusal = refusalOf(call.use("HANGS"));
+    call[Symbol.dispose]();
+    expect((await refusal).code).toBe("CANCELLED");
   });
 });
 
@@ -360,7 +379,7 @@ describe("a tool in the sandbox", () => {
     });
     await using own = await makeBox({
       limits: { timeoutMs: 20_000 },
-      egress: { allow: [server.origin], allowAddresses: LOOPBACK },
+      egress: { allow: onLoopback(server.origin) },
       secrets: { API_KEY: { value: HEADER_VALUE, hosts: [server.origin] } },
     });
     await own.addTool({ name: "show", source: SOURCE }, { grant: ["fetch", "secrets"] });

@@ -1,7 +1,7 @@
 // Requests to where no tool may send any: each row is refused before a connection is made, whatever the allow rules say.
 import { describe, expect, test } from "vitest";
 import type { EgressOptions } from "../../../src/host/capabilities/egress-policy.ts";
-import { LOOPBACK, type RequestOptions, refusalOf, serve, TestCall } from "../../support/egress.ts";
+import { LOOPBACK, onLoopback, type RequestOptions, refusalOf, serve, TestCall } from "../../support/egress.ts";
 
 const denied = (rule: string): object => ({
   code: "CAPABILITY_DENIED",
@@ -112,9 +112,8 @@ describe("an address that is not public", () => {
   test("is connected to where the host has excepted it, and its neighbours are not", async () => {
     const server = await serve((_request, response) => response.end("inside"));
     const call = new TestCall({
-      allow: ["127.0.0.1", "127.0.0.2"],
+      allow: ["127.0.0.1", "127.0.0.2"].map((to) => ({ to, addresses: ["127.0.0.1"] })),
       ports: [server.port],
-      allowAddresses: ["127.0.0.1"],
     });
     expect((await call.fetch(server.origin)).text).toBe("inside");
     expect(await refusalOf(call.request(`http://127.0.0.2:${server.port}/`))).toEqual(denied("address"));
@@ -127,22 +126,20 @@ describe("an address that is not public", () => {
     const answers = ["127.0.0.1", "10.0.0.1", "127.0.0.1"];
     let asked = 0;
     const resolve = (): readonly string[] => [answers[asked++] ?? "10.0.0.1"];
-    const call = new TestCall({ allow: ["rebind.test"], ports: [server.port], allowAddresses: ["127.0.0.1"], resolve });
+    const allow = [{ to: "rebind.test", addresses: ["127.0.0.1"] }];
+    const call = new TestCall({ allow, ports: [server.port], resolve });
     const url = `http://rebind.test:${server.port}/`;
     expect([(await call.fetch(url)).text, asked]).toEqual([`rebind.test:${server.port}`, 1]);
-    const other = new TestCall({
-      allow: ["rebind.test"],
-      ports: [server.port],
-      allowAddresses: ["127.0.0.1"],
-      resolve,
-    });
+    const other = new TestCall({ allow, ports: [server.port], resolve });
     expect([await refusalOf(other.request(url)), asked]).toEqual([denied("address"), 2]);
   });
 });
 
 const EGRESS: EgressOptions = {
-  allow: ["api.test", "*.wild.test", "https://only.test", { to: "get.test", methods: ["GET"] }, "port.test:8080"],
-  allowAddresses: LOOPBACK,
+  allow: [
+    ...onLoopback("api.test", "*.wild.test", "https://only.test", "port.test:8080"),
+    { to: "get.test", methods: ["GET"], addresses: LOOPBACK },
+  ],
   resolve: () => ["127.0.0.1"],
 };
 
@@ -222,7 +219,7 @@ describe("a request that no rule allows", () => {
     ["userinfo", "http://a:b@api.test/"],
   ])("is refused by %s when a server redirects to it: %s", async ([rule, location]) => {
     const server = await serve((_request, response) => response.writeHead(302, { location }).end());
-    const allow = [...EGRESS.allow, server.origin, "169.254.169.254", "[::ffff:10.0.0.1]"];
+    const allow = [...EGRESS.allow, ...onLoopback(server.origin), "169.254.169.254", "[::ffff:10.0.0.1]"];
     const call = new TestCall({ ...EGRESS, allow });
     expect(await refusalOf(call.request(server.origin))).toEqual(denied(rule));
     expect(server.requests).toHaveLength(1);

@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
 import { getCACertificates, setDefaultCACertificates, type TLSSocket } from "node:tls";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { LOOPBACK, refusalOf, TestCall } from "../../support/egress.ts";
+import { onLoopback, refusalOf, TestCall } from "../../support/egress.ts";
 
 const read = (name: string): string => readFileSync(new URL(`../../fixtures/tls/${name}.pem`, import.meta.url), "utf8");
 const trusted = getCACertificates();
@@ -31,7 +31,7 @@ afterEach(() => {
 });
 
 const callTo = (host: string): TestCall =>
-  new TestCall({ allow: [`https://${host}:${port}`], allowAddresses: LOOPBACK, resolve: () => ["127.0.0.1"] });
+  new TestCall({ allow: onLoopback(`https://${host}:${port}`), resolve: () => ["127.0.0.1"] });
 const UNTRUSTED = {
   code: "TOOL_FAILED",
   message: "The exchange failed: the host's certificate or its TLS cannot be trusted",

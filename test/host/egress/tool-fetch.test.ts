@@ -6,7 +6,7 @@ import { pipeline } from "node:stream/promises";
 import { gzipSync } from "node:zlib";
 import { describe, expect, test, vi } from "vitest";
 import type { ToolResult } from "../../../src/host/tool-call.ts";
-import { LOOPBACK, serve, type TestServer } from "../../support/egress.ts";
+import { onLoopback, serve, type TestServer } from "../../support/egress.ts";
 import { errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
 type Route = (request: IncomingMessage, response: ServerResponse) => unknown;
@@ -20,7 +20,7 @@ interface Setting {
 async function withServer(route: Route, use: (setting: Setting) => Promise<void>): Promise<void> {
   const server = await serve((request, response) => void route(request, response));
   await using box = await makeBox({
-    egress: { allow: [server.origin], allowAddresses: LOOPBACK },
+    egress: { allow: onLoopback(server.origin) },
     limits: { timeoutMs: 20_000 },
   });
   let count = 0;

@@ -121,3 +121,43 @@ describe("Redactor.conceal()", () => {
     expect(redactor.json({ a: 12_345_678 })).toBe('{"a":[redacted:K0]}');
   });
 });
+
+describe("Redactor.filter() with several values", () => {
+  const VALUES = ["first-value", "a-first-value-b", "b-second", "value-a-first"] as const;
+  const pieces = fc.constantFrom(
+    ...VALUES,
+    "first-",
+    "a-first-value",
+    "value-b-seco",
+    "x",
+    "%62-second",
+    "\\u0061-",
+    "-b",
+  );
+
+  test("shows no value, and not the beginning of one that holds another, however a text is cut", () => {
+    fc.assert(
+      fc.property(fc.array(pieces, { maxLength: 10 }), fc.integer({ min: 1, max: 9 }), (texts, length) => {
+        const text = texts.join("");
+        const parts = Array.from({ length: Math.ceil(text.length / length) }, (_, index) =>
+          Buffer.from(text.slice(index * length, (index + 1) * length)),
+        );
+        const shown = filtered(redactorOf(...VALUES), parts);
+        for (const value of VALUES) expect(shown).not.toContain(value);
+        expect(shown.replaceAll(/\[redacted:K\d\]/g, "|")).toBe(
+          redactorOf(...VALUES)
+            .text(text)
+            .replaceAll(/\[redacted:K\d\]/g, "|"),
+        );
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test("reads each byte once, also where all that comes is held back and comes byte by byte", () => {
+    const filter = redactorOf(`${"ab".repeat(4_000)}c`).filter();
+    const began = performance.now();
+    for (let at = 0; at < 300_000; at += 1) filter.push(Buffer.of(at % 2 === 0 ? 0x61 : 0x62));
+    expect(performance.now() - began).toBeLessThan(30_000);
+  });
+});

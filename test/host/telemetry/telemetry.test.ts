@@ -74,7 +74,9 @@ beforeAll(async () => {
   box = await createGlovebox({
     telemetry: { tracerProvider, meterProvider, captureContent: true, propagate: [`127.0.0.1:${portOf()}`] },
     capabilities: [LOOK_UP],
-    egress: { allow: [`http://127.0.0.1:${portOf()}`, `http://localhost:${portOf()}`], allowAddresses: ["127.0.0.1"] },
+    egress: {
+      allow: ["127.0.0.1", "localhost"].map((name) => ({ to: `http://${name}:${portOf()}`, addresses: ["127.0.0.1"] })),
+    },
     secrets: { KEY: { value: SECRET, hosts: [`http://127.0.0.1:${portOf()}`] } },
     cache: false,
   });

@@ -4,9 +4,10 @@ import type { Readable } from "node:stream";
 import type { FetchLike } from "@modelcontextprotocol/client";
 import type { Dispatcher } from "undici";
 import type { JsonValue } from "../../../../sandbox/errors.ts";
-import { Connections, type Resolver } from "../../../capabilities/connections.ts";
+import { Connections } from "../../../capabilities/connections.ts";
 import { NO_EGRESS } from "../../../capabilities/egress-policy.ts";
 import { loadHttpClient } from "../../../capabilities/http-client.ts";
+import type { Resolver } from "../../../capabilities/pinned-addresses.ts";
 import { SystemResolver } from "../../../capabilities/system-resolver.ts";
 import { parseSmallJson } from "../../../json-text.ts";
 import { BoundedBytes } from "../reading/bounded-bytes.ts";
@@ -77,9 +78,9 @@ async function exchange(
 ): Promise<Answer> {
   const late = AbortSignal.timeout(TIMEOUT_MS);
   const signal = init?.signal ? AbortSignal.any([init.signal, late]) : late;
-  const egress = { ...NO_EGRESS, allowAddresses: policy.addressesFor(url), timeoutMs: TIMEOUT_MS };
+  const egress = { ...NO_EGRESS, timeoutMs: TIMEOUT_MS };
   using connections = new Connections(egress, resolve);
-  const client = await connections.take(url, signal);
+  const client = await connections.take(url, policy.addressesFor(url), signal);
   const response = await loadHttpClient().request.call(client, {
     path: `${url.pathname}${url.search}`,
     method: method as Dispatcher.HttpMethod,
