@@ -5,7 +5,7 @@ import { toVisibleLine } from "../util/visible-text.ts";
 import type { CommandName } from "./options/option-table.ts";
 import { quoteValue, readArguments, readCommandName } from "./options/read-arguments.ts";
 import { type Io, stopCodeOf } from "./terminal/process-io.ts";
-import { type Arguments, USAGE, UsageError } from "./usage.ts";
+import { type Arguments, OutputError, USAGE, UsageError } from "./usage.ts";
 
 type Command = (given: Arguments, io: Io) => Promise<number>;
 
@@ -57,8 +57,8 @@ export async function runCli(args: readonly string[], io: Io): Promise<number> {
       io.stderr.print(`glovebox: ${toVisibleLine(thrown.message)}\nRun glovebox --help for the usage\n`);
       return 2;
     }
-    if (!(thrown instanceof ToolError)) throw thrown;
+    if (!(thrown instanceof ToolError) && !(thrown instanceof OutputError)) throw thrown;
     io.stderr.print(`glovebox: ${thrown.message}\n`);
-    return 2;
+    return thrown instanceof ToolError ? 2 : 1;
   }
 }

@@ -3,7 +3,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/definition.ts";
 import type { Io } from "./terminal/process-io.ts";
-import { type Arguments, UsageError } from "./usage.ts";
+import { type Arguments, toWriteError, UsageError } from "./usage.ts";
 
 const toolSource = (name: string): string => `import { defineTool } from "glovebox/tool";
 
@@ -72,7 +72,7 @@ export async function initCommand({ positionals: [folder = ""] }: Arguments, io:
   } catch (thrown) {
     const { code } = thrown as NodeJS.ErrnoException;
     if (code === "EEXIST") throw new UsageError(`${folder} has a tool already; nothing was written`);
-    throw new UsageError(`${folder} cannot be written: ${String(code)}`);
+    throw toWriteError(folder, thrown);
   }
   const [tool, test, example] = ["tool.ts", "tool.test.ts", "example.json"].map((file) => join(folder, file));
   const [folderWord, exampleWord] = [folder, example ?? ""].map(toShellWord);

@@ -5,7 +5,7 @@ import { createGlovebox, type Glovebox } from "../runtime.ts";
 import { type CallOptions, readCallOptions } from "./call-options.ts";
 import { openBox } from "./open-box.ts";
 import type { Io } from "./terminal/process-io.ts";
-import { type Arguments, UsageError } from "./usage.ts";
+import { type Arguments, OutputError, UsageError } from "./usage.ts";
 
 interface ServeRequest extends Omit<CallOptions, "input" | "logPlaces"> {
   readonly paths: readonly string[];
@@ -88,7 +88,7 @@ async function serveStdio(box: Glovebox, { tenantId }: ServeRequest, stopped: Pr
   const failed = Promise.withResolvers<never>();
   stdout.on("error", (error: NodeJS.ErrnoException) => {
     // A client that has closed its end has gone, as one that ends stdin.
-    if (error.code !== "EPIPE") failed.reject(error);
+    if (error.code !== "EPIPE") failed.reject(new OutputError(`Cannot write to stdout: ${error.message}`));
   });
   await using server = serveMcpStdio(box, { tenantId, stdin: io.stdin, stdout });
   await Promise.race([server.closed, stopped, failed.promise]);

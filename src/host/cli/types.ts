@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { ENTRY_NAMES, PYTHON_ENTRY_NAMES } from "../../bundler/tool-paths.ts";
 import type { ToolDefinition } from "../../sandbox/definition.ts";
 import { ToolError } from "../../sandbox/errors.ts";
-import { propertyKey, SchemaTypes, TypeNames, toComment, toTypeName } from "../json-schema/schema-types.ts";
+import { methodKey, SchemaTypes, TypeNames, toComment, toTypeName } from "../json-schema/schema-types.ts";
 import { createGlovebox } from "../runtime.ts";
 import { openBox } from "./open-box.ts";
 import { printError } from "./print.ts";
 import { createShowCode } from "./source-lines.ts";
 import type { Io } from "./terminal/process-io.ts";
-import { type Arguments, UsageError } from "./usage.ts";
+import { type Arguments, toWriteError, UsageError } from "./usage.ts";
 
 const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 const hasEntry = (folder: string): boolean =>
@@ -46,7 +46,7 @@ export function toDeclarations(definitions: readonly ToolDefinition[]): string {
       blocks.push(types.declare(type, `What ${name} ${what}`), ...types.declarations);
     }
     blocks.push(`export interface ${prefix} {\n  readonly input: ${input};\n  readonly output: ${output};\n}`);
-    methods.push(`${toComment(description, "  ")}  ${propertyKey(name)}(input: ${input}): Promise<${output}>;`);
+    methods.push(`${toComment(description, "  ")}  ${methodKey(name)}(input: ${input}): Promise<${output}>;`);
   }
   const tools = `export interface Tools {\n${methods.join("\n")}\n}`;
   return `${["// Written by glovebox types: a change here is lost when it is written again.", ...blocks, tools].join("\n\n")}\n`;
@@ -84,9 +84,7 @@ export async function typesCommand({ values, positionals }: Arguments, io: Io): 
   try {
     writeFileSync(String(values.out), text);
   } catch (thrown) {
-    throw new UsageError(
-      `--out ${String(values.out)} cannot be written: ${String((thrown as NodeJS.ErrnoException).code)}`,
-    );
+    throw toWriteError(`--out ${String(values.out)}`, thrown);
   }
   io.stderr.print(`Wrote the types of ${definitions.length} tools to ${String(values.out)}\n`);
   return 0;

@@ -50,6 +50,21 @@ Options of mcp
 Exit codes: 0 success, 1 the tool or a limit failed or the output could not be written, 2 usage or bundle error, 130 and 143 stopped by
 SIGINT or SIGTERM before the end, 141 the reader of the output has gone. dev and mcp exit with 0 when they are stopped while they run`;
 
+/** Output that cannot be written: a full disk. The command line prints its message and exits with 1. */
+export class OutputError extends Error {
+  override readonly name = "OutputError";
+}
+
+/** Errors of a write that are not about what was typed. */
+const DISK_ERRORS: ReadonlySet<string | undefined> = new Set(["ENOSPC", "EDQUOT", "EIO"]);
+
+/** Returns the error to throw for a file that cannot be written. */
+export function toWriteError(file: string, thrown: unknown): Error {
+  const { code } = thrown as NodeJS.ErrnoException;
+  const message = `${file} cannot be written: ${String(code)}`;
+  return DISK_ERRORS.has(code) ? new OutputError(message) : new UsageError(message);
+}
+
 /** The arguments of a command, checked against its table. */
 export interface Arguments {
   /** By option: its value, `true` for a switch, a list for an option that may repeat. An option that was not given has no key. */
