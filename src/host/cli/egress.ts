@@ -3,6 +3,7 @@
 import { isIP } from "node:net";
 import { type EgressOptions, type Secrets, SecretsSchema } from "../capabilities/egress-policy.ts";
 import { hostOf, parseEgressRule } from "../capabilities/egress-rules.ts";
+import { MAX_SECRET_BYTES, MIN_SECRET_BYTES } from "../redaction/redactor.ts";
 import { type Arguments, UsageError } from "./usage.ts";
 
 export interface EgressRequest {
@@ -10,10 +11,6 @@ export interface EgressRequest {
   readonly host: { readonly egress?: EgressOptions; readonly secrets?: Secrets };
   readonly grant: readonly string[];
 }
-
-/** As `secrets` of createGlovebox has it; said here before anything runs. */
-const MIN_SECRET_BYTES = 8;
-const MAX_SECRET_BYTES = 8_192;
 
 const list = (value: Arguments["values"][string]): readonly string[] => (Array.isArray(value) ? value : []);
 

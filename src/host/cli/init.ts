@@ -60,7 +60,7 @@ const toShellWord = (text: string): string =>
 
 export async function initCommand({ positionals: [folder = ""] }: Arguments, io: Io): Promise<number> {
   const name = basename(folder);
-  if (!TOOL_NAME_PATTERN.test(name) || name.startsWith(".")) {
+  if (!TOOL_NAME_PATTERN.test(name) || /^[.-]/.test(name)) {
     throw new UsageError(`Expected a name of ${TOOL_NAME_RULE}, got "${name}"`);
   }
   try {
