@@ -21,7 +21,7 @@ const COLON = 58;
 const SPACE = 32;
 
 /** The deepest nesting of valid JSON text; stops counting past `limit`. */
-function depthOf(text: string, limit: number): number {
+export function depthOf(text: string, limit: number): number {
   let depth = 0;
   let deepest = 0;
   for (let index = 0; index < text.length; index += 1) {

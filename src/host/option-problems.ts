@@ -95,13 +95,19 @@ function keysAt(schema: z.core.$ZodType, path: Path): readonly string[] {
   return child === undefined || key === undefined ? [] : keysAt(child, rest);
 }
 
-/** Describes an unknown key for a message, with the known one that the caller probably meant. */
-export function unknownOption(key: string, known: readonly string[]): string {
+/** Returns the known name that differs from this one by a few letters at most; undefined if there is none. */
+export function findNearestName(name: string, known: readonly string[]): string | undefined {
   const [best] = known
-    .map((name) => ({ name, distance: distanceOf(key.toLowerCase(), name.toLowerCase()) }))
+    .map((other) => ({ name: other, distance: distanceOf(name.toLowerCase(), other.toLowerCase()) }))
     .sort((a, b) => a.distance - b.distance);
   const isNear = best !== undefined && best.distance <= Math.max(2, Math.floor(best.name.length / 3));
-  if (isNear) return `Unknown option. Did you mean "${best.name}"?`;
+  return isNear ? best.name : undefined;
+}
+
+/** Describes an unknown key for a message, with the known one that the caller probably meant. */
+export function unknownOption(key: string, known: readonly string[]): string {
+  const nearest = findNearestName(key, known);
+  if (nearest !== undefined) return `Unknown option. Did you mean "${nearest}"?`;
   if (known.length === 0) return "Unknown option";
   return `Unknown option. Expected one of: ${known.slice(0, MAX_KNOWN).join(", ")}`;
 }

@@ -14,7 +14,7 @@ const KEY = "sk-cli-0123456789";
 let folder = "";
 
 async function run(...args: readonly string[]): Promise<{ readonly code: number | null; readonly said: string }> {
-  const env = { ...cliEnvironment(folder), API_KEY: KEY };
+  const env = { ...cliEnvironment(folder), API_KEY: KEY, EMPTY: "" };
   const child = spawn(process.execPath, [MAIN, "run", "get.ts", "--timeout-ms", "60000", ...args], {
     cwd: folder,
     env,
@@ -63,6 +63,8 @@ describe("glovebox run", () => {
     [["--allow-fetch", "a.test", "--secret", "KEY=NOWHERE"], /there is no environment variable NOWHERE/],
     [["--allow-fetch", "a.test", "--secret", "a b=API_KEY"], /expected a name of letters/],
     [["--secret", "KEY=API_KEY"], /--secret: expected an --allow-fetch/],
+    [["--allow-fetch", "a.test", "--secret", "KEY=EMPTY"], /--secret KEY: expected 8 to 8192 bytes .* EMPTY, got 0/],
+    [["--allow-fetch", "a.test", "--secret", "KEY=API_KEY", "--secret", "KEY=HOME"], /expected each name once, got "KEY"/],
   ])("says what is wrong with %j", async ([args, message]) => {
     const { code, said } = await run(...args);
     expect([code, said]).toEqual([2, expect.stringMatching(message)]);

@@ -154,7 +154,7 @@ describe("glovebox mcp --http", () => {
     ["a port that is none", ["noisy.ts", "--http", "web"], /--http: expected a port from 0 to 65535, got "web"/],
     ["a host without --http", ["noisy.ts", "--host", "0.0.0.0"], /expected --http PORT beside them/],
     ["every address without a name", ["noisy.ts", "--http", "0", "--host", "0.0.0.0"], /expected an --allow-host/],
-    ["an input", ["noisy.ts", "--input", "{}"], /Unknown option '--input'/],
+    ["an input", ["noisy.ts", "--input", "{}"], /Unknown option "--input" of mcp/],
     ["a file that is not there", ["gone.ts"], /There is no file or folder "gone\.ts"/],
   ])("refuses %s", async ([, args, message]) => {
     const { child, exit } = start(...args);

@@ -196,13 +196,13 @@ describe("glovebox run", () => {
 describe("a mistake gets its exit code and a message that helps", () => {
   test.for<[name: string, args: string[], code: number, message: RegExp, stdin?: string]>([
     ["no command", [], 2, /Usage/],
+    ["an unknown command", ["runn"], 2, /There is no command "runn"\. Did you mean run\?/],
     [
-      "an unknown command",
-      ["runn"],
+      "an unknown option",
+      ["run", "add.ts", "--bogus"],
       2,
-      /There is no command "runn"; expected one of run, dev, mcp, test, types, inspect, doctor, init/,
+      /Unknown option "--bogus" of run\. Expected one of --input, /,
     ],
-    ["an unknown option", ["run", "add.ts", "--bogus"], 2, /Unknown option '--bogus'/],
     ["no path", ["run"], 2, /Expected PATH of a tool, got nothing/],
     ["two paths", ["run", "add.ts", "boom.ts"], 2, /got also "boom.ts"/],
     ["two inputs", ["run", "add.ts", "--input", "{}", "-"], 2, /Expected one of --input, --input-file and -/],

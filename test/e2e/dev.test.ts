@@ -112,7 +112,10 @@ test("glovebox dev begins with a tool that cannot be built, and ends while one r
 
 test.for([
   [["dev"], /Expected PATH of a tool, got nothing/],
-  [["dev", "tool.ts", "--input", "{}", "--input-file", "x.json"], /Expected one of --input and --input-file, got both/],
+  [
+    ["dev", "tool.ts", "--input", "{}", "--input-file", "x.json"],
+    /Expected one of --input, --input-file and -, got several/,
+  ],
   [["dev", "tool.ts", "--timeout-ms", "soon"], /--timeout-ms: expected a whole number/],
 ] as const)("glovebox %j is refused with code 2", { timeout: DEV_MS }, async ([args, message]) => {
   const folder = await makeFolder({ "tool.ts": "export default () => 1;" });

@@ -6,11 +6,15 @@ import type { InspectorHub } from "../inspector/inspector-hub.ts";
 import type { LogEntry } from "../logs.ts";
 import type { Glovebox, ToolInspection } from "../runtime.ts";
 import type { ToolResult } from "../tool-call.ts";
+import { ignoreOutcome } from "../util/host-callback.ts";
+import { toVisibleLine } from "../util/visible-text.ts";
 import type { CallOptions } from "./call-options.ts";
 import { readInput } from "./input.ts";
-import { printError, printLog, printOutput, style } from "./print.ts";
+import { printError, printLog, printOutput } from "./print.ts";
 import { createShowCode } from "./source-lines.ts";
-import { type Io, UsageError } from "./usage.ts";
+import { styled } from "./terminal/output.ts";
+import type { Io } from "./terminal/process-io.ts";
+import { UsageError } from "./usage.ts";
 import { Watcher } from "./watcher.ts";
 
 export interface DevOptions extends Omit<CallOptions, "limits"> {
@@ -21,9 +25,14 @@ export interface DevOptions extends Omit<CallOptions, "limits"> {
 
 const ms = (value: number): string => `${value.toFixed(value < 10 ? 1 : 0)} ms`;
 
+/** The folder to watch: the tool's own, or the one that a missing or unreadable tool would be in. */
 function folderOf(path: string): string {
-  const stats = statSync(path, { throwIfNoEntry: false });
-  return stats?.isDirectory() === true ? resolve(path) : dirname(resolve(path));
+  try {
+    if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) return resolve(path);
+  } catch {
+    // The build reports what is wrong with it.
+  }
+  return dirname(resolve(path));
 }
 
 export class DevSession {
@@ -45,7 +54,7 @@ export class DevSession {
     this.#io = io;
   }
 
-  /** Once more; what runs is stopped. */
+  /** Runs the tool again; a call that runs is cancelled. */
   rerun(): void {
     this.#isAwake = true;
     this.#call.abort();
@@ -56,8 +65,8 @@ export class DevSession {
   stop(): void {
     this.#isOver = true;
     this.rerun();
-    // A build or a top level that runs is waited for by nobody.
-    void this.#box.close();
+    // Ends a build or a top level that still runs.
+    ignoreOutcome(() => this.#box.close());
   }
 
   /** Resolves when it was told to stop. */
@@ -98,7 +107,9 @@ export class DevSession {
       this.#show(await this.#execute(tool), tool);
     } catch (thrown) {
       if (this.#isOver) return false;
-      if (thrown instanceof UsageError) this.#say("red", thrown.message);
+      // A change came while the input was read.
+      if (this.#call.signal.aborted) return tool !== undefined;
+      if (thrown instanceof UsageError) this.#say("red", toVisibleLine(thrown.message));
       else if (thrown instanceof ToolError) {
         printError(thrown.toData(path), this.#io.stderr, createShowCode(path, tool?.bundle.sourceMap));
       } else throw thrown;
@@ -108,7 +119,7 @@ export class DevSession {
 
   async #execute(tool: ToolInspection): Promise<ToolResult> {
     const { path, tenantId, input, logPlaces, hub } = this.#options;
-    const args = await readInput({ ...input, stdin: false }, tool.definition.inputSchema, this.#io);
+    const args = await readInput(input, tool.definition.inputSchema, this.#io, this.#call.signal);
     if (this.#registered !== undefined) this.#box.removeTool(this.#registered, { tenantId });
     const { name } = await this.#box.addTool(
       { path, name: tool.definition.name },
@@ -140,7 +151,7 @@ export class DevSession {
     this.#say("dim", `${build}, start ${ms(usage.startMs)}, execute ${ms(usage.executeMs)}`);
   }
 
-  #say(format: Parameters<typeof style>[0], text: string): void {
-    this.#io.stderr.write(`${style(format, text, this.#io.stderr)}\n`);
+  #say(format: Parameters<typeof styled>[0], text: string): void {
+    this.#io.stderr.print(styled(format, text), "\n");
   }
 }

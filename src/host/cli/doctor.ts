@@ -1,6 +1,8 @@
 // glovebox doctor: prints what protects the host on this machine, with the evidence, and what does not, with how to get it.
 import { type Diagnosis, diagnose } from "../doctor/doctor.ts";
-import { type Io, readArguments, UsageError } from "./usage.ts";
+import { printJson } from "./print.ts";
+import type { Io } from "./terminal/process-io.ts";
+import type { Arguments } from "./usage.ts";
 
 const MARKS = {
   holds: "holds      ",
@@ -32,11 +34,9 @@ function* linesOf({ layers, tools, ok }: Diagnosis): Generator<string> {
 }
 
 /** Exit code 0 when all that is there holds, 1 when something that should hold does not. */
-export async function doctorCommand(args: readonly string[], io: Io): Promise<number> {
-  const { values, positionals } = readArguments(args, { json: { type: "boolean", default: false } });
-  if (positionals.length > 0) throw new UsageError(`doctor takes no "${positionals[0]}"`);
-  const diagnosis = await diagnose();
-  if (values.json === true) io.stdout.write(`${JSON.stringify(diagnosis)}\n`);
-  else for (const line of linesOf(diagnosis)) io.stdout.write(`${line}\n`);
+export async function doctorCommand({ values }: Arguments, io: Io): Promise<number> {
+  const diagnosis = await diagnose({ signal: io.stop });
+  if (values.json === true) printJson(diagnosis, io.stdout);
+  else for (const line of linesOf(diagnosis)) io.stdout.print(`${line}\n`);
   return diagnosis.ok ? 0 : 1;
 }

@@ -3,6 +3,7 @@
 import { isIP } from "node:net";
 import { type EgressAllow, type EgressOptions, type Secrets, SecretsSchema } from "../capabilities/egress-policy.ts";
 import { hostOf, parseEgressRule } from "../capabilities/egress-rules.ts";
+import { MAX_SECRET_BYTES, MIN_SECRET_BYTES } from "../redaction/redactor.ts";
 import { type Arguments, UsageError } from "./usage.ts";
 
 export interface EgressRequest {
@@ -36,6 +37,13 @@ function readSecret(text: string, env: NodeJS.ProcessEnv, hosts: readonly string
   if (!SecretsSchema.safeParse({ [name]: { value, hosts: [] } }).success) {
     throw new UsageError(`--secret: expected a name of letters, digits, _ and -, got "${name}"`);
   }
+  const bytes = Buffer.byteLength(value);
+  if (bytes < MIN_SECRET_BYTES || bytes > MAX_SECRET_BYTES) {
+    const expected = `${MIN_SECRET_BYTES} to ${MAX_SECRET_BYTES} bytes`;
+    throw new UsageError(
+      `--secret ${name}: expected ${expected} in the environment variable ${variable}, got ${bytes}`,
+    );
+  }
   return { [name]: { value, hosts } };
 }
 
@@ -48,6 +56,10 @@ export function readEgress(values: Arguments["values"], env: NodeJS.ProcessEnv):
   const stated = list(values.secret);
   if (stated.length > 0 && allow.length === 0)
     throw new UsageError("--secret: expected an --allow-fetch beside it, for the host it goes to");
+  const names = stated.map((text) => text.split("=", 1)[0]);
+  const repeated = names.find((name, index) => names.indexOf(name) < index);
+  if (repeated !== undefined)
+    throw new UsageError(`--secret: expected each name once, got "${repeated}" several times`);
   const secrets: Secrets = Object.assign({}, ...stated.map((text) => readSecret(text, env, allow)));
   if (allow.length === 0) return { host: {}, grant: [] };
   const egress: EgressOptions = { allow: allow.map(toRule) };

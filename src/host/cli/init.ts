@@ -2,7 +2,8 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/definition.ts";
-import { type Io, onePositional, readArguments, UsageError } from "./usage.ts";
+import type { Io } from "./terminal/process-io.ts";
+import { type Arguments, toWriteError, UsageError } from "./usage.ts";
 
 const toolSource = (name: string): string => `import { defineTool } from "glovebox/tool";
 
@@ -53,10 +54,13 @@ test("takes a text, and nothing else", { timeout: 30_000 }, async () => {
 
 const EXAMPLE = { text: "the quick brown fox jumps over the lazy dog, and the dog sleeps", top: 3 };
 
-export async function initCommand(args: readonly string[], io: Io): Promise<number> {
-  const folder = onePositional(readArguments(args, {}).positionals, "NAME for the tool");
+/** Quotes a word for a POSIX shell where it needs it: a command that is printed is there to be copied. */
+const toShellWord = (text: string): string =>
+  /^[\w./@%+=:,][\w./@%+=:,-]*$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+
+export async function initCommand({ positionals: [folder = ""] }: Arguments, io: Io): Promise<number> {
   const name = basename(folder);
-  if (!TOOL_NAME_PATTERN.test(name) || name.startsWith(".")) {
+  if (!TOOL_NAME_PATTERN.test(name) || /^[.-]/.test(name)) {
     throw new UsageError(`Expected a name of ${TOOL_NAME_RULE}, got "${name}"`);
   }
   try {
@@ -68,12 +72,13 @@ export async function initCommand(args: readonly string[], io: Io): Promise<numb
   } catch (thrown) {
     const { code } = thrown as NodeJS.ErrnoException;
     if (code === "EEXIST") throw new UsageError(`${folder} has a tool already; nothing was written`);
-    throw new UsageError(`${folder} cannot be written: ${String(code)}`);
+    throw toWriteError(folder, thrown);
   }
   const [tool, test, example] = ["tool.ts", "tool.test.ts", "example.json"].map((file) => join(folder, file));
-  io.stdout.write(`Wrote ${tool}, ${test} and ${example}. Try it:\n\n`);
-  io.stdout.write(`  glovebox run ${folder} --input-file ${example}\n`);
-  io.stdout.write(`  glovebox dev ${folder} --input-file ${example}\n`);
-  io.stdout.write(`  glovebox test ${folder}\n`);
+  const [folderWord, exampleWord] = [folder, example ?? ""].map(toShellWord);
+  io.stdout.print(`Wrote ${tool}, ${test} and ${example}. Try it:\n\n`);
+  io.stdout.print(`  glovebox run ${folderWord} --input-file ${exampleWord}\n`);
+  io.stdout.print(`  glovebox dev ${folderWord} --input-file ${exampleWord}\n`);
+  io.stdout.print(`  glovebox test ${folderWord}\n`);
   return 0;
 }

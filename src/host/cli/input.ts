@@ -1,9 +1,11 @@
-// Where run's input comes from: an option, a file, stdin. A file that is not JSON is a text, for a tool that takes just one.
-import { readFile } from "node:fs/promises";
+// Reads a call's input: from an option, a file or stdin, up to the most bytes that any input may have. A file that is not JSON is a text,
+// for a tool that takes one text.
+import { createReadStream } from "node:fs";
 import { basename } from "node:path";
-import { text as readAll } from "node:stream/consumers";
+import { addAbortSignal, type Readable } from "node:stream";
 import type { JsonSchema } from "../../sandbox/definition.ts";
-import type { Io } from "./usage.ts";
+import { LIMITS } from "../../sandbox/limits.ts";
+import type { Io } from "./terminal/process-io.ts";
 import { UsageError } from "./usage.ts";
 
 /** Where the input is, as it was typed. */
@@ -13,6 +15,14 @@ export interface InputChoice {
   readonly stdin: boolean;
 }
 
+/** No limit of a host allows more. An endless stream ends here. */
+const MAX_BYTES = LIMITS.inputBytes.max;
+const REASONS: { readonly [code: string]: string } = {
+  ENOENT: "there is no such file",
+  EISDIR: "it is a folder",
+  EACCES: "permission denied",
+};
+
 function parseJson(text: string, where: string): unknown {
   try {
     return JSON.parse(text);
@@ -21,13 +31,31 @@ function parseJson(text: string, where: string): unknown {
   }
 }
 
-async function readText(file: string): Promise<string> {
+async function readBytes(stream: Readable, where: string, signal: AbortSignal): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
   try {
-    return await readFile(file, "utf8");
+    for await (const chunk of addAbortSignal(signal, stream) as AsyncIterable<Buffer>) {
+      bytes += chunk.length;
+      if (bytes > MAX_BYTES) throw new UsageError(`${where}: expected at most ${MAX_BYTES} bytes, got more`);
+      chunks.push(chunk);
+    }
   } catch (thrown) {
-    const { code } = thrown as NodeJS.ErrnoException;
-    const why = code === "ENOENT" ? "there is no such file" : code === "EISDIR" ? "it is a folder" : String(code);
-    throw new UsageError(`--input-file ${file}: ${why}`);
+    signal.throwIfAborted();
+    if (thrown instanceof UsageError) throw thrown;
+    const { code = "unknown" } = thrown as NodeJS.ErrnoException;
+    throw new UsageError(`${where}: ${REASONS[code] ?? `it cannot be read (${code})`}`);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** @throws {UsageError} for what cannot be read, is too large, or is not UTF-8; the signal's reason when it aborts */
+async function readText(stream: Readable, where: string, signal: AbortSignal): Promise<string> {
+  const bytes = await readBytes(stream, where, signal);
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw new UsageError(`${where} is not UTF-8 text`);
   }
 }
 
@@ -44,19 +72,25 @@ function soleTextProperty(schema: JsonSchema): string | undefined {
   return isObject(property) && property.type === "string" ? name : undefined;
 }
 
-async function readInputFile(file: string, schema: JsonSchema): Promise<unknown> {
-  const text = await readText(file);
+async function readInputFile(file: string, schema: JsonSchema, signal: AbortSignal): Promise<unknown> {
+  const text = await readText(createReadStream(file), `--input-file ${file}`, signal);
   const property = file.endsWith(".json") ? undefined : soleTextProperty(schema);
   if (property !== undefined) return { [property]: text };
   return parseJson(text, `--input-file ${basename(file)}`);
 }
 
-/** @throws {UsageError} for more than one source, a file that cannot be read, or text that is not JSON */
-export async function readInput(choice: InputChoice, schema: JsonSchema, io: Io): Promise<unknown> {
-  const given = [choice.json !== undefined, choice.file !== undefined, choice.stdin].filter(Boolean).length;
-  if (given > 1) throw new UsageError("Expected one of --input, --input-file and -, got several");
-  if (choice.json !== undefined) return parseJson(choice.json, "--input");
-  if (choice.file !== undefined) return await readInputFile(choice.file, schema);
-  if (choice.stdin) return parseJson(await readAll(io.stdin), "stdin");
+/**
+ * Reads and parses the input that was chosen; `{}` if none was.
+ * @throws {UsageError} for an input that cannot be read, or text that is not JSON; the signal's reason when it aborts
+ */
+export async function readInput(
+  { json, file, stdin }: InputChoice,
+  schema: JsonSchema,
+  { stdin: stream }: Pick<Io, "stdin">,
+  signal: AbortSignal,
+): Promise<unknown> {
+  if (json !== undefined) return parseJson(json, "--input");
+  if (file !== undefined) return await readInputFile(file, schema, signal);
+  if (stdin) return parseJson(await readText(stream, "stdin", signal), "stdin");
   return {};
 }

@@ -1,9 +1,11 @@
 // glovebox inspect: what a tool is, before anyone runs it.
 import { ToolError } from "../../sandbox/errors.ts";
 import { createGlovebox, type ToolInspection } from "../runtime.ts";
-import { printable, printError } from "./print.ts";
+import { openBox } from "./open-box.ts";
+import { printError, printJson } from "./print.ts";
 import { createShowCode } from "./source-lines.ts";
-import { type Io, onePositional, readArguments } from "./usage.ts";
+import type { Io } from "./terminal/process-io.ts";
+import type { Arguments } from "./usage.ts";
 
 const SHOWN_INPUTS = 10;
 
@@ -37,17 +39,17 @@ function toJson({ definition, bundle, codeCacheBytes }: ToolInspection): object 
   return { definition, bundle: { sha256, entry, exports, packages, inputs, sizes } };
 }
 
-export async function inspectCommand(args: readonly string[], io: Io): Promise<number> {
-  const { values, positionals } = readArguments(args, { json: { type: "boolean" } });
-  const path = onePositional(positionals, "PATH of a tool");
-  await using box = await createGlovebox();
+export async function inspectCommand({ values, positionals: [path = ""] }: Arguments, io: Io): Promise<number> {
+  await using box = await openBox(io, () => createGlovebox({ shutdown: false }));
   try {
     const tool = await box.inspectTool({ path });
-    io.stdout.write(`${values.json === true ? JSON.stringify(toJson(tool)) : printable(describeTool(tool))}\n`);
+    if (values.json === true) printJson(toJson(tool), io.stdout);
+    else io.stdout.print(`${describeTool(tool)}\n`);
     return 0;
   } catch (thrown) {
+    io.stop.throwIfAborted();
     if (!(thrown instanceof ToolError)) throw thrown;
-    if (values.json === true) io.stdout.write(`${JSON.stringify({ error: thrown.toData(path) })}\n`);
+    if (values.json === true) printJson({ error: thrown.toData(path) }, io.stdout);
     else printError(thrown.toData(path), io.stderr, createShowCode(path, undefined));
     return thrown.code === "BUNDLE_FAILED" || thrown.code === "PARAM_INVALID" ? 2 : 1;
   }

@@ -13,6 +13,10 @@ if (major < MIN_NODE_MAJOR) {
   // A tenth of what a short command takes is compiling [m]. In the caller's home: what somebody else could write would be run. Where none
   // can be kept, Node goes on without.
   nodeModule.enableCompileCache(join(homedir(), ".cache", "glovebox", "node"));
-  const { runCli } = await import("./cli.ts");
-  process.exitCode = await runCli(process.argv.slice(2), process);
+  // Signals are handled before the rest is loaded.
+  const { ProcessIo } = await import("./terminal/process-io.ts");
+  await new ProcessIo(process).run(async (io) => {
+    const { runCli } = await import("./cli.ts");
+    return await runCli(process.argv.slice(2), io);
+  });
 }

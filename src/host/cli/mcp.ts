@@ -2,17 +2,10 @@
 import type { AddressInfo } from "node:net";
 import { BUILTIN_TOOL_NAMES, type BuiltinToolName } from "../../bundler/builtin-bundles.ts";
 import { createGlovebox, type Glovebox } from "../runtime.ts";
-import { CALL_OPTIONS, type CallOptions, readCallOptions } from "./call-options.ts";
-import { type Arguments, type Io, readArguments, UsageError } from "./usage.ts";
-
-const { input: _input, "input-file": _file, "log-places": _places, ...SHARED_OPTIONS } = CALL_OPTIONS;
-const OPTIONS = {
-  ...SHARED_OPTIONS,
-  tool: { type: "string", multiple: true },
-  http: { type: "string" },
-  host: { type: "string" },
-  "allow-host": { type: "string", multiple: true },
-} as const;
+import { type CallOptions, readCallOptions } from "./call-options.ts";
+import { openBox } from "./open-box.ts";
+import type { Io } from "./terminal/process-io.ts";
+import { type Arguments, OutputError, UsageError } from "./usage.ts";
 
 interface ServeRequest extends Omit<CallOptions, "input" | "logPlaces"> {
   readonly paths: readonly string[];
@@ -41,9 +34,6 @@ function readHttp({ values }: Arguments): ServeRequest["http"] {
     if (values.host === undefined && allowedHosts === undefined) return undefined;
     throw new UsageError("--host and --allow-host: expected --http PORT beside them");
   }
-  if (!/^\d{1,5}$/.test(http) || Number(http) > 65_535) {
-    throw new UsageError(`--http: expected a port from 0 to 65535, got "${http}"`);
-  }
   if (!LOOPBACK.includes(hostname) && allowedHosts === undefined) {
     throw new UsageError(
       `--host ${hostname}: expected an --allow-host beside it, for each name that clients call it by`,
@@ -52,8 +42,7 @@ function readHttp({ values }: Arguments): ServeRequest["http"] {
   return { port: Number(http), hostname, ...(allowedHosts === undefined ? {} : { allowedHosts }) };
 }
 
-function readRequest(args: readonly string[], env: NodeJS.ProcessEnv): ServeRequest {
-  const given = readArguments(args, OPTIONS);
+function readRequest(given: Arguments, env: NodeJS.ProcessEnv): ServeRequest {
   const builtinTools = ((given.values.tool as readonly string[] | undefined) ?? []).map((name) => {
     if (isBuiltin(name)) return name;
     throw new UsageError(`--tool: expected one of ${BUILTIN_TOOL_NAMES.join(", ")}, got "${name}"`);
@@ -65,12 +54,10 @@ function readRequest(args: readonly string[], env: NodeJS.ProcessEnv): ServeRequ
   return { ...options, paths: given.positionals, builtinTools, http: readHttp(given) };
 }
 
-/** Resolves when it is told to stop. */
-function untilStopped(io: Io): { readonly stopped: Promise<void>; readonly forget: () => void } {
-  const { promise: stopped, resolve } = Promise.withResolvers<void>();
-  const stop = (): void => resolve();
-  io.on("SIGINT", stop).on("SIGTERM", stop);
-  return { stopped, forget: () => void io.off("SIGINT", stop).off("SIGTERM", stop) };
+/** Resolves when the command is told to stop. */
+function untilStopped({ stop }: Io): Promise<void> {
+  if (stop.aborted) return Promise.resolve();
+  return new Promise((resolve) => stop.addEventListener("abort", () => resolve(), { once: true }));
 }
 
 async function serveHttp(
@@ -96,7 +83,7 @@ async function serveHttp(
   });
   await Promise.race([new Promise<void>((resolve) => server.once("listening", resolve)), failed]);
   const shown = hostname.includes(":") ? `[${hostname}]` : hostname;
-  io.stderr.write(`MCP at http://${shown}:${(server.address() as AddressInfo).port}/mcp\n`);
+  io.stderr.print(`MCP at http://${shown}:${(server.address() as AddressInfo).port}/mcp\n`);
   await stopped;
   await handler.close();
   if ("closeAllConnections" in server) server.closeAllConnections();
@@ -105,28 +92,27 @@ async function serveHttp(
 
 async function serveStdio(box: Glovebox, { tenantId }: ServeRequest, stopped: Promise<void>, io: Io): Promise<void> {
   const { serveMcpStdio } = await import("../mcp/server/stdio.ts");
-  await using server = serveMcpStdio(box, { tenantId, stdin: io.stdin, stdout: io.stdout });
-  await Promise.race([server.closed, stopped]);
+  const stdout = io.stdout.takeStream();
+  const failed = Promise.withResolvers<never>();
+  stdout.on("error", (error: NodeJS.ErrnoException) => {
+    // A client that has closed its end has gone, as one that ends stdin.
+    if (error.code !== "EPIPE") failed.reject(new OutputError(`Cannot write to stdout: ${error.message}`));
+  });
+  await using server = serveMcpStdio(box, { tenantId, stdin: io.stdin, stdout });
+  await Promise.race([server.closed, stopped, failed.promise]);
 }
 
-/** Ends with 0 when its client has gone, or it is told to stop: by SIGINT or SIGTERM. */
-export async function mcpCommand(args: readonly string[], io: Io): Promise<number> {
-  const request = readRequest(args, io.env);
+/** Ends with 0 when its client has gone, or when SIGINT or SIGTERM stops it once its tools are there. */
+export async function mcpCommand(given: Arguments, io: Io): Promise<number> {
+  const request = readRequest(given, io.env);
   const { limits, egress, tenantId, grant, paths, builtinTools, http } = request;
-  await using box = await createGlovebox({
-    limits,
-    ...egress.host,
-    workers: { spares: 1 },
-    shutdown: false,
-    tools: { enabled: true, builtinTools },
-  });
-  const { stopped, forget } = untilStopped(io);
-  try {
-    for (const path of paths) await box.addTool({ path }, { tenantId, grant });
-    if (http === undefined) await serveStdio(box, request, stopped, io);
-    else await serveHttp(box, { ...request, http }, stopped, io);
-  } finally {
-    forget();
-  }
+  const tools = { enabled: true, builtinTools };
+  const options = { limits, ...egress.host, workers: { spares: 1 }, shutdown: false, tools } as const;
+  await using box = await openBox(io, () => createGlovebox(options));
+  for (const path of paths) await box.addTool({ path }, { tenantId, grant });
+  io.stop.throwIfAborted();
+  const stopped = untilStopped(io);
+  if (http === undefined) await serveStdio(box, request, stopped, io);
+  else await serveHttp(box, { ...request, http }, stopped, io);
   return 0;
 }

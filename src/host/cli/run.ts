@@ -3,32 +3,30 @@ import { ToolError } from "../../sandbox/errors.ts";
 import { createGlovebox, type Glovebox, type ToolInspection } from "../runtime.ts";
 import { NO_USAGE, type ToolResult } from "../tool-call.ts";
 import type { ToolStream } from "../tool-stream.ts";
-import { CALL_OPTIONS, type CallOptions, readCallOptions } from "./call-options.ts";
+import { type CallOptions, readCallOptions } from "./call-options.ts";
 import { readInput } from "./input.ts";
-import { printChunk, printError, printLog, printOutput, printTimes, toPrintableJson } from "./print.ts";
+import { openBox } from "./open-box.ts";
+import { printChunk, printError, printJson, printLog, printOutput, printTimes } from "./print.ts";
 import { createShowCode } from "./source-lines.ts";
-import { type Arguments, type Io, onePositional, readArguments } from "./usage.ts";
-
-const OPTIONS = { ...CALL_OPTIONS, time: { type: "boolean" }, json: { type: "boolean" } } as const;
+import { type Io, stopCodeOf } from "./terminal/process-io.ts";
+import type { Arguments } from "./usage.ts";
 
 const CALL_ID = "cli";
-/** What a shell shows for a command that SIGINT ended. */
-const EXIT_INTERRUPTED = 130;
 
 interface RunRequest extends CallOptions {
   readonly path: string;
-  readonly stdin: boolean;
   readonly showTimes: boolean;
   readonly asJson: boolean;
 }
 
 function readRequest(given: Arguments, env: NodeJS.ProcessEnv): RunRequest {
-  const { values, positionals } = given;
-  const paths = positionals.filter((positional) => positional !== "-");
+  const {
+    values,
+    positionals: [path = ""],
+  } = given;
   return {
     ...readCallOptions(given, env),
-    path: onePositional(paths, "PATH of a tool"),
-    stdin: positionals.includes("-"),
+    path,
     showTimes: values.time === true,
     asJson: values.json === true,
   };
@@ -48,10 +46,8 @@ function toResult(error: ToolError, path: string, started: number): ToolResult {
 }
 
 /** A tool that cannot be built is a bundle error; one whose top level fails has failed as a tool. */
-const exitCodeOf = (result: ToolResult): number => {
-  if (result.success) return 0;
-  return result.error.code === "BUNDLE_FAILED" ? 2 : 1;
-};
+const exitCodeOf = ({ error }: Extract<ToolResult, { success: false }>): number =>
+  error.code === "BUNDLE_FAILED" ? 2 : 1;
 
 /** Prints what a tool yields as it comes; and its output, unless the chunks were all it had to say. */
 async function showStream(stream: ToolStream, io: Io): Promise<ToolResult> {
@@ -60,6 +56,8 @@ async function showStream(stream: ToolStream, io: Io): Promise<ToolResult> {
     if (item.type === "chunk") {
       printChunk(item.value, io.stdout);
       chunks += 1;
+      // A reader that is slower than the tool slows the tool down, rather than filling this process with chunks.
+      await io.stdout.drained();
       continue;
     }
     const { type: _type, ...result } = item;
@@ -73,37 +71,32 @@ async function showStream(stream: ToolStream, io: Io): Promise<ToolResult> {
 
 async function call(box: Glovebox, tool: ToolInspection, request: RunRequest, io: Io): Promise<ToolResult> {
   const { path, tenantId } = request;
-  const args = await readInput({ ...request.input, stdin: request.stdin }, tool.definition.inputSchema, io);
+  const args = await readInput(request.input, tool.definition.inputSchema, io, io.stop);
   const { name } = await box.addTool({ path, name: tool.definition.name }, { tenantId, grant: request.grant });
-  const interrupt = new AbortController();
-  const onInterrupt = (): void => interrupt.abort();
   const toolCall = { id: CALL_ID, toolName: name, arguments: args };
-  const context = { tenantId, signal: interrupt.signal, logPlaces: request.logPlaces };
-  io.on("SIGINT", onInterrupt);
-  try {
-    if (request.asJson) return await box.execute(toolCall, context);
-    return await showStream(box.stream(toolCall, { ...context, onLog: (entry) => printLog(entry, io.stderr) }), io);
-  } finally {
-    io.off("SIGINT", onInterrupt);
-  }
+  const context = { tenantId, signal: io.stop, logPlaces: request.logPlaces };
+  if (request.asJson) return await box.execute(toolCall, context);
+  return await showStream(box.stream(toolCall, { ...context, onLog: (entry) => printLog(entry, io.stderr) }), io);
 }
 
 function report(result: ToolResult, tool: ToolInspection | undefined, request: RunRequest, io: Io): void {
   if (request.asJson) {
-    io.stdout.write(`${toPrintableJson(result)}\n`);
-  } else if (!result.success) {
+    printJson(result, io.stdout);
+  } else if (!result.success && !io.stop.aborted) {
     printError(result.error, io.stderr, createShowCode(request.path, tool?.bundle.sourceMap));
   }
   if (!request.asJson && result.usage.logsDropped > 0) {
-    io.stderr.write(`${result.usage.logsDropped} log lines were dropped: the call's log was full\n`);
+    io.stderr.print(`${result.usage.logsDropped} log lines were dropped: the call's log was full\n`);
   }
   if (request.showTimes && tool !== undefined) printTimes(result, tool, io.stderr);
 }
 
-export async function runCommand(args: readonly string[], io: Io): Promise<number> {
-  const request = readRequest(readArguments(args, OPTIONS), io.env);
+export async function runCommand(given: Arguments, io: Io): Promise<number> {
+  const request = readRequest(given, io.env);
+  const { limits, egress } = request;
   const started = performance.now();
-  await using box = await createGlovebox({ limits: request.limits, ...request.egress.host, workers: { spares: 1 } });
+  const options = { limits, ...egress.host, workers: { spares: 1 }, shutdown: false } as const;
+  await using box = await openBox(io, () => createGlovebox(options));
   let tool: ToolInspection | undefined;
   let result: ToolResult;
   // Here the call is what the tool is built for, so its building is part of what the call cost.
@@ -112,10 +105,10 @@ export async function runCommand(args: readonly string[], io: Io): Promise<numbe
     const called = await call(box, tool, request, io);
     result = { ...called, usage: { ...called.usage, bundleMs: tool.bundleMs } };
   } catch (thrown) {
-    if (!(thrown instanceof ToolError)) throw thrown;
-    result = toResult(thrown, request.path, started);
+    const error = io.stop.aborted ? new ToolError("CANCELLED", (io.stop.reason as Error).message) : thrown;
+    if (!(error instanceof ToolError)) throw thrown;
+    result = toResult(error, request.path, started);
   }
   report(result, tool, request, io);
-  if (!result.success && result.error.code === "CANCELLED") return EXIT_INTERRUPTED;
-  return exitCodeOf(result);
+  return result.success ? 0 : (stopCodeOf(io) ?? exitCodeOf(result));
 }

@@ -4,7 +4,9 @@ import { once } from "node:events";
 import { readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, relative, resolve } from "node:path";
-import { type Io, readArguments, UsageError } from "./usage.ts";
+import { isatty } from "node:tty";
+import { EXIT_INTERRUPTED, type Io, stopCodeOf } from "./terminal/process-io.ts";
+import { type Arguments, UsageError } from "./usage.ts";
 
 const TEST_FILE = /\.test\.[cm]?[jt]sx?$/;
 const INSTALL = "npm install --save-dev vitest";
@@ -49,10 +51,7 @@ function findVitest(folders: readonly string[]): string {
 }
 
 /** Exit code 0 when all tests pass, 1 when one fails. */
-export async function testCommand(args: readonly string[], io: Io): Promise<number> {
-  const { positionals } = readArguments(args, {});
-  const [path = ".", second] = positionals;
-  if (second !== undefined) throw new UsageError(`Expected one PATH, got also "${second}"`);
+export async function testCommand({ positionals: [path = "."] }: Arguments, io: Io): Promise<number> {
   const files = findTests(path);
   const folder = dirname(files[0] ?? resolve(path));
   const here = realpathSync(process.cwd());
@@ -60,15 +59,13 @@ export async function testCommand(args: readonly string[], io: Io): Promise<numb
   // Tests of another project are run there.
   const isHere = !relative(here, folder).startsWith("..");
   const root = isHere ? [] : ["--root", statSync(path).isDirectory() ? realpathSync(path) : folder];
+  io.stop.throwIfAborted();
   const child = spawn(process.execPath, [vitest, "run", ...root, ...files], { stdio: "inherit" });
-  // A terminal sends its signals to vitest too: it ends, and so do we.
-  const wait = (): void => {};
-  const end = (): void => void child.kill("SIGTERM");
-  io.on("SIGINT", wait).on("SIGTERM", end);
-  try {
-    const [code] = (await once(child, "exit")) as [number | null];
-    return code === 0 ? 0 : 1;
-  } finally {
-    io.off("SIGINT", wait).off("SIGTERM", end);
-  }
+  // A terminal sends Ctrl-C to vitest too, which then ends by itself; a second signal would cut it short.
+  const end = (): void => {
+    if (stopCodeOf(io) !== EXIT_INTERRUPTED || !isatty(0)) child.kill("SIGTERM");
+  };
+  io.stop.addEventListener("abort", end, { once: true });
+  const [code] = (await once(child, "exit")) as [number | null];
+  return stopCodeOf(io) ?? (code === 0 ? 0 : 1);
 }

@@ -4,11 +4,13 @@ import { join } from "node:path";
 import { ENTRY_NAMES, PYTHON_ENTRY_NAMES } from "../../bundler/tool-paths.ts";
 import type { ToolDefinition } from "../../sandbox/definition.ts";
 import { ToolError } from "../../sandbox/errors.ts";
-import { propertyKey, SchemaTypes, TypeNames, toComment, toTypeName } from "../json-schema/schema-types.ts";
+import { methodKey, SchemaTypes, TypeNames, toComment, toTypeName } from "../json-schema/schema-types.ts";
 import { createGlovebox } from "../runtime.ts";
+import { openBox } from "./open-box.ts";
 import { printError } from "./print.ts";
 import { createShowCode } from "./source-lines.ts";
-import { type Io, readArguments, UsageError } from "./usage.ts";
+import type { Io } from "./terminal/process-io.ts";
+import { type Arguments, toWriteError, UsageError } from "./usage.ts";
 
 const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 const hasEntry = (folder: string): boolean =>
@@ -44,14 +46,14 @@ export function toDeclarations(definitions: readonly ToolDefinition[]): string {
       blocks.push(types.declare(type, `What ${name} ${what}`), ...types.declarations);
     }
     blocks.push(`export interface ${prefix} {\n  readonly input: ${input};\n  readonly output: ${output};\n}`);
-    methods.push(`${toComment(description, "  ")}  ${propertyKey(name)}(input: ${input}): Promise<${output}>;`);
+    methods.push(`${toComment(description, "  ")}  ${methodKey(name)}(input: ${input}): Promise<${output}>;`);
   }
   const tools = `export interface Tools {\n${methods.join("\n")}\n}`;
   return `${["// Written by glovebox types: a change here is lost when it is written again.", ...blocks, tools].join("\n\n")}\n`;
 }
 
 async function definitionsOf(paths: readonly string[], io: Io): Promise<readonly ToolDefinition[] | number> {
-  await using box = await createGlovebox();
+  await using box = await openBox(io, () => createGlovebox({ shutdown: false }));
   const definitions = new Map<string, ToolDefinition>();
   for (const path of paths) {
     try {
@@ -60,6 +62,7 @@ async function definitionsOf(paths: readonly string[], io: Io): Promise<readonly
         throw new UsageError(`${path}: there is another tool named "${definition.name}"`);
       definitions.set(definition.name, definition);
     } catch (thrown) {
+      io.stop.throwIfAborted();
       if (!(thrown instanceof ToolError)) throw thrown;
       printError(thrown.toData(path), io.stderr, createShowCode(path, undefined));
       return thrown.code === "BUNDLE_FAILED" || thrown.code === "PARAM_INVALID" ? 2 : 1;
@@ -69,23 +72,20 @@ async function definitionsOf(paths: readonly string[], io: Io): Promise<readonly
 }
 
 /** Writes to `--out`, or to stdout. */
-export async function typesCommand(args: readonly string[], io: Io): Promise<number> {
-  const { values, positionals } = readArguments(args, { out: { type: "string" } });
+export async function typesCommand({ values, positionals }: Arguments, io: Io): Promise<number> {
   const paths = (positionals.length === 0 ? ["."] : positionals).flatMap(toolsAt);
   const definitions = await definitionsOf(paths, io);
   if (typeof definitions === "number") return definitions;
   const text = toDeclarations(definitions);
   if (values.out === undefined) {
-    io.stdout.write(text);
+    io.stdout.print(text);
     return 0;
   }
   try {
     writeFileSync(String(values.out), text);
   } catch (thrown) {
-    throw new UsageError(
-      `--out ${String(values.out)} cannot be written: ${String((thrown as NodeJS.ErrnoException).code)}`,
-    );
+    throw toWriteError(`--out ${String(values.out)}`, thrown);
   }
-  io.stderr.write(`Wrote the types of ${definitions.length} tools to ${String(values.out)}\n`);
+  io.stderr.print(`Wrote the types of ${definitions.length} tools to ${String(values.out)}\n`);
   return 0;
 }

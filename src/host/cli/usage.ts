@@ -1,11 +1,7 @@
-// What the command line takes: the help text, and arguments read strictly, each mistake named.
-import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
-import { LIMITS, type LimitName } from "../../sandbox/limits.ts";
+// The help text of the command line, and what its parts share: the arguments of a command, and the error for a mistake in them.
+import { LIMITS } from "../../sandbox/limits.ts";
 
-/** The process as a command sees it. */
-export type Io = Pick<NodeJS.Process, "env" | "stdin" | "stdout" | "stderr" | "on" | "off">;
-
-/** A mistake in what was typed: its message is all that is shown, and the exit code is 2. */
+/** A mistake in what was typed. The command line prints its message, on one line, and exits with 2. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
@@ -51,40 +47,29 @@ Options of mcp
   --host ADDRESS      where to listen; 127.0.0.1 unless given
   --allow-host NAME   a name that clients may call it by, if not this machine's own; may be given again
 
-Exit codes: 0 success, 1 the tool or a limit failed, 2 usage or bundle error`;
+Exit codes: 0 success, 1 the tool or a limit failed or the output could not be written, 2 usage or bundle error, 130 and 143 stopped by
+SIGINT or SIGTERM before the end, 141 the reader of the output has gone. dev and mcp exit with 0 when they are stopped while they run`;
 
+/** Output that cannot be written: a full disk. The command line prints its message and exits with 1. */
+export class OutputError extends Error {
+  override readonly name = "OutputError";
+}
+
+/** Errors of a write that are not about what was typed. */
+const DISK_ERRORS: ReadonlySet<string | undefined> = new Set(["ENOSPC", "EDQUOT", "EIO"]);
+
+/** Returns the error to throw for a file that cannot be written. */
+export function toWriteError(file: string, thrown: unknown): Error {
+  const { code } = thrown as NodeJS.ErrnoException;
+  const message = `${file} cannot be written: ${String(code)}`;
+  return DISK_ERRORS.has(code) ? new OutputError(message) : new UsageError(message);
+}
+
+/** The arguments of a command, checked against its table. */
 export interface Arguments {
+  /** By option: its value, `true` for a switch, a list for an option that may repeat. An option that was not given has no key. */
   readonly values: { readonly [name: string]: string | boolean | readonly string[] | undefined };
   readonly positionals: readonly string[];
-}
-
-/** @throws {UsageError} for an option there is not, or one without its value */
-export function readArguments(args: readonly string[], options: ParseArgsOptionsConfig): Arguments {
-  try {
-    const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true, strict: true });
-    return { values: values as Arguments["values"], positionals };
-  } catch (thrown) {
-    // Node's message ends with advice on escaping; its first sentence says what is wrong.
-    const [message = ""] = (thrown as Error).message.split(/\. (?=To |Did )/);
-    throw new UsageError(message);
-  }
-}
-
-/** @throws {UsageError} unless there is exactly one */
-export function onePositional(positionals: readonly string[], what: string): string {
-  const [first, second] = positionals;
-  if (first === undefined) throw new UsageError(`Expected ${what}, got nothing`);
-  if (second !== undefined) throw new UsageError(`Expected one ${what}, got also "${second}"`);
-  return first;
-}
-
-/** @throws {UsageError} unless it is a whole number within the limit's bounds */
-export function readLimit(flag: string, text: Arguments["values"][string], name: LimitName): number | undefined {
-  if (text === undefined) return undefined;
-  const { min, max } = LIMITS[name];
-  const value = Number(text);
-  if (typeof text !== "string" || text.trim() === "" || !Number.isInteger(value) || value < min || value > max) {
-    throw new UsageError(`--${flag}: expected a whole number from ${min} to ${max}, got "${String(text)}"`);
-  }
-  return value;
+  /** Whether `-` was given, which stands for stdin. */
+  readonly stdin: boolean;
 }

@@ -2,6 +2,7 @@
 import { loadSandboxArtifacts } from "../../bundler/sandbox-artifacts.ts";
 import type { Probe, ProbeReport } from "../../sandbox/probe.ts";
 import { createGlovebox, type Glovebox } from "../runtime.ts";
+import { ignoreOutcome } from "../util/host-callback.ts";
 import { Launcher } from "../workers/hardening/launcher.ts";
 import { LAYER_NAMES, LAYERS, type Layer, type LayerState } from "../workers/hardening/layers.ts";
 import { collectEvidence, type Evidence } from "./evidence.ts";
@@ -143,32 +144,40 @@ async function strike(box: Glovebox, { attack, source, codes, timeoutMs = TIMEOU
   return { attack, ok: codes.includes(code) && good.success, evidence };
 }
 
-async function tryBadTools(): Promise<readonly ToolFinding[]> {
-  await using box = await createGlovebox({ cache: false, limits: { memoryMiB: 64, timeoutMs: 10_000, cpuMs: 10_000 } });
+async function tryBadTools(signal: AbortSignal): Promise<readonly ToolFinding[]> {
+  const limits = { memoryMiB: 64, timeoutMs: 10_000, cpuMs: 10_000 };
+  await using box = await createGlovebox({ cache: false, shutdown: false, limits });
+  signal.addEventListener("abort", () => ignoreOutcome(() => box.close()), { once: true });
   await box.addTool({ name: "good", source: "export default () => 1" });
   const findings: ToolFinding[] = [];
-  for (const tool of BAD_TOOLS) findings.push(await strike(box, tool));
+  for (const tool of BAD_TOOLS) {
+    signal.throwIfAborted();
+    findings.push(await strike(box, tool));
+  }
   return findings;
 }
 
 /**
- * Examines this machine: some 5 seconds.
- * @throws {ToolError} INTERNAL when no process can be started at all
+ * Examines this machine, in some 5 seconds.
+ * @param options.signal ends the examination early
+ * @throws {ToolError} INTERNAL when no process can be started at all; the signal's reason after an abort
  */
-export async function diagnose(): Promise<Diagnosis> {
+export async function diagnose(options: { readonly signal?: AbortSignal } = {}): Promise<Diagnosis> {
+  const { signal = new AbortController().signal } = options;
   const { probePath } = await loadSandboxArtifacts();
   const { report } = await holdingLayers();
+  signal.throwIfAborted();
   const without = LAYER_NAMES.filter((layer) => report[layer] === "missing");
   const hardening = { require: [], without, jitless: false };
   using launcher = await Launcher.create({ script: probePath, hardening, isolatesPerProcess: 1 });
-  const evidence = await collectEvidence(launcher, probePath, without);
+  const evidence = await collectEvidence(launcher, { probePath, without, signal });
   const layers = LAYER_NAMES.map((layer) => toLayerFinding(layer, report[layer], evidence));
-  const tools = await tryBadTools();
+  const tools = await tryBadTools(signal);
   return { layers, tools, ok: layers.every(({ state }) => state !== "broken") && tools.every(({ ok }) => ok) };
 }
 
 /** A box finds out by starting a real worker. */
 async function holdingLayers(): Promise<{ readonly report: Glovebox["hardening"] }> {
-  await using box = await createGlovebox({ cache: false, workers: { spares: 0 } });
+  await using box = await createGlovebox({ cache: false, shutdown: false, workers: { spares: 0 } });
   return { report: box.hardening };
 }

@@ -68,13 +68,23 @@ interface Probed {
   readonly outside: OutsideView;
 }
 
-/** @throws {Error} when the probe does not answer with a report */
+/** What an examination needs besides its launcher. */
+export interface EvidenceOptions {
+  readonly probePath: string;
+  /** Layers that this machine does not have. */
+  readonly without: readonly Layer[];
+  /** Ends the examination: its processes are killed. */
+  readonly signal: AbortSignal;
+}
+
+/** @throws {Error} when the probe does not answer with a report; the signal's reason after an abort */
 async function runProbe(
   launcher: Launcher,
-  script: string,
+  { probePath: script, signal }: EvidenceOptions,
   targets: ProbeTargets,
   permission: boolean,
 ): Promise<Probed> {
+  signal.throwIfAborted();
   const connected = Promise.withResolvers<Socket | undefined>();
   const ended = Promise.withResolvers<void>();
   const launched = launcher.launch(
@@ -88,7 +98,9 @@ async function runProbe(
     },
     { script, args: [JSON.stringify(targets)], permission },
   );
-  const timer = setTimeout(() => launched.kill(), PROBE_MS);
+  const kill = (): void => launched.kill();
+  const timer = setTimeout(kill, PROBE_MS);
+  signal.addEventListener("abort", kill);
   try {
     let text = "";
     for await (const chunk of ((await connected.promise) ?? []) as AsyncIterable<Buffer>) {
@@ -97,12 +109,14 @@ async function runProbe(
     }
     if (text === "") {
       await ended.promise;
+      signal.throwIfAborted();
       throw new Error(`The probe said nothing: ${launched.ending?.diagnostics}`);
     }
     const outside = viewFromOutside(innermostProcess(launched.connection?.pid ?? 0));
     return { report: ProbeReportSchema.parse(JSON.parse(text)), outside };
   } finally {
     clearTimeout(timer);
+    signal.removeEventListener("abort", kill);
     launched.kill();
   }
 }
@@ -125,16 +139,20 @@ const ORPHAN = fileURLToPath(new URL(`./orphan${import.meta.url.endsWith(".ts") 
 
 /** A host of its own is started, and killed while its worker is stopped by a signal. */
 async function diesWithHost(
-  without: readonly Layer[],
+  { without, signal }: EvidenceOptions,
   targets: ProbeTargets,
   parent: "host" | "spawner",
 ): Promise<boolean> {
+  signal.throwIfAborted();
   const host = spawn(process.execPath, [ORPHAN, JSON.stringify(without), JSON.stringify(targets), parent], {
     stdio: ["ignore", "pipe", "ignore"],
   });
-  const timer = setTimeout(() => host.kill("SIGKILL"), PROBE_MS);
+  const kill = (): void => void host.kill("SIGKILL");
+  const timer = setTimeout(kill, PROBE_MS);
+  signal.addEventListener("abort", kill);
   const [line] = (await Promise.race([once(host.stdout, "data"), once(host, "exit")])) as [unknown];
   clearTimeout(timer);
+  signal.removeEventListener("abort", kill);
   const pid = Number.parseInt(String(line), 10);
   host.kill("SIGKILL");
   if (!Buffer.isBuffer(line) || !Number.isInteger(pid)) return false;
@@ -146,11 +164,7 @@ async function diesWithHost(
 }
 
 /** Puts up something to be read, written, connected to and signalled, and lets a probe fail at it. */
-export async function collectEvidence(
-  launcher: Launcher,
-  probePath: string,
-  without: readonly Layer[],
-): Promise<Evidence> {
+export async function collectEvidence(launcher: Launcher, options: EvidenceOptions): Promise<Evidence> {
   const folder = mkdtempSync(join(tmpdir(), "glovebox-doctor-"));
   const server = createServer((socket) => socket.destroy()).listen(0, "127.0.0.1");
   try {
@@ -159,10 +173,10 @@ export async function collectEvidence(
     writeFileSync(file, "something of the host's");
     const { port } = server.address() as AddressInfo;
     const targets = { file, newFile: join(folder, "new"), port, hostPid: process.pid };
-    const { report, outside } = await runProbe(launcher, probePath, targets, true);
-    const bare = await runProbe(launcher, probePath, targets, false);
+    const { report, outside } = await runProbe(launcher, options, targets, true);
+    const bare = await runProbe(launcher, options, targets, false);
     const diedWithHost =
-      (await diesWithHost(without, targets, "host")) && (await diesWithHost(without, targets, "spawner"));
+      (await diesWithHost(options, targets, "host")) && (await diesWithHost(options, targets, "spawner"));
     return { inside: report, insideWithoutNode: bare.report, outside, diedWithHost, v8Flags: launcher.v8Flags };
   } finally {
     server.close();

@@ -4,6 +4,8 @@ import type { DevToolsMessage } from "./devtools-message.ts";
 
 /** More than a person sets. */
 const MAX_ENTRIES = 1_000;
+/** Of one request's parameters as JSON. A larger one is passed on, but the next isolate is not told of it. */
+const MAX_PARAMS_LENGTH = 64 * 1024;
 /** Of those the last one counts. */
 const SETTINGS: ReadonlySet<string> = new Set([
   "Debugger.setAsyncCallStackDepth",
@@ -39,12 +41,14 @@ export class ClientState {
 
   sent({ id, method, params }: DevToolsMessage): void {
     if (method === undefined) return;
+    const paramsJson = JSON.stringify(params) ?? "";
+    if (paramsJson.length > MAX_PARAMS_LENGTH) return;
     const [domain = "", action = ""] = method.split(".");
     if (action === "disable") this.#forgetDomain(domain);
     else if (method === "Debugger.removeBreakpoint") this.#removeBreakpoint(String(params?.breakpointId));
     else if (action === "enable" || SETTINGS.has(method)) this.#keep(method, { method, params });
     else if (BREAKPOINTS.has(method)) {
-      const key = `${method} ${JSON.stringify(params)}`;
+      const key = `${method} ${paramsJson}`;
       this.#keep(key, { method, params });
       if (id !== undefined && this.#setting.size < MAX_ENTRIES) this.#setting.set(id, key);
     }

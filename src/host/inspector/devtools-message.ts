@@ -1,5 +1,9 @@
-// Messages of the DevTools protocol, as far as they are looked at on their way: read as what strangers have written.
+// Messages of the DevTools protocol, as far as they are read on their way: untrusted text from a client or a worker process.
 import * as z from "zod";
+import { depthOf } from "../json-text.ts";
+
+/** V8's own parser of this protocol accepts no more. Deeper values would overflow the stack when they are serialized again. */
+const MAX_DEPTH = 300;
 
 const MessageSchema = z.looseObject({
   id: z.int().optional(),
@@ -9,9 +13,10 @@ const MessageSchema = z.looseObject({
 });
 export type DevToolsMessage = z.infer<typeof MessageSchema>;
 
-/** Undefined for what is none. */
+/** Returns undefined for text that is no message of the protocol. Never throws. */
 export function parseMessage(text: string): DevToolsMessage | undefined {
   try {
+    if (depthOf(text, MAX_DEPTH) > MAX_DEPTH) return undefined;
     return MessageSchema.safeParse(JSON.parse(text)).data;
   } catch {
     return undefined;

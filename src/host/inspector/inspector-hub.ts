@@ -5,6 +5,7 @@ import type { LogEntry } from "../logs.ts";
 import type { InspectedIsolate, Inspector } from "../workers/inspected-isolate.ts";
 import { ClientState, type Command } from "./client-state.ts";
 import { type DevToolsMessage, parseMessage } from "./devtools-message.ts";
+import { OpenRequests } from "./open-requests.ts";
 
 /** Where what an isolate says goes to. */
 export interface InspectorClient {
@@ -13,13 +14,14 @@ export interface InspectorClient {
 
 /** Requests of our own have ids from here on: a client counts from one. */
 const FIRST_OWN_ID = 0x4000_0000;
-/** Of a client's messages while there is no isolate. */
-const MAX_WAITING = 1_000;
 /** The prelude and its chunks are nobody's to step into: a pause there could hold the worker itself. */
 const OWN_SCRIPTS = `^${PRELUDE_SCRIPT_NAME.replaceAll(".", "\\.")}`;
 /** As isolated-vm names it. */
 const TOOL_CONTEXT = "<isolated-vm>";
-const NO_ISOLATE = { code: -32_000, message: "The isolate has ended" };
+/** The protocol's code for an error of the server. */
+const SERVER_ERROR = -32_000;
+const NO_ISOLATE = { code: SERVER_ERROR, message: "The isolate has ended" };
+const NOT_ACCEPTED = { code: SERVER_ERROR, message: "Too many open requests, or one with this id is open" };
 const CONSOLE_TYPES = { debug: "debug", info: "log", warn: "warning", error: "error" } as const;
 
 export interface InspectorHubOptions {
@@ -36,8 +38,9 @@ export class InspectorHub implements Inspector {
   /** The client has said that nothing need wait for it any longer. */
   #isClientReady = false;
   #sourceMap = "";
+  /** Messages of the client for the next isolate; each is an open request. */
   #waiting: string[] = [];
-  readonly #unanswered = new Set<number>();
+  readonly #open = new OpenRequests();
   #lastOwnId = FIRST_OWN_ID;
   #contextId = 1;
   #startBreakpoint: { readonly requestId: number; breakpointId?: string } | undefined;
@@ -77,19 +80,23 @@ export class InspectorHub implements Inspector {
     if (this.#client !== client) return;
     this.#client = undefined;
     this.#waiting = [];
-    this.#unanswered.clear();
+    this.#open.clear();
     this.#ask({ method: "Debugger.disable" });
     this.#ask({ method: "Runtime.disable" });
     if (this.#hasGone) this.#isolate?.hold(false);
   }
 
-  /** From the client. What is no message of the protocol is dropped. */
+  /** Takes a message of the client. Text that is no request of the protocol is dropped; a request past the bounds is answered with an error. */
   receive(text: string): void {
     const message = parseMessage(text);
     if (message?.id === undefined || message.id < 0 || message.id >= FIRST_OWN_ID) return;
+    if (!this.#open.add(message.id, text.length)) {
+      this.#client?.send(JSON.stringify({ id: message.id, error: NOT_ACCEPTED }));
+      return;
+    }
     if (message.method === "Runtime.runIfWaitingForDebugger") this.#isClientReady = true;
     if (this.#isolate === undefined) {
-      if (this.#waiting.length < MAX_WAITING) this.#waiting.push(text);
+      this.#waiting.push(text);
       return;
     }
     this.#pass(message, text);
@@ -98,7 +105,6 @@ export class InspectorHub implements Inspector {
 
   #pass(message: DevToolsMessage, text: string): void {
     this.#state.sent(message);
-    if (message.id !== undefined) this.#unanswered.add(message.id);
     const { method, params = {} } = message;
     if (method === "Debugger.setBlackboxPatterns") this.#sendWith(message, withOwnScripts(params));
     else if (method === "Runtime.evaluate" && params.contextId === undefined && params.uniqueContextId === undefined) {
@@ -183,7 +189,7 @@ export class InspectorHub implements Inspector {
       return;
     }
     this.#state.answered(message);
-    if (this.#unanswered.delete(id)) this.#client?.send(text);
+    if (this.#open.delete(id)) this.#client?.send(text);
   }
 
   #notified(message: DevToolsMessage, text: string): void {
@@ -220,8 +226,8 @@ export class InspectorHub implements Inspector {
   onClosed(isolate: InspectedIsolate): void {
     if (isolate !== this.#isolate) return;
     this.#isolate = undefined;
-    for (const id of this.#unanswered) this.#client?.send(JSON.stringify({ id, error: NO_ISOLATE }));
-    this.#unanswered.clear();
+    for (const id of this.#open.ids) this.#client?.send(JSON.stringify({ id, error: NO_ISOLATE }));
+    this.#open.clear();
   }
 
   #tellClient(method: string, params: object): void {

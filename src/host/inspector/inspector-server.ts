@@ -1,10 +1,11 @@
-// The door for DevTools: HTTP and one WebSocket on loopback, behind a path that nobody can guess. Whoever passes may run code in the
-// tool's isolate; no further.
+// The server for DevTools: HTTP and one WebSocket on loopback, at a path that cannot be guessed. A client of it may run code in the tool's
+// isolate, and nowhere else.
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { type AddressInfo, isIP } from "node:net";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
+import { ignoreOutcome } from "../util/host-callback.ts";
 import type { InspectorClient, InspectorHub } from "./inspector-hub.ts";
 
 const LOOPBACK = "127.0.0.1";
@@ -13,6 +14,10 @@ const MAX_MESSAGE_BYTES = 8 * 1024 * 1024;
 /** What a client does not read is not kept for it. */
 const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
 const PROTOCOL = "1.3";
+/** A browser needs a few. */
+const MAX_CONNECTIONS = 32;
+/** Time in ms that a client may take to send a request. */
+const REQUEST_MS = 10_000;
 
 export interface InspectorServerOptions {
   /** 0 for any that is free. */
@@ -31,8 +36,15 @@ export function isLocalHost(host: string | undefined): boolean {
   return name === "localhost" || isIP(name) !== 0;
 }
 
-/** Pages of the web have no business here; DevTools are a page of the browser itself, other clients none at all. */
-const isPage = (origin: string | undefined): boolean => origin !== undefined && /^(https?|null)/i.test(origin);
+/**
+ * Only the browser's own DevTools send an origin that is accepted; editors and scripts send none. Every other origin is a page, a file or
+ * an extension.
+ */
+const isAllowedOrigin = (origin: string | undefined): boolean =>
+  origin === undefined || /^(chrome-)?devtools:\/\/devtools$/.test(origin);
+
+const isAllowed = ({ headers }: IncomingMessage): boolean =>
+  isLocalHost(headers.host) && isAllowedOrigin(headers.origin);
 
 export class InspectorServer implements AsyncDisposable {
   readonly #hub: InspectorHub;
@@ -44,11 +56,17 @@ export class InspectorServer implements AsyncDisposable {
   private constructor(hub: InspectorHub, { title }: InspectorServerOptions) {
     this.#hub = hub;
     this.#title = title;
-    this.#server = createServer((request, response) => this.#answer(request, response));
+    const timeouts = { headersTimeout: REQUEST_MS, requestTimeout: REQUEST_MS };
+    this.#server = createServer(timeouts, (request, response) => this.#answer(request, response));
+    this.#server.maxConnections = MAX_CONNECTIONS;
+    // A connection that the system could not accept is no reason to end.
+    this.#server.on("error", () => {});
     this.#server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
       socket.on("error", () => {});
       const refusal = this.#refusal(request);
-      if (refusal !== undefined) socket.end(`HTTP/1.1 ${refusal}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+      const answer = `HTTP/1.1 ${refusal}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`;
+      // Destroyed from this side: a client that keeps its end open would hold up the close of the server.
+      if (refusal !== undefined) socket.end(answer, () => socket.destroy());
       else this.#sockets.handleUpgrade(request, socket, head, (client) => this.#serve(client));
     });
   }
@@ -72,9 +90,9 @@ export class InspectorServer implements AsyncDisposable {
     return `${LOOPBACK}:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  #refusal({ headers, url }: IncomingMessage): string | undefined {
-    if (!isLocalHost(headers.host) || isPage(headers.origin)) return "403 Forbidden";
-    if (url !== `/${this.#id}`) return "404 Not Found";
+  #refusal(request: IncomingMessage): string | undefined {
+    if (!isAllowed(request)) return "403 Forbidden";
+    if (request.url !== `/${this.#id}`) return "404 Not Found";
     return this.#hub.hasClient ? "409 Conflict" : undefined;
   }
 
@@ -86,7 +104,12 @@ export class InspectorServer implements AsyncDisposable {
       },
     };
     socket.on("message", (data, isBinary) => {
-      if (!isBinary) this.#hub.receive(data.toString());
+      // Whatever a message does here, it ends at most its own connection.
+      if (!isBinary)
+        ignoreOutcome(
+          () => this.#hub.receive(data.toString()),
+          () => socket.terminate(),
+        );
     });
     // `close` follows.
     socket.on("error", () => {});
@@ -94,10 +117,13 @@ export class InspectorServer implements AsyncDisposable {
     this.#hub.attach(client);
   }
 
-  #answer({ method, headers, url = "" }: IncomingMessage, response: ServerResponse): void {
-    const body =
-      !isLocalHost(headers.host) || isPage(headers.origin) || method !== "GET" ? undefined : this.#bodyFor(url);
-    response.writeHead(body === undefined ? 403 : 200, { "Content-Type": "application/json; charset=UTF-8" });
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    const { method, url = "" } = request;
+    const body = isAllowed(request) && method === "GET" ? this.#bodyFor(url) : undefined;
+    response.writeHead(body === undefined ? 403 : 200, {
+      "Content-Type": "application/json; charset=UTF-8",
+      "X-Content-Type-Options": "nosniff",
+    });
     response.end(body === undefined ? undefined : JSON.stringify(body));
   }
 

@@ -1,6 +1,7 @@
 // JSON Schemas as TypeScript, for who calls tools in typed code. A schema is its author's word: what cannot be said is `unknown`, nothing
 // of it is code, and it is bounded.
 import type { JsonSchema } from "../../sandbox/definition.ts";
+import { toVisibleText } from "../util/visible-text.ts";
 
 /** Deeper, or more, than anybody reads. */
 const MAX_DEPTH = 40;
@@ -51,22 +52,18 @@ export class TypeNames {
 
 export const propertyKey = (name: string): string => (IDENTIFIER.test(name) ? name : quoted(name));
 
-/** JSON's text is TypeScript's, but for what would turn a line around or end it. */
-function quoted(text: string): string {
-  return JSON.stringify(text).replace(
-    /[\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
-}
+/** The name of a method of an interface. Without quotes `new` would declare a construct signature. */
+export const methodKey = (name: string): string => (name === "new" ? quoted(name) : propertyKey(name));
+
+/** JSON text is TypeScript too; characters that reorder, end or hide a part of the line are escaped. */
+const quoted = (text: string): string => toVisibleText(JSON.stringify(text));
 
 /** A description as a comment, which it cannot leave. */
 export function toComment(text: unknown, indent: string): string {
   if (typeof text !== "string" || text.trim() === "") return "";
-  const line = text
-    .replace(/[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]+/gu, " ")
-    .replaceAll("*/", "* /")
-    .trim();
-  return `${indent}/** ${line.length > MAX_TEXT ? `${line.slice(0, MAX_TEXT)}…` : line} */\n`;
+  const line = text.replace(/[\p{Cc}\u2028\u2029]+/gu, " ").trim();
+  const cut = line.length > MAX_TEXT ? `${line.slice(0, MAX_TEXT)}…` : line;
+  return `${indent}/** ${toVisibleText(cut).replaceAll("*/", "* /")} */\n`;
 }
 
 const SCALARS: { readonly [type: string]: string } = {

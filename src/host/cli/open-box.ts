@@ -1,0 +1,18 @@
+// Opens the Glovebox of a command so that it ends with the command: its processes, and the calls in it.
+import type { Glovebox } from "../runtime.ts";
+import { ignoreOutcome } from "../util/host-callback.ts";
+import type { Io } from "./terminal/process-io.ts";
+
+/**
+ * Opens a box that closes when the command is told to stop; calls in it then end with CANCELLED. The caller disposes it otherwise.
+ * @param create starts the box with `shutdown: false`, because the command handles the signals
+ * @throws {StopError} if the command was told to stop before the box was up
+ */
+export async function openBox({ stop }: Pick<Io, "stop">, create: () => Promise<Glovebox>): Promise<Glovebox> {
+  stop.throwIfAborted();
+  const box = await create();
+  if (stop.aborted) await box.close();
+  stop.throwIfAborted();
+  stop.addEventListener("abort", () => ignoreOutcome(() => box.close()), { once: true });
+  return box;
+}

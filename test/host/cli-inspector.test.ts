@@ -1,0 +1,202 @@
+// The server for DevTools against clients that are none: junk, floods, pages of the web, connections that stay open.
+
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { WebSocket } from "ws";
+import { InspectorHub } from "../../src/host/inspector/inspector-hub.ts";
+import { InspectorServer } from "../../src/host/inspector/inspector-server.ts";
+import type { InspectedIsolate } from "../../src/host/workers/inspected-isolate.ts";
+import { DevToolsClient } from "../support/devtools-client.ts";
+
+class TestIsolate implements InspectedIsolate {
+  readonly received: { readonly id: number; readonly method: string }[] = [];
+  send(text: string): void {
+    this.received.push(JSON.parse(text));
+  }
+  go(): void {}
+  hold(): void {}
+}
+
+let hub: InspectorHub;
+let server: InspectorServer;
+let sockets: (Socket | WebSocket)[] = [];
+beforeEach(async () => {
+  hub = new InspectorHub({ breakAtStart: false });
+  server = await InspectorServer.open(hub, { port: 0, title: "tool.ts" });
+});
+afterEach(async () => {
+  for (const socket of sockets) {
+    if (socket instanceof WebSocket) socket.terminate();
+    else socket.destroy();
+  }
+  sockets = [];
+  await server[Symbol.asyncDispose]();
+});
+
+async function openRaw(): Promise<Socket> {
+  const socket = connect({ port: Number(new URL(server.url).port), host: "127.0.0.1", allowHalfOpen: true });
+  sockets.push(socket.on("error", () => {}));
+  await once(socket, "connect");
+  return socket;
+}
+
+async function openWebSocket(): Promise<WebSocket> {
+  const socket = new WebSocket(server.url);
+  sockets.push(socket.on("error", () => {}));
+  await once(socket, "open");
+  return socket;
+}
+
+const nested = (depth: number): string => "[".repeat(depth) + "]".repeat(depth);
+
+/** The answers to requests, in the order in which they come. */
+async function answersOf(
+  socket: WebSocket,
+  count: number,
+  send: () => void,
+): Promise<{ id: number; error?: unknown }[]> {
+  const answers: { id: number; error?: unknown }[] = [];
+  const done = new Promise<void>((resolve) => {
+    socket.on("message", (data) => {
+      answers.push(JSON.parse(String(data)));
+      if (answers.length === count) resolve();
+    });
+  });
+  send();
+  await done;
+  return answers;
+}
+
+describe("the server for DevTools", () => {
+  test.for([
+    "Debugger.setBreakpointByUrl",
+    "Debugger.setBlackboxPatterns",
+    "Runtime.evaluate",
+    "Debugger.enable",
+    "No.such",
+  ])("drops a %s that nests too deep to be serialized, and goes on", async (method) => {
+    const isolate = new TestIsolate();
+    hub.onOpened(isolate);
+    await using client = await DevToolsClient.connect(server.url);
+    for (const depth of [301, 1_000_000]) {
+      client.sendText(`{"id":1,"method":"${method}","params":{"patterns":${nested(depth)}}}`);
+    }
+    client.sendText('{"id":2,"method":"Runtime.enable"}');
+    await expect.poll(() => isolate.received.map(({ id }) => id)).toEqual([2]);
+    expect(client.isOpen).toBe(true);
+  });
+
+  test("answers requests past its bounds with an error, before and while there is an isolate", async () => {
+    const socket = await openWebSocket();
+    const answers = await answersOf(socket, 3, () => {
+      for (let id = 0; id < 1_002; id += 1) socket.send(JSON.stringify({ id, method: "Runtime.evaluate" }));
+      socket.send(JSON.stringify({ id: 0, method: "Runtime.evaluate" }));
+    });
+    expect(answers.map(({ id }) => id)).toEqual([1_000, 1_001, 0]);
+    expect(answers[0]).toMatchObject({ error: { code: -32_000 } });
+    const isolate = new TestIsolate();
+    hub.onOpened(isolate);
+    expect(isolate.received).toHaveLength(1_000);
+    hub.onMessage(isolate, JSON.stringify({ id: 7, result: {} }));
+    expect(await answersOf(socket, 2, () => socket.send('{"id":8,"method":"x"}'))).toMatchObject([
+      { id: 7, result: {} },
+      { id: 8, error: { code: -32_000 } },
+    ]);
+    socket.send('{"id":7,"method":"again"}');
+    await expect.poll(() => isolate.received.at(-1)).toMatchObject({ id: 7, method: "again" });
+  });
+
+  test("keeps at most 32 MiB for an isolate to come", async () => {
+    const socket = await openWebSocket();
+    const expression = "x".repeat(7 * 1024 * 1024);
+    const answers = await answersOf(socket, 2, () => {
+      for (let id = 0; id < 6; id += 1)
+        socket.send(JSON.stringify({ id, method: "Runtime.evaluate", params: { expression } }));
+    });
+    expect(answers.map(({ id }) => id)).toEqual([4, 5]);
+  });
+
+  test("does not repeat large requests to the next isolate", async () => {
+    const socket = await openWebSocket();
+    const first = new TestIsolate();
+    hub.onOpened(first);
+    const url = "x".repeat(100_000);
+    for (let id = 0; id < 100; id += 1) {
+      socket.send(JSON.stringify({ id, method: "Debugger.setBreakpointByUrl", params: { url, id } }));
+    }
+    socket.send('{"id":200,"method":"Runtime.enable"}');
+    await expect.poll(() => first.received.at(-1)?.id, { timeout: 30_000 }).toBe(200);
+    const next = new TestIsolate();
+    hub.onOpened(next);
+    expect(next.received.map(({ method }) => method)).toEqual(["Runtime.enable"]);
+  });
+
+  test("ends a client that sends more than a message may have, and takes the next one", async () => {
+    const socket = await openWebSocket();
+    socket.send("x".repeat(9 * 1024 * 1024));
+    await expect.poll(() => hub.hasClient, { timeout: 30_000 }).toBe(false);
+    await using client = await DevToolsClient.connect(server.url);
+    expect(client.isOpen).toBe(true);
+  });
+
+  test.for([
+    "file://",
+    "null",
+    "chrome-extension://abcdef",
+    "moz-extension://abcdef",
+    "https://evil.example",
+    "http://127.0.0.1",
+    "devtools://devtools.evil.example",
+    "devtools://evil",
+    "",
+  ])("rejects the origin %j", async (origin) => {
+    const { port } = new URL(server.url);
+    const socket = await openRaw();
+    socket.write(`GET /json/list HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nOrigin: ${origin}\r\n\r\n`);
+    expect(String((await once(socket, "data"))[0])).toMatch(/^HTTP\/1\.1 403 /);
+    await expect(DevToolsClient.connect(server.url, { Origin: origin })).rejects.toThrow("403");
+  });
+
+  test.for(["devtools://devtools", "chrome-devtools://devtools"])("accepts the origin %s", async (origin) => {
+    await using client = await DevToolsClient.connect(server.url, { Origin: origin });
+    expect(client.isOpen).toBe(true);
+  });
+
+  test("closes although rejected, idle and unfinished connections stay open on the other side", async () => {
+    const { port } = new URL(server.url);
+    const rejected = await openRaw();
+    rejected.write(
+      `GET /nope HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${Buffer.alloc(16).toString("base64")}\r\n\r\n`,
+    );
+    await once(rejected, "data");
+    const unfinished = await openRaw();
+    unfinished.write("GET /json HTTP/1.1\r\nHost:");
+    await openRaw();
+    await openWebSocket();
+    const closed = server[Symbol.asyncDispose]();
+    await expect(Promise.race([closed.then(() => "closed"), once(AbortSignal.timeout(30_000), "abort")])).resolves.toBe(
+      "closed",
+    );
+  });
+
+  test("survives bytes that are no HTTP and handshakes that are none", async () => {
+    for (const text of [
+      "\u0000\u0001\u0002\r\n\r\n",
+      "GET\r\n\r\n",
+      "GET / HTTP/1.1\r\n\r\n",
+      `${"A".repeat(100_000)}\r\n\r\n`,
+    ]) {
+      const socket = await openRaw();
+      socket.resume().write(text);
+      await new Promise<unknown>((resolve) => socket.once("end", resolve).once("close", resolve));
+      socket.destroy();
+    }
+    const bad = await openRaw();
+    const path = new URL(server.url).pathname;
+    bad.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`);
+    expect(String((await once(bad, "data"))[0])).toMatch(/^HTTP\/1\.1 4/);
+    await using client = await DevToolsClient.connect(server.url);
+    expect(client.isOpen).toBe(true);
+  });
+});

@@ -1,0 +1,26 @@
+// The process as a command of the command line sees it, without a process: what is printed is collected.
+import { Writable } from "node:stream";
+import { CliOutput } from "../../src/host/cli/terminal/output.ts";
+import type { Io } from "../../src/host/cli/terminal/process-io.ts";
+
+export interface TestIo {
+  readonly io: Io;
+  readonly written: { stdout: string; stderr: string };
+}
+
+/** @param stop tells the command to stop when it aborts */
+export function createTestIo(stop: AbortSignal = new AbortController().signal): TestIo {
+  const written = { stdout: "", stderr: "" };
+  const outputTo = (name: "stdout" | "stderr"): CliOutput => {
+    const stream = new Writable({
+      decodeStrings: false,
+      write(text: string, _encoding, done) {
+        written[name] += text;
+        done();
+      },
+    });
+    return new CliOutput(stream, () => {});
+  };
+  const io = { env: {}, stdin: process.stdin, stdout: outputTo("stdout"), stderr: outputTo("stderr"), stop };
+  return { io, written };
+}
