@@ -92,6 +92,17 @@ describe.for<[string, (given: unknown, options: unknown) => unknown]>([
   );
 });
 
+describe("a model", () => {
+  test("ends when its signal aborts, also with a client that ignores the signal", async () => {
+    const silent = { responses: { create: () => new Promise(() => {}) } } as never;
+    const stop = new AbortController();
+    const request = { messages: [], tools: definitions, signal: stop.signal };
+    const next = openaiResponses(silent, { model: "gpt-5" })(request)[Symbol.asyncIterator]().next();
+    stop.abort(new Error("stopped"));
+    await expect(next).rejects.toThrow("stopped");
+  });
+});
+
 describe("readAnswer() and readAnswerStream()", () => {
   const RESPONSE = { output: [{ type: "function_call", name: "ask", arguments: "{}" }], status: "completed" };
   async function* stream(): AsyncGenerator<unknown> {
@@ -153,11 +164,7 @@ describe("messages and outputs", () => {
       /^messages\[0\]: Expected a message/,
     ],
     ["an unknown role", () => toChatMessages([{ role: "admin", content: "x" }] as never), /^messages\[0\]\.role: /],
-    [
-      "invalid content",
-      () => toChatMessages([{ role: "user", content: 5 }] as never),
-      /^messages\[0\]\.content: /,
-    ],
+    ["invalid content", () => toChatMessages([{ role: "user", content: 5 }] as never), /^messages\[0\]\.content: /],
     ["definitions for tools", () => toChatMessages([], definitions as never), /^tools: Expected what toOpenAITools/],
     ["an unknown limit", () => toResponsesInput([], tools, { text: 5 } as never), /^limits\.text: Unknown option/],
     [
