@@ -321,13 +321,13 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /** Runs one call: `box.router.execute()`. Always resolves. */
-  execute(toolCall: ToolCall, context?: ToolContext): Promise<ToolResult> {
-    return this.router.execute(toolCall, context);
+  execute(toolCall: ToolCall, context?: ToolContext, timeoutMs?: number): Promise<ToolResult> {
+    return this.router.execute(toolCall, context, timeoutMs);
   }
 
   /** Runs one call and gives its chunks as they come, its result last: `box.router.stream()`. Never rejects. */
-  stream(toolCall: ToolCall, context?: ToolContext): ToolStream {
-    return this.router.stream(toolCall, context);
+  stream(toolCall: ToolCall, context?: ToolContext, timeoutMs?: number): ToolStream {
+    return this.router.stream(toolCall, context, timeoutMs);
   }
 
   /** Runs independent calls side by side: `box.invoker.executeBatch()`. Always resolves. */

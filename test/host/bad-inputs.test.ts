@@ -168,7 +168,7 @@ describe("Glovebox.execute() with a bad call", () => {
     [
       "a controller for a signal",
       { signal: new AbortController() },
-      /^context\.signal: expected an AbortSignal, got an object$/,
+      /^context\.signal: expected an AbortSignal, got an instance of AbortController$/,
     ],
   ])("a context with %s: PARAM_INVALID", async ([, context, message]) => {
     const result = await box.execute({ id: "c1", toolName: "strict", arguments: { a: 1 } }, context);

@@ -5,6 +5,7 @@ import { describeKind, isPlainObject, strictObject } from "../../sandbox/contrac
 import { ToolError } from "../../sandbox/errors.ts";
 import type { Model, ModelEvent, ModelRequest } from "../agent/model.ts";
 import { parseOptions } from "../option-problems.ts";
+import { untilAborted } from "../until-aborted.ts";
 import { readAnswer, readAnswerStream } from "./answer.ts";
 import { toChatMessages } from "./chat-messages.ts";
 import { type OutputLimits, OutputLimitsSchema } from "./output.ts";
@@ -34,8 +35,8 @@ export interface OpenAIModelOptions<Api extends OpenAIApi = OpenAIApi> {
 
 export interface OpenAIResponsesOptions extends OpenAIModelOptions<"responses"> {
   /**
-   * Whether thoughts are asked for in encrypted form, and replayed. Models that do not think refuse the question; it is asked of all but
-   * those known for that (gpt-3, gpt-4, chatgpt) unless stated.
+   * Whether reasoning is requested in encrypted form, and replayed. Models without reasoning reject the request. Default: true, except for
+   * models whose name begins with gpt-3, gpt-4 or chatgpt.
    */
   readonly encryptedReasoning?: boolean | undefined;
 }
@@ -146,7 +147,9 @@ export function openaiResponses(client: Pick<OpenAI, "responses">, options: Open
       ...toToolFields(request, tools, toNamed, (name) => toolOptions.custom.includes(name)),
       ...(format === undefined ? {} : { text: { format: { type: "json_schema", ...format } } }),
     };
-    const answer = await client.responses.create(whole as Parameters<typeof client.responses.create>[0], { signal });
+    const sent = client.responses.create(whole as Parameters<typeof client.responses.create>[0], { signal });
+    // A client that ignores the signal must not delay the end of the run.
+    const answer = await untilAborted(Promise.resolve<unknown>(sent), signal);
     yield* readEvents(answer, "responses", tools, signal);
   };
 }
@@ -171,7 +174,8 @@ export function openaiChat(client: Pick<OpenAI, "chat">, options: OpenAIModelOpt
       ...(format === undefined ? {} : { response_format: { type: "json_schema", json_schema: format } }),
     };
     const { completions } = client.chat;
-    const answer = await completions.create(whole as unknown as Parameters<typeof completions.create>[0], { signal });
+    const sent = completions.create(whole as unknown as Parameters<typeof completions.create>[0], { signal });
+    const answer = await untilAborted(Promise.resolve<unknown>(sent), signal);
     yield* readEvents(answer, "chat", tools, signal);
   };
 }

@@ -20,7 +20,7 @@ const CLIENT_METHODS = ["elicit", "sample", "listRoots"] as const satisfies read
 const isAbortSignal = (value: unknown): value is AbortSignal =>
   value instanceof AbortSignal && typeof value.aborted === "boolean";
 
-/** What it holds is another program's word: where it is none, a trace begins anew. */
+/** Only the type is checked: for an invalid header, telemetry begins a new trace. */
 function checkHeader(value: unknown, where: string): void {
   if (value !== undefined && typeof value !== "string") throw invalid(where, "a header's text", describe(value));
 }

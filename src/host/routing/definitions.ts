@@ -23,7 +23,7 @@ const checked = new WeakSet<object>();
 const invalid = (what: string, expected: string, got: unknown): ToolError =>
   new ToolError("PARAM_INVALID", `${what}: Expected ${expected}, got ${describeKind(got)}`);
 
-/** @throws {ToolError} PARAM_INVALID for a value that is no ToolDefinition, naming the path */
+/** @throws {ToolError} PARAM_INVALID for anything but a ToolDefinition, naming the path */
 export function checkDefinition(value: unknown, what: string): ToolDefinition {
   if (!isPlainObject(value)) throw invalid(what, "a tool definition, as listTools() returns it", value);
   if (checked.has(value)) return value as unknown as ToolDefinition;

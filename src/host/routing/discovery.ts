@@ -1,5 +1,5 @@
-// Sources that are asked for their tools only when a tenant wants them. Their functions are the host's: one that throws, answers wrongly or
-// hangs is left out of the listing, and holds no call up for longer than its time.
+// Discovers the tools of sources when a tenant lists or calls them. The functions of a source belong to the host: a source whose function
+// throws, returns a wrong value or hangs is left out of the listing, and delays no call beyond its timeout.
 import { ToolError } from "../../sandbox/errors.ts";
 import { LIMITS } from "../../sandbox/limits.ts";
 import type { SourceKind } from "../executors/executor.ts";
@@ -8,7 +8,7 @@ import type { SourceDiscovery } from "../source.ts";
 import { NO_USAGE } from "../tool-call.ts";
 import { ignoreOutcome, isThenable, notifySafely, runCallback } from "../util/host-callback.ts";
 
-/** A source that is asked for its tools. */
+/** A source with discovery. */
 export interface DiscoveredSource {
   readonly source: SourceKind;
   readonly sourceId: string;

@@ -24,7 +24,7 @@ export type HostSchema = StandardSchemaV1 | JsonSchema;
 export type HostInput<Schema> = Schema extends StandardSchemaV1 ? StandardSchemaV1.InferOutput<Schema> : ToolValue;
 
 /**
- * The definition of a host's tool; the name is passed beside it. A library's schema is listed as the JSON Schema that the library converts
+ * The definition of a host's tool, without its name. A library's schema is listed as the JSON Schema that the library converts
  * it to (`~standard.jsonSchema`). For a library without that conversion, the tool is listed with `{ type: "object" }` and without an output
  * schema, and the library still validates each call.
  */
@@ -66,7 +66,7 @@ const registerShape = { tenantId: TenantIdSchema.optional(), arguments: Argument
 const RegisterOptionsSchema = strictObject(registerShape);
 const SourceToolOptionsSchema = strictObject({ ...registerShape, nameAtSource: z.string().min(1).optional() });
 
-/** A definition with JSON Schema only, and the library's schemas beside it. */
+/** A definition with JSON Schema only, and the schemas of a library, which validate each call. */
 export interface ParsedDefinition {
   readonly definition: Omit<ToolDefinition, "name">;
   readonly schemas: HostFunctionSchemas | undefined;

@@ -26,7 +26,7 @@ const NO_ANSWERS: readonly (readonly [string, () => unknown])[] = [
 
 describe("the tenants function of a host", () => {
   test.for([...NO_ANSWERS, ["returns an array", () => []], ["returns a Map", () => new Map()]] as typeof NO_ANSWERS)(
-    "that %s denies the call with INTERNAL, and onInternalError hears why",
+    "that %s denies the call with INTERNAL, and onInternalError receives the cause",
     async ([, answer]) => {
       const errors: ToolError[] = [];
       const router = new ToolRouter({ tenants: answer as Tenants, onInternalError: (error) => errors.push(error) });
@@ -164,24 +164,24 @@ describe("a source's transport", () => {
 });
 
 describe("a source's discovery", () => {
-  /** A router with one such source, which registers its tool when it is asked. */
+  /** A router with one such source, which registers its tool at its first discovery. */
   function discovering(overrides: { readonly [Name in keyof SourceDiscovery]?: () => unknown }) {
     const errors: ToolError[] = [];
     const router = new ToolRouter({ limits: { timeoutMs: 200 }, onInternalError: (error) => errors.push(error) });
     router.register("other", {}, () => "other");
-    let asked = 0;
+    let discovered = 0;
     const discovery = {
       isFor: () => true,
       mayHave: (name: string) => name === "tool",
-      isKnown: () => asked > 0,
+      isKnown: () => discovered > 0,
       discover: async () => {
-        asked += 1;
+        discovered += 1;
         source.register("tool", {});
       },
       ...overrides,
     };
     const source = router.addSource("remote", { call: () => "found", discovery: discovery as SourceDiscovery });
-    return { router, errors, asked: () => asked };
+    return { router, errors, discovered: () => discovered };
   }
   const namesOf = async (router: ToolRouter): Promise<readonly string[]> =>
     (await router.listTools()).map(({ name }) => name);
@@ -190,10 +190,10 @@ describe("a source's discovery", () => {
     expect(outputOf(await discovering({}).router.execute(CALL))).toBe("found");
   });
 
-  test.for(NO_ANSWERS)("whose isFor() %s is not asked, and the other tools are there", async ([, answer]) => {
-    const { router, errors, asked } = discovering({ isFor: answer });
+  test.for(NO_ANSWERS)("whose isFor() %s is left out, and the other tools are listed", async ([, answer]) => {
+    const { router, errors, discovered } = discovering({ isFor: answer });
     expect(await namesOf(router)).toEqual(["other"]);
-    expect([codeOf(await router.execute(CALL)), asked()]).toEqual(["TOOL_UNAVAILABLE", 0]);
+    expect([codeOf(await router.execute(CALL)), discovered()]).toEqual(["TOOL_UNAVAILABLE", 0]);
     expect(router.health({ tenantId: "acme" })).toHaveLength(1);
     expect(errors[0]).toMatchObject({
       code: "INTERNAL",
@@ -201,14 +201,14 @@ describe("a source's discovery", () => {
     });
   });
 
-  test.for(NO_ANSWERS)("whose mayHave() %s is not asked for a call", async ([, answer]) => {
-    const { router, asked } = discovering({ mayHave: answer });
-    expect([codeOf(await router.execute(CALL)), asked()]).toEqual(["TOOL_UNAVAILABLE", 0]);
+  test.for(NO_ANSWERS)("whose mayHave() %s is left out of a call", async ([, answer]) => {
+    const { router, discovered } = discovering({ mayHave: answer });
+    expect([codeOf(await router.execute(CALL)), discovered()]).toEqual(["TOOL_UNAVAILABLE", 0]);
   });
 
-  test.for(NO_ANSWERS)("whose isKnown() %s is asked", async ([, answer]) => {
-    const { router, asked } = discovering({ isKnown: answer });
-    expect([outputOf(await router.execute(CALL)), asked()]).toEqual(["found", 1]);
+  test.for(NO_ANSWERS)("whose isKnown() %s discovers its tools", async ([, answer]) => {
+    const { router, discovered } = discovering({ isKnown: answer });
+    expect([outputOf(await router.execute(CALL)), discovered()]).toEqual(["found", 1]);
   });
 
   test.for(FAILING_CALLBACKS)("whose discover() %s is left out of the listing", async ([, answer]) => {

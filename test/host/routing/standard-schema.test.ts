@@ -119,7 +119,7 @@ describe("ToolRouter.register() with a Standard Schema", () => {
     expect(outputOf(result)).toEqual({ n: 1, seen: true });
   });
 
-  test("validates and transforms outputs, and leaves content beside them", async () => {
+  test("validates and transforms outputs, and keeps content", async () => {
     const outputSchema = z.object({ n: z.number().transform((n) => n * 2) });
     const good = await callWith({ outputSchema }, {}, () => ({ n: 21 }));
     const bad = await callWith({ outputSchema }, {}, () => ({ n: "21" }));
@@ -181,7 +181,7 @@ describe("a Standard Schema whose library fails", () => {
     ["a promise of another realm", () => inOtherRealm('Promise.resolve({ issues: [{ message: "no" }] })')],
     ["a thenable", () => toThenable((resolve) => resolve({ issues: [{ message: "no" }] }))],
     ["an empty list of issues", () => ({ issues: [] })],
-    ["an issue that is none", () => ({ issues: [null] })],
+    ["an invalid issue", () => ({ issues: [null] })],
   ])("a rejection that comes as %s rejects the call", async ([, validate]) => {
     const { result, inputs } = await callWith({ inputSchema: standard(validate) }, {});
     expect([codeOf(result), inputs]).toEqual(["PARAM_INVALID", []]);
@@ -254,11 +254,11 @@ describe("a schema that is neither JSON Schema nor of a library", () => {
 
 describe("AddedSource.register() with a Standard Schema", () => {
   test("validates arguments before the transport is called, and its answers after", async () => {
-    const asked: unknown[] = [];
+    const calls: unknown[] = [];
     const router = new ToolRouter();
     const source = router.addSource("remote", {
       call: (_name, input) => {
-        asked.push(input);
+        calls.push(input);
         return input;
       },
     });
@@ -272,7 +272,7 @@ describe("AddedSource.register() with a Standard Schema", () => {
       "PARAM_INVALID",
       "OUTPUT_INVALID",
     ]);
-    expect(asked).toEqual([{ n: 5 }, { n: 50 }]);
+    expect(calls).toEqual([{ n: 5 }, { n: 50 }]);
     expect(router.health()).toMatchObject([{ sourceId: "remote", failures: 0 }]);
   });
 

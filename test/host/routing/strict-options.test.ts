@@ -5,58 +5,22 @@ import { ToolInvoker } from "../../../src/host/invoker.ts";
 import { MemoryToolRegistry } from "../../../src/host/registry.ts";
 import { ToolRouter } from "../../../src/host/router.ts";
 import type { Glovebox } from "../../../src/host/runtime.ts";
-import { inOtherRealm } from "../../support/failing-callbacks.ts";
 import { codeOf, errorOf, makeBox } from "../../support/host-zone.ts";
 import { makeTool } from "../../support/registered-tool.ts";
-
-class Options {
-  readonly tenantId = "acme";
-}
-
-/** What stands in the place of options, and how an error describes it. */
-const NOT_PLAIN: readonly (readonly [string, () => unknown])[] = [
-  ["a string", () => "acme"],
-  ["null", () => null],
-  ["a number", () => 5],
-  ["an array", () => [{ tenantId: "acme" }]],
-  ["a Promise", () => Promise.resolve({ tenantId: "acme" })],
-  ["a Promise", () => inOtherRealm("Promise.resolve({})")],
-  ["a Map", () => new Map([["tenantId", "acme"]])],
-  ["an instance of Options", () => new Options()],
-  ["an object that is not plain", () => Object.create({ tenantId: "acme" })],
-];
+import { expectStrict, failureOfAction, NOT_PLAIN } from "../../support/strict-options.ts";
 
 const ECHO = (input: unknown): unknown => input;
-
-/** The error that an action throws or rejects with, at once or later. */
-async function failureOf(action: () => unknown): Promise<unknown> {
-  try {
-    await action();
-  } catch (thrown) {
-    return thrown;
-  }
-  return "no failure";
-}
 
 /** A method whose last argument are options. */
 type Call = (options: unknown) => unknown;
 
-async function expectStrict(call: Call, isAsync: boolean, bad: readonly (readonly [unknown, string])[]): Promise<void> {
-  for (const [kind, make] of NOT_PLAIN) {
-    const error = await failureOf(() => call(make()));
-    expect([kind, error]).toMatchObject([
-      kind,
-      { code: "PARAM_INVALID", message: `options: Expected a plain object, got ${kind}` },
-    ]);
-  }
-  for (const [options, message] of bad) {
-    const error = await failureOf(() => call(options));
-    expect([options, error]).toMatchObject([
-      options,
-      { code: "PARAM_INVALID", message: expect.stringContaining(message) },
-    ]);
-  }
-  // A synchronous method throws at once; any other one rejects.
+/** Expects a synchronous method to throw at once, and any other one to reject. */
+async function expectStrictMethod(
+  call: Call,
+  isAsync: boolean,
+  bad: readonly (readonly [unknown, string])[],
+): Promise<void> {
+  await expectStrict(call, bad);
   let isThrown = false;
   try {
     await Promise.resolve(call("acme")).catch(() => {});
@@ -84,13 +48,13 @@ describe("ToolRouter", () => {
     ["listTools", true, (router) => (options) => router.listTools(options as never)],
     ["hasTool", false, (router) => (options) => router.hasTool("x", options as never)],
   ])("%s() rejects options that are wrong", async ([, isAsync, toCall]) => {
-    await expectStrict(toCall(new ToolRouter()), isAsync, TENANT_SCOPES);
+    await expectStrictMethod(toCall(new ToolRouter()), isAsync, TENANT_SCOPES);
   });
 
   test("register() rejects options that are wrong, and registers nothing", async () => {
     const router = new ToolRouter();
     const register: Call = (options) => router.register("x", {}, ECHO, options as never);
-    await expectStrict(register, false, [
+    await expectStrictMethod(register, false, [
       ...TENANT_SCOPES.filter(([options]) => !Object.hasOwn(options as object, "arguments")),
       [{ arguments: { coerc: true } }, 'options.arguments.coerc: Unknown option. Did you mean "coerce"?'],
       [{ arguments: Promise.resolve({}) }, "options.arguments: Expected a plain object, got a Promise"],
@@ -122,13 +86,13 @@ describe("ToolRouter", () => {
       "definition.annotations: Expected a plain object",
     ],
     ["text as prewarm", { prewarm: "no" }, "definition.prewarm: "],
-    ["an origin that is none", { origin: "server" }, "definition.origin: "],
+    ["an invalid origin", { origin: "server" }, "definition.origin: "],
   ])("register() rejects a definition with %s", async ([, definition, message]) => {
     const error = { code: "PARAM_INVALID", message: expect.stringContaining(message) };
     const router = new ToolRouter();
-    expect(await failureOf(() => router.register("x", definition as never, ECHO))).toMatchObject(error);
+    expect(await failureOfAction(() => router.register("x", definition as never, ECHO))).toMatchObject(error);
     const source = router.addSource("remote", { call: ECHO });
-    expect(await failureOf(() => source.register("x", definition as never))).toMatchObject(error);
+    expect(await failureOfAction(() => source.register("x", definition as never))).toMatchObject(error);
   });
 
   test.for<[string, unknown, string]>([
@@ -168,7 +132,7 @@ describe("ToolRouter", () => {
     ["an object as telemetry", { telemetry: {} }, "options.telemetry: "],
     ["an object as log", { log: {} }, "options.log: "],
   ])("the constructor rejects %s", async ([, options, message]) => {
-    const error = await failureOf(() => new ToolRouter(options as never));
+    const error = await failureOfAction(() => new ToolRouter(options as never));
     expect(error).toMatchObject({ code: "PARAM_INVALID", message: expect.stringContaining(message) });
   });
 
@@ -180,12 +144,12 @@ describe("ToolRouter", () => {
   });
 
   test.for(NOT_PLAIN)("the constructor rejects %s for options", async ([kind, make]) => {
-    const error = await failureOf(() => new ToolRouter(make() as never));
+    const error = await failureOfAction(() => new ToolRouter(make() as never));
     expect(error).toMatchObject({ code: "PARAM_INVALID", message: `options: Expected a plain object, got ${kind}` });
   });
 
   test("hasTool() rejects a name that is not a string", async () => {
-    const error = await failureOf(() => new ToolRouter().hasTool(["x"] as never));
+    const error = await failureOfAction(() => new ToolRouter().hasTool(["x"] as never));
     expect(error).toMatchObject({ code: "PARAM_INVALID", message: "toolName: Expected a string, got an array" });
   });
 
@@ -194,7 +158,7 @@ describe("ToolRouter", () => {
     async (ms) => {
       const router = new ToolRouter();
       router.register("x", {}, () => 1);
-      expect(await failureOf(() => router.drain(ms as never))).toMatchObject({
+      expect(await failureOfAction(() => router.drain(ms as never))).toMatchObject({
         code: "PARAM_INVALID",
         message: /withinMs/,
       });
@@ -230,13 +194,13 @@ describe("ToolRouter", () => {
       /discovery\.mayHave: expected a function/,
     ],
   ])("addSource() rejects %s", async ([, id, transport, message]) => {
-    const error = await failureOf(() => new ToolRouter().addSource(id as never, transport as never));
+    const error = await failureOfAction(() => new ToolRouter().addSource(id as never, transport as never));
     expect(error).toMatchObject({ code: "PARAM_INVALID", message: expect.stringMatching(message) });
   });
 
   test("a source's register() rejects options that are wrong", async () => {
     const source = new ToolRouter().addSource("s", { call: ECHO });
-    await expectStrict((options) => source.register("x", {}, options as never), false, [
+    await expectStrictMethod((options) => source.register("x", {}, options as never), false, [
       [{ tenant: "acme" }, 'options.tenant: Unknown option. Did you mean "tenantId"?'],
       [{ nameAtSource: "" }, "options.nameAtSource: "],
       [{ nameAtSource: 5 }, "options.nameAtSource: "],
@@ -250,7 +214,7 @@ describe("ToolInvoker", () => {
   test.for([undefined, null, {}, Promise.resolve(router), "router", () => router])(
     "rejects %s as a router",
     async (given) => {
-      const error = await failureOf(() => new ToolInvoker(given as never));
+      const error = await failureOfAction(() => new ToolInvoker(given as never));
       expect(error).toMatchObject({
         code: "PARAM_INVALID",
         message: expect.stringMatching(/^router: expected a ToolRouter/),
@@ -259,7 +223,7 @@ describe("ToolInvoker", () => {
   );
 
   test("rejects options that are wrong", async () => {
-    await expectStrict((options) => new ToolInvoker(router, options as never), false, [
+    await expectStrictMethod((options) => new ToolInvoker(router, options as never), false, [
       [{ maxConcurrency: 2 }, "options.maxConcurrency: Unknown option"],
       [{ maxConcurrentTool: 2 }, 'options.maxConcurrentTool: Unknown option. Did you mean "maxConcurrentTools"?'],
       [{ maxConcurrentTools: "2" }, "options.maxConcurrentTools: "],
@@ -312,12 +276,14 @@ describe("MemoryToolRegistry", () => {
       () => registry.remove("x", tenantId as never),
       () => registry.add({ ...makeTool({ name: "y" }), tenantId: tenantId as never }),
     ];
-    for (const each of calls) expect(await failureOf(each)).toMatchObject({ code: "PARAM_INVALID" });
+    for (const each of calls) expect(await failureOfAction(each)).toMatchObject({ code: "PARAM_INVALID" });
     expect(registry.list().map(({ definition }) => definition.name)).toEqual(["x"]);
   });
 
   test.for([undefined, null, {}, Promise.resolve(makeTool())])("rejects %s for a tool", async (tool) => {
-    expect(await failureOf(() => new MemoryToolRegistry().add(tool as never))).toMatchObject({ code: "PARAM_INVALID" });
+    expect(await failureOfAction(() => new MemoryToolRegistry().add(tool as never))).toMatchObject({
+      code: "PARAM_INVALID",
+    });
   });
 });
 
@@ -339,7 +305,7 @@ describe("Glovebox", () => {
     ["closeSession", true, (own) => (options) => own.closeSession("x", options as never)],
     ["closeSessions", true, (own) => (options) => own.closeSessions(options as never)],
   ])("%s() rejects options that are wrong", async ([, isAsync, toCall]) => {
-    await expectStrict(toCall(box), isAsync, TENANT_SCOPES);
+    await expectStrictMethod(toCall(box), isAsync, TENANT_SCOPES);
     expect(box.router.hasTool("x")).toBe(true);
   });
 
@@ -366,7 +332,7 @@ describe("Glovebox", () => {
     ],
     ["close", (own) => (options) => own.close(options as never), { drainMs: 300_001 }, "options.drainMs: "],
   ])("%s() rejects options that are wrong, and does nothing", async ([, toCall, options, message]) => {
-    await expectStrict(toCall(box), true, [[options, message]]);
+    await expectStrictMethod(toCall(box), true, [[options, message]]);
     expect(codeOf(await box.execute({ id: "c", toolName: "x" }))).toBe("ok");
     expect([box.listSessions(), box.router.registry.list().length]).toEqual([[], 1]);
   });
@@ -375,7 +341,7 @@ describe("Glovebox", () => {
     ["removeTool", (own) => own.removeTool(5 as never), "toolName: Expected a string, got a number"],
     ["closeSession", (own) => own.closeSession(undefined as never), "id: Expected a string, got undefined"],
   ])("%s() rejects a name that is not a string", async ([, action, message]) => {
-    expect(await failureOf(() => action(box))).toMatchObject({ code: "PARAM_INVALID", message });
+    expect(await failureOfAction(() => action(box))).toMatchObject({ code: "PARAM_INVALID", message });
   });
 
   test("removeTool() with a tenant never removes a global tool", () => {
@@ -386,7 +352,7 @@ describe("Glovebox", () => {
 
   test.for(NOT_PLAIN)("createGlovebox() rejects %s for options", async ([kind, make]) => {
     const { createGlovebox } = await import("../../../src/host/runtime.ts");
-    const error = await failureOf(() => createGlovebox(make() as never));
+    const error = await failureOfAction(() => createGlovebox(make() as never));
     expect(error).toMatchObject({ code: "PARAM_INVALID", message: `options: Expected a plain object, got ${kind}` });
   });
 });
