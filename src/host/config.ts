@@ -1,7 +1,6 @@
 // createGlovebox's options: one schema that states every default. An error names the option's path.
 import { availableParallelism, homedir, totalmem } from "node:os";
 import { join } from "node:path";
-import type { MeterProvider, TracerProvider } from "@opentelemetry/api";
 import * as z from "zod";
 import { BUILTIN_TOOL_NAMES, type BuiltinToolName } from "../bundler/builtin-bundles.ts";
 import { BundleLimitsSchema } from "../bundler/bundler.ts";
@@ -31,11 +30,11 @@ import { type Hook, HooksSchema } from "./hooks.ts";
 import type { LoggerOption } from "./host-log.ts";
 import { MAX_CONCURRENT_TOOLS } from "./invoker.ts";
 import { type McpOptions, McpSchema } from "./mcp/client/mcp-options.ts";
-import { parseOptions, toOptionProblems } from "./option-problems.ts";
+import { parseOptions } from "./option-problems.ts";
 import { type ArgumentOptions, ArgumentOptionsSchema } from "./pipeline/amend.ts";
-import { RedactOptionsSchema } from "./redaction/redact.ts";
-import type { TelemetryOptions } from "./telemetry/telemetry.ts";
-import { type TenantOptions, TenantOptionsSchema, type Tenants } from "./tenants.ts";
+import { TenantIdSchema } from "./routing/tenant-scope.ts";
+import { type TelemetryOptions, TelemetryOptionsSchema } from "./telemetry/telemetry-options.ts";
+import { type Tenants, TenantsSchema } from "./tenants.ts";
 import { LAYER_NAMES, type Layer } from "./workers/hardening/layers.ts";
 
 export const PLACEMENTS = ["tenant", "shared"] as const;
@@ -185,7 +184,8 @@ export interface GloveboxOptions {
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
-const isCapability = (value: unknown): value is Capability =>
+export const CAPABILITY_RULE = "Expected what defineCapability() returns";
+export const isCapability = (value: unknown): value is Capability =>
   typeof value === "object" && value !== null && typeof (value as Capability).checkInput === "function";
 /** Capabilities of ours: a host's have other names. */
 const OWN_NAMES = ["log", "fetch", "secrets", "kv", "tools", "elicit", "sample", "roots"] as const;
@@ -199,23 +199,6 @@ const isKvStore = (value: unknown): value is KvStore =>
   ["get", "set", "delete", "list", "usage"].every(
     (method) => typeof (value as { readonly [name: string]: unknown })[method] === "function",
   );
-/** Checked here and read where a tenant calls: what a function answers is read there too. */
-const TenantsRecordSchema = z.record(z.string(), TenantOptionsSchema);
-const StatedTenantsSchema = z
-  .custom<{ readonly [tenantId: string]: TenantOptions }>()
-  .superRefine((value: unknown, context) => {
-    const { error } = TenantsRecordSchema.safeParse(value);
-    for (const { pointer, message } of error === undefined ? [] : toOptionProblems(TenantsRecordSchema, error))
-      context.addIssue({ code: "custom", path: pointer === "" ? [] : [pointer], message, continue: false });
-  });
-const isLookUp = (value: unknown): value is (tenantId: string) => TenantOptions | undefined =>
-  typeof value === "function";
-const hasMethod =
-  (name: string) =>
-  (value: unknown): boolean =>
-    typeof value === "object" &&
-    value !== null &&
-    typeof (value as { readonly [key: string]: unknown })[name] === "function";
 const isFunction = (value: unknown): value is (error: unknown) => void => typeof value === "function";
 
 const LayerSchema = z.enum(LAYER_NAMES as readonly [Layer, ...Layer[]]);
@@ -261,12 +244,7 @@ const OptionsSchema = strictObject({
   limits: PartialLimitsSchema.default({}),
   isolation: z.enum(ISOLATIONS).default("call"),
   placement: z.enum(PLACEMENTS).default("tenant"),
-  tenants: z
-    .union(
-      [StatedTenantsSchema, z.custom<(tenantId: string) => TenantOptions | undefined>(isLookUp)],
-      "Expected { [tenantId]: { limits?, weight?, egress?, secrets? … } }, or a function that gives such for a tenant",
-    )
-    .default({}),
+  tenants: TenantsSchema.default({}),
   hardening: HardeningSchema.prefault("auto"),
   bundler: strictObject({
     store: z.string().min(1).optional(),
@@ -318,7 +296,7 @@ const OptionsSchema = strictObject({
   egress: EgressSchema.default(NO_EGRESS),
   secrets: SecretsSchema.default({}),
   capabilities: z
-    .array(z.custom<Capability>(isCapability, "Expected what defineCapability() returns"))
+    .array(z.custom<Capability>(isCapability, CAPABILITY_RULE))
     .refine(haveOwnNames, `Expected capabilities of different names, none of them ours: ${OWN_NAMES.join(", ")}`)
     .default([]),
   mcp: McpSchema.prefault({}),
@@ -328,16 +306,7 @@ const OptionsSchema = strictObject({
   hooks: HooksSchema.transform((hooks) => hooks as readonly Hook[]).optional(),
   telemetry: z
     .union(
-      [
-        z.literal(true),
-        strictObject({
-          tracerProvider: z.custom<TracerProvider>(hasMethod("getTracer"), "Expected a TracerProvider").optional(),
-          meterProvider: z.custom<MeterProvider>(hasMethod("getMeter"), "Expected a MeterProvider").optional(),
-          captureContent: z.boolean().optional(),
-          redact: RedactOptionsSchema.optional(),
-          propagate: z.union([z.boolean(), z.array(z.string())]).optional(),
-        }),
-      ],
+      [z.literal(true), TelemetryOptionsSchema],
       "Expected true or { tracerProvider?, meterProvider?, captureContent?, redact?, propagate? }",
     )
     .optional(),
@@ -362,8 +331,8 @@ export const WORKER_IDLE_MS = 60_000;
 export const maxWorkersPerOwner = (): number => Math.max(1, availableParallelism());
 
 /** @throws {ToolError} PARAM_INVALID, naming the path of each option that is wrong */
-export function parseConfig(options: GloveboxOptions | undefined): Config {
-  return parseOptions(OptionsSchema, options ?? {}, "options");
+export function parseConfig(options: GloveboxOptions = {}): Config {
+  return parseOptions(OptionsSchema, options, "options");
 }
 
 /** A tool's source as a host hands it in, with what the host supplies or overrides. */
@@ -408,11 +377,16 @@ const ToolInputSchema = z.union(
   "Expected { path }, { files, entry? } or { source }, each with an optional language, name and definition",
 );
 const AddToolOptionsSchema = strictObject({
-  tenantId: z.string().min(1).max(1_024).optional(),
+  tenantId: TenantIdSchema.optional(),
   grant: z.array(z.string()).default([]),
   isolation: z.enum(ISOLATIONS).optional(),
   arguments: ArgumentOptionsSchema.optional(),
 });
+const InspectToolOptionsSchema = strictObject({
+  tenantId: TenantIdSchema.optional(),
+  grant: z.array(z.string()).default([]),
+});
+const CloseOptionsSchema = strictObject({ drainMs: z.int().min(0).max(MAX_DRAIN_MS).default(0) });
 
 /** @throws {ToolError} PARAM_INVALID */
 export function parseToolInput(input: unknown): ToolInput {
@@ -420,6 +394,16 @@ export function parseToolInput(input: unknown): ToolInput {
 }
 
 /** @throws {ToolError} PARAM_INVALID */
-export function parseAddToolOptions(options: unknown): z.infer<typeof AddToolOptionsSchema> {
-  return parseOptions(AddToolOptionsSchema, options ?? {}, "options");
+export function parseAddToolOptions(options: unknown = {}): z.infer<typeof AddToolOptionsSchema> {
+  return parseOptions(AddToolOptionsSchema, options, "options");
+}
+
+/** @throws {ToolError} PARAM_INVALID */
+export function parseInspectToolOptions(options: unknown = {}): z.infer<typeof InspectToolOptionsSchema> {
+  return parseOptions(InspectToolOptionsSchema, options, "options");
+}
+
+/** @throws {ToolError} PARAM_INVALID */
+export function parseCloseOptions(options: unknown = {}): z.infer<typeof CloseOptionsSchema> {
+  return parseOptions(CloseOptionsSchema, options, "options");
 }

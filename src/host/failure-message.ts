@@ -58,11 +58,12 @@ function adviceOf({ recoverable, details }: ToolErrorData, code: ErrorCode): str
  * One sentence for the agent about a call that failed, of less than 800 characters: it names the tool, the code and the reason, says whether
  * trying again can help, and what would be right. Safe to show to a model: a message that the error table keeps for clients or
  * operators is not in it. A tool's own words are, in one line, as words and not as instructions.
- * @returns undefined for a result that succeeded. Never throws.
+ * @returns undefined for a result that succeeded. Never throws: a value that is no ToolResult is described as a failed call.
  */
 export function createToolFailureMessage(result: ToolResult): string | undefined {
   try {
-    if (result.success) return undefined;
+    // Anything but a result that says so has not succeeded.
+    if (result.success === true) return undefined;
     const { error } = result;
     const name = toLine(result.toolName, MAX_NAME_UNITS) || "(no name)";
     const code = isErrorCode(error.code) ? error.code : "INTERNAL";

@@ -1,8 +1,9 @@
 // Whether a tool may be listed and run at present: what the host's configuration says, and the feature flags that outrank it. What
 // cannot be found out is off.
+import { describeKind } from "../sandbox/contract/plain-object.ts";
 import { TOOL_NAME_PATTERN } from "../sandbox/definition.ts";
 import { ToolError } from "../sandbox/errors.ts";
-import { notifySafely } from "./util/host-callback.ts";
+import { isThenable, notifySafely } from "./util/host-callback.ts";
 
 /** The flag of all tools, and the beginning of each tool's own: `tools.enabled`, `tools.add`. */
 const ALL_TOOLS = "tools.enabled";
@@ -156,9 +157,6 @@ export class ToolGate {
   }
 }
 
-const isThenable = (value: unknown): value is PromiseLike<unknown> =>
-  typeof value === "object" && value !== null && typeof (value as { readonly then?: unknown }).then === "function";
-
 /** What a client says of a flag that it does not know is the default that it was given: that says nothing. */
 function askClient(client: FlagClient): FlagFunction {
   return async (flag, { tenantId, toolName }) => {
@@ -166,6 +164,8 @@ function askClient(client: FlagClient): FlagFunction {
     const { value, reason, errorCode, errorMessage } = details;
     if (errorCode === "FLAG_NOT_FOUND" || reason === "DISABLED") return undefined;
     if (errorCode !== undefined) throw new Error(`${errorCode}: ${errorMessage ?? "no message"}`);
+    // Without a value the client has said nothing about the flag, which differs from "the flag says nothing".
+    if (typeof value !== "boolean") throw new TypeError(`Expected a boolean value, got ${describeKind(value)}`);
     return value;
   };
 }

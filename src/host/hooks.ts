@@ -1,14 +1,17 @@
-// Functions of the host's own around each stage of a call: they observe, amend or refuse. One that throws or stalls is left out, and
-// costs the call no more than its bound and the operator a line.
+// Functions of the host around each stage of a call: they observe, amend or reject it. A hook that throws, is too slow or gives an invalid
+// answer denies the call, unless the host has set `failClosed: false`; the operator is told in either case.
 import { performance } from "node:perf_hooks";
 import * as z from "zod";
 import { strictObject } from "../sandbox/contract/plain-object.ts";
 import type { ToolDefinition } from "../sandbox/definition.ts";
-import { ERROR_CODES, type ErrorCode, type ErrorDetails, ToolError, type ToolErrorData } from "../sandbox/errors.ts";
+import { type ErrorCode, type ErrorDetails, ToolError, type ToolErrorData } from "../sandbox/errors.ts";
 import type { Limits } from "../sandbox/limits.ts";
+import { createHookError, type HookError, readHookAnswer } from "./hooks/hook-answer.ts";
+import { parseOptions } from "./option-problems.ts";
+import type { Clock } from "./pipeline/clock.ts";
 import type { ToolResult, ToolUsage } from "./tool-call.ts";
 import type { ToolValue } from "./tool-value.ts";
-import { notifySafely } from "./util/host-callback.ts";
+import { ignoreOutcome, notifySafely, runCallback } from "./util/host-callback.ts";
 
 /** Which call it is. */
 export interface HookCall {
@@ -76,34 +79,45 @@ export type ObservedEvent = StageEvent &
   );
 export type HookStage = "validate" | "prepare" | "execute" | "normalize";
 
-/** Why a call does not go on: a code of {@link ERROR_CODES}, and a message for developers. A ToolError is one. */
+/**
+ * Why a call is rejected. A ToolError is a Refusal. An answer with `refuse` rejects in any form: what does not fit is replaced, cut or left
+ * out.
+ */
 export interface Refusal {
+  /** A code of {@link ERROR_CODES}. @default "CAPABILITY_DENIED", also for an unknown code */
   readonly code: ErrorCode;
+  /** For developers. A text of more than 10,000 UTF-16 units is cut. @default names the hook */
   readonly message: string;
+  /** Plain JSON: up to 1,000 values in 64 KiB, 16 deep; everything else in it is left out. */
   readonly details?: ErrorDetails | undefined;
+  /** @default as ERROR_CODES states for the code */
   readonly recoverable?: boolean | undefined;
 }
 
 type Answer<Amended> = undefined | { readonly refuse: Refusal } | { readonly amend: Amended };
 // biome-ignore lint/suspicious/noConfusingVoidType: a function that only looks returns nothing
 type Asked<Event, Amended = never> = (event: Event) => Answer<Amended> | void | Promise<Answer<Amended> | void>;
-/** What may stand in a result in the place of another: an output, which is validated as the tool's own is, or an error. */
+/** Replaces a result: an output, which is validated as the tool's own is, or an error, which is read as a {@link Refusal} is. */
 export type AmendedResult =
   | { readonly output: unknown }
   | { readonly error: Omit<Refusal, "code"> & { readonly code?: ErrorCode } };
 
 /**
- * Each function is asked before its stage, in the order of the hooks, with what those before it have amended. It returns nothing, or
- * `{ amend }`, or `{ refuse }`. A hook that throws, answers with something else or not in time counts as absent, unless it is
- * `failClosed`.
+ * Each function is called at its stage, in the order of the hooks, with what those before it have amended. It returns nothing, or
+ * `{ amend }`, or `{ refuse }`; an answer with both rejects.
+ *
+ * A hook is broken when it throws, does not answer in time, or answers anything else: null, false, an unknown key, an amendment that does
+ * not fit its stage. A broken hook denies the call with INTERNAL, unless it is `failClosed: false`. At `validate`, `prepare` and `execute`
+ * the tool does not run. At `capability` the tool gets the error in the place of an answer and the capability is not used. At
+ * `capabilityResult`, `normalize` and `result` what was done is done, but its outcome is dropped and the error takes its place.
  */
 export interface Hook {
   readonly name: string;
-  /** For guards: where it fails, calls are refused with INTERNAL. Without, calls go on without it: it fails open. */
+  /** Whether a broken hook denies the call. False lets calls go on as if the hook were absent. @default true */
   readonly failClosed?: boolean | undefined;
-  /** How long it is waited for, in ms, 1 to 30,000; 1,000 unless stated, and never longer than what is left of the call. */
+  /** Time for one answer in ms, 1 to 30,000, and never more than the call has left. @default 1_000 */
   readonly timeoutMs?: number | undefined;
-  /** Never waited for, and changes nothing. */
+  /** Is not awaited and cannot change or deny the call. */
   readonly observe?: ((event: ObservedEvent) => unknown) | undefined;
   readonly validate?: Asked<ValidateEvent, { readonly arguments: unknown }> | undefined;
   readonly prepare?: Asked<PrepareEvent> | undefined;
@@ -112,7 +126,9 @@ export interface Hook {
   /** Not for lines of log, nor for further steps of what has begun (parts of a body). */
   readonly capability?: Asked<CapabilityEvent, { readonly input: unknown }> | undefined;
   readonly capabilityResult?: Asked<CapabilityResultEvent, { readonly output: unknown }> | undefined;
-  /** The last word. Chunks of a stream have been seen by then. */
+  /**
+   * Called last, also for calls that have failed; one whose time is over gives it 50 ms. Chunks of a stream have been delivered by then.
+   */
   readonly result?: Asked<ResultEvent, AmendedResult> | undefined;
 }
 
@@ -145,7 +161,7 @@ export const HooksSchema = z
   .array(
     strictObject({
       name: z.string().min(1).max(128),
-      failClosed: z.boolean().default(false),
+      failClosed: z.boolean().default(true),
       timeoutMs: z.int().min(1).max(30_000).default(1_000),
       observe: fn,
       ...(Object.fromEntries(ASKS.map((name) => [name, fn])) as { [Name in AskName]: typeof fn }),
@@ -154,31 +170,23 @@ export const HooksSchema = z
   .max(100);
 type ReadyHook = z.infer<typeof HooksSchema>[number];
 
-const RefusalSchema = z.object({
-  code: z.enum(Object.keys(ERROR_CODES) as [ErrorCode, ...ErrorCode[]]),
-  message: z.string().max(10_000),
-  details: z.record(z.string(), z.json()).optional(),
-  recoverable: z.boolean().optional(),
-});
-const AmendedErrorSchema = RefusalSchema.extend({ code: RefusalSchema.shape.code.optional() });
-
-/** What has become of a hook that did not do what it should, for the operator's log. */
+/** A hook that threw, was too slow or gave an invalid answer, for the operator's log. */
 export interface HookFailure {
   readonly hook: string;
   readonly stage: string;
-  readonly reason: "threw" | "stalled" | "answered wrongly";
+  readonly reason: "threw" | "timed out" | "gave an invalid answer";
   readonly call: HookCall;
   readonly cause?: unknown;
 }
 
 /** How long a stage may wait for its hooks. */
 export interface HookWait {
-  /** By performance.now(). */
+  /** By performance.now(); read where there is no clock. */
   readonly until: number;
+  /** The call's clock, which may be held: then its time goes on after `until`. */
+  readonly clock?: Pick<Clock, "leftMs"> | undefined;
   readonly signal?: AbortSignal | undefined;
 }
-
-type Settled = { readonly answer: unknown } | { readonly failed: HookFailure["reason"]; readonly cause?: unknown };
 
 /** All hooks of a router. */
 export class Hooks {
@@ -186,15 +194,10 @@ export class Hooks {
   readonly #report: (failure: HookFailure) => void;
   readonly #observers: readonly ReadyHook[];
 
-  /** @throws {ToolError} PARAM_INVALID, naming the hook that is wrong */
+  /** @throws {ToolError} PARAM_INVALID, naming the path of each option that is wrong: `hooks.0.timeoutMs` */
   constructor(hooks: readonly Hook[], report: (failure: HookFailure) => void) {
-    const parsed = HooksSchema.safeParse(hooks);
-    if (!parsed.success) {
-      const text = parsed.error.issues.map(({ path, message }) => `${["hooks", ...path].join(".")}: ${message}`);
-      throw new ToolError("PARAM_INVALID", text.join("; "));
-    }
-    this.#hooks = parsed.data;
-    this.#observers = parsed.data.filter(({ observe }) => observe !== undefined);
+    this.#hooks = parseOptions(HooksSchema, hooks, "hooks");
+    this.#observers = this.#hooks.filter(({ observe }) => observe !== undefined);
     this.#report = report;
   }
 
@@ -204,21 +207,17 @@ export class Hooks {
 
   observe(event: ObservedEvent): void {
     for (const { name, observe } of this.#observers) {
-      const fail = (cause: unknown): void =>
-        this.#report({ hook: name, stage: event.stage, reason: "threw", call: event.call, cause });
-      try {
-        const returned = observe?.(event as never);
-        if (returned instanceof Promise) returned.catch(fail);
-      } catch (cause) {
-        fail(cause);
-      }
+      ignoreOutcome(
+        () => observe?.(event as never),
+        (cause) => this.#report({ hook: name, stage: event.stage, reason: "threw", call: event.call, cause }),
+      );
     }
   }
 
   /**
-   * Asks each hook that there is for it, one after the other.
-   * @param amend makes of the event what an amendment makes of it; what it throws is the hook's failure
-   * @throws {ToolError} the refusal of one, INTERNAL for a guard that failed
+   * Asks each hook that has a function for this stage, one after the other.
+   * @param amend returns the event with an amendment in it; what it throws ends the call
+   * @throws {ToolError} a hook's rejection; INTERNAL for a broken hook that is failClosed; the signal's reason for a call that has ended
    */
   async ask<Name extends AskName>(
     name: Name,
@@ -230,19 +229,22 @@ export class Hooks {
     for (const hook of this.#hooks) {
       const asked = hook[name];
       if (asked === undefined) continue;
-      const settled = await settle(
-        asked,
-        current,
-        Math.min(hook.timeoutMs, wait.until - performance.now()),
-        wait.signal,
-      );
-      // A call that is over says by itself how it ended.
-      if (wait.signal?.aborted) return current;
-      const read = "failed" in settled ? settled : readAnswer(settled.answer, AMENDABLE[name]);
-      if ("refuse" in read) throw read.refuse;
-      if ("amend" in read) current = await amend(current, read.amend);
-      if ("failed" in read)
-        this.#failed(hook, name, current.call, read.failed, "cause" in read ? read.cause : undefined);
+      // A call that has ended goes no further, whether its guards have answered or not.
+      wait.signal?.throwIfAborted();
+      const timeoutMs = Math.max(0, Math.min(hook.timeoutMs, leftMsOf(wait))) + LATER_MS;
+      const outcome = runCallback(() => asked(current as never), { timeoutMs, signal: wait.signal });
+      // An answer that is there at once costs no turn of the event loop.
+      const settled = outcome instanceof Promise ? await outcome : outcome;
+      wait.signal?.throwIfAborted();
+      if ("failed" in settled) {
+        const reason = settled.failed === "threw" ? "threw" : "timed out";
+        this.#failed(hook, name, current.call, reason, settled.cause);
+        continue;
+      }
+      const read = readHookAnswer(settled.answer, AMENDABLE[name], hook.name);
+      if (read.is === "rejection") throw read.error;
+      if (read.is === "amendment") current = await amend(current, read.amended);
+      if (read.is === "invalid") this.#failed(hook, name, current.call, "gave an invalid answer", undefined);
     }
     return current;
   }
@@ -250,73 +252,19 @@ export class Hooks {
   #failed(hook: ReadyHook, stage: string, call: HookCall, reason: HookFailure["reason"], cause: unknown): void {
     notifySafely(this.#report, { hook: hook.name, stage, reason, call, ...(cause === undefined ? {} : { cause }) });
     if (!hook.failClosed) return;
-    throw new ToolError("INTERNAL", `The hook ${hook.name} ${reason}, and no call goes on without it`, { cause });
+    throw new ToolError("INTERNAL", `Hook "${hook.name}" ${reason} at stage "${stage}", so the call was denied`, {
+      cause,
+    });
   }
 }
 
-/** The clock of a call is to ring first. */
+/** In ms: when a hook's time and the call's end together, the call's clock rings first and says how the call ended. */
 const LATER_MS = 5;
 
-/** What it answers, or that it has not. An answer that is there at once costs no timer. */
-async function settle(
-  asked: (event: never) => unknown,
-  event: unknown,
-  ms: number,
-  signal: AbortSignal | undefined,
-): Promise<Settled> {
-  let timer: NodeJS.Timeout | undefined;
-  const over = Promise.withResolvers<Settled>();
-  const stop = (): void => over.resolve({ answer: undefined });
-  try {
-    const returned = asked(event as never);
-    if (!isThenable(returned)) return { answer: returned };
-    timer = setTimeout(() => over.resolve({ failed: "stalled" }), Math.max(0, ms) + LATER_MS);
-    signal?.addEventListener("abort", stop, { once: true });
-    const answered = Promise.resolve(returned).then(
-      (answer): Settled => ({ answer }),
-      (cause: unknown): Settled => ({ failed: "threw", cause }),
-    );
-    return await Promise.race([answered, over.promise]);
-  } catch (cause) {
-    return { failed: "threw", cause };
-  } finally {
-    clearTimeout(timer);
-    signal?.removeEventListener("abort", stop);
-  }
-}
+/** Returns the time in ms that a call has left; while its clock is held, that does not shrink. */
+export const leftMsOf = ({ clock, until }: HookWait): number => clock?.leftMs ?? until - performance.now();
 
-const isThenable = (value: unknown): value is PromiseLike<unknown> =>
-  typeof value === "object" && value !== null && typeof (value as { readonly then?: unknown }).then === "function";
-
-type ReadAnswer =
-  | { readonly none: true }
-  | { readonly refuse: ToolError }
-  | { readonly amend: { readonly [key: string]: unknown } }
-  | { readonly failed: "answered wrongly" };
-
-function readAnswer(answer: unknown, amendable: readonly string[]): ReadAnswer {
-  if (answer === undefined || answer === null) return { none: true };
-  try {
-    const { refuse, amend } = answer as { readonly refuse?: unknown; readonly amend?: unknown };
-    if (refuse !== undefined) return { refuse: toToolError(RefusalSchema.parse(refuse)) };
-    const keys = Object.keys(amend as object);
-    const [key = ""] = keys;
-    if (keys.length !== 1 || !amendable.includes(key)) return { failed: "answered wrongly" };
-    const value = (amend as { readonly [key: string]: unknown })[key];
-    return { amend: { [key]: key === "error" ? AmendedErrorSchema.parse(value) : value } };
-  } catch {
-    return { failed: "answered wrongly" };
-  }
-}
-
-function toToolError({ code, message, details, recoverable }: z.infer<typeof RefusalSchema>): ToolError {
-  return new ToolError(code, message, {
-    ...(details === undefined ? {} : { details: details as ErrorDetails }),
-    ...(recoverable === undefined ? {} : { recoverable }),
-  });
-}
-
-/** The error of a result, as a hook has amended it. */
-export function amendError(error: ToolErrorData | undefined, amended: z.infer<typeof AmendedErrorSchema>): ToolError {
-  return toToolError({ ...amended, code: amended.code ?? error?.code ?? "TOOL_FAILED" });
+/** Returns the error that replaces a result; without a code of its own it keeps the code of the error that it replaces. */
+export function amendError(error: ToolErrorData | undefined, amended: HookError): ToolError {
+  return createHookError(amended, error?.code ?? "TOOL_FAILED");
 }

@@ -1,31 +1,74 @@
 // The operator's log, by pino: a line for each call that failed, each hook that did, each circuit that opens or closes. Ids and
 // codes; messages are redacted.
 import type pinoTypes from "pino";
+import { describeKind } from "../sandbox/contract/plain-object.ts";
 import { ToolError } from "../sandbox/errors.ts";
 import type { CircuitChange } from "./health/source-health.ts";
 import type { HookCall, HookFailure } from "./hooks.ts";
+import { LoggerOptionsSchema } from "./logging/logger-options.ts";
+import { parseOptions } from "./option-problems.ts";
 import { TenantRedactors } from "./redaction/tenant-redactors.ts";
 import type { TenantPolicy } from "./tenants.ts";
 import type { ToolResult } from "./tool-call.ts";
+import { ignoreOutcome } from "./util/host-callback.ts";
+import { definedFields } from "./util/merge-defined.ts";
 
-/** A pino of the host's own, pino's options, or a level: `"warn"`. */
+/** A pino logger of the host, pino's options, a level (`"warn"`), or true for pino's defaults. */
 export type LoggerOption = Logger | pinoTypes.LoggerOptions | string | true;
 type Logger = pinoTypes.Logger;
+type LogMethods = Pick<Logger, "info" | "warn" | "error">;
 
-const isLogger = (option: object): option is Logger => typeof (option as Partial<Logger>).child === "function";
+const WHERE = "options.logger";
+const METHODS = ["info", "warn", "error"] as const;
 
-/** pino is loaded only here. @throws {ToolError} PARAM_INVALID for options that pino does not take */
+/**
+ * Creates the operator's log. Pino is loaded only here.
+ * @throws {ToolError} PARAM_INVALID, naming the path, for options that pino does not know or accept, and for a logger whose `child()` fails
+ */
 export async function createHostLog(option: LoggerOption): Promise<HostLog> {
-  if (typeof option === "object" && isLogger(option)) return new HostLog(option.child({ component: "glovebox" }));
-  const { pino } = await import("pino");
+  if (isLogger(option)) return new HostLog(childOf(option));
   const options = option === true ? {} : typeof option === "string" ? { level: option } : option;
+  const parsed = definedFields(parseOptions<object>(LoggerOptionsSchema, options, WHERE));
+  const { pino } = await import("pino");
   try {
-    return new HostLog(pino({ name: "glovebox", ...options }));
+    return new HostLog(pino({ name: "glovebox", ...parsed }));
   } catch (cause) {
-    const message = Error.isError(cause) ? cause.message : "it was refused";
-    throw new ToolError("PARAM_INVALID", `options.logger: ${message.slice(0, 500)}`, { cause });
+    throw invalid(Error.isError(cause) ? cause.message.slice(0, 500) : "pino rejected the options", cause);
   }
 }
+
+function isLogger(option: LoggerOption): option is Logger {
+  try {
+    return typeof option === "object" && typeof (option as Partial<Logger>).child === "function";
+  } catch (cause) {
+    throw invalid("The logger cannot be read", cause);
+  }
+}
+
+/** @throws {ToolError} PARAM_INVALID */
+function childOf(logger: Logger): LogMethods {
+  let child: unknown;
+  try {
+    child = logger.child({ component: "glovebox" });
+    if (isComplete(child)) return child;
+  } catch (cause) {
+    throw invalid("child() of the logger threw", cause);
+  }
+  // A promise that rejects would end the process.
+  ignoreOutcome(() => child);
+  throw invalid(
+    `Expected child() to return a logger with ${METHODS.join(", ")}, got ${describeKind(child)}`,
+    undefined,
+  );
+}
+
+const isComplete = (child: unknown): child is LogMethods =>
+  typeof child === "object" &&
+  child !== null &&
+  METHODS.every((method) => typeof (child as Partial<LogMethods>)[method] === "function");
+
+const invalid = (message: string, cause: unknown): ToolError =>
+  new ToolError("PARAM_INVALID", `${WHERE}: ${message}`, { cause });
 
 /** What is said of a failure that is the host's own business. */
 interface ErrorFacts {
@@ -35,10 +78,10 @@ interface ErrorFacts {
 }
 
 export class HostLog {
-  readonly #pino: Logger;
+  readonly #pino: LogMethods;
   readonly #redactors = new TenantRedactors({ maxTextUnits: 2_048, maxValues: 500, maxDepth: 8 });
 
-  constructor(pino: Logger) {
+  constructor(pino: LogMethods) {
     this.#pino = pino;
   }
 
@@ -82,12 +125,8 @@ export class HostLog {
     return this.#redactors.of(tenant).value({ message, ...(cause === undefined ? {} : { cause }) });
   }
 
-  /** A logger that throws is the host's own affair: the call goes on. */
-  #write(level: "info" | "warn" | "error", line: object, message: string): void {
-    try {
-      this.#pino[level](line, message);
-    } catch {
-      // As above.
-    }
+  /** A logger that throws or rejects loses its line, and does not fail the call. */
+  #write(level: (typeof METHODS)[number], line: object, message: string): void {
+    ignoreOutcome(() => this.#pino[level](line, message));
   }
 }

@@ -102,13 +102,16 @@ export type { McpServerStatus, McpToolProblem } from "./mcp/client/upstream-serv
 export type { Amendment, ArgumentOptions } from "./pipeline/amend.ts";
 export { type RedactOptions, redact } from "./redaction/redact.ts";
 export { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "./registry.ts";
-export { type HostToolDefinition, type RegisterOptions, ToolRouter, type ToolRouterOptions } from "./router.ts";
+export { ToolRouter } from "./router.ts";
+export type { HostInput, HostSchema, HostToolDefinition, RegisterOptions } from "./routing/registration.ts";
+export type { ToolRouterOptions } from "./routing/router-options.ts";
+export type { TenantScope } from "./routing/tenant-scope.ts";
 export { createGlovebox, type Glovebox, type ToolInspection } from "./runtime.ts";
 export type { SessionInfo } from "./sessions/conversation.ts";
 export type { RunOptions, Session } from "./sessions/session.ts";
 export type { SessionOptions } from "./sessions/session-options.ts";
 export type { AddedSource, SourceDiscovery, SourceToolOptions, SourceTransport } from "./source.ts";
-export type { TelemetryOptions } from "./telemetry/telemetry.ts";
+export type { TelemetryOptions } from "./telemetry/telemetry-options.ts";
 export type { TenantOptions, Tenants } from "./tenants.ts";
 export type { NestedCall, ToolCall, ToolContext, ToolInvocation, ToolResult, ToolUsage } from "./tool-call.ts";
 export type { StreamedResult, StreamItem, ToolChunk, ToolStream } from "./tool-stream.ts";

@@ -2,26 +2,36 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { randomUUID } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import * as z from "zod";
+import { describeKind, isPlainObject, strictObject } from "../sandbox/contract/plain-object.ts";
 import { ToolError, toToolError } from "../sandbox/errors.ts";
+import { parseOptions } from "./option-problems.ts";
 import { toFailure } from "./pipeline/normalize.ts";
-import { DEFAULT_TENANT, describe, invalid, readFields, readStatedContext } from "./pipeline/validate.ts";
+import { readStatedContext } from "./pipeline/read-context.ts";
+import { checkKeys, describe, invalid, readFields } from "./pipeline/read-fields.ts";
+import { DEFAULT_TENANT } from "./pipeline/validate.ts";
 import { readNames, type ToolRouter } from "./router.ts";
 import { type Place, TenantPlaces } from "./tenant-places.ts";
 import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "./tool-call.ts";
 
+export const MAX_CONCURRENT_TOOLS = 10;
+
 export interface BatchContext extends ToolContext {
-  /** Calls of this batch that run at one time, 1 to 10; 4 unless stated. */
+  /** Calls of this batch that run at one time, a whole number from 1 to 10. Default: 4. */
   readonly maxConcurrency?: number | undefined;
 }
 
 export interface ToolInvokerOptions {
-  /** Calls of one tenant that run at one time, over all its batches and invocations, 1 to 10; 10 unless stated. */
+  /** Calls of one tenant that run at one time, over all its batches and invocations, 1 to 10; Default: 10. */
   readonly maxConcurrentTools?: number | undefined;
 }
 
+const InvokerOptionsSchema = strictObject({
+  maxConcurrentTools: z.int().min(1).max(MAX_CONCURRENT_TOOLS).default(MAX_CONCURRENT_TOOLS),
+});
+
 /** Each gets its result: more would hold the host up with reading them. */
 const MAX_BATCH = 10_000;
-export const MAX_CONCURRENT_TOOLS = 10;
 const BATCH_CONCURRENCY = 4;
 /** So long a batch may keep the event loop to itself. */
 const TURN_MS = 4;
@@ -50,9 +60,14 @@ export class ToolInvoker {
   readonly #router: Pick<ToolRouter, "execute">;
   readonly #places: TenantPlaces;
 
-  constructor(router: Pick<ToolRouter, "execute">, { maxConcurrentTools }: ToolInvokerOptions = {}) {
+  /** @throws {ToolError} PARAM_INVALID for a router without `execute`, or an option that is wrong, naming its path */
+  constructor(router: Pick<ToolRouter, "execute">, options: ToolInvokerOptions = {}) {
+    if (typeof (router as Partial<ToolRouter> | null | undefined)?.execute !== "function") {
+      throw new ToolError("PARAM_INVALID", `router: expected a ToolRouter, got ${describeKind(router)}`);
+    }
+    const { maxConcurrentTools } = parseOptions(InvokerOptionsSchema, options, "options");
     this.#router = router;
-    this.#places = new TenantPlaces(nearest(maxConcurrentTools, MAX_CONCURRENT_TOOLS));
+    this.#places = new TenantPlaces(maxConcurrentTools);
   }
 
   /**
@@ -68,8 +83,8 @@ export class ToolInvoker {
    *
    * Each has its own time, which begins when it does: waiting for a place costs none, and is ended by `signal`, with CANCELLED. What
    * an invocation's own context states goes before the batch's, but for the tenant: in a batch with a `tenantId` all are that tenant's.
-   * What is no array is taken for a batch of one, a `maxConcurrency` out of its range for the nearest that is in it; more than 10,000
-   * invocations get one result for all, PARAM_INVALID.
+   * A value that is no array counts as a batch of one. For a context with an unknown key or a wrong value, each result is PARAM_INVALID;
+   * for more than 10,000 invocations, there is one result, PARAM_INVALID.
    */
   async executeBatch(
     invocations: readonly (ToolCall | ToolInvocation)[],
@@ -123,9 +138,13 @@ export class ToolInvoker {
   }
 }
 
-function nearest(wanted: unknown, otherwise: number): number {
-  const number = typeof wanted === "number" && !Number.isNaN(wanted) ? wanted : otherwise;
-  return Math.min(MAX_CONCURRENT_TOOLS, Math.max(1, Math.floor(number)));
+/** @throws {ToolError} PARAM_INVALID */
+function checkConcurrency(wanted: unknown): number {
+  if (wanted === undefined) return BATCH_CONCURRENCY;
+  if (Number.isInteger(wanted) && (wanted as number) >= 1 && (wanted as number) <= MAX_CONCURRENT_TOOLS) {
+    return wanted as number;
+  }
+  throw invalid("context.maxConcurrency", `a whole number from 1 to ${MAX_CONCURRENT_TOOLS}`, describe(wanted));
 }
 
 function readBatch(
@@ -141,9 +160,9 @@ function readBatch(
     return { readings: [failed(undefined, toToolError(thrown))], lanes: 1 };
   }
   try {
-    const around = readStatedContext(options);
+    const around = readStatedContext(options, true);
     const lanes = readFields("context", () =>
-      nearest((options as BatchContext | undefined)?.maxConcurrency, BATCH_CONCURRENCY),
+      checkConcurrency((options as { readonly maxConcurrency?: unknown } | undefined)?.maxConcurrency),
     );
     return { readings: list.map((value) => readInvocation(value, around)), lanes };
   } catch (thrown) {
@@ -177,15 +196,13 @@ const EXPECTED = "an object { toolName, arguments, id?, timeoutMs?, context? }";
 function readInvocation(value: unknown, around: ToolContext): Reading {
   const started = performance.now();
   try {
-    if (typeof value !== "object" || value === null) throw invalid("invocation", EXPECTED, describe(value));
-    const { unknown, call, timeoutMs, context } = readFields("invocation", () => {
-      const invocation = value as { readonly [name: string]: unknown };
-      const { id = randomUUID(), toolName, arguments: args, argumentsText, timeoutMs, context } = invocation;
+    if (!isPlainObject(value)) throw invalid("invocation", EXPECTED, describe(value));
+    const { call, timeoutMs, context } = readFields("invocation", () => {
+      checkKeys(value, "invocation", FIELDS);
+      const { id = randomUUID(), toolName, arguments: args, argumentsText, timeoutMs, context } = value;
       const text = argumentsText === undefined ? {} : { argumentsText };
-      const unknown = Object.keys(invocation).find((key) => !FIELDS.includes(key));
-      return { unknown, call: { id, toolName, arguments: args, ...text }, timeoutMs, context };
+      return { call: { id, toolName, arguments: args, ...text }, timeoutMs, context };
     });
-    if (unknown !== undefined) throw invalid("invocation", EXPECTED, `one with the key ${describe(unknown)}`);
     const toolCall = call as ToolCall;
     const asked = { toolCall, context: merge(around, readStatedContext(context)), timeoutMs: timeoutMs as number };
     return { started, ...readNames(toolCall), asked };

@@ -40,10 +40,19 @@ export function parseOptions<T>(schema: z.ZodType<T>, value: unknown, what: stri
   throw new ToolError("PARAM_INVALID", text.join("; "), { details: { problems } });
 }
 
+/** Returns the error for a key that is no option, as {@link parseOptions} words it: for code that reads its options without a schema. */
+export function unknownOptionError(what: string, key: string, known: readonly string[]): ToolError {
+  const pointer = toPointer([key]);
+  const message = unknownOption(key, known);
+  return new ToolError("PARAM_INVALID", `${what}.${pointer}: ${message}`, {
+    details: { problems: [{ pointer, message }] },
+  });
+}
+
 function toProblems(schema: z.core.$ZodType, issue: Issue, path: Path): readonly OptionProblem[] {
   if (issue.code === "unrecognized_keys") {
     const known = keysAt(schema, path);
-    return issue.keys.map((key) => ({ pointer: toPointer([...path, key]), message: unknownKey(key, known) }));
+    return issue.keys.map((key) => ({ pointer: toPointer([...path, key]), message: unknownOption(key, known) }));
   }
   if (issue.code === "invalid_union" && issue.errors.length > 0) {
     // What was meant is the one alternative of that kind, which is wrong further in.
@@ -86,7 +95,8 @@ function keysAt(schema: z.core.$ZodType, path: Path): readonly string[] {
   return child === undefined || key === undefined ? [] : keysAt(child, rest);
 }
 
-function unknownKey(key: string, known: readonly string[]): string {
+/** Describes an unknown key for a message, with the known one that the caller probably meant. */
+export function unknownOption(key: string, known: readonly string[]): string {
   const [best] = known
     .map((name) => ({ name, distance: distanceOf(key.toLowerCase(), name.toLowerCase()) }))
     .sort((a, b) => a.distance - b.distance);

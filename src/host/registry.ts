@@ -1,4 +1,5 @@
 // Which tools there are, for whom. Lookups see a tenant's own tools first, then the global ones.
+import { describeKind } from "../sandbox/contract/plain-object.ts";
 import type { ToolDefinition } from "../sandbox/definition.ts";
 import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../sandbox/definition.ts";
 import { ToolError } from "../sandbox/errors.ts";
@@ -6,6 +7,7 @@ import type { PartialLimits } from "../sandbox/limits.ts";
 import type { Executor } from "./executors/executor.ts";
 import type { CompiledSchema } from "./json-schema/compile-schema.ts";
 import type { ArgumentOptions } from "./pipeline/amend.ts";
+import { notifySafely } from "./util/host-callback.ts";
 
 /** A tool ready to be called. */
 export interface RegisteredTool {
@@ -29,7 +31,11 @@ export interface RegisteredTool {
 
 export type RegistryListener = (tenantId: string | undefined) => void;
 
-/** Where tools are kept. Every implementation passes `test/host/registry-conformance.ts`. */
+/**
+ * Where tools are kept. Every implementation passes `test/host/registry-conformance.ts`. Its methods answer at once. A router checks the
+ * answers of a host's own implementation: one that throws anything but a ToolError, returns a promise, or returns what is not a tool of the
+ * tenant, fails the call with INTERNAL, and `onInternalError` receives the cause.
+ */
 export interface ToolRegistry {
   /** @throws {ToolError} PARAM_INVALID for a malformed name, or one that is taken for this tenant */
   add(tool: RegisteredTool): void;
@@ -39,10 +45,17 @@ export interface ToolRegistry {
   /** A tenant's tools and the global ones, by name. */
   list(tenantId?: string): readonly RegisteredTool[];
   /**
-   * Tells of each tool that is added or removed, and whose it is: undefined for everybody's. What it returns ends that. A registry
-   * without it tells nobody.
+   * Calls the listener for each tool that is added or removed, with its tenant: undefined for a global tool. A listener that throws or
+   * rejects does not fail the change. Returns a function that removes the listener. A registry without this method has no listeners.
    */
   onChange?(listener: RegistryListener): () => void;
+}
+
+/** A value that is no text would find the global tools, as no tenant does. @throws {ToolError} PARAM_INVALID */
+function checkTenantId(tenantId: unknown, what: string): void {
+  if (tenantId === undefined || (typeof tenantId === "string" && tenantId !== "")) return;
+  const got = tenantId === "" ? "an empty string" : describeKind(tenantId);
+  throw new ToolError("PARAM_INVALID", `${what}: Expected a non-empty string, got ${got}`);
 }
 
 export class MemoryToolRegistry implements ToolRegistry {
@@ -51,6 +64,10 @@ export class MemoryToolRegistry implements ToolRegistry {
   readonly #listeners = new Set<RegistryListener>();
 
   add(tool: RegisteredTool): void {
+    if (typeof tool?.definition !== "object" || typeof tool.executor?.execute !== "function") {
+      throw new ToolError("PARAM_INVALID", `tool: Expected a registered tool, got ${describeKind(tool)}`);
+    }
+    checkTenantId(tool.tenantId, "tool.tenantId");
     const { name } = tool.definition;
     // A pattern takes what reads like a name too: 5, undefined.
     if (typeof name !== "string" || !TOOL_NAME_PATTERN.test(name)) {
@@ -69,6 +86,7 @@ export class MemoryToolRegistry implements ToolRegistry {
   }
 
   remove(toolName: string, tenantId?: string): boolean {
+    checkTenantId(tenantId, "tenantId");
     const tools = tenantId === undefined ? this.#global : this.#tenants.get(tenantId);
     const removed = tools?.delete(toolName) ?? false;
     if (tenantId !== undefined && tools?.size === 0) this.#tenants.delete(tenantId);
@@ -77,6 +95,9 @@ export class MemoryToolRegistry implements ToolRegistry {
   }
 
   onChange(listener: RegistryListener): () => void {
+    if (typeof listener !== "function") {
+      throw new ToolError("PARAM_INVALID", `listener: Expected a function, got ${describeKind(listener)}`);
+    }
     // A function of its own: whoever listens twice stops one at a time.
     const own: RegistryListener = (tenantId) => listener(tenantId);
     this.#listeners.add(own);
@@ -84,15 +105,17 @@ export class MemoryToolRegistry implements ToolRegistry {
   }
 
   #tell(tenantId: string | undefined): void {
-    for (const listener of [...this.#listeners]) listener(tenantId);
+    for (const listener of [...this.#listeners]) notifySafely(listener, tenantId);
   }
 
   get(toolName: string, tenantId?: string): RegisteredTool | undefined {
+    checkTenantId(tenantId, "tenantId");
     const own = tenantId === undefined ? undefined : this.#tenants.get(tenantId)?.get(toolName);
     return own ?? this.#global.get(toolName);
   }
 
   list(tenantId?: string): readonly RegisteredTool[] {
+    checkTenantId(tenantId, "tenantId");
     const tools = new Map(this.#global);
     if (tenantId !== undefined) for (const [name, tool] of this.#tenants.get(tenantId) ?? []) tools.set(name, tool);
     return [...tools.values()].sort((a, b) => (a.definition.name < b.definition.name ? -1 : 1));

@@ -1,91 +1,61 @@
 // ToolRouter: the one way to a tool. validate → prepare → execute → normalize; always one ToolResult, never a throw.
-import { ANY_OBJECT_SCHEMA, TOOL_NAME_PATTERN, TOOL_NAME_RULE, type ToolDefinition } from "../sandbox/definition.ts";
+import * as z from "zod";
+import { isPlainObject } from "../sandbox/contract/plain-object.ts";
+import type { JsonSchema, ToolDefinition } from "../sandbox/definition.ts";
 import { type ErrorCode, ToolError, toToolError } from "../sandbox/errors.ts";
-import { LIMITS, type PartialLimits, PartialLimitsSchema } from "../sandbox/limits.ts";
+import { LIMITS, type PartialLimits } from "../sandbox/limits.ts";
 import type { CallChain } from "./call-chain.ts";
-import { type EgressPolicy, NO_EGRESS, type SecretPolicies } from "./capabilities/egress-policy.ts";
-import type { Execution, Executor, SourceKind } from "./executors/executor.ts";
+import type { Execution, Executor } from "./executors/executor.ts";
 import { createHostFunctionExecutor, type HostFunction } from "./executors/host-function.ts";
-import { type Flags, ToolGate } from "./flags.ts";
-import type { CircuitOptions } from "./health/circuit.ts";
-import { type HealthOptions, HealthSchema, type SourceHealth, SourceHealthRegistry } from "./health/source-health.ts";
-import { type Hook, type HookFailure, Hooks } from "./hooks.ts";
+import { ToolGate } from "./flags.ts";
+import { type SourceHealth, SourceHealthRegistry } from "./health/source-health.ts";
+import { type HookFailure, Hooks } from "./hooks.ts";
 import type { HostLog } from "./host-log.ts";
 import { compileSchema } from "./json-schema/compile-schema.ts";
 import { CallLog } from "./logs.ts";
+import { parseOptions } from "./option-problems.ts";
 import { type ArgumentOptions, parseArgumentOptions } from "./pipeline/amend.ts";
 import { Clocks } from "./pipeline/clock.ts";
 import { executeCall } from "./pipeline/execute.ts";
 import { normalize, type ResultFacts, toFailure } from "./pipeline/normalize.ts";
 import { type PrepareOptions, prepareCall, startCall } from "./pipeline/prepare.ts";
-import { type DigestOptions, digestOfTool, isSameDefinition, readDigestRequest } from "./pipeline/tool-digest.ts";
+import { checkTimeout, readContext } from "./pipeline/read-context.ts";
+import { digestOfTool, isSameDefinition } from "./pipeline/tool-digest.ts";
 import {
   type CallEnvelope,
-  checkTimeout,
   copyArguments,
   DEFAULT_TENANT,
   noSuchTool,
-  readContext,
   readEnvelope,
   repairCall,
   type ValidateOptions,
   validateCall,
 } from "./pipeline/validate.ts";
-import { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "./registry.ts";
-import { SchemaThread } from "./schema-thread.ts";
-import { AddedSource, type SourceDiscovery, type SourceTransport } from "./source.ts";
-import type { Telemetry } from "./telemetry/telemetry.ts";
-import { TenantPolicies, type Tenants } from "./tenants.ts";
+import type { RegisteredTool, ToolRegistry } from "./registry.ts";
+import { toCheckedRegistry } from "./routing/checked-registry.ts";
+import { Discoveries } from "./routing/discovery.ts";
 import {
-  NO_USAGE,
-  type PreparedCall,
-  type ToolCall,
-  type ToolContext,
-  type ToolResult,
-  type ToolUsage,
-} from "./tool-call.ts";
+  checkHandler,
+  type HostInput,
+  type HostSchema,
+  type HostToolDefinition,
+  parseHostDefinition,
+  parseRegisterOptions,
+  type RegisterOptions,
+} from "./routing/registration.ts";
+import { checkSource, parseRouterOptions, type ToolRouterOptions } from "./routing/router-options.ts";
+import { checkString, parseTenantScope, type TenantScope } from "./routing/tenant-scope.ts";
+import { SchemaThread } from "./schema-thread.ts";
+import { AddedSource, type SourceTransport } from "./source.ts";
+import { TenantPolicies } from "./tenants.ts";
+import type { PreparedCall, ToolCall, ToolContext, ToolResult, ToolUsage } from "./tool-call.ts";
 import { type ChunkQueue, type ChunkReading, createToolStream, type ToolStream } from "./tool-stream.ts";
 import { type ToolValue, toTextWithBytes } from "./tool-value.ts";
 import { notifySafely } from "./util/host-callback.ts";
 import { CallWatch, type WatchParts } from "./watch.ts";
 
-export interface ToolRouterOptions {
-  readonly registry?: ToolRegistry;
-  /** What the host states for every call; a tool and a call can only lower it. */
-  readonly limits?: PartialLimits;
-  /** What it states for single tenants. */
-  readonly tenants?: Tenants;
-  /** Whether guests see a clock that stands still while they run, unless something else is stated for their tenant. */
-  readonly coarseTime?: boolean;
-  /** Where sandboxed tools may send requests, and which secrets with them, unless something else is stated for their tenant. */
-  readonly egress?: EgressPolicy;
-  readonly secrets?: SecretPolicies;
-  /** False: all tools are off, but for those that a flag turns on. True unless stated, or with `flags`. */
-  readonly enabled?: boolean | undefined;
-  /** Feature flags, which outrank `enabled`: with them a tool is off that neither they nor it turn on. */
-  readonly flags?: Flags | undefined;
-  /** When a source of tools that keeps failing is left alone for a while. */
-  readonly health?: HealthOptions | undefined;
-  /** What is done with arguments that a tool would not take as they are; nothing unless stated. A tool and a call may state otherwise. */
-  readonly arguments?: ArgumentOptions | undefined;
-  /** Told of each failure that is ours (INTERNAL), with its cause: for the operator's log, never for a caller. */
-  readonly onInternalError?: (error: ToolError) => void;
-  /** Functions around each stage of a call, in their order. */
-  readonly hooks?: readonly Hook[] | undefined;
-  /** Made by `createTelemetry` and `createHostLog`. */
-  readonly telemetry?: Telemetry | undefined;
-  readonly log?: HostLog | undefined;
-}
-
-/** What `register` needs of a definition: the name comes beside it, the rest has defaults. */
-export type HostToolDefinition = Partial<Omit<ToolDefinition, "name" | "capabilities">>;
-
-/** A host tool belongs to everybody unless it is given a tenant. */
-export interface RegisterOptions {
-  readonly tenantId?: string;
-  /** What is done with arguments that it would not take as they are. */
-  readonly arguments?: ArgumentOptions | undefined;
-}
+export type { HostToolDefinition, RegisterOptions } from "./routing/registration.ts";
+export type { ToolRouterOptions } from "./routing/router-options.ts";
 
 interface RegistryEntry extends RegisterOptions {
   readonly defaultLimits?: PartialLimits | undefined;
@@ -122,45 +92,33 @@ export class ToolRouter implements AsyncDisposable {
   readonly #gate: ToolGate | undefined;
   readonly #health: SourceHealthRegistry;
   readonly #sources = new Set<string>();
-  /** Those that are asked for their tools when somebody wants them, by id. */
-  readonly #discoveries = new Map<string, DiscoveredSource>();
-  /** What is stated for single tenants. */
+  readonly #discoveries: Discoveries;
+  /** Policies of single tenants. */
   readonly tenants: TenantPolicies;
-  readonly #onInternalError: ((error: ToolError) => void) | undefined;
-  /** Undefined where nobody looks at calls from outside: those are none the slower for it. */
+  readonly #onInternalError: ((error: ToolError) => unknown) | undefined;
+  /** Undefined where nothing observes calls, which are faster then. */
   readonly #watching: WatchParts | undefined;
   readonly #arguments: ArgumentOptions | undefined;
 
-  constructor({
-    registry = new MemoryToolRegistry(),
-    limits = {},
-    tenants = {},
-    coarseTime = false,
-    egress = NO_EGRESS,
-    secrets = {},
-    enabled,
-    flags,
-    health,
-    arguments: argumentOptions,
-    onInternalError,
-    hooks = [],
-    telemetry,
-    log,
-  }: ToolRouterOptions = {}) {
-    this.registry = registry;
-    this.#limits = parseLimits(limits, "limits");
-    this.tenants = new TenantPolicies(tenants, this.#limits, { coarseTime, egress, secrets });
+  /** @throws {ToolError} PARAM_INVALID, naming the path of each option that is wrong */
+  constructor(options: ToolRouterOptions = {}) {
+    const { registry, limits, tenants, coarseTime, egress, secrets, ...given } = parseRouterOptions(options);
+    const { enabled, flags, health, onInternalError, hooks, telemetry, log } = given;
+    this.registry = toCheckedRegistry(registry);
+    this.#limits = limits;
+    this.tenants = new TenantPolicies(tenants, limits, { coarseTime, egress, secrets });
     const isOn = enabled ?? flags === undefined;
-    // Where all tools are on for everybody there is nothing to ask.
+    // Where all tools are on for every tenant there is nothing to ask.
     this.#gate =
       isOn && flags === undefined ? undefined : new ToolGate({ enabled: isOn, flags, onError: onInternalError });
-    this.#health = new SourceHealthRegistry(parseHealth(health));
+    this.#health = new SourceHealthRegistry(health);
+    this.#discoveries = new Discoveries(this.#health, onInternalError);
     this.#onInternalError = onInternalError;
     if (log !== undefined) this.#health.onChange = (change) => log.circuitChanged(change);
     const asked = hooks.length === 0 ? undefined : new Hooks(hooks, (failure) => this.#hookFailed(failure, log));
     const parts = { hooks: asked, telemetry, log };
     this.#watching = Object.values(parts).some((part) => part !== undefined) ? parts : undefined;
-    this.#arguments = parseArgumentOptions(argumentOptions, "arguments");
+    this.#arguments = given.arguments;
   }
 
   #hookFailed(failure: HookFailure, log: HostLog | undefined): void {
@@ -170,36 +128,38 @@ export class ToolRouter implements AsyncDisposable {
   }
 
   /**
-   * Adds a trusted host function as a tool.
-   * @throws {ToolError} PARAM_INVALID for a malformed or taken name, or a handler that is no function; BUNDLE_FAILED for a bad schema
+   * Adds a trusted host function as a tool. Its schemas are JSON Schema, or of any library that implements Standard Schema: the library
+   * then validates and transforms each call's arguments and output.
+   * @throws {ToolError} PARAM_INVALID for a malformed or taken name, a handler that is not a function, or a field or option that is
+   *   unknown or of the wrong type; BUNDLE_FAILED for a JSON Schema that cannot be used
    */
-  register(
+  register<Input extends HostSchema = JsonSchema>(
     toolName: string,
-    definition: HostToolDefinition,
-    handler: HostFunction,
-    options: RegisterOptions = {},
+    definition: HostToolDefinition<Input>,
+    handler: HostFunction<HostInput<Input>>,
+    options?: RegisterOptions,
   ): void {
-    if (typeof handler !== "function") {
-      throw new ToolError(
-        "PARAM_INVALID",
-        `The handler of ${JSON.stringify(toolName)}: expected a function, got ${typeof handler}`,
-      );
-    }
-    const executor = createHostFunctionExecutor(handler, { source: "host", sourceId: `host:${toolName}` });
-    this.#register(toolName, definition, executor, options);
+    checkHandler(toolName, handler);
+    const parsed = parseHostDefinition(definition);
+    const executor = createHostFunctionExecutor(handler as HostFunction, {
+      source: "host",
+      sourceId: `host:${toolName}`,
+      schemas: parsed.schemas,
+    });
+    this.#register(toolName, parsed.definition, executor, parseRegisterOptions(options));
   }
 
   /**
-   * Adds a source of tools with a transport of its own, as an upstream server is one. Its tools are registered on what this returns. A
-   * source that keeps failing is left alone for a while, with all its tools: {@link ToolRouter.health}.
-   * @throws {ToolError} PARAM_INVALID for a malformed or taken id, or a transport without `call`
+   * Adds a source of tools with a transport of its own, such as an upstream server. Its tools are registered on the returned object. While
+   * a source keeps failing, calls of its tools are answered without asking it: {@link ToolRouter.health}.
+   * @throws {ToolError} PARAM_INVALID for a malformed or taken id, or a transport that is wrong
    */
   addSource(id: string, transport: SourceTransport): AddedSource {
     checkSource(id, transport);
     if (this.#sources.has(id)) throw new ToolError("PARAM_INVALID", `There is a source with the id "${id}" already`);
     this.#sources.add(id);
     const { kind = "host", discovery } = transport;
-    if (discovery !== undefined) this.#discoveries.set(id, { source: kind, sourceId: id, discovery });
+    if (discovery !== undefined) this.#discoveries.add({ source: kind, sourceId: id, discovery });
     return new AddedSource(id, transport, {
       add: (toolName, definition, executor, options) => this.#register(toolName, definition, executor, options),
       remove: (toolName, tenantId, executor) => {
@@ -214,20 +174,14 @@ export class ToolRouter implements AsyncDisposable {
     });
   }
 
-  #register(toolName: string, definition: HostToolDefinition, executor: Executor, options: RegisterOptions): void {
-    const { description = "", inputSchema = ANY_OBJECT_SCHEMA, limits: stated, ...rest } = definition ?? {};
-    if (typeof description !== "string") {
-      throw new ToolError("PARAM_INVALID", `definition.description: expected text, got a ${typeof description}`);
-    }
-    const limits = stated === undefined ? undefined : parseLimits(stated, "definition.limits");
-    const whole: ToolDefinition = {
-      ...rest,
-      name: toolName,
-      description,
-      inputSchema,
-      ...(limits === undefined ? {} : { limits }),
-    };
-    this.add(toRegisteredTool(whole, executor, { ...options, hostLimits: limits }));
+  #register(
+    toolName: string,
+    definition: Omit<ToolDefinition, "name">,
+    executor: Executor,
+    options: RegisterOptions,
+  ): void {
+    const whole: ToolDefinition = { ...definition, name: toolName };
+    this.add(toRegisteredTool(whole, executor, { ...options, hostLimits: definition.limits }));
   }
 
   /** Puts a tool into the registry; what was known of the health of another one by its name is forgotten. Throws as the registry does. */
@@ -238,45 +192,27 @@ export class ToolRouter implements AsyncDisposable {
   }
 
   /**
-   * Sources of tools and whether they can be asked: those of a tenant's and everybody's tools; without a tenant those of everybody's
-   * tools, those that were added, and all with which something is wrong for any tenant. By id.
+   * Sources of tools and whether they can be asked, by id: those of the tenant's and the global tools. Without a tenant: those of the global
+   * tools, those that were added, and all that fail for any tenant.
+   * @throws {ToolError} PARAM_INVALID for options other than `{ tenantId }`
    */
-  health({ tenantId }: RegisterOptions = {}): readonly SourceHealth[] {
+  health(options?: TenantScope): readonly SourceHealth[] {
+    const { tenantId } = parseTenantScope(options);
     const executors = this.registry.list(tenantId).map(({ executor }) => executor);
-    return this.#health.list([...executors, ...this.#discoveriesFor(tenantId)], tenantId);
+    return this.#health.list([...executors, ...this.#discoveries.listFor(tenantId)], tenantId);
   }
 
-  #discoveriesFor(tenantId: string | undefined): readonly DiscoveredSource[] {
-    const all = [...this.#discoveries.values()];
-    return tenantId === undefined ? all : all.filter(({ discovery }) => discovery.isFor(tenantId));
-  }
-
-  /** Asks a source for its tools, unless it is left alone. @throws {ToolError} TOOL_UNAVAILABLE, or the signal's reason, as a rejection */
-  async #discover(source: DiscoveredSource, tenantId: string, signal: AbortSignal): Promise<void> {
-    if (source.discovery.isKnown(tenantId)) return;
-    const admission = this.#health.admit(source, tenantId);
-    const begun = performance.now();
-    try {
-      await source.discovery.discover(tenantId, signal);
-      this.#health.record(source, tenantId, admission, { usage: NO_USAGE, outputText: "" });
-    } catch (thrown) {
-      const isOurs = signal.aborted && thrown === signal.reason;
-      const error = toSourceError(thrown, source.sourceId);
-      const usage = { ...NO_USAGE, executeMs: performance.now() - begun };
-      this.#health.record(source, tenantId, admission, { usage, error, isSourceFailure: !isOurs });
-      throw error;
-    }
-  }
-
-  /** Before a call of a name that nobody knows: those whose tool it may be are asked. Within what such a call would have of time. */
+  /** Before a call of an unknown name: asks the sources that the tool may come from, within the time of the call. */
   async #find(toolName: string, tenantId: string, context: ToolContext, options: FindOptions): Promise<void> {
-    const asked = this.#discoveriesFor(tenantId).filter(({ discovery }) => discovery.mayHave(toolName));
+    const asked = this.#discoveries.listWith(toolName, tenantId);
     if (asked.length === 0) return;
     const { admittedAt, timeoutMs } = options;
     const stated = [timeoutMs, context.timeoutMs, this.#limits.timeoutMs].filter((ms) => ms !== undefined);
     const withinMs = Math.min(LIMITS.timeoutMs.max, ...stated);
     using clock = this.#clocks.start({ timeoutMs: withinMs, toolName, caller: context.signal, admittedAt });
-    const outcomes = await Promise.allSettled(asked.map((source) => this.#discover(source, tenantId, clock.signal)));
+    const outcomes = await Promise.allSettled(
+      asked.map((source) => this.#discoveries.discover(source, tenantId, clock.signal)),
+    );
     if (this.registry.get(toolName, tenantId) !== undefined) return;
     clock.signal.throwIfAborted();
     const failure = outcomes.find((outcome) => outcome.status === "rejected");
@@ -284,26 +220,31 @@ export class ToolRouter implements AsyncDisposable {
   }
 
   /**
-   * Definitions of a tenant's and the global tools, by name; without a tenant those that a call without one would find. Only those that
-   * are surely on: what a flag says later, by a promise or an OpenFeature client, {@link ToolRouter.listTools} waits for.
+   * Definitions of a tenant's and the global tools, by name; without a tenant, those that a call of the tenant `default` finds. Only tools
+   * that are known to be on: for flags that answer with a promise, use {@link ToolRouter.listTools}.
+   * @throws {ToolError} PARAM_INVALID for options other than `{ tenantId }`
    */
-  getRegisteredTools({ tenantId = DEFAULT_TENANT }: RegisterOptions = {}): readonly ToolDefinition[] {
+  getRegisteredTools(options?: TenantScope): readonly ToolDefinition[] {
+    const { tenantId = DEFAULT_TENANT } = parseTenantScope(options);
     const tools = this.registry.list(tenantId).map((tool) => tool.definition);
     const gate = this.#gate;
     return gate === undefined ? tools : tools.filter(({ name }) => gate.isSurelyOn({ tenantId, toolName: name }));
   }
 
   /**
-   * The same, of tools whose flags say so within a second too, and with those of sources that are asked for them now; what these cannot
-   * tell is left out, and {@link ToolRouter.health} says of whom. Never rejects.
+   * The same, also with tools whose flags answer within a second, and with those of sources that are asked now, within the router's
+   * `limits.timeoutMs` (300 s by default). A source that fails is left out; {@link ToolRouter.health} lists it.
+   * @throws {ToolError} as a rejection: PARAM_INVALID for options other than `{ tenantId }`; INTERNAL where the host's registry fails
    */
-  async listTools({ tenantId = DEFAULT_TENANT }: RegisterOptions = {}): Promise<readonly ToolDefinition[]> {
+  async listTools(options?: TenantScope): Promise<readonly ToolDefinition[]> {
+    const { tenantId = DEFAULT_TENANT } = parseTenantScope(options);
     if (this.#discoveries.size > 0 && !this.#clocks.isClosed) {
+      const timeoutMs = Math.min(LIMITS.timeoutMs.max, this.#limits.timeoutMs ?? LIMITS.timeoutMs.max);
       using clock = this.#clocks.start({
-        ...{ timeoutMs: LIMITS.timeoutMs.max, toolName: "tools", caller: undefined, admittedAt: performance.now() },
+        ...{ timeoutMs, toolName: "tools", caller: undefined, admittedAt: performance.now() },
       });
-      const asked = this.#discoveriesFor(tenantId);
-      await Promise.allSettled(asked.map((source) => this.#discover(source, tenantId, clock.signal)));
+      const asked = this.#discoveries.listFor(tenantId);
+      await Promise.allSettled(asked.map((source) => this.#discoveries.discover(source, tenantId, clock.signal)));
     }
     const tools = this.registry.list(tenantId).map((tool) => tool.definition);
     const gate = this.#gate;
@@ -317,31 +258,41 @@ export class ToolRouter implements AsyncDisposable {
    * capabilities that it is granted. A call with this digest as `context.toolDigest` runs this tool or none. Undefined if the tenant no
    * longer has a tool with this definition.
    * @param definition as `listTools` or `getRegisteredTools` returned it
-   * @throws {ToolError} PARAM_INVALID for a value that is not a definition, and for unknown options
+   * @throws {ToolError} PARAM_INVALID for a value that is not a definition, or options other than `{ tenantId }`
    */
-  digestOf(definition: ToolDefinition, options: DigestOptions = {}): string | undefined {
-    const { toolName, tenantId = DEFAULT_TENANT } = readDigestRequest(definition, options);
+  digestOf(definition: ToolDefinition, options?: TenantScope): string | undefined {
+    const toolName = checkString(isPlainObject(definition) ? definition.name : undefined, "definition.name");
+    const { tenantId = DEFAULT_TENANT } = parseTenantScope(options);
     const tool = this.registry.get(toolName, tenantId);
     if (tool === undefined || !isSameDefinition(tool.definition, definition)) return undefined;
     return digestOfTool(tool);
   }
 
-  /** Whether it is there, and surely on. */
-  hasTool(toolName: string, { tenantId = DEFAULT_TENANT }: RegisterOptions = {}): boolean {
+  /**
+   * Tells whether a tenant has a tool of this name that is known to be on.
+   * @throws {ToolError} PARAM_INVALID for a name that is not a string, or options other than `{ tenantId }`
+   */
+  hasTool(toolName: string, options?: TenantScope): boolean {
+    checkString(toolName, "toolName");
+    const { tenantId = DEFAULT_TENANT } = parseTenantScope(options);
     if (this.registry.get(toolName, tenantId) === undefined) return false;
     return this.#gate === undefined || this.#gate.isSurelyOn({ tenantId, toolName });
   }
 
   /**
    * Runs one call; settles within its timeout of admission, queueing included. Never throws, never rejects, whatever it is
-   * given: every failure is a ToolResult with a code.
+   * given: every failure is a ToolResult with a code. A call or context with an unknown key or a wrong value, or that is not a plain
+   * object (a promise, an array, a Map), gets PARAM_INVALID.
    * @param timeoutMs wall time, 1 to 300,000; the lowest of host, tool, context and this wins
    */
   async execute(toolCall: ToolCall, context?: ToolContext, timeoutMs?: number): Promise<ToolResult> {
     return await this.#track(this.#run(toolCall, context, timeoutMs));
   }
 
-  /** Runs a call that another one makes, as {@link execute} does; also while Glovebox is shutting down, since that one may finish. */
+  /**
+   * Runs a call that another one makes, as {@link execute} does; also while Glovebox is shutting down, since that one may finish.
+   * @internal
+   */
   async executeNested(toolCall: ToolCall, context: ToolContext, parent: CallChain): Promise<ToolResult> {
     return await this.#track(this.#run(toolCall, context, undefined, { parent }));
   }
@@ -495,8 +446,13 @@ export class ToolRouter implements AsyncDisposable {
     if (!isOn) throw noSuchTool(toolName);
   }
 
-  /** Takes no more calls (they get TOOL_UNAVAILABLE); resolves when those in it are over, or after `withinMs`. */
+  /**
+   * Takes no more calls (they get TOOL_UNAVAILABLE); resolves when those in it are over, or after `withinMs`.
+   * @param withinMs in whole ms, 0 to 300,000
+   * @throws {ToolError} PARAM_INVALID, as a rejection, for any other value
+   */
   async drain(withinMs: number): Promise<void> {
+    parseOptions(DrainSchema, withinMs, "withinMs");
     this.#isDraining = true;
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, withinMs);
@@ -521,46 +477,15 @@ export class ToolRouter implements AsyncDisposable {
   }
 }
 
-/** A source that is asked for its tools. */
-interface DiscoveredSource {
-  readonly source: SourceKind;
-  readonly sourceId: string;
-  readonly discovery: SourceDiscovery;
-}
+const DrainSchema = z.int().min(0).max(LIMITS.timeoutMs.max);
 
 interface FindOptions {
   readonly admittedAt: number;
   readonly timeoutMs: number | undefined;
 }
 
-function toSourceError(thrown: unknown, sourceId: string): ToolError {
-  if (Error.isError(thrown) && thrown instanceof ToolError) return thrown;
-  return new ToolError("TOOL_UNAVAILABLE", `${sourceId} could not be asked`, { cause: thrown, recoverable: true });
-}
-
 /** A caller learns that it happened; why is for the operator. */
 const HIDES_CAUSE: ReadonlySet<ErrorCode> = new Set(["TOOL_FAILED", "TOOL_UNAVAILABLE"]);
-
-/** @throws {ToolError} PARAM_INVALID */
-function checkSource(id: unknown, transport: unknown): void {
-  if (typeof id !== "string" || !TOOL_NAME_PATTERN.test(id)) {
-    throw new ToolError("PARAM_INVALID", `Expected an id of ${TOOL_NAME_RULE} for a source`);
-  }
-  const { call, kind = "host" } = (transport ?? {}) as Partial<SourceTransport>;
-  if (typeof call !== "function")
-    throw new ToolError("PARAM_INVALID", `The source ${id}: expected { call } with a function`);
-  if (kind !== "host" && kind !== "mcp" && kind !== "python") {
-    throw new ToolError("PARAM_INVALID", `The source ${id}: expected a kind of host, mcp, python`);
-  }
-}
-
-/** @throws {ToolError} PARAM_INVALID */
-function parseHealth(options: HealthOptions | undefined): CircuitOptions | false {
-  const parsed = HealthSchema.safeParse(options ?? {});
-  if (parsed.success) return parsed.data;
-  const text = parsed.error.issues.map(({ path, message }) => `${["health", ...path].join(".")}: ${message}`);
-  throw new ToolError("PARAM_INVALID", text.join("; "));
-}
 
 /** What a hook has put in the place of what its tool said: read as that is. */
 function toExecution(given: { readonly output: unknown } | { readonly error: ToolError }, usage: ToolUsage): Execution {
@@ -591,15 +516,6 @@ const eitherOf = (caller: AbortSignal | undefined, stop: AbortSignal): AbortSign
 function toReading({ limits, definition, signal }: PreparedCall): ChunkReading {
   const bounds = { bytes: limits.outputBytes, depth: limits.jsonDepth, values: limits.jsonValues };
   return { bounds, what: `A chunk of the output of ${definition.name}`, signal };
-}
-
-/** @throws {ToolError} PARAM_INVALID, naming each limit that is wrong */
-function parseLimits(limits: PartialLimits, where: string): PartialLimits {
-  const parsed = PartialLimitsSchema.safeParse(limits);
-  if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map(({ path, message }) => ({ pointer: [where, ...path].join("."), message }));
-  const text = problems.map(({ pointer, message }) => `${pointer}: ${message}`).join("; ");
-  throw new ToolError("PARAM_INVALID", text, { details: { problems } });
 }
 
 /** What a result can name when the call itself cannot be read. */

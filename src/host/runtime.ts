@@ -23,11 +23,12 @@ import {
   type Config,
   type GloveboxOptions,
   ISOLATES_PER_WORKER,
-  MAX_DRAIN_MS,
   maxWorkersPerOwner,
   NESTED_PER_WORKER,
   parseAddToolOptions,
+  parseCloseOptions,
   parseConfig,
+  parseInspectToolOptions,
   parseToolInput,
   type ToolInput,
   WORKER_IDLE_MS,
@@ -46,7 +47,8 @@ import { loadPythonRuntime } from "./python/load-runtime.ts";
 import { PYTHON_EXEC, pythonExecDefinition } from "./python/python-exec.ts";
 import { PythonHost } from "./python/python-host.ts";
 import { PYTHON_DEFAULT_LIMITS, withRuntimeFeatures } from "./python/python-tool.ts";
-import { type RegisterOptions, ToolRouter, toRegisteredTool } from "./router.ts";
+import { ToolRouter, toRegisteredTool } from "./router.ts";
+import { checkString, parseTenantScope, type TenantScope } from "./routing/tenant-scope.ts";
 import type { SessionInfo } from "./sessions/conversation.ts";
 import type { Session } from "./sessions/session.ts";
 import type { ParsedSessionOptions, SessionOptions } from "./sessions/session-options.ts";
@@ -120,7 +122,8 @@ export class Glovebox implements AsyncDisposable {
   }) {
     this.#config = parts.config;
     this.router = parts.router;
-    this.invoker = new ToolInvoker(parts.router, parts.config.tools);
+    const { maxConcurrentTools } = parts.config.tools ?? {};
+    this.invoker = new ToolInvoker(parts.router, { maxConcurrentTools });
     this.mcp = new McpManager(parts.router, { environment: process.env, version: packageVersion() });
     this.#bundler = parts.bundler;
     this.#pool = parts.pool;
@@ -157,15 +160,19 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /**
-   * Sources of tools and whether they can be asked: those of a tenant's and everybody's tools; without a tenant those of everybody's
-   * tools and all with which something is wrong for any tenant.
+   * Sources of tools and whether they can be asked: those of a tenant's and the global tools. Without a tenant: those of the global tools,
+   * and all that fail for any tenant.
+   * @throws {ToolError} PARAM_INVALID for options other than `{ tenantId }`
    */
-  health(options?: RegisterOptions): readonly SourceHealth[] {
+  health(options?: TenantScope): readonly SourceHealth[] {
     return this.router.health(options);
   }
 
-  /** Definitions of the tools that a tenant may call at present: `box.router.listTools()`. Never rejects. */
-  listTools(options?: RegisterOptions): Promise<readonly ToolDefinition[]> {
+  /**
+   * Definitions of the tools that a tenant may call at present: `box.router.listTools()`.
+   * @throws {ToolError} as a rejection: PARAM_INVALID for options other than `{ tenantId }`
+   */
+  listTools(options?: TenantScope): Promise<readonly ToolDefinition[]> {
     return this.router.listTools(options);
   }
 
@@ -250,15 +257,18 @@ export class Glovebox implements AsyncDisposable {
     );
   }
 
-  /** Takes a tool out of the registry; calls that have begun go on. False when there was none. */
-  removeTool(toolName: string, { tenantId }: { readonly tenantId?: string } = {}): boolean {
-    return this.router.registry.remove(toolName, tenantId);
+  /**
+   * Removes a tenant's tool, or without a tenant a global one; calls that have begun go on. Returns false when there was none.
+   * @throws {ToolError} PARAM_INVALID for a name that is not a string, or options other than `{ tenantId }`
+   */
+  removeTool(toolName: string, options?: TenantScope): boolean {
+    return this.router.registry.remove(checkString(toolName, "toolName"), parseTenantScope(options).tenantId);
   }
 
   /** Bundles a tool and learns its definition, without registering it. Throws as `addTool` does. */
   async inspectTool(tool: ToolInput, options?: Pick<AddToolOptions, "tenantId" | "grant">): Promise<ToolInspection> {
     this.#refuseWhenClosed();
-    const { tenantId, grant } = parseAddToolOptions(options);
+    const { tenantId, grant } = parseInspectToolOptions(options);
     const input = parseToolInput(tool);
     const { features } = this.#surroundings.grant(grant, input);
     const { runs, asked, authorLimits, ...built } = await this.#builder.build(input, { tenantId, features });
@@ -275,19 +285,30 @@ export class Glovebox implements AsyncDisposable {
     return await this.#sessions.open(options);
   }
 
-  /** A tenant's sessions, those of its tools (`context.sessionId`) included; without a tenant everybody's. */
-  listSessions(options?: { readonly tenantId?: string | undefined }): readonly SessionInfo[] {
-    return this.#sessions.list(options);
+  /**
+   * A tenant's sessions, those of its tools (`context.sessionId`) included; without a tenant those of all tenants.
+   * @throws {ToolError} PARAM_INVALID for options other than `{ tenantId }`
+   */
+  listSessions(options?: TenantScope): readonly SessionInfo[] {
+    return this.#sessions.list(parseTenantScope(options));
   }
 
-  /** Ends a tenant's session, with what runs in it. False when the tenant has none of this id. */
-  closeSession(id: string, { tenantId = DEFAULT_TENANT }: { readonly tenantId?: string } = {}): Promise<boolean> {
-    return this.#sessions.close(id, tenantId);
+  /**
+   * Ends a session of a tenant (of `default`, without one), with what runs in it. Returns false when the tenant has none of this id.
+   * @throws {ToolError} PARAM_INVALID, as a rejection, for an id that is not a string, or options other than `{ tenantId }`
+   */
+  async closeSession(id: string, options?: TenantScope): Promise<boolean> {
+    const { tenantId = DEFAULT_TENANT } = parseTenantScope(options);
+    return await this.#sessions.close(checkString(id, "id"), tenantId);
   }
 
-  /** Ends all sessions of a tenant. Gives how many there were. */
-  closeSessions({ tenantId = DEFAULT_TENANT }: { readonly tenantId?: string } = {}): Promise<number> {
-    return this.#sessions.closeAll(tenantId);
+  /**
+   * Ends all sessions of a tenant (of `default`, without one). Returns how many there were.
+   * @throws {ToolError} PARAM_INVALID, as a rejection, for options other than `{ tenantId }`
+   */
+  async closeSessions(options?: TenantScope): Promise<number> {
+    const { tenantId = DEFAULT_TENANT } = parseTenantScope(options);
+    return await this.#sessions.closeAll(tenantId);
   }
 
   #sessionTool({ language, grant }: ParsedSessionOptions): SurroundedTool {
@@ -316,11 +337,13 @@ export class Glovebox implements AsyncDisposable {
 
   /**
    * Ends all calls, each with its result, and all processes. Twice is a no-op.
-   * @param drainMs so long those that run may go on to their own end, 0 to 300,000; 0 unless stated
+   * @param options `drainMs`: how long running calls may go on to their own end, in whole ms, 0 to 300,000. Default: 0
+   * @throws {ToolError} PARAM_INVALID, as a rejection, for options that are wrong; nothing has been closed then
    */
-  async close({ drainMs = 0 }: { readonly drainMs?: number } = {}): Promise<void> {
+  async close(options?: { readonly drainMs?: number | undefined }): Promise<void> {
+    const { drainMs } = parseCloseOptions(options);
     this.#closed = true;
-    if (drainMs > 0) await this.router.drain(Math.min(drainMs, MAX_DRAIN_MS));
+    if (drainMs > 0) await this.router.drain(drainMs);
     this.#onSignals?.[Symbol.dispose]();
     await this.router[Symbol.asyncDispose]();
     await this.#sessions[Symbol.asyncDispose]();

@@ -26,7 +26,7 @@ const listening = new Map<NodeJS.Signals, Listening>();
 async function shutDown(signal: NodeJS.Signals, boxes: Set<Registration>, isRepeated: boolean): Promise<void> {
   // One may be opened while the others drain.
   for (let open = [...boxes]; open.length > 0; open = [...boxes]) {
-    await Promise.allSettled(open.map(({ box, drainMs }) => box.close({ drainMs: isRepeated ? 0 : drainMs })));
+    await Promise.allSettled(open.map(async ({ box, drainMs }) => box.close({ drainMs: isRepeated ? 0 : drainMs })));
     for (const registration of open) boxes.delete(registration);
   }
   // Somebody else listens: the end of the process is theirs to choose.

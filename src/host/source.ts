@@ -1,9 +1,17 @@
 // A source of tools that a host adds: a transport to wherever its tools are, and the tools it is asked for. What is known of its health
 // is known of all of them.
+import type { ToolDefinition } from "../sandbox/definition.ts";
 import { ToolError } from "../sandbox/errors.ts";
 import type { Executor, SourceKind } from "./executors/executor.ts";
 import { createHostFunctionExecutor, type HostFunctionContext } from "./executors/host-function.ts";
-import type { HostToolDefinition, RegisterOptions } from "./router.ts";
+import {
+  type HostSchema,
+  type HostToolDefinition,
+  parseHostDefinition,
+  parseSourceToolOptions,
+  type RegisterOptions,
+} from "./routing/registration.ts";
+import { checkString } from "./routing/tenant-scope.ts";
 import type { ToolValue } from "./tool-value.ts";
 
 /** How a source is asked. */
@@ -38,7 +46,7 @@ export interface SourceToolOptions extends RegisterOptions {
 }
 
 interface Registrar {
-  add(toolName: string, definition: HostToolDefinition, executor: Executor, options: RegisterOptions): void;
+  add(toolName: string, definition: Omit<ToolDefinition, "name">, executor: Executor, options: RegisterOptions): void;
   remove(toolName: string, tenantId: string | undefined, executor: Executor): void;
   dispose(): void;
 }
@@ -59,26 +67,31 @@ export class AddedSource implements Disposable {
   }
 
   /**
-   * Adds one of the source's tools; dispose what this returns to take it out again.
-   * @throws {ToolError} PARAM_INVALID for a malformed or taken name; BUNDLE_FAILED for a bad schema; TOOL_UNAVAILABLE after disposal
+   * Adds one of the source's tools; dispose what this returns to take it out again. Its schemas are as those of {@link ToolRouter.register}.
+   * @throws {ToolError} PARAM_INVALID for a malformed or taken name, or a field or option that is unknown or of the wrong type;
+   *   BUNDLE_FAILED for a JSON Schema that cannot be used; TOOL_UNAVAILABLE after disposal
    */
-  register(toolName: string, definition: HostToolDefinition, options: SourceToolOptions = {}): Disposable {
+  register(toolName: string, definition: HostToolDefinition<HostSchema>, options?: SourceToolOptions): Disposable {
     if (this.#isDisposed) throw new ToolError("TOOL_UNAVAILABLE", `The source ${this.id} has been removed`);
-    const { nameAtSource = toolName, tenantId } = options;
+    checkString(toolName, "toolName");
+    const { nameAtSource = toolName, ...registration } = parseSourceToolOptions(options);
+    const { tenantId } = registration;
+    const parsed = parseHostDefinition(definition);
     const transport = this.#transport;
     const executor = createHostFunctionExecutor((input, context) => transport.call(nameAtSource, input, context), {
       source: transport.kind ?? "host",
       sourceId: this.id,
+      schemas: parsed.schemas,
       isRemote: true,
     });
-    this.#registrar.add(toolName, definition, executor, tenantId === undefined ? {} : { tenantId });
-    const registration = {
+    this.#registrar.add(toolName, parsed.definition, executor, registration);
+    const registered = {
       [Symbol.dispose]: () => {
-        if (this.#tools.delete(registration)) this.#registrar.remove(toolName, tenantId, executor);
+        if (this.#tools.delete(registered)) this.#registrar.remove(toolName, tenantId, executor);
       },
     };
-    this.#tools.add(registration);
-    return registration;
+    this.#tools.add(registered);
+    return registered;
   }
 
   /** Twice is a no-op. */

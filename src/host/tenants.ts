@@ -1,6 +1,6 @@
 // What the host states for single tenants: their limits, their weight in the scheduler, their clock.
 import * as z from "zod";
-import { strictObject } from "../sandbox/contract/plain-object.ts";
+import { describeKind, isPlainObject, strictObject } from "../sandbox/contract/plain-object.ts";
 import { ToolError } from "../sandbox/errors.ts";
 import { type Limits, type PartialLimits, PartialLimitsSchema } from "../sandbox/limits.ts";
 import {
@@ -13,7 +13,10 @@ import {
   SecretsSchema,
 } from "./capabilities/egress-policy.ts";
 import type { JsonTextLimits } from "./json-refusals.ts";
+import { toOptionProblems } from "./option-problems.ts";
 import { resolveLimits } from "./resolve-limits.ts";
+import { TenantIdSchema } from "./routing/tenant-scope.ts";
+import { ignoreOutcome, isThenable } from "./util/host-callback.ts";
 
 export interface TenantOptions {
   /** For all of the tenant's calls: with the host's own, the lowest wins. */
@@ -28,7 +31,11 @@ export interface TenantOptions {
   readonly secrets?: Secrets | undefined;
 }
 
-/** By id, or asked each time a tenant calls; a tenant that is not named, or for which the answer is undefined, has the defaults. */
+/**
+ * Policies by tenant id, or a function that is called each time a tenant calls. A tenant that is not listed, or for which the function
+ * returns undefined, has the defaults. The function must answer at once: a promise, a wrong value or a throw denies the call with INTERNAL,
+ * and `onError` receives the cause.
+ */
 export type Tenants =
   | { readonly [tenantId: string]: TenantOptions }
   | ((tenantId: string) => TenantOptions | undefined);
@@ -41,6 +48,23 @@ export const TenantOptionsSchema = strictObject({
   secrets: SecretsSchema.optional(),
 });
 type StatedForTenant = z.infer<typeof TenantOptionsSchema>;
+
+const TenantsRecordSchema = z.record(TenantIdSchema, TenantOptionsSchema);
+/** Checked here and parsed when a tenant calls, as the answers of a function are. */
+const TenantsByIdSchema = z
+  .custom<{ readonly [tenantId: string]: TenantOptions }>()
+  .superRefine((value: unknown, context) => {
+    const { error } = TenantsRecordSchema.safeParse(value);
+    for (const { pointer, message } of error === undefined ? [] : toOptionProblems(TenantsRecordSchema, error))
+      context.addIssue({ code: "custom", path: pointer === "" ? [] : [pointer], message, continue: false });
+  });
+const isLookUp = (value: unknown): value is (tenantId: string) => TenantOptions | undefined =>
+  typeof value === "function";
+
+export const TenantsSchema: z.ZodType<Tenants, Tenants> = z.union(
+  [TenantsByIdSchema, z.custom<(tenantId: string) => TenantOptions | undefined>(isLookUp)],
+  "Expected { [tenantId]: { limits?, weight?, egress?, secrets? … } }, or a function that gives such for a tenant",
+);
 
 /** What holds for a tenant for whom nothing else is stated. */
 export interface TenantDefaults {
@@ -79,13 +103,13 @@ export class TenantPolicies {
     this.#lookUp = typeof tenants === "function" ? tenants : (tenantId) => byId?.get(tenantId);
   }
 
-  /** @throws {ToolError} INTERNAL when the host's own function fails or answers with something it may not */
+  /** @throws {ToolError} INTERNAL when the host's function throws, or returns anything but a policy or undefined */
   of(tenantId: string): TenantPolicy {
     const options = this.#ask(tenantId);
     if (options === undefined) return this.default;
     const known = this.#known.get(options);
     if (known !== undefined) return known;
-    const parsed = TenantOptionsSchema.safeParse(options);
+    const parsed = parsePolicy(options);
     if (!parsed.success) throw refused(parsed.error);
     const policy = this.#toPolicy(parsed.data);
     this.#known.set(options, policy);
@@ -93,13 +117,17 @@ export class TenantPolicies {
   }
 
   #ask(tenantId: string): TenantOptions | undefined {
+    let options: unknown;
+    let isPromise: boolean;
     try {
-      const options: unknown = this.#lookUp(tenantId);
-      if (options === undefined || (typeof options === "object" && options !== null)) return options;
+      options = this.#lookUp(tenantId);
+      isPromise = isThenable(options);
     } catch (cause) {
       throw refused(cause);
     }
-    throw refused(new TypeError("options.tenants() answered with something that is no object"));
+    if (isPromise) ignoreOutcome(() => options);
+    if (options === undefined || (!isPromise && isPlainObject(options))) return options;
+    throw refused(new TypeError(`options.tenants() returned ${describeKind(options)}: expected a policy or undefined`));
   }
 
   #toPolicy({ limits = {}, weight = 1, ...stated }: StatedForTenant): TenantPolicy {
@@ -112,5 +140,14 @@ export class TenantPolicies {
   }
 }
 
+/** A policy may be a proxy, whose reading throws. */
+function parsePolicy(options: TenantOptions): ReturnType<typeof TenantOptionsSchema.safeParse> {
+  try {
+    return TenantOptionsSchema.safeParse(options);
+  } catch (cause) {
+    throw refused(cause);
+  }
+}
+
 const refused = (cause: unknown): ToolError =>
-  new ToolError("INTERNAL", "What the host states for this tenant cannot be used", { cause });
+  new ToolError("INTERNAL", "The tenants option gave no valid policy for this tenant", { cause });

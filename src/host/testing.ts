@@ -1,28 +1,44 @@
 // "glovebox/testing": a tool in its author's own tests, run for real in the sandbox. Needs no test runner; knows vitest where it is there.
 import { fileURLToPath } from "node:url";
+import * as z from "zod";
+import { describeKind, isPlainObject, strictObject } from "../sandbox/contract/plain-object.ts";
 import type { DefinitionOverrides, ToolDefinition } from "../sandbox/definition.ts";
+import { ToolError } from "../sandbox/errors.ts";
+import type { PartialLimits } from "../sandbox/limits.ts";
 import type { Capability, CapabilityContext } from "./capabilities/capability.ts";
 import { createStandIn, type StubInput } from "./capabilities/stand-ins.ts";
-import type { GloveboxOptions } from "./config.ts";
+import { CAPABILITY_RULE, type GloveboxOptions, isCapability } from "./config.ts";
+import { parseOptions } from "./option-problems.ts";
+import { checkString, TenantIdSchema } from "./routing/tenant-scope.ts";
 import { createGlovebox, type Glovebox } from "./runtime.ts";
 import type { ToolContext, ToolResult } from "./tool-call.ts";
+import { mergeDefined } from "./util/merge-defined.ts";
 
 /** Room for a slow, busy machine: what a tool's author states for it counts all the same. */
 const TIMEOUT_MS = 20_000;
 const DEFAULT_TENANT = "test";
 
 export interface OpenToolOptions {
-  /** On whose behalf it is called; "test" unless stated. */
-  readonly tenantId?: string;
-  /** Stand-ins for what a host would grant, our own `fetch`, `kv`, `secrets` and `tools` among them: each is granted. */
-  readonly capabilities?: readonly Capability[];
+  /** The tenant for which it is called. Default: `test`. */
+  readonly tenantId?: string | undefined;
+  /** Stubs of what a host would grant, also of the own `fetch`, `kv`, `secrets` and `tools`: each is granted. */
+  readonly capabilities?: readonly Capability[] | undefined;
   /** Further capabilities and engine features to grant, by name. */
-  readonly grant?: readonly string[];
-  /** What the host supplies or overrides of the definition. */
-  readonly definition?: DefinitionOverrides;
+  readonly grant?: readonly string[] | undefined;
+  /** Fields that the host supplies or overrides in the definition. */
+  readonly definition?: DefinitionOverrides | undefined;
   /** Further options of the host: `limits`, `egress`, `secrets` … */
-  readonly host?: Omit<GloveboxOptions, "capabilities">;
+  readonly host?: Omit<GloveboxOptions, "capabilities"> | undefined;
 }
+
+/** Only what is used here: the rest is checked where a tool is added, and where the Glovebox is created. */
+const OpenToolOptionsSchema = strictObject({
+  tenantId: TenantIdSchema.default(DEFAULT_TENANT),
+  capabilities: z.array(z.custom<Capability>(isCapability, CAPABILITY_RULE)).default([]),
+  grant: z.array(z.string()).default([]),
+  definition: z.custom<DefinitionOverrides>(isPlainObject, "Expected a plain object").optional(),
+  host: z.custom<Omit<GloveboxOptions, "capabilities">>(isPlainObject, "Expected a plain object").default({}),
+});
 
 /** A tool in a Glovebox of its own. With vitest it is disposed of after the file's tests, else by `await using`. */
 export interface OpenedTool extends AsyncDisposable {
@@ -57,7 +73,7 @@ await closeAfterTests();
 /**
  * Bundles a tool and runs it in the sandbox, as a host would.
  * @param path a file or a folder: `import.meta.dirname`, or a URL
- * @throws {ToolError} as `addTool` does
+ * @throws {ToolError} as `addTool` and `createGlovebox` do; PARAM_INVALID for an option that is unknown or of the wrong type
  * @example
  * ```typescript
  * import { expect, test } from "vitest";
@@ -70,9 +86,10 @@ await closeAfterTests();
  * ```
  */
 export async function openTool(path: string | URL, options: OpenToolOptions = {}): Promise<OpenedTool> {
-  const { tenantId = DEFAULT_TENANT, capabilities = [], grant = [], definition: overrides, host = {} } = options;
-  const limits = { timeoutMs: TIMEOUT_MS, cpuMs: TIMEOUT_MS, ...host.limits };
-  const box = await createGlovebox({ store: "memory", shutdown: false, ...host, limits, capabilities });
+  const parsed = parseOptions(OpenToolOptionsSchema, options, "options");
+  const { tenantId, capabilities, grant, definition: overrides, host } = parsed;
+  if (!(path instanceof URL)) checkString(path, "path");
+  const box = await createGlovebox(toHostOptions(host, capabilities));
   try {
     const definition = await box.addTool(
       {
@@ -88,11 +105,31 @@ export async function openTool(path: string | URL, options: OpenToolOptions = {}
   }
 }
 
+/** @throws {ToolError} PARAM_INVALID for what {@link createGlovebox} would not see */
+function toHostOptions(host: GloveboxOptions, capabilities: readonly Capability[]): GloveboxOptions {
+  if ("capabilities" in host) {
+    throw new ToolError(
+      "PARAM_INVALID",
+      "options.host.capabilities: Unknown option. State options.capabilities instead",
+    );
+  }
+  const { limits = {} } = host;
+  const defaults = { timeoutMs: TIMEOUT_MS, cpuMs: TIMEOUT_MS };
+  return {
+    ...mergeDefined({ store: "memory", shutdown: false } as const, host),
+    // A value that is no plain object is left to the check of the options.
+    limits: isPlainObject(limits) ? mergeDefined(defaults, limits as PartialLimits) : limits,
+    capabilities,
+  };
+}
+
 function openedTool(box: Glovebox, definition: ToolDefinition, tenantId: string): OpenedTool {
   let calls = 0;
   const call: OpenedTool["call"] = (input = {}, context = {}) => {
     calls += 1;
-    return box.execute({ id: `call-${calls}`, toolName: definition.name, arguments: input }, { tenantId, ...context });
+    // Spread into another object, a promise for a context would have no fields.
+    const given = isPlainObject(context) ? mergeDefined({ tenantId }, context as ToolContext) : context;
+    return box.execute({ id: `call-${calls}`, toolName: definition.name, arguments: input }, given);
   };
   const tool: OpenedTool = {
     definition,
@@ -141,6 +178,7 @@ export interface StubbedCapability extends Capability {
  * | `tools` | `{ name, input }` | the tool's output; null |
  *
  * @param answer of any other capability it is given the input; what it returns must be JSON, what it throws the tool gets as an error
+ * @throws {ToolError} PARAM_INVALID for a malformed or reserved name, or an answer that is not a function
  * @example
  * ```typescript
  * const api = stubCapability("fetch", ({ url }) => Response.json({ asked: url }));
@@ -151,6 +189,9 @@ export function stubCapability<Name extends string>(
   name: Name,
   answer?: (input: StubInput<Name>, context: CapabilityContext) => unknown,
 ): StubbedCapability {
+  if (answer !== undefined && typeof answer !== "function") {
+    throw new ToolError("PARAM_INVALID", `answer: Expected a function, got ${describeKind(answer)}`);
+  }
   const inputs: unknown[] = [];
   const capability = createStandIn(name, (input, context) => {
     inputs.push(input);
@@ -167,14 +208,27 @@ interface SchemaNode {
   readonly description?: string;
 }
 
-/** Paths of all properties in a JSON Schema that have no description: a model would have to guess what they are. */
+/**
+ * Paths of all properties in a JSON Schema that have no description: a model would have to guess what they are.
+ * @param path of the schema itself, before all paths. Default: none
+ * @throws {ToolError} PARAM_INVALID for anything but a plain object, or a path that is not a string
+ */
 export function undescribed(schema: unknown, path = ""): string[] {
-  const { properties = {}, items, anyOf = [], oneOf = [] } = (schema ?? {}) as SchemaNode;
-  const missing = [...anyOf, ...oneOf].flatMap((branch) => undescribed(branch, path));
-  if (items !== undefined) missing.push(...undescribed(items, `${path}[]`));
+  if (!isPlainObject(schema)) {
+    throw new ToolError("PARAM_INVALID", `schema: Expected a JSON Schema object, got ${describeKind(schema)}`);
+  }
+  if (typeof path !== "string") {
+    throw new ToolError("PARAM_INVALID", `path: Expected a string, got ${describeKind(path)}`);
+  }
+  return listUndescribed(schema, path);
+}
+
+function listUndescribed({ properties = {}, items, anyOf = [], oneOf = [] }: SchemaNode, path: string): string[] {
+  const missing = [...anyOf, ...oneOf].flatMap((branch) => listUndescribed(branch, path));
+  if (items !== undefined) missing.push(...listUndescribed(items, `${path}[]`));
   for (const [name, property] of Object.entries(properties)) {
     if (property.description === undefined) missing.push(`${path}.${name}`);
-    missing.push(...undescribed(property, `${path}.${name}`));
+    missing.push(...listUndescribed(property, `${path}.${name}`));
   }
   return missing;
 }

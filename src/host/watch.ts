@@ -4,7 +4,15 @@ import type { ToolDefinition } from "../sandbox/definition.ts";
 import { type ErrorCode, ToolError, toToolError } from "../sandbox/errors.ts";
 import type { CapabilityContext } from "./capabilities/capability.ts";
 import type { Execution } from "./executors/executor.ts";
-import { type AskName, amendError, type HookCall, type HookStage, type Hooks, type HookWait } from "./hooks.ts";
+import {
+  type AskName,
+  amendError,
+  type HookCall,
+  type HookStage,
+  type Hooks,
+  type HookWait,
+  leftMsOf,
+} from "./hooks.ts";
 import type { HostLog } from "./host-log.ts";
 import type { CallSpan, CapabilitySpan, Telemetry } from "./telemetry/telemetry.ts";
 import type { TenantPolicy } from "./tenants.ts";
@@ -111,8 +119,8 @@ export class CallWatch {
   }
 
   /** @throws {ToolError} a hook's refusal, or what has ended the call meanwhile */
-  async prepare({ inputText, deadlineAt, signal }: PreparedCall): Promise<void> {
-    this.#wait = { until: deadlineAt, signal };
+  async prepare({ inputText, deadlineAt, clock, signal }: PreparedCall): Promise<void> {
+    this.#wait = { until: deadlineAt, clock, signal };
     this.#begin("prepare");
     quietly(() => this.#span?.validated(inputText));
     const definition = this.#definition as ToolDefinition;
@@ -164,7 +172,7 @@ export class CallWatch {
     this.#end(result.success ? "ok" : result.error.code);
     if (!this.asks("result")) return result;
     try {
-      const until = Math.max(this.#wait.until, performance.now() + LAST_GRACE_MS);
+      const until = performance.now() + Math.max(leftMsOf(this.#wait), LAST_GRACE_MS);
       const amended = await this.#hooks?.ask(
         "result",
         { call: this.call, result },

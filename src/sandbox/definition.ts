@@ -1,6 +1,6 @@
 // What a model sees of a tool, in MCP's words. A definition is learned inside an isolate: here it is parsed as hostile text.
 import * as z from "zod";
-import { plainObject } from "./contract/plain-object.ts";
+import { plainObject, strictObject } from "./contract/plain-object.ts";
 import type { JsonValue } from "./errors.ts";
 import { type PartialLimits, PartialLimitsSchema } from "./limits.ts";
 
@@ -22,7 +22,7 @@ export interface ToolAnnotations {
   readonly idempotentHint?: boolean | undefined;
   readonly openWorldHint?: boolean | undefined;
 }
-const ToolAnnotationsSchema = z.strictObject({
+export const ToolAnnotationsSchema: z.ZodType<ToolAnnotations, ToolAnnotations> = strictObject({
   title: z.string().max(256).optional(),
   readOnlyHint: z.boolean().optional(),
   destructiveHint: z.boolean().optional(),

@@ -103,28 +103,63 @@ const run = (toolName: string, step: string, input?: unknown, context?: ToolCont
 describe("defineCapability()", () => {
   const options = { name: "kv", inputSchema: {}, outputSchema: {}, handler: () => null };
   test.for<[string, unknown, RegExp]>([
-    ["nothing", undefined, /^defineCapability: expected an object of options$/],
-    ["no name", { ...options, name: undefined }, /^Expected a capability name .* got undefined$/],
-    ["a list of one name", { ...options, name: ["kv"] }, /^Expected a capability name .* got object$/],
+    ["nothing", undefined, /^capability: Expected a plain object, got undefined$/],
+    ["a promise", Promise.resolve(options), /^capability: Expected a plain object, got a Promise$/],
+    ["a class instance", new (class Kv {})(), /^capability: Expected a plain object, got an instance of Kv$/],
+    [
+      "an unknown key",
+      { ...options, handlers: () => 1 },
+      /^capability.handlers: Unknown option. Did you mean "handler"\?$/,
+    ],
+    ["no name", { ...options, name: undefined }, /^capability.name: Expected an identifier .* got undefined$/],
+    ["a list of one name", { ...options, name: ["kv"] }, /^capability.name: Expected an identifier .* got an array$/],
     ["a name that is no identifier", { ...options, name: "my-kv" }, /got "my-kv"$/],
     ["a name of 65 characters", { ...options, name: "x".repeat(65) }, /identifier of 1 to 64 characters/],
     ["a member of ctx", { ...options, name: "signal" }, /none of callId, tenantId, signal, progress, then/],
     ["then, which would make ctx a promise", { ...options, name: "then" }, /got "then"$/],
-    ["a member of every object", { ...options, name: "toString" }, /nor a member of every object; got "toString"$/],
+    ["a member of every object", { ...options, name: "toString" }, /member of every object; got "toString"$/],
     ["__proto__", { ...options, name: "__proto__" }, /got "__proto__"$/],
-    ["no handler", { ...options, handler: null }, /^The handler of capability kv: expected a function, got object$/],
+    ["a description that is no text", { ...options, description: 5 }, /^capability.description: /],
+    ["no handler", { ...options, handler: null }, /^capability.handler: Expected a function, got null$/],
     [
       "no input schema",
       { ...options, inputSchema: undefined },
-      /^The inputSchema of capability kv: expected a Standard Schema or/,
+      /^capability.inputSchema: Expected a Standard Schema or/,
     ],
-    ["text as output schema", { ...options, outputSchema: "any" }, /^The outputSchema of capability kv: expected/],
-    ["members that are no list", { ...options, members: "get" }, /^The members of capability kv: expected at most 128/],
+    [
+      "text as output schema",
+      { ...options, outputSchema: "any" },
+      /^capability.outputSchema: Expected .* got a string$/,
+    ],
+    [
+      "a promise as schema",
+      { ...options, inputSchema: Promise.resolve({}) },
+      /inputSchema: Expected .* got a Promise$/,
+    ],
+    ["a Map as schema", { ...options, outputSchema: new Map() }, /outputSchema: Expected .* got a Map$/],
+    ["a list as schema", { ...options, outputSchema: [] }, /outputSchema: Expected .* got an array$/],
+    ["a function as schema", { ...options, inputSchema: () => ({}) }, /inputSchema: Expected .* got a function$/],
+    [
+      "a schema that cannot validate",
+      {
+        ...options,
+        inputSchema: new (class {
+          "~standard" = {};
+        })(),
+      },
+      /inputSchema: Expected/,
+    ],
+    ["members that are no list", { ...options, members: "get" }, /^capability.members: Expected at most 128/],
+    ["null as members", { ...options, members: null }, /^capability.members: Expected at most 128/],
     ["a member without a name", { ...options, members: ["get", ""] }, /texts of 1 to 128 characters/],
     ["too many members", { ...options, members: Array.from({ length: 129 }, String) }, /at most 128 texts/],
-    ["a long member", { ...options, uncounted: ["x".repeat(129)] }, /1 to 128 characters/],
-    ["a schema that is none", { ...options, inputSchema: { type: "objekt" } }, /inputSchema of capability kv.*objekt/],
-  ])("refuses %s", ([, bad, message]) => {
+    ["a long member", { ...options, uncounted: ["x".repeat(129)] }, /^capability.uncounted: .* 1 to 128 characters/],
+    [
+      "a JSON Schema of an unknown type",
+      { ...options, inputSchema: { type: "objekt" } },
+      /inputSchema of capability kv.*objekt/,
+    ],
+  ])("rejects %s", ([, bad, message]) => {
     const define = (): unknown => defineCapability(bad as never);
     expect(define).toThrow(message);
     expect(define).toThrow(ToolError);
@@ -146,8 +181,18 @@ describe("a granted capability", () => {
     ["proto", undefined, "PARAM_INVALID", /"__proto__" is not allowed/],
     ["large", undefined, "PARAM_INVALID", /too large/],
     ["answer", 5, "PARAM_INVALID", /^The input of capability answer: /],
-    ["answer", "wrong", "OUTPUT_INVALID", /^The capability answer answered with something it may not$/],
-    ["answer", "nothing", "OUTPUT_INVALID", /^The capability answer answered with something it may not$/],
+    [
+      "answer",
+      "wrong",
+      "OUTPUT_INVALID",
+      /^Capability "answer" returned a value that does not match its output schema$/,
+    ],
+    [
+      "answer",
+      "nothing",
+      "OUTPUT_INVALID",
+      /^Capability "answer" returned a value that does not match its output schema$/,
+    ],
     ["answer", "huge", "OUTPUT_TOO_LARGE", /^The capability answer answered with more than 2000000 bytes$/],
     ["answer", "throws", "TOOL_FAILED", /^The capability "answer" failed$/],
     ["answer", "rejects", "TOOL_FAILED", /^The capability "answer" failed$/],

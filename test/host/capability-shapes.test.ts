@@ -7,7 +7,9 @@ import { Redactor } from "../../src/host/redaction/redactor.ts";
 import type { Glovebox } from "../../src/host/runtime.ts";
 import type { ToolResult } from "../../src/host/tool-call.ts";
 import type { JsonValue } from "../../src/sandbox/errors.ts";
+import { FAILING_CALLBACKS } from "../support/failing-callbacks.ts";
 import { codeOf, failureOf, makeBox, outputOf } from "../support/host-zone.ts";
+import { watchRejections } from "../support/unhandled-rejections.ts";
 
 const opened: string[] = [];
 const closed: string[] = [];
@@ -139,9 +141,27 @@ describe("a capability with members", () => {
     const adding = box.addTool({ name: "unnamed", source }, { grant: ["named"] });
     expect(await failureOf(adding)).toMatchObject({
       code: "PARAM_INVALID",
-      message: expect.stringContaining("members of capability named"),
+      message: expect.stringContaining('members of capability "named"'),
     });
   });
+});
+
+const WRONG_MEMBERS: typeof FAILING_CALLBACKS = [
+  ...FAILING_CALLBACKS,
+  ["returns text", () => "get"],
+  ["returns null", () => null],
+  ["promises names", async () => ["get"]],
+];
+test.for(WRONG_MEMBERS)("a members function that %s fails the tool that asks for it only", async ([, members]) => {
+  const rejections = watchRejections();
+  const capability = defineCapability({
+    ...{ name: "broken", inputSchema: {}, outputSchema: {}, handler: () => null },
+    members: members as () => readonly string[],
+  });
+  await using own = await makeBox({ capabilities: [capability] });
+  const adding = own.addTool({ name: "one", source: "export default () => 1" }, { grant: ["broken"] });
+  expect(await failureOf(adding)).toMatchObject({ code: "PARAM_INVALID", message: expect.stringContaining("members") });
+  expect(await rejections()).toEqual([]);
 });
 
 describe("inputs that do not count", () => {
@@ -197,6 +217,32 @@ describe("perCall()", () => {
     scope[Symbol.dispose]();
     expect(context.signal.aborted).toBe(true);
     await vi.waitFor(() => expect(order.toSorted()).toEqual(["first", "second"]));
+  });
+
+  test.for(FAILING_CALLBACKS)(
+    "a disposer that %s ends neither the process nor the others, whatever the listener does",
+    async ([, run]) => {
+      const rejections = watchRejections();
+      const order: string[] = [];
+      for (const key of [Symbol.dispose, Symbol.asyncDispose]) {
+        const scope = scopeOf(run);
+        scope.context.perCall(() => ({ [Symbol.dispose]: () => order.push("other") }));
+        scope.context.perCall(() => ({ [key]: run }));
+        scope[Symbol.dispose]();
+      }
+      await vi.waitFor(() => expect(order).toHaveLength(2));
+      expect(await rejections()).toEqual([]);
+    },
+  );
+
+  test("a kept promise that rejects while its call runs does not end the process", async () => {
+    const rejections = watchRejections();
+    const failed = vi.fn();
+    const scope = scopeOf(failed);
+    void scope.context.perCall(() => Promise.reject(new Error("never opened")));
+    expect(await rejections()).toEqual([]);
+    scope[Symbol.dispose]();
+    await vi.waitFor(() => expect(failed).toHaveBeenCalledOnce());
   });
 
   test("tells the operator what could not be disposed of", async () => {

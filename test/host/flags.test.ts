@@ -6,6 +6,7 @@ import type { FlagFunction, Flags } from "../../src/host/flags.ts";
 import { ToolRouter, type ToolRouterOptions } from "../../src/host/router.ts";
 import type { ToolContext } from "../../src/host/tool-call.ts";
 import type { ToolError } from "../../src/sandbox/errors.ts";
+import { CALLBACK_ERROR_MESSAGE, FAILING_CALLBACKS, toThenable } from "../support/failing-callbacks.ts";
 import { codeOf, errorOf } from "../support/host-zone.ts";
 
 interface Setup {
@@ -118,6 +119,17 @@ describe("ToolRouter, tools that are on or off", () => {
     ["answers with null", () => null as never, "object"],
     ["never answers", () => new Promise(() => {}), "No answer within 60 ms"],
     ["is a client that rejects", { getBooleanDetails: () => Promise.reject(new Error("unreachable")) }, "unreachable"],
+    ...FAILING_CALLBACKS.map(([name, flag]): (typeof BAD)[number] => [name, flag as Flags, CALLBACK_ERROR_MESSAGE]),
+    ...FAILING_CALLBACKS.map(([name, getBooleanDetails]): (typeof BAD)[number] => [
+      `is a client that ${name}`,
+      { getBooleanDetails } as Flags,
+      CALLBACK_ERROR_MESSAGE,
+    ]),
+    ["answers with a thenable of text", () => toThenable((resolve) => resolve("true")) as never, "string"],
+    ["answers with a function", () => (() => true) as never, "function"],
+    ["is a client without a value", { getBooleanDetails: async () => ({}) as never }, "undefined"],
+    ["is a client whose value is text", { getBooleanDetails: async () => ({ value: "true" }) as never }, "string"],
+    ["is a client whose value is null", { getBooleanDetails: async () => ({ value: null }) as never }, "null"],
     ["is a client that answers with nothing", { getBooleanDetails: async () => undefined as never }, "undefined"],
   ];
   test.for(BAD)(

@@ -1,4 +1,5 @@
-// Hooks around each stage: what they see, amend and refuse, and what it costs a call when one of them throws or stalls.
+// Hooks around each stage: what they observe, amend and reject, and what a hook that throws or is too slow costs a call. The forms of
+// answers are in hooks/hook-answer.test.ts.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { defineCapability } from "../../src/host/capabilities/capability.ts";
 import type { Hook, ObservedEvent } from "../../src/host/hooks.ts";
@@ -6,7 +7,9 @@ import { type HostToolDefinition, ToolRouter, type ToolRouterOptions } from "../
 import { createGlovebox, type Glovebox } from "../../src/host/runtime.ts";
 import type { ToolContext, ToolResult } from "../../src/host/tool-call.ts";
 import { ERROR_CODES, ToolError } from "../../src/sandbox/errors.ts";
+import { FAILING_CALLBACKS } from "../support/failing-callbacks.ts";
 import { codeOf, errorOf, outputOf } from "../support/host-zone.ts";
+import { watchRejections } from "../support/unhandled-rejections.ts";
 
 const ADD: HostToolDefinition = {
   description: "Adds",
@@ -90,9 +93,33 @@ describe("a hook that observes", () => {
   });
 });
 
-const fail = (): never => {
+describe("a hook whose observe", () => {
+  test.for(FAILING_CALLBACKS)(
+    "%s neither fails the call nor ends the process, and is reported",
+    async ([, observe]) => {
+      const rejections = watchRejections();
+      const { call, reported } = routerOf([{ name: "eye", observe }]);
+      expect(outputOf(await call())).toEqual({ sum: 3 });
+      expect(await rejections()).toEqual([]);
+      expect(reported).toHaveLength(9);
+      expect(new Set(reported.map(({ message }) => message.split(" at ")[0]))).toEqual(new Set(["The hook eye threw"]));
+    },
+  );
+
+  test("fails, with a listener for errors that fails too, costs no call", async () => {
+    const rejections = watchRejections();
+    for (const [, onInternalError] of FAILING_CALLBACKS) {
+      const router = new ToolRouter({ hooks: [{ name: "eye", observe: fail }], onInternalError });
+      router.register("one", {}, () => 1);
+      expect(outputOf(await router.execute({ id: "c1", toolName: "one" }))).toBe(1);
+    }
+    expect(await rejections()).toEqual([]);
+  });
+});
+
+function fail(): never {
   throw new Error("no");
-};
+}
 
 describe("a hook that amends", () => {
   test("the arguments: what it gives is validated as the caller's is", async () => {
@@ -199,61 +226,63 @@ describe("a hook that fails", () => {
   const ways: readonly [string, () => unknown, RegExp][] = [
     ["throws", fail, /broken threw/],
     ["rejects", async () => fail(), /broken threw/],
-    ["stalls", () => never, /broken stalled/],
-    ["answers with nonsense", () => ({ amend: { nothing: 1 } }), /broken answered wrongly/],
-    ["answers with text", () => "yes", /broken answered wrongly/],
-    ["refuses with an unknown code", () => ({ refuse: { code: "NO", message: "" } }), /broken answered wrongly/],
+    ["does not answer", () => never, /broken timed out/],
+    ["answers with an unknown amendment", () => ({ amend: { nothing: 1 } }), /broken gave an invalid answer/],
+    ["answers with text", () => "yes", /broken gave an invalid answer/],
     [
-      "amends to nothing that can be read",
+      "answers with an amendment that cannot be read",
       () => ({ amend: new Proxy({}, { ownKeys: fail }) }),
-      /broken answered wrongly/,
+      /broken gave an invalid answer/,
     ],
   ];
   test.for(STAGES.flatMap((stage) => ways.map(([way, hook, message]) => [stage, way, hook, message] as const)))(
-    "at %s, and %s, is left out and reported",
+    "at %s, and %s, is left out and reported where the host has set failClosed: false",
     async ([stage, , hook, message]) => {
-      const { call, reported } = routerOf([{ name: "broken", timeoutMs: 20, [stage]: hook }]);
+      const { call, reported } = routerOf([{ name: "broken", failClosed: false, timeoutMs: 20, [stage]: hook }]);
       expect(outputOf(await call())).toEqual({ sum: 3 });
       expect(reported.map((error) => error.message)).toEqual([expect.stringMatching(message)]);
     },
   );
 
   test.for(STAGES.flatMap((stage) => ways.map(([way, hook]) => [stage, way, hook] as const)))(
-    "at %s, and %s, refuses where it is failClosed",
+    "at %s, and %s, denies the call unless the host has set failClosed",
     async ([stage, , hook]) => {
-      const { call, ran } = routerOf([{ name: "guard", failClosed: true, timeoutMs: 20, [stage]: hook }]);
+      const { call, ran } = routerOf([{ name: "guard", timeoutMs: 20, [stage]: hook }]);
       expect(errorOf(await call())).toMatchObject({ code: "INTERNAL" });
       expect(ran).toHaveLength(stage === "normalize" || stage === "result" ? 1 : 0);
     },
   );
 
   test.for(["validate", "prepare", "execute", "normalize"] as const)(
-    "and stalls at %s does not hold the call past its own time",
+    "and does not answer at %s does not hold the call past its own time",
     async (stage) => {
       const { call } = routerOf([{ name: "slow", timeoutMs: 30_000, [stage]: () => never }]);
       const began = performance.now();
-      const result = await call(undefined, { timeoutMs: 60 });
+      expect(codeOf(await call(undefined, { timeoutMs: 60 }))).toBe("TOOL_TIMEOUT");
       expect(performance.now() - began).toBeLessThan(5_000);
-      if (stage !== "normalize") expect(codeOf(result)).toBe("TOOL_TIMEOUT");
     },
   );
 
-  test("and stalls at the result of a call that had no time left costs a moment more", async () => {
-    const router = new ToolRouter({ hooks: [{ name: "slow", timeoutMs: 30_000, result: () => never }] });
-    router.register("add", ADD, () => never);
-    const began = performance.now();
-    expect(
-      codeOf(await router.execute({ id: "c", toolName: "add", arguments: { a: 1, b: 1 } }, { timeoutMs: 50 })),
-    ).toBe("TOOL_TIMEOUT");
-    expect(performance.now() - began).toBeLessThan(5_000);
-  });
+  test.for<[boolean | undefined, string]>([
+    [undefined, "INTERNAL"],
+    [false, "TOOL_TIMEOUT"],
+  ])(
+    "and does not answer at the result of a call without time left costs a moment more (failClosed: %s)",
+    async ([failClosed, code]) => {
+      const router = new ToolRouter({ hooks: [{ name: "slow", failClosed, timeoutMs: 30_000, result: () => never }] });
+      router.register("add", ADD, () => never);
+      const began = performance.now();
+      const call = { id: "c", toolName: "add", arguments: { a: 1, b: 1 } };
+      expect(codeOf(await router.execute(call, { timeoutMs: 50 }))).toBe(code);
+      expect(performance.now() - began).toBeLessThan(5_000);
+    },
+  );
 
   test("ends with the call when its caller cancels", async () => {
     const stop = new AbortController();
     const { call, reported } = routerOf([
       {
         name: "slow",
-        failClosed: true,
         timeoutMs: 30_000,
         execute: () => {
           stop.abort();
@@ -288,10 +317,17 @@ describe("hooks of calls that stream", () => {
 describe("hooks as options", () => {
   test.for<[string, unknown, RegExp]>([
     ["without a name", [{}], /hooks\.0\.name/],
-    ["with an unknown stage", [{ name: "x", valdate: fail }], /hooks\.0.*valdate/],
-    ["with a function that is none", [{ name: "x", execute: 5 }], /hooks\.0\.execute: Expected a function/],
+    [
+      "with an unknown stage",
+      [{ name: "x", valdate: fail }],
+      /hooks\.0\.valdate: Unknown option. Did you mean "validate"/,
+    ],
+    ["with a stage that is not a function", [{ name: "x", execute: 5 }], /hooks\.0\.execute: Expected a function/],
     ["with a time out of range", [{ name: "x", timeoutMs: 0 }], /hooks\.0\.timeoutMs/],
-  ])("are refused %s", async ([, hooks, message]) => {
+    ["as a promise", [Promise.resolve({ name: "x" })], /hooks\.0: Expected a plain object, got a Promise/],
+    ["as a class instance", [new (class Guard {})()], /hooks\.0: Expected a plain object, got an instance of Guard/],
+    ["with failClosed as text", [{ name: "x", failClosed: "false" }], /hooks\.0\.failClosed/],
+  ])("are rejected %s", async ([, hooks, message]) => {
     expect(() => new ToolRouter({ hooks: hooks as never })).toThrow(message);
     await expect(createGlovebox({ hooks: hooks as never, cache: false })).rejects.toThrow(message);
   });
@@ -299,13 +335,17 @@ describe("hooks as options", () => {
 
 describe("hooks around capabilities", () => {
   const events: ObservedEvent[] = [];
+  const handled: unknown[] = [];
   let policy: Partial<Hook> = {};
   let box: Glovebox;
   const lookUp = defineCapability({
     name: "lookUp",
     inputSchema: { type: "object", properties: { sku: { type: "string" } }, required: ["sku"] },
     outputSchema: { type: "object", properties: { price: { type: "number" } }, required: ["price"] },
-    handler: (input) => ({ price: (input as { readonly sku: string }).sku.length }),
+    handler: (input) => {
+      handled.push(input);
+      return { price: (input as { readonly sku: string }).sku.length };
+    },
   });
   beforeAll(async () => {
     const hook: Hook = {
@@ -340,13 +380,28 @@ describe("hooks around capabilities", () => {
       { code: "OUTPUT_INVALID" },
     ],
     [
-      "refuse the output",
+      "reject the output",
       { capabilityResult: () => ({ refuse: { code: "QUOTA_EXCEEDED", message: "Enough" } }) },
       { code: "QUOTA_EXCEEDED" },
     ],
+    [
+      "reject with a message of 10,001 characters",
+      { capability: () => ({ refuse: { code: "QUOTA_EXCEEDED", message: "x".repeat(10_001) } }) },
+      { code: "QUOTA_EXCEEDED" },
+    ],
+    [
+      "reject with nothing but text",
+      { capability: () => ({ refuse: "Not this" }) as never },
+      { code: "CAPABILITY_DENIED" },
+    ],
+    ["deny when they throw", { capability: fail }, { code: "INTERNAL", message: 'The capability "lookUp" failed' }],
+    ["deny when they answer false", { capability: () => false as never }, { code: "INTERNAL" }],
+    ["keep the output back when they throw", { capabilityResult: fail }, { code: "INTERNAL" }],
+    ["keep the output back when they answer false", { capabilityResult: () => false as never }, { code: "INTERNAL" }],
   ])("%s", async ([, asked, expected]) => {
     policy = asked;
     events.length = 0;
+    handled.length = 0;
     expect(outputOf(await box.execute({ id: "c1", toolName: "price", arguments: { sku: "abc" } }))).toMatchObject(
       expected as object,
     );
@@ -356,6 +411,8 @@ describe("hooks around capabilities", () => {
       { phase: "begin", capability: "lookUp" },
       { phase: "end", capability: "lookUp", code },
     ]);
+    const isDenied = asked.capability !== undefined && code !== "ok";
+    expect(handled).toHaveLength(isDenied ? 0 : 1);
   });
 
   test("a nested call is asked for as any other is", async () => {

@@ -8,7 +8,9 @@ import { createHostLog, type LoggerOption } from "../../src/host/host-log.ts";
 import { ToolRouter } from "../../src/host/router.ts";
 import { createGlovebox } from "../../src/host/runtime.ts";
 import { ToolError } from "../../src/sandbox/errors.ts";
+import { FAILING_CALLBACKS } from "../support/failing-callbacks.ts";
 import { codeOf } from "../support/host-zone.ts";
+import { watchRejections } from "../support/unhandled-rejections.ts";
 
 type Line = { readonly [name: string]: unknown };
 
@@ -64,14 +66,14 @@ describe("logger", () => {
     const log = await createHostLog(logger);
     const router = new ToolRouter({
       log,
-      hooks: [{ name: "slow", timeoutMs: 10, execute: () => new Promise(() => {}) }],
+      hooks: [{ name: "slow", failClosed: false, timeoutMs: 10, execute: () => new Promise(() => {}) }],
     });
     router.register("crash", {}, () => {
       throw new ToolError("SANDBOX_CRASHED", "It is gone");
     });
     expect(codeOf(await router.execute({ id: "c1", toolName: "crash" }))).toBe("SANDBOX_CRASHED");
     expect(lines).toMatchObject([
-      { level: 40, event: "hook.failed", hook: "slow", stage: "execute", reason: "stalled", callId: "c1" },
+      { level: 40, event: "hook.failed", hook: "slow", stage: "execute", reason: "timed out", callId: "c1" },
       { level: 50, event: "crash", code: "SANDBOX_CRASHED", callId: "c1" },
     ]);
   });
@@ -103,14 +105,34 @@ describe("logger", () => {
     ]);
   });
 
-  test("that throws costs no call", async () => {
-    const { logger } = capture();
-    const log = await createHostLog(
-      Object.assign(logger as object, { child: () => ({ warn: fail, error: fail }) }) as never,
-    );
-    const router = new ToolRouter({ log });
+  test.for(FAILING_CALLBACKS)("whose methods each %s costs no call and does not end the process", async ([, write]) => {
+    const rejections = watchRejections();
+    const child = (): object => ({ info: write, warn: write, error: write });
+    const log = await createHostLog({ child } as never);
+    const health = { failures: 1, openMs: 10, maxOpenMs: 10 };
+    const router = new ToolRouter({ log, health, hooks: [{ name: "slow", failClosed: false, execute: fail }] });
     router.register("broken", {}, fail);
+    router.addSource("down", { call: fail }).register("ping", {});
     expect(codeOf(await router.execute({ id: "c1", toolName: "broken" }))).toBe("TOOL_FAILED");
+    expect(codeOf(await router.execute({ id: "c2", toolName: "ping" }))).toBe("TOOL_UNAVAILABLE");
+    expect(await rejections()).toEqual([]);
+  });
+
+  test.for<[string, () => unknown]>([
+    ["undefined", () => undefined],
+    ["text", () => "logger"],
+    ["an object without methods", () => ({})],
+    ["an object without error()", () => ({ info: fail, warn: fail })],
+    ["a promise", async () => ({ info: fail, warn: fail, error: fail })],
+    ["a promise that rejects", async () => fail()],
+    ["nothing, and throws", fail],
+  ])("is rejected where its child() returns %s", async ([, child]) => {
+    const rejections = watchRejections();
+    await expect(createGlovebox({ logger: { child } as never, cache: false })).rejects.toMatchObject({
+      code: "PARAM_INVALID",
+      message: expect.stringMatching(/^options\.logger: .*child\(\)/),
+    });
+    expect(await rejections()).toEqual([]);
   });
 
   test.for<[string, LoggerOption, number]>([
@@ -133,7 +155,13 @@ describe("logger", () => {
   test.for<[string, unknown, RegExp]>([
     ["a level that is none", "loud", /options\.logger: .*loud/],
     ["a number", 5, /options\.logger: Expected a pino logger/],
-  ])("is refused for %s", async ([, logger, message]) => {
+    ["an unknown key", { lvl: "warn" }, /options\.logger\.lvl: Unknown option. Did you mean "level"\?/],
+    ["a level that is a number", { level: 5 }, /options\.logger\.level: /],
+    ["a mixin that is not a function", { mixin: {} }, /options\.logger\.mixin: Expected a function/],
+    ["a promise", Promise.resolve({ level: "warn" }), /options\.logger: Expected a plain object, got a Promise/],
+    ["a list", ["warn"], /options\.logger: Expected a plain object, got an array/],
+    ["the console", console, /options\.logger: /],
+  ])("is rejected for %s", async ([, logger, message]) => {
     await expect(createGlovebox({ logger: logger as never, cache: false })).rejects.toThrow(message);
   });
 });

@@ -146,6 +146,12 @@ describe("ToolInvoker.execute()", () => {
       },
     ],
     ["a tenant by another name", { toolName: "echo", context: { tenantID: "acme" } }],
+    ["a timeout by another name", { toolName: "echo", context: { timeout: 5 } }],
+    ["a promise as context", { toolName: "echo", context: Promise.resolve({ tenantId: "acme" }) }],
+    ["a list as context", { toolName: "echo", context: [] }],
+    ["maxConcurrency, which only a batch has", { toolName: "echo", context: { maxConcurrency: 1 } }],
+    ["a promise", Promise.resolve(echo("later"))],
+    ["an instance of a class", Object.assign(new Date(), echo("dated"))],
   ];
   test.for(HOSTILE)("%s: PARAM_INVALID, alone and in a batch", async ([, value]) => {
     const { invoker } = setUp();
@@ -181,10 +187,6 @@ describe("ToolInvoker.executeBatch()", () => {
     [undefined, 4],
     [1, 1],
     [10, 10],
-    [0, 1],
-    [99, 10],
-    [2.9, 2],
-    [Number.NaN, 4],
   ])("maxConcurrency %s: %s at one time", async ([maxConcurrency, most]) => {
     const { invoker, gate } = setUp();
     const running = invoker.executeBatch(
@@ -196,6 +198,18 @@ describe("ToolInvoker.executeBatch()", () => {
     expect(gate.most).toBe(most);
     expect(gate.started).toEqual(Array.from({ length: 25 }, (_, n) => `${n}`));
   });
+
+  test.for([0, -1, 11, 2.5, Number.NaN, "2", null, [2], Promise.resolve(2)])(
+    "rejects maxConcurrency %s: each result is PARAM_INVALID",
+    async (maxConcurrency) => {
+      const { invoker, gate } = setUp();
+      const results = await invoker.executeBatch([echo(1), echo(2)], { maxConcurrency } as never);
+      expect(results.map((result) => errorOf(result).message)).toEqual(
+        Array(2).fill(expect.stringMatching(/^context\.maxConcurrency: expected a whole number from 1 to 10, got /)),
+      );
+      expect(gate.started).toEqual([]);
+    },
+  );
 
   test("a tenant's batches share its places and take turns, however large one of them is", async () => {
     const { invoker, gate } = setUp(2);

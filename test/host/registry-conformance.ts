@@ -2,7 +2,9 @@
 import { describe, expect, test } from "vitest";
 import type { ToolRegistry } from "../../src/host/registry.ts";
 import { ToolError } from "../../src/sandbox/errors.ts";
+import { FAILING_CALLBACKS } from "../support/failing-callbacks.ts";
 import { makeTool } from "../support/registered-tool.ts";
+import { watchRejections } from "../support/unhandled-rejections.ts";
 
 const namesOf = (registry: ToolRegistry, tenantId?: string): string[] =>
   registry.list(tenantId).map((tool) => tool.definition.name);
@@ -19,6 +21,21 @@ function refusalOf(action: () => void): ToolError {
 
 export function describeRegistry(name: string, create: () => ToolRegistry): void {
   describe(name, () => {
+    test.for(FAILING_CALLBACKS)(
+      "onChange() listeners that %s fail neither a change nor each other",
+      async ([, fail]) => {
+        const rejections = watchRejections();
+        const registry = create();
+        const told: (string | undefined)[] = [];
+        registry.onChange?.(fail);
+        registry.onChange?.((tenantId) => void told.push(tenantId));
+        registry.add(makeTool({ name: "add", tenantId: "acme" }));
+        expect(registry.remove("add", "acme")).toBe(true);
+        expect(told).toEqual(registry.onChange === undefined ? [] : ["acme", "acme"]);
+        expect(await rejections()).toEqual([]);
+      },
+    );
+
     test("get() finds nothing in an empty registry, whoever asks", () => {
       const registry = create();
       expect([registry.get("add"), registry.get("add", "acme"), registry.list("acme")]).toEqual([

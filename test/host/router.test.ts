@@ -74,11 +74,11 @@ describe("ToolRouter.register()", () => {
       "a handler that is no function",
       () => ["x", {}, "text" as never],
       "PARAM_INVALID",
-      /handler of "x": expected a function, got string/,
+      /handler of "x": expected a function, got a string/,
     ],
     ["a taken name", () => ["probe", {}, ECHO], "PARAM_INVALID", /"probe" is taken/],
     ["a schema that is none", () => ["x", { inputSchema: { type: "objekt" } }, ECHO], "BUNDLE_FAILED", /inputSchema/],
-    ["an output schema that is none", () => ["x", { outputSchema: 5 as never }, ECHO], "BUNDLE_FAILED", /outputSchema/],
+    ["an output schema that is none", () => ["x", { outputSchema: 5 as never }, ECHO], "PARAM_INVALID", /outputSchema/],
   ])("refuses %s", ([, make, code, message]) => {
     const error = thrownBy(() => routerOf(ECHO).register(...make()));
     expect(error.code).toBe(code);

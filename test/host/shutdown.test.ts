@@ -3,9 +3,11 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
+import { closeOnSignals } from "../../src/host/shutdown.ts";
 import { codeOf, makeBox } from "../support/host-zone.ts";
 import { expectDead } from "../support/processes.ts";
+import { watchRejections } from "../support/unhandled-rejections.ts";
 
 const SCRIPT = fileURLToPath(new URL("../support/shutdown-script.ts", import.meta.url));
 
@@ -74,6 +76,19 @@ describe("SIGTERM", () => {
     expect([...said.keys()].at(-1)).toBe("closed");
     expect([exitCode, signal]).toEqual([7, null]);
   });
+});
+
+test("a box whose close() throws keeps no other from being closed", async () => {
+  const rejections = watchRejections();
+  const closed = vi.fn(async () => {});
+  const fail = (): never => {
+    throw new Error("broken");
+  };
+  using _broken = closeOnSignals({ close: fail }, ["SIGUSR2"], 0);
+  using _other = closeOnSignals({ close: closed }, ["SIGUSR2"], 0);
+  process.emit("SIGUSR2");
+  await vi.waitFor(() => expect(closed).toHaveBeenCalledOnce());
+  expect(await rejections()).toEqual([]);
 });
 
 describe("Glovebox.close()", () => {

@@ -98,6 +98,28 @@ test("secrets and tools, and any other capability", async () => {
   expect([secrets.inputs, other.inputs]).toEqual([["A", "B"], [{ x: 1 }]]);
 });
 
+test("fetch: a Response of another library is a Response", async () => {
+  const own = Response.json({ a: 1 }, { status: 201 });
+  const foreign = {
+    ...{ status: 201, statusText: "", redirected: false, url: "", body: own.body, headers: own.headers },
+    arrayBuffer: () => own.arrayBuffer(),
+  };
+  const source = `async (input, { fetch }) => {
+    const response = await fetch("https://api.example.com/");
+    return [response.status, await response.json()];
+  }`;
+  expect(
+    await outputWith(
+      source,
+      stubCapability("fetch", () => foreign),
+    ),
+  ).toEqual([201, { a: 1 }]);
+});
+
+test.for([null, "answer", {}, Promise.resolve(null)])("stubCapability() rejects %j as its answer", (answer) => {
+  expect(() => stubCapability("lookUp", answer as never)).toThrow(/stubCapability\("lookUp"\): expected a function/);
+});
+
 test("a capability of a host's own cannot take the name of ours", async () => {
   const { standsIn: _, ...posing } = stubCapability("kv");
   await expect(openTool("nowhere", { capabilities: [posing as StubbedCapability] })).rejects.toThrow(

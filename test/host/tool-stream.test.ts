@@ -365,6 +365,13 @@ test("what a capability has concealed is in no chunk, bytes or content", async (
 });
 
 describe("host functions that stream", () => {
+  test.for([5, undefined, null, "chunk"])("fail when next() returns %j, which is no object", async (step) => {
+    const name = `junk${String(step)}`;
+    box.router.register(name, {}, () => ({ [Symbol.asyncIterator]: () => ({ next: () => step }) }));
+    const { values, result } = await collect(stream(name));
+    expect([values, codeOf(result)]).toEqual([[], "TOOL_FAILED"]);
+  });
+
   test("are read as tools are, and stopped with their call", async () => {
     let made = 0;
     let isOver = false;

@@ -223,6 +223,26 @@ describe("ToolIsolate.call()", () => {
     });
   });
 
+  test.for<[validate: string, outcome: string]>([
+    ["() => ({})", "input"],
+    ["() => ({ success: true })", "input"],
+    ["() => ({ issues: undefined })", "input"],
+    ["async () => ({})", "input"],
+    ["() => ({ then: (resolve) => resolve({}) })", "input"],
+    ["() => ({ value: 1, issues: null })", "input"],
+    ["() => ({ value: 1, issues: [] })", "input"],
+    ["() => undefined", "thrown"],
+    ["() => null", "thrown"],
+    ["() => true", "thrown"],
+  ])("does not run the tool when its library answers %s", async ([validate, outcome]) => {
+    const code = bundleCode(
+      `{ default: { inputSchema: { "~standard": { validate: ${validate} } }, execute: () => "ran" } }`,
+    );
+    await using tool = await openCode(code);
+    await tool.load();
+    expect((await tool.call()).outcome).toBe(outcome);
+  });
+
   test("tells at most a hundred problems", async () => {
     const validate = "() => ({ issues: Array.from({ length: 1000 }, (_, i) => ({ message: 'm' + i, path: [i] })) })";
     const code = bundleCode(`{ default: { inputSchema: { "~standard": { validate: ${validate} } }, execute() {} } }`);

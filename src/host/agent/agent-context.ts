@@ -4,7 +4,7 @@ import * as z from "zod";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { ToolError } from "../../sandbox/errors.ts";
 import { parseOptions } from "../option-problems.ts";
-import { readStatedContext } from "../pipeline/validate.ts";
+import { readStatedContext } from "../pipeline/read-context.ts";
 import type { ToolContext } from "../tool-call.ts";
 import { definedFields, mergeDefined } from "../util/merge-defined.ts";
 

@@ -6,6 +6,7 @@ import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
 import { type CompiledSchema, compileSchema } from "../json-schema/compile-schema.ts";
 import { problemLine } from "../problem-line.ts";
 import type { PreparedCall } from "../tool-call.ts";
+import { type CallbackOutcome, runCallback } from "../util/host-callback.ts";
 import { callOf } from "./call-scope.ts";
 import { type Capability, type CapabilityContext, defineCapability } from "./capability.ts";
 
@@ -90,7 +91,10 @@ export interface AskOptions {
   readonly key?: string | undefined;
 }
 
-/** What can be asked of whoever calls: a person, a model, a place in their files. What is left out, or answers nothing, cannot. Answers are checked. */
+/**
+ * Answers questions of the tool on behalf of its caller: a person, a model, folders of theirs. A method that is left out, or answers
+ * undefined, is not supported. Answers are validated; a method that throws, rejects or does not answer within 300 s fails the question.
+ */
 export interface CallClient {
   elicit?(request: ElicitRequest, options: AskOptions): Promise<ElicitResult> | undefined;
   sample?(request: SampleRequest, options: AskOptions): Promise<SampleResult> | undefined;
@@ -105,59 +109,62 @@ const HELD_MS = 900_000;
 /** How long a call's clock has stood still for answers. */
 const openMeter = (): { heldMs: number } => ({ heldMs: 0 });
 
-/** Nobody else's call has the question; each is over with its call. */
-async function ask<Answer>(
+/**
+ * Asks the client of a call and returns its answer, not yet validated. The wait ends with the call.
+ * @throws {ToolError} CAPABILITY_DENIED without a client that answers, TOOL_TIMEOUT after {@link ANSWER_MS}, TOOL_FAILED when the client
+ *   fails; a ToolError of the client is passed on
+ */
+async function ask(
   what: keyof CallClient,
   context: CapabilityContext,
   key: string | undefined,
-  send: (client: CallClient, options: AskOptions) => Promise<Answer> | undefined,
-): Promise<Answer> {
+  send: (client: CallClient, options: AskOptions) => unknown,
+): Promise<unknown> {
   const call = callOf(context);
   const { client } = call.context;
-  const tooLate = AbortSignal.timeout(ANSWER_MS);
-  const signal = AbortSignal.any([context.signal, tooLate]);
-  const answer = client && held(call, context, () => send(client, { signal, key }));
-  if (answer === undefined) {
-    throw new ToolError("CAPABILITY_DENIED", `Whoever called ${context.toolName} cannot be asked (${what})`);
+  const signal = AbortSignal.any([context.signal, AbortSignal.timeout(ANSWER_MS)]);
+  const asking = runCallback(() => (client === undefined ? undefined : send(client, { signal, key })), {
+    timeoutMs: ANSWER_MS,
+    signal,
+  });
+  const outcome = asking instanceof Promise ? await whileHeld(call, context, asking) : asking;
+  if ("answer" in outcome) {
+    if (outcome.answer !== undefined) return outcome.answer;
+    throw new ToolError("CAPABILITY_DENIED", `The client that called "${context.toolName}" does not answer "${what}"`);
   }
-  const { promise, reject } = Promise.withResolvers<never>();
-  const onAbort = (): void =>
-    reject(
-      context.signal.aborted
-        ? context.signal.reason
-        : new ToolError("TOOL_TIMEOUT", `Nobody has answered ${context.toolName} within ${ANSWER_MS / 1_000} s`),
+  context.signal.throwIfAborted();
+  const { failed, cause } = outcome;
+  if (failed !== "threw") {
+    const seconds = ANSWER_MS / 1_000;
+    throw new ToolError(
+      "TOOL_TIMEOUT",
+      `The client that called "${context.toolName}" did not answer within ${seconds} s`,
     );
-  signal.addEventListener("abort", onAbort, { once: true });
-  try {
-    return await Promise.race([answer, promise]);
-  } catch (thrown) {
-    if (thrown instanceof ToolError) throw thrown;
-    throw new ToolError("TOOL_FAILED", `Whoever called ${context.toolName} could not answer (${what})`, {
-      cause: thrown,
-    });
-  } finally {
-    signal.removeEventListener("abort", onAbort);
   }
+  if (Error.isError(cause) && cause instanceof ToolError) throw cause;
+  throw new ToolError("TOOL_FAILED", `The client that called "${context.toolName}" failed to answer "${what}"`, {
+    cause,
+  });
 }
 
-/** The call's clock, and those of the calls that it is nested in, stand still until there is an answer. */
-function held<Answer>(
+/** Stops the call's clock, and those of the calls that it is nested in, until there is an answer. */
+async function whileHeld(
   { chain }: PreparedCall,
   context: CapabilityContext,
-  send: () => Promise<Answer> | undefined,
-): Promise<Answer> | undefined {
-  const answer = send();
-  if (answer === undefined) return undefined;
+  asking: Promise<CallbackOutcome>,
+): Promise<CallbackOutcome> {
   const meter = context.perCall(openMeter);
   const since = performance.now();
   const holder = {};
   chain.hold(true, holder);
   const limit = setTimeout(() => chain.hold(false, holder), Math.max(0, HELD_MS - meter.heldMs)).unref();
-  return answer.finally(() => {
+  try {
+    return await asking;
+  } finally {
     clearTimeout(limit);
     meter.heldMs += performance.now() - since;
     chain.hold(false, holder);
-  });
+  }
 }
 
 /** What was filled in is checked against the form: whoever shows it may not have. */
@@ -185,7 +192,7 @@ function readAnswer<Schema extends z.ZodType>(
 ): z.infer<Schema> {
   const read = schema.safeParse(answer);
   if (read.success) return read.data;
-  throw new ToolError("TOOL_FAILED", `Whoever called has answered with something that is no answer (${what})`);
+  throw new ToolError("TOOL_FAILED", `The client returned an invalid answer (${what})`);
 }
 
 /** `ctx.elicit(request)`, `ctx.sample(request)`, `ctx.roots()`. */

@@ -1,10 +1,11 @@
 // Answers the capability requests of one call: is it granted, is there allowance left, does the input fit, what came of it.
-import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
+import { ERROR_CODES, type JsonValue, ToolError } from "../../sandbox/errors.ts";
 import type { CapabilityEnvelope } from "../../sandbox/guest-protocol.ts";
 import type { Limits } from "../../sandbox/limits.ts";
 import { isSmallJson, parseLargeText, parseSmallJson } from "../json-text.ts";
 import type { Payer } from "../turns.ts";
-import { notifySafely } from "../util/host-callback.ts";
+import { untilAborted } from "../until-aborted.ts";
+import { isThenable, notifySafely } from "../util/host-callback.ts";
 import type { CallWatch } from "../watch.ts";
 import type { Capability, CapabilityContext } from "./capability.ts";
 
@@ -12,11 +13,14 @@ import type { Capability, CapabilityContext } from "./capability.ts";
 const MIN_ANSWER_BYTES = 1024 * 1024;
 const INPUT_CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
 
-/** What a tool may learn of a failure: a ToolError's code and text; of anything else, only that it happened. */
+/** Gives the tool a ToolError's code and message; of a message for the operator, and of any other value, only that there was a failure. */
 function toEnvelope(thrown: unknown, name: string): Extract<CapabilityEnvelope, { ok: false }> {
-  if (isToolError(thrown)) return { ok: false, code: thrown.code, message: thrown.message };
-  return { ok: false, code: "TOOL_FAILED", message: `The capability "${name}" failed` };
+  const message = `The capability "${name}" failed`;
+  if (!isToolError(thrown)) return { ok: false, code: "TOOL_FAILED", message };
+  return { ok: false, code: thrown.code, message: isForOperator(thrown) ? message : thrown.message };
 }
+
+const isForOperator = ({ code }: ToolError): boolean => ERROR_CODES[code].audience === "operator";
 
 interface Refusal {
   readonly message: string;
@@ -71,7 +75,8 @@ export class CapabilityBroker {
       const envelope = toEnvelope(thrown, name);
       const trace = isToolError(thrown) ? thrown.details?.trace : undefined;
       this.#refusals.set(envelope.code, { message: envelope.message, trace: Array.isArray(trace) ? trace : undefined });
-      if (!isToolError(thrown)) notifySafely((error) => this.#options.onHandlerError?.(error, name), thrown);
+      const isHidden = !isToolError(thrown) || isForOperator(thrown);
+      if (isHidden) notifySafely((error) => this.#options.onHandlerError?.(error, name), thrown);
       return JSON.stringify(envelope);
     } finally {
       if (counts) this.#pending -= 1;
@@ -107,18 +112,29 @@ export class CapabilityBroker {
   ): Promise<string> {
     const { name } = capability;
     const { limits } = this.#options;
-    const checked = capability.checkInput(raw);
+    const checked = this.#bounded(capability.checkInput(raw));
     const input = checked instanceof Promise ? await checked : checked;
     if ("problem" in input) throw new ToolError("PARAM_INVALID", `The input of capability ${name}: ${input.problem}`);
-    const answered = await capability.handler(input.value as never, context);
+    // The call may have ended while its guards and schemas took their time.
+    context.signal.throwIfAborted();
+    const answered = await this.#bounded(capability.handler(input.value as never, context));
     const returned = amend === undefined ? answered : await amend(answered ?? null);
-    const output = await capability.checkOutput(returned ?? null);
+    const output = await this.#bounded(capability.checkOutput(returned ?? null));
     if ("problem" in output) {
-      throw new ToolError("OUTPUT_INVALID", `The capability ${name} answered with something it may not`, {
-        cause: output.problem,
-      });
+      throw new ToolError(
+        "OUTPUT_INVALID",
+        `Capability "${name}" returned a value that does not match its output schema`,
+        {
+          cause: output.problem,
+        },
+      );
     }
     return toEnvelopeText(output.value, name, Math.max(limits.outputBytes, MIN_ANSWER_BYTES));
+  }
+
+  /** Waits for functions of the host no longer than the call takes: one that never settles leaves nothing behind. */
+  #bounded<Value>(value: Value | PromiseLike<Value>): Value | Promise<Value> {
+    return isThenable(value) ? untilAborted(Promise.resolve(value), this.#options.context.signal) : value;
   }
 
   #count(name: string, isFree = false): void {

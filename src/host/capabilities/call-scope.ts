@@ -1,9 +1,11 @@
 // What the capabilities of one call share: who calls, a signal for its end, and what they keep until then.
+import { types } from "node:util";
 import type { CapabilityRequests } from "../../sandbox/definition.ts";
 import { ToolError } from "../../sandbox/errors.ts";
 import type { Redactor } from "../redaction/redactor.ts";
 import type { TraceContext } from "../telemetry/trace-context.ts";
 import type { PreparedCall } from "../tool-call.ts";
+import { ignoreOutcome } from "../util/host-callback.ts";
 import type { CapabilityContext } from "./capability.ts";
 
 /** For capabilities that still run then. One for all calls: to make one takes as long as a small capability. */
@@ -75,7 +77,12 @@ export class CallScope implements Disposable {
 
   #perCall<Kept>(open: (context: CapabilityContext) => Kept): Kept {
     if (this.#over.signal.aborted) throw CALL_IS_OVER;
-    if (!this.#kept.has(open)) this.#kept.set(open, open(this.context));
+    if (!this.#kept.has(open)) {
+      const kept = open(this.context);
+      // Its rejection is reported when the call is over; until then it must not end the process.
+      if (types.isPromise(kept)) ignoreOutcome(() => kept);
+      this.#kept.set(open, kept);
+    }
     return this.#kept.get(open) as Kept;
   }
 
@@ -83,7 +90,12 @@ export class CallScope implements Disposable {
   [Symbol.dispose](): void {
     if (this.#over.signal.aborted) return;
     this.#over.abort(CALL_IS_OVER);
-    for (const kept of [...this.#kept.values()].reverse()) dispose(kept).catch((error) => this.#onError?.(error));
+    for (const kept of [...this.#kept.values()].reverse()) {
+      ignoreOutcome(
+        () => dispose(kept),
+        (error) => this.#onError?.(error),
+      );
+    }
     this.#kept.clear();
   }
 }

@@ -1,6 +1,8 @@
 // defineCapability: a host function that a host grants to a tool by name. JSON in, JSON out, checked on both sides; it runs on the host.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import * as z from "zod";
 import type { MemberChunk } from "../../sandbox/chunk-names.ts";
+import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { CapabilityRequests, JsonSchema } from "../../sandbox/definition.ts";
 import { ENGINE_FEATURE_NAMES } from "../../sandbox/engine-features.ts";
 import type { JsonValue } from "../../sandbox/errors.ts";
@@ -8,7 +10,10 @@ import { ToolError } from "../../sandbox/errors.ts";
 import type { CapabilityShape } from "../../sandbox/guest-protocol.ts";
 import { type LogLevel, MAX_MEMBER_UNITS, MAX_MEMBERS } from "../../sandbox/protocol.ts";
 import { compileSchema } from "../json-schema/compile-schema.ts";
+import { parseOptions } from "../option-problems.ts";
 import { problemLine } from "../problem-line.ts";
+import { ignoreOutcome } from "../util/host-callback.ts";
+import { type Checked, checkStandard, isStandardSchema } from "../util/standard-schema.ts";
 
 /** How a host states a capability's schemas: a Standard Schema (zod …), or JSON Schema. */
 export type CapabilitySchema = StandardSchemaV1 | JsonSchema;
@@ -64,8 +69,7 @@ export interface CapabilityOptions<Input extends CapabilitySchema, Output extend
   readonly handler: (input: InputOf<Input>, context: CapabilityContext) => OutputOf<Output> | Promise<OutputOf<Output>>;
 }
 
-type Checked = { readonly value: unknown } | { readonly problem: string };
-/** Checks a value; gives it back transformed, or says what is wrong with it. At once, unless its schema library takes time. */
+/** Checks a value, at once unless its schema library answers with a promise. */
 type Check = (value: unknown) => Checked | Promise<Checked>;
 
 /** A capability ready to be granted. */
@@ -88,28 +92,48 @@ const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 const RESERVED: readonly string[] = ["callId", "tenantId", "signal", "progress", "then", ...ENGINE_FEATURE_NAMES];
 const isReserved = (name: string): boolean => RESERVED.includes(name) || name in Object.prototype;
 
-const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
-const isStandard = (schema: CapabilitySchema): schema is StandardSchemaV1 => "~standard" in schema;
+/** A promise or a Map would be read as the JSON Schema {}, which every value matches. */
+const isSchema = (value: unknown): value is CapabilitySchema => isStandardSchema(value) || isPlainObject(value);
 
-function pointerOf({ path = [] }: StandardSchemaV1.Issue): string {
-  const keys = path.map((step) => String(typeof step === "object" ? step.key : step));
-  return keys.map((key) => `/${key.replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
-}
+const isFreeName = (value: unknown): value is string =>
+  typeof value === "string" && NAME.test(value) && !isReserved(value);
 
-function fromStandard(result: StandardSchemaV1.Result<unknown>): Checked {
-  if (result.issues === undefined) return { value: result.value };
-  return {
-    problem: problemLine(result.issues.map((issue) => ({ pointer: pointerOf(issue), message: issue.message }))),
-  };
-}
+const describeGiven = (value: unknown): string =>
+  typeof value === "string" ? JSON.stringify(value.slice(0, 100)) : describeKind(value);
+
+type Members = NonNullable<CapabilityOptions<JsonSchema, JsonSchema>["members"]>;
+const MEMBERS_RULE = `at most ${MAX_MEMBERS} texts of 1 to ${MAX_MEMBER_UNITS} characters`;
+
+const isMembers = (members: unknown): members is readonly string[] =>
+  Array.isArray(members) &&
+  members.length <= MAX_MEMBERS &&
+  members.every((member) => typeof member === "string" && member.length > 0 && member.length <= MAX_MEMBER_UNITS);
+
+const schemaField = z.custom<CapabilitySchema>(isSchema, {
+  error: ({ input }) => `Expected a Standard Schema or a JSON Schema object, got ${describeKind(input)}`,
+});
+const OptionsSchema = strictObject({
+  name: z.custom<string>(isFreeName, {
+    error: ({ input }) =>
+      `Expected an identifier of 1 to 64 characters that is none of ${RESERVED.join(", ")} and no member of every object; got ${describeGiven(input)}`,
+  }),
+  description: z.string().default(""),
+  inputSchema: schemaField,
+  outputSchema: schemaField,
+  members: z
+    .custom<Members>(
+      (value) => typeof value === "function" || isMembers(value),
+      `Expected ${MEMBERS_RULE}, or a function`,
+    )
+    .optional(),
+  uncounted: z.custom<readonly string[]>(isMembers, `Expected ${MEMBERS_RULE}`).default([]),
+  handler: z.custom<Capability["handler"]>((value) => typeof value === "function", {
+    error: ({ input }) => `Expected a function, got ${describeKind(input)}`,
+  }),
+});
 
 function toCheck(schema: CapabilitySchema, subject: string): Check {
-  if (isStandard(schema)) {
-    return (value) => {
-      const result = schema["~standard"].validate(value);
-      return result instanceof Promise ? result.then(fromStandard) : fromStandard(result);
-    };
-  }
+  if (isStandardSchema(schema)) return (value) => checkStandard(schema, value, subject);
   const compiled = compileSchema(schema, { code: "PARAM_INVALID", subject });
   return (value) => {
     const outcome = compiled.validate(value);
@@ -118,28 +142,35 @@ function toCheck(schema: CapabilitySchema, subject: string): Check {
   };
 }
 
-function checkMembers(name: string, members: unknown): asserts members is readonly string[] {
-  const fits =
-    Array.isArray(members) &&
-    members.length <= MAX_MEMBERS &&
-    members.every((member) => typeof member === "string" && member.length > 0 && member.length <= MAX_MEMBER_UNITS);
-  if (fits) return;
-  throw new ToolError(
-    "PARAM_INVALID",
-    `The members of capability ${name}: expected at most ${MAX_MEMBERS} texts of 1 to ${MAX_MEMBER_UNITS} characters`,
-  );
+/** Calls a capability's `members` function. @throws {ToolError} PARAM_INVALID when it throws, or returns anything but names */
+function namesOf(
+  name: string,
+  members: Capability["members"],
+  asked: JsonValue | undefined,
+): readonly string[] | undefined {
+  if (typeof members !== "function") return members;
+  let names: unknown;
+  try {
+    names = members(asked);
+  } catch (cause) {
+    throw new ToolError("PARAM_INVALID", `The members function of capability "${name}" threw`, { cause });
+  }
+  if (isMembers(names)) return names;
+  // A promise that rejects would end the process.
+  ignoreOutcome(() => names);
+  const message = `The members of capability "${name}": expected ${MEMBERS_RULE}, got ${describeKind(names)}`;
+  throw new ToolError("PARAM_INVALID", message);
 }
 
 /**
- * How it looks to a tool that asks for it like this; undefined for a plain function.
- * @throws {ToolError} PARAM_INVALID when its `members` function answers with something that are no names
+ * Returns how a capability looks to a tool that requests it with `asked`; undefined for a plain function.
+ * @throws {ToolError} PARAM_INVALID when its `members` function throws, or returns anything but names
  */
 export function shapeOf(
   { name, members, uncounted, chunk }: Capability,
   asked: JsonValue | undefined,
 ): CapabilityShape | undefined {
-  const names = typeof members === "function" ? members(asked) : members;
-  if (names !== undefined) checkMembers(name, names);
+  const names = namesOf(name, members, asked);
   if (names === undefined && uncounted.length === 0 && chunk === undefined) return undefined;
   return {
     ...(chunk === undefined ? {} : { chunk }),
@@ -149,7 +180,9 @@ export function shapeOf(
 }
 
 /**
- * @throws {ToolError} PARAM_INVALID for a malformed or reserved name, or a JSON Schema that cannot be used
+ * Defines a host function that tools can be granted by name.
+ * @throws {ToolError} PARAM_INVALID, naming the path of each option that is unknown or wrong (`capability.name`), or the place in a JSON
+ *   Schema that cannot be compiled
  * @example
  * ```ts
  * import { defineCapability } from "glovebox";
@@ -165,34 +198,8 @@ export function shapeOf(
 export function defineCapability<Input extends CapabilitySchema, Output extends CapabilitySchema>(
   options: CapabilityOptions<Input, Output>,
 ): Capability {
-  if (!isObject(options)) throw new ToolError("PARAM_INVALID", "defineCapability: expected an object of options");
-  const { name, description = "", inputSchema, outputSchema, handler, members, uncounted = [] } = options;
-  if (typeof name !== "string" || !NAME.test(name) || isReserved(name)) {
-    const got = typeof name === "string" ? JSON.stringify((name as string).slice(0, 100)) : typeof name;
-    throw new ToolError(
-      "PARAM_INVALID",
-      `Expected a capability name that is an identifier of 1 to 64 characters and none of ${RESERVED.join(", ")}, nor a member of every object; got ${got}`,
-    );
-  }
-  for (const [field, schema] of [
-    ["inputSchema", inputSchema],
-    ["outputSchema", outputSchema],
-  ] as const) {
-    const fits = isObject(schema) || typeof schema === "function";
-    if (!fits)
-      throw new ToolError(
-        "PARAM_INVALID",
-        `The ${field} of capability ${name}: expected a Standard Schema or a JSON Schema object`,
-      );
-  }
-  if (typeof handler !== "function") {
-    throw new ToolError(
-      "PARAM_INVALID",
-      `The handler of capability ${name}: expected a function, got ${typeof handler}`,
-    );
-  }
-  if (typeof members !== "function") checkMembers(name, members ?? []);
-  checkMembers(name, uncounted);
+  const parsed = parseOptions(OptionsSchema, options, "capability");
+  const { name, description, members, uncounted, inputSchema, outputSchema, handler } = parsed;
   return {
     name,
     description,
@@ -200,6 +207,6 @@ export function defineCapability<Input extends CapabilitySchema, Output extends 
     uncounted,
     checkInput: toCheck(inputSchema, `inputSchema of capability ${name}`),
     checkOutput: toCheck(outputSchema, `outputSchema of capability ${name}`),
-    handler: handler as Capability["handler"],
+    handler,
   };
 }

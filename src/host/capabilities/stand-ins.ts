@@ -1,6 +1,6 @@
 // What stands in for a capability in a tool's tests. Our own speak to a chunk in the guest in words of their own; here those are what an
 // author knows: requests and responses, entries, names.
-
+import { types } from "node:util";
 import type { JsonSchema } from "../../sandbox/definition.ts";
 import type { JsonValue } from "../../sandbox/errors.ts";
 import { type MarkedBytes, markBytes, unmarkBytes } from "../marked-bytes.ts";
@@ -45,7 +45,7 @@ type Shape = Pick<CapabilityOptions<JsonSchema, JsonSchema>, "members" | "uncoun
 type WireValue = { readonly json: string } | { readonly bytes: string };
 
 const toWireValue = (value: unknown): WireValue =>
-  value instanceof Uint8Array ? { bytes: Buffer.from(value).toString("base64") } : { json: JSON.stringify(value) };
+  types.isUint8Array(value) ? { bytes: Buffer.from(value).toString("base64") } : { json: JSON.stringify(value) };
 
 function fromWireValue(wire: WireValue): unknown {
   return "json" in wire ? JSON.parse(wire.json) : new Uint8Array(Buffer.from(wire.bytes, "base64"));
@@ -149,7 +149,15 @@ const MAX_CHUNK_BYTES = 256 * 1024;
 
 function toResponse(answer: unknown): Response {
   if (answer === undefined || answer === null) return new Response(null, { status: 404, statusText: "Not Found" });
-  return answer instanceof Response ? answer : Response.json(answer);
+  return isResponse(answer) ? answer : Response.json(answer);
+}
+
+/** A test may answer with the Response of a library or of another realm, which is no instance of this Response. */
+function isResponse(answer: unknown): answer is Response {
+  if (typeof answer !== "object" || answer === null) return false;
+  const { status, headers, arrayBuffer } = answer as Partial<Response>;
+  const isIterable = typeof headers === "object" && headers !== null && Symbol.iterator in headers;
+  return typeof status === "number" && typeof arrayBuffer === "function" && isIterable;
 }
 
 function fetchHandler(ask: Ask): Handler {

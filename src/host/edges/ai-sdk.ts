@@ -6,7 +6,7 @@ import { createToolFailureMessage } from "../failure-message.ts";
 import { ToolNames } from "../openai/tool-names.ts";
 import type { ToolResult } from "../tool-call.ts";
 import { toJson } from "../tool-value.ts";
-import { contextOf, type EdgeTools, type HostedTools, selectTools } from "./hosted-tools.ts";
+import { type EdgeTools, type HostedTools, selectTools } from "./hosted-tools.ts";
 import { type ModelPart, toModelParts } from "./model-parts.ts";
 
 /** What an output with content becomes: the AI SDK keeps it as JSON, and `toModelOutput` finds the parts in it again. */
@@ -57,10 +57,11 @@ function toModelOutput(output: unknown): ModelOutput {
  * @param host a Glovebox, or a ToolRouter
  * @returns one tool a name, to be given as `tools`. A call that fails throws inside the SDK, which tells the model so and goes on:
  *   the message is one honest sentence. A name that providers do not take is replaced by an alias.
- * @throws {ToolError} TOOL_UNAVAILABLE for a tool that is asked for by name and is not there
+ * @throws {ToolError} PARAM_INVALID for an option that is unknown or of the wrong type, naming its path; TOOL_UNAVAILABLE for a tool that
+ *   is requested by name and is not there
  */
-export function toAISDKTools(host: HostedTools, options: EdgeTools = {}): ToolSet {
-  const { router, definitions } = selectTools(host, options);
+export function toAISDKTools(host: HostedTools, options?: EdgeTools): ToolSet {
+  const { router, definitions, contextOf } = selectTools(host, options);
   const names = new ToolNames(definitions.map(({ name }) => name));
   return Object.fromEntries(
     definitions.map(({ name: toolName, description, inputSchema }) => [
@@ -71,7 +72,7 @@ export function toAISDKTools(host: HostedTools, options: EdgeTools = {}): ToolSe
         inputSchema: jsonSchema(inputSchema as Parameters<typeof jsonSchema>[0]),
         execute: async (input, { toolCallId, abortSignal }) => {
           const call = { id: toolCallId, toolName, arguments: input };
-          const result = await router.execute(call, contextOf(options, abortSignal));
+          const result = await router.execute(call, contextOf(abortSignal));
           if (result.success) return toOutput(result);
           const { code, details } = result.error;
           const message = createToolFailureMessage(result) ?? result.error.userMessage;

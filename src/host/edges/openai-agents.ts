@@ -6,7 +6,7 @@ import type { ModelToolCall } from "../agent/model.ts";
 import { CallReader } from "../openai/calls.ts";
 import { type OutputPart, toOutputParts } from "../openai/output.ts";
 import { type ResponsesFunctionTool, toOpenAITools } from "../openai/tools.ts";
-import { contextOf, type EdgeTools, type HostedTools, selectTools } from "./hosted-tools.ts";
+import { type EdgeTools, type HostedTools, selectTools } from "./hosted-tools.ts";
 
 type AgentsTool = FunctionTool<unknown>;
 
@@ -35,10 +35,11 @@ function toOutput(parts: readonly OutputPart[]): string | ToolCallOutputContent[
  * @param host a Glovebox, or a ToolRouter
  * @returns one function tool for each tool, to be given as an agent's `tools`: strict where its schema allows it, under an alias where its
  *   name is none of OpenAI's. A call that fails is answered with one honest sentence, so that the run goes on.
- * @throws {ToolError} TOOL_UNAVAILABLE for a tool that is asked for by name and is not there
+ * @throws {ToolError} PARAM_INVALID for an option that is unknown or of the wrong type, naming its path; TOOL_UNAVAILABLE for a tool that
+ *   is requested by name and is not there
  */
-export function toAgentsTools(host: HostedTools, options: EdgeTools = {}): AgentsTool[] {
-  const { router, definitions } = selectTools(host, options);
+export function toAgentsTools(host: HostedTools, options?: EdgeTools): AgentsTool[] {
+  const { router, definitions, contextOf } = selectTools(host, options);
   const openai = toOpenAITools(definitions, { api: "responses" });
   return (openai.tools as readonly ResponsesFunctionTool[]).map(({ name, description, parameters, strict }) => ({
     ...{ type: "function", name, description, strict },
@@ -48,7 +49,7 @@ export function toAgentsTools(host: HostedTools, options: EdgeTools = {}): Agent
     invoke: async (_run, argumentsText, details) => {
       const written = { id: details?.toolCall?.callId, name, kind: "function", argumentsText } as const;
       const [call] = new CallReader(openai).read(written) as [ModelToolCall];
-      return toOutput(toOutputParts(await callTool(router, call, contextOf(options, details?.signal))));
+      return toOutput(toOutputParts(await callTool(router, call, contextOf(details?.signal))));
     },
   }));
 }

@@ -1,19 +1,34 @@
 // Tools for whoever reads OpenAPI or plain JSON Schema: documents, nothing runs.
+import * as z from "zod";
+import { describeKind, strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { JsonSchema, ToolDefinition } from "../../sandbox/definition.ts";
-import { ERROR_CODES, type ErrorCode } from "../../sandbox/errors.ts";
+import { ERROR_CODES, type ErrorCode, ToolError } from "../../sandbox/errors.ts";
+import { parseOptions } from "../option-problems.ts";
+import { checkDefinitions } from "../routing/definitions.ts";
+import { ignoreOutcome } from "../util/host-callback.ts";
 import { embedSchema } from "./embed-schema.ts";
 
 export interface OpenApiOptions {
-  /** "Tools" unless stated. */
-  readonly title?: string;
-  /** Of the document, not of OpenAPI; "1.0.0" unless stated. */
-  readonly version?: string;
-  readonly description?: string;
-  /** Where the host serves them. */
-  readonly servers?: readonly { readonly url: string; readonly description?: string }[];
-  /** The path of a tool's operation; `/tools/NAME` unless stated. */
-  readonly pathOf?: (toolName: string) => string;
+  /** Default: `Tools`. */
+  readonly title?: string | undefined;
+  /** The version of the document, not of OpenAPI. Default: `1.0.0`. */
+  readonly version?: string | undefined;
+  readonly description?: string | undefined;
+  /** Where the host serves the tools. */
+  readonly servers?: readonly { readonly url: string; readonly description?: string | undefined }[] | undefined;
+  /** Returns the path of a tool's operation, which begins with `/` and is another one for each tool. Default: `/tools/NAME`. */
+  readonly pathOf?: ((toolName: string) => string) | undefined;
 }
+
+const OpenApiOptionsSchema = strictObject({
+  title: z.string().default("Tools"),
+  version: z.string().default("1.0.0"),
+  description: z.string().optional(),
+  servers: z.array(strictObject({ url: z.string().min(1), description: z.string().optional() })).optional(),
+  pathOf: z
+    .custom<(toolName: string) => string>((value) => typeof value === "function", "Expected a function")
+    .default(() => defaultPath),
+});
 
 /** An OpenAPI 3.1.1 document, as plain JSON. */
 export interface OpenApiDocument {
@@ -55,9 +70,13 @@ function failureResponses(): { readonly [status: string]: unknown } {
 /**
  * One `POST` for each tool: its arguments in, its output out, a failure as the error of its ToolResult with the status of its code. Who
  * serves it answers so.
+ * @throws {ToolError} PARAM_INVALID for a definition or an option that is wrong, naming its path, and for a `pathOf` that throws, returns no
+ *   path, or returns the same path twice
  */
 export function toOpenApi(definitions: readonly ToolDefinition[], options: OpenApiOptions = {}): OpenApiDocument {
-  const { title = "Tools", version = "1.0.0", description, servers, pathOf = defaultPath } = options;
+  checkDefinitions(definitions, "definitions");
+  const { title, version, description, servers, pathOf } = parseOptions(OpenApiOptionsSchema, options, "options");
+  const toPath = createPaths(pathOf);
   const schemas: { [name: string]: JsonSchema } = { [ERROR_NAME]: ERROR_SCHEMA };
   const failures = failureResponses();
   const add = (tool: string, part: "input" | "output", schema: JsonSchema): object => {
@@ -67,7 +86,7 @@ export function toOpenApi(definitions: readonly ToolDefinition[], options: OpenA
   };
   const paths = Object.fromEntries(
     definitions.map(({ name, description: about, inputSchema, outputSchema, annotations }) => [
-      pathOf(name),
+      toPath(name),
       {
         post: {
           operationId: name,
@@ -96,11 +115,36 @@ export function toOpenApi(definitions: readonly ToolDefinition[], options: OpenA
 
 const defaultPath = (toolName: string): string => `/tools/${toolName}`;
 
+/** Calls the host's function for each tool, and checks what it returns. */
+function createPaths(pathOf: (toolName: string) => unknown): (toolName: string) => string {
+  const taken = new Set<unknown>();
+  return (toolName) => {
+    const what = `options.pathOf(${JSON.stringify(toolName)})`;
+    let path: unknown;
+    try {
+      path = pathOf(toolName);
+    } catch (cause) {
+      throw new ToolError("PARAM_INVALID", `${what}: The function threw`, { cause });
+    }
+    if (typeof path !== "string" || !path.startsWith("/")) {
+      // A promise may still reject.
+      ignoreOutcome(() => path);
+      throw new ToolError("PARAM_INVALID", `${what}: Expected a path that begins with "/", got ${describeKind(path)}`);
+    }
+    if (taken.has(path))
+      throw new ToolError("PARAM_INVALID", `${what}: Another tool has the path ${JSON.stringify(path)}`);
+    taken.add(path);
+    return path;
+  };
+}
+
 /**
  * One JSON Schema (2020-12) of a call: `{ toolName, arguments }`, for any of these tools. What a model's output may be constrained to, or a
  * message be checked with.
+ * @throws {ToolError} PARAM_INVALID for a definition that is wrong, naming its path
  */
 export function toCallSchema(definitions: readonly ToolDefinition[]): JsonSchema {
+  checkDefinitions(definitions, "definitions");
   const $defs: { [name: string]: JsonSchema } = {};
   const calls = definitions.map(({ name, description, inputSchema }): JsonSchema => {
     const key = `${name}.input`;

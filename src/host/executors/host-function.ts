@@ -1,11 +1,16 @@
 // Trusted host functions as an Executor. They run in the host's own process: time limits are kept, memory and CPU are not.
+import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { CONTENT_KEY } from "../../sandbox/content.ts";
 import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
+import { LIMITS } from "../../sandbox/limits.ts";
 import type { LogLevel } from "../../sandbox/protocol.ts";
+import { checkStandard } from "../json-schema/standard-schema.ts";
 import type { CallLog } from "../logs.ts";
+import { problemLine } from "../problem-line.ts";
 import type { TraceContext } from "../telemetry/trace-context.ts";
 import { NO_USAGE, type PreparedCall, type ToolContext } from "../tool-call.ts";
 import { type BesideText, sizeOfBytes, type ToolValue, toTextWithBytes, withBytes } from "../tool-value.ts";
+import { notifySafely } from "../util/host-callback.ts";
 import type { Execution, Executor } from "./executor.ts";
 
 /** What a host function is given besides its input. */
@@ -24,12 +29,12 @@ export interface HostFunctionContext extends ToolContext {
 
 /**
  * A trusted function behind the router. A thrown ToolError keeps its code; anything else becomes TOOL_FAILED. An async generator, or
- * whatever else is read with `for await`, streams.
+ * whatever else is read with `for await`, streams. `Input` is the output type of a Standard Schema, and {@link ToolValue} for JSON Schema.
  */
-export type HostFunction = (input: ToolValue, context: HostFunctionContext) => unknown;
+export type HostFunction<Input = ToolValue> = (input: Input, context: HostFunctionContext) => unknown;
 
 /** As `content()` of glovebox/tool leaves it. */
-const CONTENT = Symbol.for(CONTENT_KEY);
+const CONTENT: unique symbol = Symbol.for(CONTENT_KEY) as never;
 
 interface Text {
   readonly text: string;
@@ -76,8 +81,10 @@ async function readStream(stream: AsyncIterable<unknown>, call: PreparedCall): P
   let left = limits.outputBytes;
   try {
     for (;;) {
-      const step = await iterator.next();
+      const step = (await iterator.next()) as Partial<IteratorResult<unknown>> | null | undefined;
       if (signal.aborted) throw signal.reason;
+      // As `for await` has it: without this check every other value would count as a chunk without a value, for ever.
+      if (typeof step !== "object" || step === null) throw new TypeError("The stream's next() returned no object");
       if (step.done === true) {
         const isBare = step.value === undefined;
         return {
@@ -111,12 +118,14 @@ const tooMuch = (name: string, outputBytes: number): ToolError =>
     details: { limitBytes: outputBytes },
   });
 
+const hasContent = (returned: unknown): returned is { readonly [CONTENT]: unknown; readonly output?: unknown } =>
+  typeof returned === "object" && returned !== null && CONTENT in returned;
+
 /** The output as text, and the content beside it, if it has any. */
 function toOutput(returned: unknown, name: string): Omit<Extract<Execution, { outputText: unknown }>, "usage"> {
-  const hasContent = typeof returned === "object" && returned !== null && CONTENT in returned;
-  const output = hasContent ? (returned as { readonly output?: unknown }).output : returned;
+  const output = hasContent(returned) ? returned.output : returned;
   const { text, bytes } = toText(output, name);
-  const content = hasContent ? toText(returned[CONTENT], `The content of ${name}`) : undefined;
+  const content = hasContent(returned) ? toText(returned[CONTENT], `The content of ${name}`) : undefined;
   return { outputText: text, outputBytes: bytes, content };
 }
 
@@ -137,8 +146,53 @@ function toFailure(thrown: unknown, { isRemote, sourceId }: HostSource): Failure
   return { error: new ToolError("TOOL_UNAVAILABLE", `${sourceId} could not be asked`, options), isSourceFailure: true };
 }
 
+/** The caller's listeners, for a function that calls them itself: one that fails must not fail the function. */
+function toSafeListeners({ onLog, onProgress }: ToolContext): Pick<ToolContext, "onLog" | "onProgress"> {
+  return {
+    ...(onLog === undefined ? {} : { onLog: (entry) => notifySafely(onLog, entry) }),
+    ...(onProgress === undefined ? {} : { onProgress: (progress) => notifySafely(onProgress, progress) }),
+  };
+}
+
+/** Schemas of a library, which validate and transform on the host. */
+export interface HostFunctionSchemas {
+  readonly input?: StandardSchemaV1 | undefined;
+  readonly output?: StandardSchemaV1 | undefined;
+}
+
+/** @throws {ToolError} PARAM_INVALID or OUTPUT_INVALID for an invalid value; TOOL_FAILED where the library gives no usable result */
+async function checkValue(
+  schema: StandardSchemaV1,
+  value: unknown,
+  code: "PARAM_INVALID" | "OUTPUT_INVALID",
+  { definition, signal }: PreparedCall,
+): Promise<unknown> {
+  const outcome = await checkStandard(schema, value, { timeoutMs: LIMITS.timeoutMs.max, signal });
+  if ("value" in outcome) return outcome.value;
+  const { name } = definition;
+  if ("problems" in outcome) {
+    const { problems } = outcome;
+    const what = code === "PARAM_INVALID" ? `The arguments of ${name}` : `The output of ${name}`;
+    throw new ToolError(code, `${what}: ${problemLine(problems)}`, {
+      details: { problems: problems.map((problem) => ({ ...problem })) },
+    });
+  }
+  signal.throwIfAborted();
+  const field = code === "PARAM_INVALID" ? "inputSchema" : "outputSchema";
+  const cause = new TypeError(`${field}: ${outcome.failed}`, { cause: outcome.cause });
+  throw new ToolError("TOOL_FAILED", `The ${field} of ${name} could not validate the value`, { cause });
+}
+
+/** Validates what a function returned; content beside the output stays as it is. Throws as {@link checkValue} does. */
+async function checkOutput(schema: StandardSchemaV1, returned: unknown, call: PreparedCall): Promise<unknown> {
+  if (!hasContent(returned)) return await checkValue(schema, returned, "OUTPUT_INVALID", call);
+  const output = await checkValue(schema, returned.output, "OUTPUT_INVALID", call);
+  return { [CONTENT]: returned[CONTENT], output };
+}
+
 /** Whose function it is. */
 export interface HostSource extends Pick<Executor, "source" | "sourceId"> {
+  readonly schemas?: HostFunctionSchemas | undefined;
   /** It only asks a source elsewhere: what it throws is that source's failure, not a tool's. */
   readonly isRemote?: boolean;
 }
@@ -152,6 +206,7 @@ export function createHostFunctionExecutor(handler: HostFunction, host: HostSour
       const span = call.watch?.span;
       const context: HostFunctionContext = {
         ...call.context,
+        ...toSafeListeners(call.context),
         ...span?.traceContext,
         ...(span === undefined ? {} : { traceContext: span.traceContext }),
         ...{ callId, tenantId, signal },
@@ -162,14 +217,19 @@ export function createHostFunctionExecutor(handler: HostFunction, host: HostSour
         },
         log: (message, data, level = "info") => log.add(level, Date.now(), message, { data }),
       };
-      const input = call.input ?? null;
+      const { input: inputSchema, output: outputSchema } = host.schemas ?? {};
+      const given = call.input ?? null;
+      const input = inputSchema === undefined ? given : await checkValue(inputSchema, given, "PARAM_INVALID", call);
       const returned = await (span === undefined
-        ? handler(input, context)
-        : span.within(() => handler(input, context)));
+        ? handler(input as ToolValue, context)
+        : span.within(() => handler(input as ToolValue, context)));
       const { output, isStreamed } = isStream(returned)
         ? await readStream(returned, call)
         : { output: returned, isStreamed: false };
-      return { usage: usage(), ...toOutput(output, call.definition.name), isStreamed };
+      // The chunks of a stream have been read already, and no schema is about them.
+      const isChecked = outputSchema !== undefined && !isStreamed;
+      const checked = isChecked ? await checkOutput(outputSchema, output, call) : output;
+      return { usage: usage(), ...toOutput(checked, call.definition.name), isStreamed };
     } catch (thrown) {
       return { usage: usage(), ...toFailure(thrown, host) };
     }

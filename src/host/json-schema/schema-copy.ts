@@ -1,4 +1,5 @@
 // A private copy of a foreign schema: plain JSON, measured while it is copied, so nothing the caller keeps can change it later.
+import { describeKind, isPlainObject } from "../../sandbox/contract/plain-object.ts";
 import { describeValue } from "./describe.ts";
 import { escapeStep } from "./json-pointer.ts";
 import type { RefuseSchema } from "./schema-error.ts";
@@ -49,7 +50,9 @@ class Copier {
       this.#count(2 + value.length, pointer);
       return Array.from(value, (item, index) => this.copy(item, `${pointer}/${index}`, depth + 1));
     }
-    if (isObject(value)) return this.#copyObject(value, pointer, depth);
+    if (isPlainObject(value)) return this.#copyObject(value, pointer, depth);
+    // A library's schema or a promise has no keywords of its own, and would accept every value.
+    if (isObject(value)) return this.#refuse(pointer, "a plain object", describeKind(value));
     return this.#copyScalar(value, pointer);
   }
 

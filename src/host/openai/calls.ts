@@ -1,6 +1,7 @@
 // Calls in: what a model wrote of a call, gathered from pieces, as ModelToolCalls. What cannot be read has a problem that it can mend.
 import { randomUUID } from "node:crypto";
 import type { ModelToolCall } from "../agent/model.ts";
+import { ignoreOutcome } from "../util/host-callback.ts";
 import { withoutPrefix } from "./tool-names.ts";
 import type { OpenAITools } from "./tools.ts";
 import { ANSWER_LIMITS, isRecord, list, text } from "./wire.ts";
@@ -54,12 +55,12 @@ export function argumentsTextOf(given: unknown): string {
 /** Makes the calls of one answer: every id in it once. */
 export class CallReader {
   readonly #tools: OpenAITools | undefined;
-  readonly #createId: () => string;
+  readonly #createId: (() => unknown) | undefined;
   readonly #ids = new Set<string>();
   #count = 0;
 
   /** @param createId for calls that a provider gives no id; unique in a conversation */
-  constructor(tools?: OpenAITools, createId: () => string = () => `call_${randomUUID().replaceAll("-", "")}`) {
+  constructor(tools?: OpenAITools, createId?: () => string) {
     this.#tools = tools;
     this.#createId = createId;
   }
@@ -121,11 +122,23 @@ export class CallReader {
   }
 
   #idOf(given: string | undefined): string {
-    const wanted = given === undefined || given === "" ? this.#createId() : given.slice(0, MAX_ID_CHARS);
+    const wanted = given === undefined || given === "" ? this.#newId() : given.slice(0, MAX_ID_CHARS);
     let id = wanted;
     for (let number = 2; this.#ids.has(id); number += 1) id = `${wanted}_${number}`;
     this.#ids.add(id);
     return id;
+  }
+
+  /** Of the host's function, if that returns one; else a random one. */
+  #newId(): string {
+    try {
+      const id = this.#createId?.();
+      if (typeof id === "string" && id !== "" && id.length <= MAX_ID_CHARS) return id;
+      ignoreOutcome(() => id);
+    } catch {
+      // The call needs an id all the same.
+    }
+    return `call_${randomUUID().replaceAll("-", "")}`;
   }
 
   /** The calls in a made-up `parallel`; undefined for any other, and for one that cannot be read. */

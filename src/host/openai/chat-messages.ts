@@ -2,10 +2,17 @@
 import type { Message, ModelToolCall } from "../agent/model.ts";
 import type { ToolResult } from "../tool-call.ts";
 import { CHAT_PROVIDER } from "./chat-answer.ts";
-import { NO_RESULT, replayedArguments, type Turn, toTurns } from "./history.ts";
-import { type OutputLimits, type OutputPart, toOutputParts, toTextOnly, toUserParts } from "./output.ts";
+import { checkCall, NO_RESULT, replayedArguments, type Turn, toTurns } from "./history.ts";
+import {
+  type OutputLimits,
+  type OutputPart,
+  parseOutputLimits,
+  toOutputParts,
+  toTextOnly,
+  toUserParts,
+} from "./output.ts";
 import { ToolNames } from "./tool-names.ts";
-import type { OpenAITools } from "./tools.ts";
+import { checkOpenAITools, type OpenAITools } from "./tools.ts";
 import { isRecord, type Json } from "./wire.ts";
 
 /** A message; the package's own type takes it. */
@@ -25,12 +32,14 @@ function toContent(part: OutputPart): Json {
 /**
  * The answer to a call: a `tool` message, which has only text. Images and files are told of; in a user's message they would be a user's
  * word.
+ * @throws {ToolError} PARAM_INVALID for a call without an id, or limits that are wrong
  */
 export function toToolMessage(
   call: Pick<ModelToolCall, "id">,
   result: ToolResult | undefined,
   limits?: OutputLimits,
 ): ChatMessage {
+  checkCall(call);
   const content = result === undefined ? NO_RESULT : toTextOnly(toOutputParts(result, limits));
   return { role: "tool", tool_call_id: call.id, content };
 }
@@ -80,12 +89,17 @@ function toAssistantMessages(turn: AssistantTurn, names: ToolNames, limits?: Out
   return [message, ...turn.answers.map(({ call, result }) => toToolMessage(call, result, limits))];
 }
 
-/** @param tools those of the request, whose aliases the calls have */
+/**
+ * @param tools those of the request, whose aliases the calls have
+ * @throws {ToolError} PARAM_INVALID for messages, tools or limits that are wrong, naming the path
+ */
 export function toChatMessages(
   messages: readonly Message[],
   tools?: OpenAITools,
   limits?: OutputLimits,
 ): ChatMessage[] {
+  checkOpenAITools(tools, "tools");
+  parseOutputLimits(limits);
   const names = tools?.names ?? new ToolNames([]);
   return toTurns(messages).flatMap((turn): readonly ChatMessage[] => {
     if (turn.role === "assistant") return toAssistantMessages(turn, names, limits);

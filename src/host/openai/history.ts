@@ -1,4 +1,6 @@
 // A conversation as it may be sent: every call has one answer, right after the message that made it, and no answer stands alone.
+import { describeKind, isPlainObject } from "../../sandbox/contract/plain-object.ts";
+import { ToolError } from "../../sandbox/errors.ts";
 import type { AssistantPart, Message, ModelToolCall } from "../agent/model.ts";
 import type { ToolResult } from "../tool-call.ts";
 
@@ -15,8 +17,40 @@ export type Turn =
       readonly isPast: boolean;
     };
 
-/** Answers are looked for behind their message; each is taken once. */
+/** @throws {ToolError} PARAM_INVALID for anything but a call with an id: an output that names none answers no call */
+export function checkCall(call: unknown): void {
+  if (isPlainObject(call) && typeof call.id === "string") return;
+  throw new ToolError("PARAM_INVALID", `call: Expected a call with an id, got ${describeKind(call)}`);
+}
+
+const ROLES: readonly unknown[] = ["system", "user", "assistant", "tool"];
+
+/** @throws {ToolError} PARAM_INVALID for anything but an array of messages, naming the path */
+function checkMessages(messages: unknown): void {
+  if (!Array.isArray(messages)) {
+    throw new ToolError("PARAM_INVALID", `messages: Expected an array of messages, got ${describeKind(messages)}`);
+  }
+  for (const [index, message] of (messages as readonly unknown[]).entries()) {
+    const what = `messages[${index}]`;
+    if (!isPlainObject(message)) {
+      throw new ToolError("PARAM_INVALID", `${what}: Expected a message, got ${describeKind(message)}`);
+    }
+    const { role, content } = message;
+    if (!ROLES.includes(role))
+      throw new ToolError("PARAM_INVALID", `${what}.role: Expected system, user, assistant or tool`);
+    const isText = typeof content === "string" && role !== "assistant";
+    if (role !== "tool" && !isText && !Array.isArray(content)) {
+      throw new ToolError("PARAM_INVALID", `${what}.content: Expected a text or parts, got ${describeKind(content)}`);
+    }
+  }
+}
+
+/**
+ * Answers are looked for behind their message; each is taken once.
+ * @throws {ToolError} PARAM_INVALID for anything but an array of messages, naming the path
+ */
 export function toTurns(messages: readonly Message[]): readonly Turn[] {
+  checkMessages(messages);
   const results = new Map<string, { readonly at: number; readonly result: ToolResult }[]>();
   for (const [at, message] of messages.entries()) {
     if (message.role !== "tool") continue;

@@ -1,13 +1,23 @@
 // Models made of an OpenAI client: one turn is one request, with the whole conversation in it.
 import type OpenAI from "openai";
+import * as z from "zod";
+import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
+import { ToolError } from "../../sandbox/errors.ts";
 import type { Model, ModelEvent, ModelRequest } from "../agent/model.ts";
+import { parseOptions } from "../option-problems.ts";
 import { readAnswer, readAnswerStream } from "./answer.ts";
 import { toChatMessages } from "./chat-messages.ts";
-import type { OutputLimits } from "./output.ts";
+import { type OutputLimits, OutputLimitsSchema } from "./output.ts";
 import { toResponsesInput } from "./responses-input.ts";
 import { toStrictSchema } from "./strict-schema.ts";
 import { toWireName } from "./tool-names.ts";
-import { type OpenAIApi, type OpenAITools, type ToOpenAIToolsOptions, toOpenAITools } from "./tools.ts";
+import {
+  type OpenAIApi,
+  OpenAIToolOptionsSchema,
+  type OpenAITools,
+  type ToOpenAIToolsOptions,
+  toOpenAITools,
+} from "./tools.ts";
 
 type ToolOptions<Api extends OpenAIApi> = Omit<ToOpenAIToolsOptions<Api>, "api">;
 
@@ -28,6 +38,29 @@ export interface OpenAIResponsesOptions extends OpenAIModelOptions<"responses"> 
    * those known for that (gpt-3, gpt-4, chatgpt) unless stated.
    */
   readonly encryptedReasoning?: boolean | undefined;
+}
+
+const modelShape = {
+  model: z.string().min(1),
+  stream: z.boolean().default(true),
+  tools: OpenAIToolOptionsSchema.prefault({}),
+  output: OutputLimitsSchema.optional(),
+  body: z.custom<OpenAIModelOptions["body"]>(isPlainObject, "Expected a plain object").optional(),
+};
+const ChatOptionsSchema = strictObject(modelShape);
+const ResponsesOptionsSchema = strictObject({ ...modelShape, encryptedReasoning: z.boolean().optional() });
+
+/** @throws {ToolError} PARAM_INVALID for anything but a client with this method */
+function checkClient(client: unknown, ...path: readonly string[]): void {
+  let part = client;
+  for (const key of path) {
+    part = typeof part === "object" && part !== null ? (part as { readonly [key: string]: unknown })[key] : undefined;
+  }
+  if (typeof part === "function") return;
+  throw new ToolError(
+    "PARAM_INVALID",
+    `client: Expected an OpenAI client with ${path.join(".")}(), got ${describeKind(client)}`,
+  );
 }
 
 const THINKS_NOT = /^(gpt-3|gpt-4|chatgpt)/;
@@ -91,10 +124,13 @@ async function* readEvents(
 /**
  * A model over the Responses API, stateless: `store: false`, and thoughts are replayed as the provider encrypted them. Throws what the
  * client throws, `ModelResponseError` for an answer that failed, and the signal's reason once that aborts.
+ * @throws {ToolError} PARAM_INVALID for a client without `responses.create`, or an option that is wrong, naming its path
  */
 export function openaiResponses(client: Pick<OpenAI, "responses">, options: OpenAIResponsesOptions): Model {
-  const { model, stream = true, tools: toolOptions = {}, output, body } = options;
-  const { encryptedReasoning = !THINKS_NOT.test(model) } = options;
+  checkClient(client, "responses", "create");
+  const parsed = parseOptions(ResponsesOptionsSchema, options, "options");
+  const { model, stream, tools: toolOptions, output, body } = parsed;
+  const { encryptedReasoning = !THINKS_NOT.test(model) } = parsed;
   return async function* (request) {
     const { signal } = request;
     const tools = toOpenAITools(request.tools, { ...toolOptions, api: "responses" });
@@ -107,7 +143,7 @@ export function openaiResponses(client: Pick<OpenAI, "responses">, options: Open
       model,
       stream,
       input: toResponsesInput(request.messages, tools, output),
-      ...toToolFields(request, tools, toNamed, (name) => toolOptions.custom?.includes(name) === true),
+      ...toToolFields(request, tools, toNamed, (name) => toolOptions.custom.includes(name)),
       ...(format === undefined ? {} : { text: { format: { type: "json_schema", ...format } } }),
     };
     const answer = await client.responses.create(whole as Parameters<typeof client.responses.create>[0], { signal });
@@ -115,9 +151,10 @@ export function openaiResponses(client: Pick<OpenAI, "responses">, options: Open
   };
 }
 
-/** A model over Chat Completions, OpenAI's or whoever's imitates it (`baseURL`). Throws as {@link openaiResponses} does. */
+/** A model over Chat Completions, OpenAI's or of a server that imitates it (`baseURL`). Throws as {@link openaiResponses} does. */
 export function openaiChat(client: Pick<OpenAI, "chat">, options: OpenAIModelOptions<"chat">): Model {
-  const { model, stream = true, tools: toolOptions = {}, output, body } = options;
+  checkClient(client, "chat", "completions", "create");
+  const { model, stream, tools: toolOptions, output, body } = parseOptions(ChatOptionsSchema, options, "options");
   return async function* (request) {
     const { signal } = request;
     const tools = toOpenAITools(request.tools, { ...toolOptions, api: "chat" });
@@ -130,7 +167,7 @@ export function openaiChat(client: Pick<OpenAI, "chat">, options: OpenAIModelOpt
       model,
       stream,
       messages: toChatMessages(request.messages, tools, output),
-      ...toToolFields(request, tools, toNamed, (name) => toolOptions.custom?.includes(name) === true),
+      ...toToolFields(request, tools, toNamed, (name) => toolOptions.custom.includes(name)),
       ...(format === undefined ? {} : { response_format: { type: "json_schema", json_schema: format } }),
     };
     const { completions } = client.chat;

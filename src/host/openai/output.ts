@@ -1,17 +1,37 @@
 // Results back: what a model is shown of a ToolResult, in the parts that OpenAI's outputs may have. Bounded, whatever a tool has made.
+import * as z from "zod";
 import type { ContentPart } from "../../sandbox/content.ts";
+import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { createToolFailureMessage } from "../failure-message.ts";
+import { parseOptions } from "../option-problems.ts";
 import type { ToolResult } from "../tool-call.ts";
 import { toJson } from "../tool-value.ts";
 
 export interface OutputLimits {
-  /** Characters of text in one output; 262,144 unless stated. The API's own limit is 10,485,760. */
+  /** Characters of text in one output, 0 to 10,485,760, which is the API's own limit. Default: 262,144. */
   readonly textChars?: number | undefined;
-  /** Bytes of images and files in one output; 16 MiB unless stated. A request may have 50 MB. */
+  /** Bytes of images and files in one output, 0 to 50,000,000, which is the API's own limit of a request. Default: 16 MiB. */
   readonly mediaBytes?: number | undefined;
 }
 
-const DEFAULT_LIMITS = { textChars: 256 * 1024, mediaBytes: 16 * 1024 * 1024 } as const;
+export const OutputLimitsSchema = strictObject({
+  textChars: z
+    .int()
+    .min(0)
+    .max(10_485_760)
+    .default(256 * 1024),
+  mediaBytes: z
+    .int()
+    .min(0)
+    .max(50_000_000)
+    .default(16 * 1024 * 1024),
+});
+type ParsedLimits = z.output<typeof OutputLimitsSchema>;
+
+/** @throws {ToolError} PARAM_INVALID, naming the path */
+export function parseOutputLimits(limits: unknown = {}): ParsedLimits {
+  return parseOptions(OutputLimitsSchema, limits, "limits");
+}
 /** What vision models take ("Images and vision", "Image input requirements"). */
 const IMAGE_TYPES: ReadonlySet<string> = new Set(["image/png", "image/jpeg", "image/webp", "image/gif"]);
 /** What is taken as a file ("File inputs"); the rest is told of. */
@@ -47,9 +67,9 @@ class Parts {
   #chars: number;
   #bytes: number;
 
-  constructor({ textChars, mediaBytes }: OutputLimits) {
-    this.#chars = textChars ?? DEFAULT_LIMITS.textChars;
-    this.#bytes = mediaBytes ?? DEFAULT_LIMITS.mediaBytes;
+  constructor({ textChars, mediaBytes }: ParsedLimits) {
+    this.#chars = textChars;
+    this.#bytes = mediaBytes;
   }
 
   text(text: string): void {
@@ -109,16 +129,16 @@ function fileName(uri: string): string {
 }
 
 /** A user's message in parts. */
-export function toUserParts(content: readonly ContentPart[], limits: OutputLimits = {}): readonly OutputPart[] {
-  const parts = new Parts(limits);
+export function toUserParts(content: readonly ContentPart[], limits?: OutputLimits): readonly OutputPart[] {
+  const parts = new Parts(parseOutputLimits(limits));
   for (const part of content) addContent(parts, part);
   return parts.parts;
 }
 
 /** Text as it is, anything else as JSON, bytes in base64; then its content. A failure is one sentence. */
-export function toOutputParts(result: ToolResult, limits: OutputLimits = {}): readonly OutputPart[] {
-  const parts = new Parts(limits);
-  if (!result.success) {
+export function toOutputParts(result: ToolResult, limits?: OutputLimits): readonly OutputPart[] {
+  const parts = new Parts(parseOutputLimits(limits));
+  if (result.success !== true) {
     parts.text(createToolFailureMessage(result) ?? "");
     return parts.parts;
   }

@@ -1,11 +1,11 @@
 // A conversation as the Responses API's input, to be sent whole: nothing is kept on the provider's side.
 import type { AssistantPart, Message, ModelToolCall } from "../agent/model.ts";
 import type { ToolResult } from "../tool-call.ts";
-import { NO_RESULT, replayedArguments, type Turn, toTurns } from "./history.ts";
-import { type OutputLimits, type OutputPart, toOutputParts, toUserParts } from "./output.ts";
+import { checkCall, NO_RESULT, replayedArguments, type Turn, toTurns } from "./history.ts";
+import { type OutputLimits, type OutputPart, parseOutputLimits, toOutputParts, toUserParts } from "./output.ts";
 import { RESPONSES_PROVIDER } from "./responses-answer.ts";
 import { ToolNames } from "./tool-names.ts";
-import type { OpenAITools } from "./tools.ts";
+import { checkOpenAITools, type OpenAITools } from "./tools.ts";
 import { isRecord, type Json, list, text } from "./wire.ts";
 
 /** An item of `input`; the package's own type takes it. */
@@ -33,12 +33,16 @@ function toOutput(parts: readonly OutputPart[]): string | InputContent[] {
   return parts.length === 1 && only?.type === "text" ? only.text : parts.map(toContent);
 }
 
-/** The answer to a call: `function_call_output` or `custom_tool_call_output`. Without a result it says that there is none. */
+/**
+ * The answer to a call: `function_call_output` or `custom_tool_call_output`. Without a result it says that there is none.
+ * @throws {ToolError} PARAM_INVALID for a call without an id, or limits that are wrong
+ */
 export function toCallOutput(
   call: Pick<ModelToolCall, "id" | "kind">,
   result: ToolResult | undefined,
   limits?: OutputLimits,
 ): ResponsesInputItem {
+  checkCall(call);
   const output = result === undefined ? NO_RESULT : toOutput(toOutputParts(result, limits));
   const type = call.kind === "custom" ? "custom_tool_call_output" : "function_call_output";
   return { type, call_id: call.id, output };
@@ -85,12 +89,17 @@ function toAssistantItems(turn: Extract<Turn, { role: "assistant" }>, names: Too
   return items;
 }
 
-/** @param tools those of the request, whose aliases the calls have */
+/**
+ * @param tools those of the request, whose aliases the calls have
+ * @throws {ToolError} PARAM_INVALID for messages, tools or limits that are wrong, naming the path
+ */
 export function toResponsesInput(
   messages: readonly Message[],
   tools?: OpenAITools,
   limits?: OutputLimits,
 ): ResponsesInputItem[] {
+  checkOpenAITools(tools, "tools");
+  parseOutputLimits(limits);
   const names = tools?.names ?? new ToolNames([]);
   return toTurns(messages).flatMap((turn): readonly ResponsesInputItem[] => {
     if (turn.role === "assistant") {

@@ -1,6 +1,8 @@
 // Whether a tool's schema can be sent with `strict: true`, and what it is then: OpenAI's documented subset of JSON Schema ("Structured
 // outputs", "Supported schemas", read in 2026). A request with one schema outside of it is refused as a whole, so doubt means no.
+import { describeKind, isPlainObject } from "../../sandbox/contract/plain-object.ts";
 import type { JsonSchema } from "../../sandbox/definition.ts";
+import { ToolError } from "../../sandbox/errors.ts";
 import { toPointer } from "../json-schema/json-pointer.ts";
 import { isObject } from "../json-schema/schema-copy.ts";
 
@@ -48,8 +50,12 @@ class NotStrict extends Error {}
 /**
  * The schema as strict mode demands it. What it gives up of the given one (keys that a schema leaves unsaid, `oneOf` for `anyOf`) the
  * router checks as ever.
+ * @throws {ToolError} PARAM_INVALID for anything but a plain object
  */
 export function toStrictSchema(schema: JsonSchema): StrictSchema {
+  if (!isPlainObject(schema)) {
+    throw new ToolError("PARAM_INVALID", `schema: Expected a JSON Schema object, got ${describeKind(schema)}`);
+  }
   const rewriting = new Rewriting(schema);
   try {
     const strict = rewriting.root();

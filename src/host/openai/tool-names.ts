@@ -1,5 +1,7 @@
 // Names as OpenAI's wire takes them, and back. An alias follows from the name alone, so it is the same in each request.
 import { createHash } from "node:crypto";
+import { describeKind } from "../../sandbox/contract/plain-object.ts";
+import { ToolError } from "../../sandbox/errors.ts";
 
 /** OpenAI's rule for a function's name. */
 const WIRE_NAME = /^[a-zA-Z0-9_-]{1,64}$/;
@@ -22,6 +24,14 @@ export function toWireName(toolName: string, isTaken: (alias: string) => boolean
   }
 }
 
+/** A text is iterable, too: its letters would be taken for names. */
+function checkNames(names: unknown, what: string): readonly string[] {
+  const isList = typeof names === "object" && names !== null && Symbol.iterator in names;
+  const all = isList ? [...(names as Iterable<unknown>)] : undefined;
+  if (all?.every((name) => typeof name === "string") === true) return all;
+  throw new ToolError("PARAM_INVALID", `${what}: Expected an iterable of strings, got ${describeKind(names)}`);
+}
+
 /** Where a tool stands on the wire. */
 export interface WirePlace {
   readonly namespace?: string;
@@ -36,9 +46,10 @@ export class ToolNames {
   readonly #toolNames = new Map<string, string>();
   readonly #namespaces: readonly string[];
 
+  /** @throws {ToolError} PARAM_INVALID for names that are not strings */
   constructor(toolNames: Iterable<string>, namespaces: readonly string[] = []) {
-    this.#namespaces = namespaces;
-    const all = new Set(toolNames);
+    this.#namespaces = checkNames(namespaces, "namespaces");
+    const all = new Set(checkNames(toolNames, "toolNames"));
     // Who has a name that can be sent keeps it.
     const isTaken = (name: string, namespace?: string): boolean =>
       all.has(namespace === undefined ? name : `${namespace}.${name}`) || this.#toolNames.has(keyOf(name, namespace));

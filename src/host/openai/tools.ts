@@ -1,8 +1,12 @@
 // Tools out: definitions as OpenAI's two APIs take them, and what is needed to read the calls that come back.
+import * as z from "zod";
+import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { JsonSchema, ToolDefinition } from "../../sandbox/definition.ts";
 import { ToolError } from "../../sandbox/errors.ts";
 import { type CompiledSchema, compileSchema } from "../json-schema/compile-schema.ts";
 import { isObject } from "../json-schema/schema-copy.ts";
+import { parseOptions } from "../option-problems.ts";
+import { checkDefinitions } from "../routing/definitions.ts";
 import { toStrictSchema } from "./strict-schema.ts";
 import { ToolNames } from "./tool-names.ts";
 
@@ -53,6 +57,16 @@ export interface ToOpenAIToolsOptions<Api extends OpenAIApi = OpenAIApi> {
   /** Responses only: the model finds tools by a search on the provider's side, and sees only names until then. */
   readonly toolSearch?: boolean | undefined;
 }
+
+const toolShape = {
+  strict: z.union([z.literal("auto"), z.literal(false)], 'Expected "auto" or false').default("auto"),
+  custom: z.array(z.string()).default([]),
+  namespaces: z.record(z.string().min(1), z.string()).default({}),
+  toolSearch: z.boolean().default(false),
+};
+/** Without the API, which a model knows by itself. */
+export const OpenAIToolOptionsSchema = strictObject(toolShape);
+const ToOpenAIToolsOptionsSchema = strictObject({ api: z.enum(["responses", "chat"]), ...toolShape });
 
 /** How a tool was made one of OpenAI's. */
 export interface OpenAIToolNote {
@@ -171,13 +185,17 @@ function createWithoutNulls(schema: JsonSchema): (value: unknown) => unknown {
 
 /**
  * Definitions as tools of OpenAI's API: strict where the schema allows it, under names that its rule takes.
- * @throws {ToolError} PARAM_INVALID for a tool in `custom` that does not take one text, or an option that the API does not have
+ * @throws {ToolError} PARAM_INVALID for a definition or an option that is wrong, naming its path; for a tool in `custom` that does not take
+ *   one text; and for an option that the API does not have
  */
 export function toOpenAITools<Api extends OpenAIApi>(
   definitions: readonly ToolDefinition[],
   options: ToOpenAIToolsOptions<Api>,
 ): OpenAITools<Api> {
-  const { api, strict = "auto", custom = [], namespaces = {}, toolSearch = false } = options;
+  checkDefinitions(definitions, "definitions");
+  const parsed = parseOptions(ToOpenAIToolsOptionsSchema, options, "options");
+  const { strict, custom, namespaces, toolSearch } = parsed;
+  const api = parsed.api as Api;
   if (api === "chat" && (toolSearch || Object.keys(namespaces).length > 0)) {
     throw new ToolError("PARAM_INVALID", "options: Chat Completions has neither namespaces nor tool search");
   }
@@ -229,6 +247,13 @@ export function toOpenAITools<Api extends OpenAIApi>(
     names,
     readingOf: (toolName) => readings.get(toolName),
   };
+}
+
+/** @throws {ToolError} PARAM_INVALID for anything but undefined and what {@link toOpenAITools} returned */
+export function checkOpenAITools(tools: unknown, what: string): void {
+  if (tools === undefined) return;
+  if (isPlainObject(tools) && tools.names instanceof ToolNames && typeof tools.readingOf === "function") return;
+  throw new ToolError("PARAM_INVALID", `${what}: Expected what toOpenAITools() returns, got ${describeKind(tools)}`);
 }
 
 function reasonOf(isStrict: boolean, isCustom: boolean, reason: string | undefined): { readonly reason?: string } {

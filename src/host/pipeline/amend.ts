@@ -7,6 +7,7 @@ import type { ValueAmendment } from "../json-schema/amend.ts";
 import type { CompiledSchema } from "../json-schema/compile-schema.ts";
 import { parsePointer } from "../json-schema/json-pointer.ts";
 import { isSmallJson, parseLargeText, parseSmallJson } from "../json-text.ts";
+import { parseOptions } from "../option-problems.ts";
 import { problemLine } from "../problem-line.ts";
 import type { SchemaThread } from "../schema-thread.ts";
 import { type BesideText, type TextWithBytes, toTextWithBytes, withBase64 } from "../tool-value.ts";
@@ -47,11 +48,7 @@ export type Amendment =
 
 /** @throws {ToolError} PARAM_INVALID, naming `where` */
 export function parseArgumentOptions(options: unknown, where: string): ArgumentOptions | undefined {
-  if (options === undefined) return undefined;
-  const parsed = ArgumentOptionsSchema.safeParse(options);
-  if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map(({ path, message }) => ({ pointer: [where, ...path].join("."), message }));
-  throw new ToolError("PARAM_INVALID", problemLine(problems), { details: { problems } });
+  return options === undefined ? undefined : parseOptions(ArgumentOptionsSchema, options, where);
 }
 
 /** What holds for one call: what is stated for it, else for its tool, else by the host. Undefined where nothing is to be done. */

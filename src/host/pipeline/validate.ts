@@ -1,7 +1,6 @@
 // Stage 1: is this a call, of a tool there is, with arguments that fit? Nothing of the caller's own objects passes this stage.
+import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
 import { ToolError } from "../../sandbox/errors.ts";
-import { LIMITS } from "../../sandbox/limits.ts";
-import { MAX_SEED_UNITS } from "../../sandbox/protocol.ts";
 import type { JsonTextLimits } from "../json-refusals.ts";
 import { checkJsonBytes, isSmallJson } from "../json-text.ts";
 import type { RegisteredTool, ToolRegistry } from "../registry.ts";
@@ -12,11 +11,11 @@ import {
   type Amendment,
   type ArgumentOptions,
   amendArguments,
-  parseArgumentOptions,
   repairArguments,
   resolveArgumentOptions,
 } from "./amend.ts";
 import type { Clock } from "./clock.ts";
+import { checkKeys, describe, invalid, readFields, readText } from "./read-fields.ts";
 import {
   type CheckedInput,
   checkInputWithBytes,
@@ -28,12 +27,7 @@ import {
 import { checkToolDigest } from "./tool-digest.ts";
 
 export const DEFAULT_TENANT = "default";
-/** Of a conversation's name. */
-export const MAX_SESSION_ID_UNITS = 256;
-const MAX_ID_UNITS = 1_024;
 const MAX_SHOWN_UNITS = 100;
-/** To the end of the year 9999. */
-const MAX_DATE_MS = 253_402_300_799_999;
 const INPUT_CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
 
 /** A call's envelope, read once from the caller's object. */
@@ -56,48 +50,7 @@ export interface ValidatedCall extends CheckedInput {
   readonly amendments?: readonly Amendment[] | undefined;
 }
 
-/** A value in a message: short, and never read where reading could throw. */
-export function describe(value: unknown): string {
-  switch (typeof value) {
-    case "string":
-      return value.length > MAX_SHOWN_UNITS ? `text of ${value.length} characters` : JSON.stringify(value);
-    case "number":
-      return String(value);
-    case "undefined":
-      return "nothing";
-    case "object":
-      return value === null ? "null" : "an object";
-    default:
-      return `a ${typeof value}`;
-  }
-}
-
-export function invalid(where: string, expected: string, got: string): ToolError {
-  return new ToolError("PARAM_INVALID", `${where}: expected ${expected}, got ${got}`, {
-    details: { problems: [{ pointer: where, expected, got }] },
-  });
-}
-
-function readText(value: unknown, where: string): string {
-  if (typeof value !== "string" || value.length === 0 || value.length > MAX_ID_UNITS) {
-    throw invalid(where, `text of 1 to ${MAX_ID_UNITS} characters`, describe(value));
-  }
-  return value;
-}
-
-/** Reads fields of a caller's object, which may be anything at all, a proxy that throws included. */
-export function readFields<Fields>(where: string, read: () => Fields): Fields {
-  try {
-    return read();
-  } catch (cause) {
-    if (Error.isError(cause) && cause instanceof ToolError) throw cause;
-    throw new ToolError("PARAM_INVALID", `${where}: expected a plain object, got one whose fields cannot be read`, {
-      cause,
-    });
-  }
-}
-
-const ENVELOPE_FIELDS = ["id", "toolName", "arguments", "argumentsText"] as const;
+const ENVELOPE_FIELDS: readonly string[] = ["id", "toolName", "arguments", "argumentsText"];
 
 /**
  * Reads the call's fields, each once.
@@ -105,15 +58,13 @@ const ENVELOPE_FIELDS = ["id", "toolName", "arguments", "argumentsText"] as cons
  */
 export function readEnvelope(toolCall: unknown): CallEnvelope {
   const expected = "an object { id, toolName, arguments }";
-  if (typeof toolCall !== "object" || toolCall === null) throw invalid("toolCall", expected, describe(toolCall));
-  const { keys, id, toolName, args, text } = readFields("toolCall", () => {
-    const call = toolCall as { readonly [name: string]: unknown };
-    const { id, toolName, arguments: args, argumentsText: text } = call;
-    return { keys: Object.keys(call), id, toolName, args, text };
+  if (!isPlainObject(toolCall)) throw invalid("toolCall", expected, describe(toolCall));
+  const { id, toolName, args, text } = readFields("toolCall", () => {
+    // A call with `args` for `arguments` would run on `{}`.
+    checkKeys(toolCall, "toolCall", ENVELOPE_FIELDS);
+    const { id, toolName, arguments: args, argumentsText: text } = toolCall;
+    return { id, toolName, args, text };
   });
-  // A call with `args` for `arguments` would run on `{}`.
-  const unknown = keys.find((key) => !ENVELOPE_FIELDS.includes(key as (typeof ENVELOPE_FIELDS)[number]));
-  if (unknown !== undefined) throw invalid("toolCall", expected, `one with the key ${describe(unknown)}`);
   const argumentsText = text === undefined ? undefined : readArgumentsText(text);
   if (argumentsText !== undefined && args !== undefined) {
     throw invalid("toolCall", "one of arguments and argumentsText", "both");
@@ -127,126 +78,6 @@ function readArgumentsText(text: unknown): string {
   // UTF-8 has no halves of a pair: they would reach the tool as other text than was checked.
   if (!text.isWellFormed()) throw invalid("toolCall.argumentsText", "JSON text", "text with half of a surrogate pair");
   return text;
-}
-
-/** A real one: what only looks like one throws as soon as it is read. */
-const isAbortSignal = (value: unknown): value is AbortSignal =>
-  value instanceof AbortSignal && typeof value.aborted === "boolean";
-
-/** What it holds is another program's word: where it is none, a trace begins anew. */
-function checkHeader(value: unknown, where: string): void {
-  if (value !== undefined && typeof value !== "string") throw invalid(where, "a header's text", describe(value));
-}
-
-const isFunction = (value: unknown): boolean => value === undefined || typeof value === "function";
-
-function checkSessionId(sessionId: unknown): void {
-  if (sessionId === undefined) return;
-  const isFit = typeof sessionId === "string" && sessionId.length > 0 && sessionId.length <= MAX_SESSION_ID_UNITS;
-  if (!isFit) {
-    throw invalid("context.sessionId", `text of 1 to ${MAX_SESSION_ID_UNITS} characters`, describe(sessionId));
-  }
-}
-
-/**
- * Reads the context's fields, each once; what else the object has stays behind.
- * @throws {ToolError} PARAM_INVALID
- */
-export function readStatedContext(context: unknown): ToolContext {
-  if (context === undefined || context === null) return {};
-  if (typeof context !== "object") {
-    throw invalid("context", "an object { tenantId, signal, timeoutMs }", describe(context));
-  }
-  const { hasSignal, misnamed, ...fields } = readFields("context", () => {
-    const { tenantId, executionId, stepId, signal, timeoutMs, onLog, onProgress, logPlaces } = context as ToolContext;
-    const { traceparent, tracestate, client, sessionId, toolDigest } = context as ToolContext;
-    const deterministic = copyDeterministic((context as ToolContext).deterministic);
-    const hasSignal = signal === undefined || isAbortSignal(signal);
-    const misnamed = tenantId === undefined ? Object.keys(context).find((key) => /^tenant/i.test(key)) : undefined;
-    const trace = traceparent === undefined && tracestate === undefined ? {} : { traceparent, tracestate };
-    const amending = parseArgumentOptions((context as ToolContext).arguments, "context.arguments");
-    const own = {
-      tenantId,
-      executionId,
-      stepId,
-      signal,
-      timeoutMs,
-      onLog,
-      onProgress,
-      logPlaces,
-      deterministic,
-      ...trace,
-      ...(amending === undefined ? {} : { arguments: amending }),
-      ...(client === undefined ? {} : { client }),
-      ...(sessionId === undefined ? {} : { sessionId }),
-      ...(toolDigest === undefined ? {} : { toolDigest }),
-    };
-    return { ...own, hasSignal, misnamed };
-  });
-  // Taken for another tenant's call, a slip of the pen would cross the one line that must hold.
-  if (misnamed !== undefined && misnamed !== "tenantId")
-    throw invalid("context", "tenantId", `the key "${misnamed.slice(0, 50)}"`);
-  const { tenantId, executionId, stepId, timeoutMs, onLog, onProgress, logPlaces } = fields;
-  if (!hasSignal) throw invalid("context.signal", "an AbortSignal", describe(fields.signal));
-  if (!isFunction(onLog)) throw invalid("context.onLog", "a function", describe(onLog));
-  if (!isFunction(onProgress)) throw invalid("context.onProgress", "a function", describe(onProgress));
-  if (fields.client !== undefined && (typeof fields.client !== "object" || fields.client === null)) {
-    throw invalid("context.client", "an object { elicit, sample, listRoots }", describe(fields.client));
-  }
-  if (logPlaces !== undefined && typeof logPlaces !== "boolean") {
-    throw invalid("context.logPlaces", "true or false", describe(logPlaces));
-  }
-  checkDeterministic(fields.deterministic);
-  checkTimeout(timeoutMs, "context.timeoutMs");
-  checkHeader(fields.traceparent, "context.traceparent");
-  checkHeader(fields.tracestate, "context.tracestate");
-  if (executionId !== undefined) readText(executionId, "context.executionId");
-  if (stepId !== undefined) readText(stepId, "context.stepId");
-  checkSessionId(fields.sessionId);
-  if (fields.toolDigest !== undefined) readText(fields.toolDigest, "context.toolDigest");
-  if (tenantId !== undefined) readText(tenantId, "context.tenantId");
-  return fields;
-}
-
-type NamedContext = ToolContext & { readonly tenantId: string };
-
-/** The same, of a tenant that is named: `default` where none is. */
-export function readContext(context: unknown): NamedContext {
-  const stated = readStatedContext(context);
-  const { tenantId } = stated;
-  // A copy costs more than all the rest of this.
-  return tenantId === undefined ? { ...stated, tenantId: DEFAULT_TENANT } : (stated as NamedContext);
-}
-
-type DeterministicOption = ToolContext["deterministic"];
-
-/** Each field read once; what else the object has stays behind. */
-function copyDeterministic(option: DeterministicOption): DeterministicOption {
-  if (typeof option !== "object" || option === null) return option;
-  const { seed, now } = option;
-  return { seed, now };
-}
-
-/** @throws {ToolError} PARAM_INVALID */
-function checkDeterministic(option: DeterministicOption): void {
-  if (option === undefined) return;
-  const where = "context.deterministic";
-  if (typeof option !== "object" || option === null) throw invalid(where, "an object { seed, now }", describe(option));
-  const { seed, now } = option;
-  if (typeof seed !== "string" || seed.length === 0 || seed.length > MAX_SEED_UNITS) {
-    throw invalid(`${where}.seed`, `text of 1 to ${MAX_SEED_UNITS} characters`, describe(seed));
-  }
-  if (now !== undefined && !(Number.isInteger(now) && now >= 0 && now <= MAX_DATE_MS)) {
-    throw invalid(`${where}.now`, `whole milliseconds from 0 to ${MAX_DATE_MS}`, describe(now));
-  }
-}
-
-/** @throws {ToolError} PARAM_INVALID */
-export function checkTimeout(timeoutMs: unknown, where: string): asserts timeoutMs is number | undefined {
-  if (timeoutMs === undefined) return;
-  const { min, max } = LIMITS.timeoutMs;
-  const fits = typeof timeoutMs === "number" && Number.isFinite(timeoutMs) && timeoutMs >= min && timeoutMs <= max;
-  if (!fits) throw invalid(where, `a number of milliseconds from ${min} to ${max}`, describe(timeoutMs));
 }
 
 /** Values that are looked at to say where JSON.stringify had to stop. */

@@ -2,7 +2,7 @@
 // they are known to be; the value itself stays as it is.
 import * as z from "zod";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
-import { ToolError } from "../../sandbox/errors.ts";
+import { parseOptions } from "../option-problems.ts";
 import { isCardNumber } from "./card-numbers.ts";
 import { isSecretName, NameSet } from "./key-names.ts";
 import { MAX_SECRET_BYTES, Redactor } from "./redactor.ts";
@@ -55,16 +55,11 @@ export class ValueRedactor {
 
   /** @throws {ToolError} PARAM_INVALID, naming the option that is wrong */
   constructor(options: RedactOptions = {}) {
-    const parsed = RedactOptionsSchema.safeParse(options);
-    if (!parsed.success) {
-      const problems = parsed.error.issues.map(({ path, message }) => ({ pointer: path.join("."), message }));
-      const text = problems.map(({ pointer, message }) => `${pointer}: ${message}`).join("; ");
-      throw new ToolError("PARAM_INVALID", `redact: ${text}`, { details: { problems } });
-    }
-    this.#options = parsed.data;
-    this.#names = new NameSet(parsed.data.names);
-    this.#allowed = new NameSet(parsed.data.allowNames);
-    for (const [label, value] of Object.entries(parsed.data.values)) this.#known.conceal(label, value);
+    const parsed = parseOptions(RedactOptionsSchema, options, "options");
+    this.#options = parsed;
+    this.#names = new NameSet(parsed.names);
+    this.#allowed = new NameSet(parsed.allowNames);
+    for (const [label, value] of Object.entries(parsed.values)) this.#known.conceal(label, value);
   }
 
   /** A copy without secrets: plain data, with Maps, Sets and dates as they are. Cycles, functions and bytes are named, not shown. */

@@ -5,7 +5,9 @@ import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { PartialLimitsSchema } from "../../sandbox/limits.ts";
 import { LANGUAGES } from "../config.ts";
 import { parseOptions } from "../option-problems.ts";
-import { MAX_SESSION_ID_UNITS } from "../pipeline/validate.ts";
+import { MAX_SESSION_ID_UNITS } from "../pipeline/read-context.ts";
+import { DEFAULT_TENANT } from "../pipeline/validate.ts";
+import { TenantIdSchema } from "../routing/tenant-scope.ts";
 import type { ConversationBounds } from "./conversation.ts";
 
 const HOUR_MS = 3_600_000;
@@ -14,7 +16,7 @@ const DAY_MS = 24 * HOUR_MS;
 const bound = (max: number, otherwise: number) => z.int().min(1).max(max).default(otherwise);
 
 const SessionOptionsSchema = strictObject({
-  tenantId: z.string().min(1).max(1_024).default("default"),
+  tenantId: TenantIdSchema.default(DEFAULT_TENANT),
   language: z.enum(LANGUAGES).default("javascript"),
   id: z.string().min(1).max(MAX_SESSION_ID_UNITS).optional(),
   limits: PartialLimitsSchema.optional(),
@@ -32,8 +34,8 @@ export type SessionOptions = z.input<typeof SessionOptionsSchema>;
 export type ParsedSessionOptions = z.output<typeof SessionOptionsSchema> & { readonly id: string };
 
 /** @throws {ToolError} PARAM_INVALID */
-export function parseSessionOptions(options: unknown): ParsedSessionOptions {
-  const parsed = parseOptions(SessionOptionsSchema, options ?? {}, "options");
+export function parseSessionOptions(options: unknown = {}): ParsedSessionOptions {
+  const parsed = parseOptions(SessionOptionsSchema, options, "options");
   return { ...parsed, id: parsed.id ?? randomUUID() };
 }
 

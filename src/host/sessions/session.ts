@@ -1,9 +1,13 @@
 // Session: stateful code execution, like a notebook. Each run sees what the ones before have left; its last expression is its output.
+import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
 import type { ToolDefinition } from "../../sandbox/definition.ts";
 import { ToolError } from "../../sandbox/errors.ts";
 import type { Execution, Executor } from "../executors/executor.ts";
 import { createSandboxExecutor, type SandboxTool } from "../executors/sandbox.ts";
 import type { CallLog } from "../logs.ts";
+import { toFailure } from "../pipeline/normalize.ts";
+import { CONTEXT_FIELDS } from "../pipeline/read-context.ts";
+import { checkKeys, describe, invalid, readFields } from "../pipeline/read-fields.ts";
 import type { ToolRouter } from "../router.ts";
 import type { Runs } from "../tool-builder.ts";
 import type { PreparedCall, ToolContext, ToolResult } from "../tool-call.ts";
@@ -149,18 +153,25 @@ export class Session implements AsyncDisposable {
 
   /**
    * Runs code where the runs before it have ended; several at one time wait for each other, in the order in which they came. Always
-   * resolves. A run that throws leaves what it has done; one that is stopped (by its time, its CPU time, its memory or its signal) takes
+   * resolves; options with an unknown key or a wrong value give PARAM_INVALID. A run that throws leaves what it has done; one that is stopped (by its time, its CPU time, its memory or its signal) takes
    * the session with it, and later ones get TOOL_UNAVAILABLE, which says so.
    */
   async run(code: string, options?: RunOptions): Promise<ToolResult> {
-    const { input, ...context } = options ?? {};
+    const started = performance.now();
+    this.#runs += 1;
+    const id = `${this.id}.${this.#runs}`;
+    let given: RunOptions;
+    try {
+      given = readRunOptions(options);
+    } catch (thrown) {
+      return toFailure({ callId: id, toolName: RUN_DEFINITION.name, started }, thrown);
+    }
+    const { input, ...context } = given;
     const { signal } = context;
     const { tenantId } = this.#conversation.info;
     const before = this.#last;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#last = before.then(() => promise);
-    this.#runs += 1;
-    const id = `${this.id}.${this.#runs}`;
     try {
       // Its time begins with its turn; one that has no turn any more is answered at once.
       await (signal instanceof AbortSignal ? untilAborted(before, signal).catch(() => {}) : before);
@@ -180,6 +191,20 @@ export class Session implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
+}
+
+/** A session has its tenant, and its runs find what others have left: no run has a tenant, a conversation or a seed of its own. */
+const NOT_OF_RUNS: readonly string[] = ["tenantId", "sessionId", "deterministic"];
+const RUN_FIELDS: readonly string[] = ["input", ...CONTEXT_FIELDS.filter((field) => !NOT_OF_RUNS.includes(field))];
+
+/** Copies the options, whose values the router checks with the context. @throws {ToolError} PARAM_INVALID */
+function readRunOptions(options: unknown): RunOptions {
+  if (options === undefined) return {};
+  if (!isPlainObject(options)) throw invalid("options", "a plain object", describe(options));
+  return readFields("options", () => {
+    checkKeys(options, "options", RUN_FIELDS);
+    return { ...options };
+  });
 }
 
 /** Of the same tenant, under the same id. */

@@ -1,6 +1,6 @@
 // OpenTelemetry: a span for each call and one for each of its parts, and how long calls take, by the GenAI semantic conventions
 // (open-telemetry/semantic-conventions-genai, docs/gen-ai: span and metric of `execute_tool`; in development as of 2026).
-import type { Attributes, Context, Histogram, MeterProvider, Span, Tracer, TracerProvider } from "@opentelemetry/api";
+import type { Attributes, Context, Histogram, Span, Tracer } from "@opentelemetry/api";
 import type { ToolDefinition } from "../../sandbox/definition.ts";
 import { type ErrorCode, ToolError } from "../../sandbox/errors.ts";
 import { scopedContext } from "../capabilities/call-scope.ts";
@@ -8,29 +8,17 @@ import type { CapabilityContext } from "../capabilities/capability.ts";
 import { type EgressRule, matchesRule, parseEgressRule } from "../capabilities/egress-rules.ts";
 import type { Execution } from "../executors/executor.ts";
 import type { HookCall } from "../hooks.ts";
-import type { RedactOptions, ValueRedactor } from "../redaction/redact.ts";
+import { parseOptions } from "../option-problems.ts";
+import type { ValueRedactor } from "../redaction/redact.ts";
 import { TenantRedactors } from "../redaction/tenant-redactors.ts";
 import type { TenantPolicy } from "../tenants.ts";
 import type { ToolResult } from "../tool-call.ts";
+import { ignoreOutcome } from "../util/host-callback.ts";
+import { callNow, runWithin } from "./provider-calls.ts";
+import { type TelemetryOptions, TelemetryOptionsSchema } from "./telemetry-options.ts";
 import { MAX_STATE_UNITS, parseTraceparent, type TraceContext, toTraceContext } from "./trace-context.ts";
 
 type Api = typeof import("@opentelemetry/api");
-
-export interface TelemetryOptions {
-  /** The global one unless stated. */
-  readonly tracerProvider?: TracerProvider | undefined;
-  /** The global one unless stated. */
-  readonly meterProvider?: MeterProvider | undefined;
-  /** Arguments, results and messages of errors as attributes of spans, redacted; false unless stated. */
-  readonly captureContent?: boolean | undefined;
-  /** How they are redacted. Values of the host's and the tenant's `secrets` are known, where they are stated as text. */
-  readonly redact?: RedactOptions | undefined;
-  /**
-   * Servers that are told of the trace by a tool's `fetch` (`traceparent`, `tracestate`): true for all that it may send requests to, or
-   * rules as in `egress.allow`; none unless stated.
-   */
-  readonly propagate?: boolean | readonly string[] | undefined;
-}
 
 const SCOPE = "glovebox";
 /** As the convention has them, in seconds. */
@@ -45,17 +33,38 @@ const UNKNOWN_TOOL = "_OTHER";
 /** By performance.now(), as OpenTelemetry takes it. */
 const toTime = (at: number): number => performance.timeOrigin + at;
 
-/** @throws {ToolError} PARAM_INVALID where `@opentelemetry/api` is not installed, or a rule is none */
+const WHERE = "options.telemetry";
+
+/**
+ * Creates the telemetry of a host.
+ * @throws {ToolError} PARAM_INVALID for an unknown or wrong option, with its path, for a provider that fails, and where
+ *   `@opentelemetry/api` is not installed
+ */
 export async function createTelemetry(options: true | TelemetryOptions): Promise<Telemetry> {
+  const parsed = options === true ? {} : parseOptions<TelemetryOptions>(TelemetryOptionsSchema, options, WHERE);
   let api: Api;
   try {
     api = await import("@opentelemetry/api");
   } catch (cause) {
-    throw new ToolError("PARAM_INVALID", "options.telemetry: expected the package @opentelemetry/api to be installed", {
+    throw new ToolError("PARAM_INVALID", `${WHERE}: expected the package @opentelemetry/api to be installed`, {
       cause,
     });
   }
-  return new Telemetry(api, options === true ? {} : options);
+  return new Telemetry(api, parsed);
+}
+
+/** @throws {ToolError} PARAM_INVALID for a provider that throws, or returns something without the method that is needed */
+function createFrom<Made extends object>(provider: string, method: keyof Made & string, create: () => Made): Made {
+  const path = `${WHERE}.${provider}`;
+  let made: Made;
+  try {
+    made = callNow(create);
+    if (typeof made[method] === "function") return made;
+  } catch (cause) {
+    const reason = Error.isError(cause) ? `: ${cause.message.slice(0, 500)}` : "";
+    throw new ToolError("PARAM_INVALID", `${path}: The provider failed${reason}`, { cause });
+  }
+  throw new ToolError("PARAM_INVALID", `${path}: Expected a provider whose products have ${method}()`);
 }
 
 export class Telemetry {
@@ -66,16 +75,19 @@ export class Telemetry {
   readonly #propagates: boolean | readonly EgressRule[];
   readonly #redactors: TenantRedactors;
 
+  /** @throws {ToolError} PARAM_INVALID for a provider that fails, and for an invalid rule in `propagate` */
   constructor(api: Api, options: TelemetryOptions) {
     const { tracerProvider = api.trace.getTracerProvider(), meterProvider = api.metrics.getMeterProvider() } = options;
     const { captureContent = false, redact = {}, propagate = false } = options;
     this.api = api;
-    this.tracer = tracerProvider.getTracer(SCOPE);
-    this.#duration = meterProvider.getMeter(SCOPE).createHistogram("gen_ai.execute_tool.duration", {
-      description: "The duration of a single tool execution.",
-      unit: "s",
-      advice: { explicitBucketBoundaries: DURATION_BUCKETS },
-    });
+    this.tracer = createFrom<Tracer>("tracerProvider", "startSpan", () => tracerProvider.getTracer(SCOPE));
+    this.#duration = createFrom<Histogram>("meterProvider", "record", () =>
+      callNow(() => meterProvider.getMeter(SCOPE)).createHistogram("gen_ai.execute_tool.duration", {
+        description: "The duration of a single tool execution.",
+        unit: "s",
+        advice: { explicitBucketBoundaries: DURATION_BUCKETS },
+      }),
+    );
     this.capturesContent = captureContent;
     this.#redactors = new TenantRedactors(redact);
     this.#propagates = typeof propagate === "boolean" ? propagate : propagate.map(toRule);
@@ -84,11 +96,8 @@ export class Telemetry {
   /** @param started by performance.now() */
   begin(call: HookCall, started: number, given: TraceContext | undefined, isNested: boolean): CallSpan {
     const parent = this.#parentOf(given, isNested);
-    const span = this.tracer.startSpan(
-      `execute_tool ${call.toolName}`,
-      { kind: this.api.SpanKind.INTERNAL, startTime: toTime(started), attributes: toAttributes(call) },
-      parent,
-    );
+    const options = { kind: this.api.SpanKind.INTERNAL, startTime: toTime(started), attributes: toAttributes(call) };
+    const span = callNow(() => this.tracer.startSpan(`execute_tool ${call.toolName}`, options, parent));
     return new CallSpan(this, span, this.api.trace.setSpan(parent, span));
   }
 
@@ -107,7 +116,7 @@ export class Telemetry {
   }
 
   record(seconds: number, attributes: Attributes, context: Context): void {
-    this.#duration.record(seconds, attributes, context);
+    ignoreOutcome(() => this.#duration.record(seconds, attributes, context));
   }
 
   propagatesTo(url: URL): boolean {
@@ -158,26 +167,28 @@ export class CallSpan {
     this.#telemetry = telemetry;
     this.#span = span;
     this.#context = context;
-    this.traceContext = toTraceContext(span.spanContext());
+    this.traceContext = toTraceContext(callNow(() => span.spanContext()));
   }
 
   /** The span is the active one meanwhile, where the host has a context manager. */
   within<Value>(run: () => Value): Value {
-    return this.#telemetry.api.context.with(this.#context, run);
+    return runWithin(this.#telemetry.api.context, this.#context, run);
   }
 
   found({ name, description }: ToolDefinition, source: string, tenant: TenantPolicy): void {
     this.#toolName = name;
     this.#source = source;
     this.#tenant = tenant;
-    this.#span.setAttributes({
-      "gen_ai.tool.description": description.slice(0, MAX_DESCRIPTION_UNITS),
-      "glovebox.tool.source": source,
-    });
+    ignoreOutcome(() =>
+      this.#span.setAttributes({
+        "gen_ai.tool.description": description.slice(0, MAX_DESCRIPTION_UNITS),
+        "glovebox.tool.source": source,
+      }),
+    );
   }
 
   get #capturesContent(): boolean {
-    return this.#telemetry.capturesContent && this.#span.isRecording();
+    return this.#telemetry.capturesContent && callNow(() => this.#span.isRecording()) === true;
   }
 
   #shown(text: string | Buffer): string {
@@ -186,7 +197,10 @@ export class CallSpan {
   }
 
   validated(inputText: string | Buffer): void {
-    if (this.#capturesContent) this.#span.setAttribute("gen_ai.tool.call.arguments", this.#shown(inputText));
+    ignoreOutcome(() => {
+      if (!this.#capturesContent) return undefined;
+      return this.#span.setAttribute("gen_ai.tool.call.arguments", this.#shown(inputText));
+    });
   }
 
   executing(): void {
@@ -199,11 +213,13 @@ export class CallSpan {
     if ("outputText" in execution) this.#outputUnits = execution.outputText.length;
     const ended = performance.now();
     const began = this.#executedAt;
-    this.#span.setAttributes({
-      "glovebox.usage.cpu_ms": usage.cpuMs,
-      "glovebox.usage.heap_bytes": usage.heapBytes,
-      "glovebox.usage.peak_bytes": usage.peakBytes,
-    });
+    ignoreOutcome(() =>
+      this.#span.setAttributes({
+        "glovebox.usage.cpu_ms": usage.cpuMs,
+        "glovebox.usage.heap_bytes": usage.heapBytes,
+        "glovebox.usage.peak_bytes": usage.peakBytes,
+      }),
+    );
     let at = began;
     if (this.#source === "sandbox" || this.#source === "python") {
       at = this.#part("queue", at, Math.min(ended, at + usage.queueMs));
@@ -214,37 +230,46 @@ export class CallSpan {
   }
 
   #part(name: string, from: number, to: number): number {
-    const span = this.#telemetry.tracer.startSpan(name, { startTime: toTime(from) }, this.#context);
-    span.end(toTime(to));
+    ignoreOutcome(() => {
+      const span = callNow(() => this.#telemetry.tracer.startSpan(name, { startTime: toTime(from) }, this.#context));
+      return span.end(toTime(to));
+    });
     return to;
   }
 
   capability(name: string, context: CapabilityContext): CapabilitySpan {
     const { api, tracer } = this.#telemetry;
     const attributes = { "glovebox.capability.name": name };
-    const span = tracer.startSpan(`capability ${name}`, { kind: api.SpanKind.INTERNAL, attributes }, this.#context);
+    const options = { kind: api.SpanKind.INTERNAL, attributes };
+    const span = callNow(() => tracer.startSpan(`capability ${name}`, options, this.#context));
     return new CapabilitySpan(this.#telemetry, span, api.trace.setSpan(this.#context, span), context);
   }
 
   /** @param started by performance.now() */
   ended(result: ToolResult, started: number): void {
     const ended = performance.now();
-    if (!result.success) {
-      const { code, message, userMessage } = result.error;
-      this.#span.setAttribute("error.type", code);
-      // A message may quote the arguments.
-      const text = this.#capturesContent ? this.#shown(message) : userMessage;
-      this.#span.setStatus({ code: this.#telemetry.api.SpanStatusCode.ERROR, message: text });
-    } else if (this.#capturesContent) {
-      this.#span.setAttribute("gen_ai.tool.call.result", this.#shownOutput(result));
-    }
-    this.#span.end(toTime(ended));
+    // Each by itself: a provider that fails at one of them still gets the others.
+    ignoreOutcome(() => this.#outcome(result));
+    ignoreOutcome(() => this.#span.end(toTime(ended)));
     const attributes = {
       "gen_ai.tool.name": this.#toolName ?? UNKNOWN_TOOL,
       "gen_ai.tool.type": "function",
       ...(result.success ? {} : { "error.type": result.error.code }),
     };
     this.#telemetry.record((ended - started) / 1_000, attributes, this.#context);
+  }
+
+  #outcome(result: ToolResult): unknown {
+    const span = this.#span;
+    if (result.success) {
+      if (!this.#capturesContent) return undefined;
+      return span.setAttribute("gen_ai.tool.call.result", this.#shownOutput(result));
+    }
+    const { code, message, userMessage } = result.error;
+    ignoreOutcome(() => span.setAttribute("error.type", code));
+    // A message may quote the arguments.
+    const text = this.#capturesContent ? this.#shown(message) : userMessage;
+    return span.setStatus({ code: this.#telemetry.api.SpanStatusCode.ERROR, message: text });
   }
 
   #shownOutput({ output }: Extract<ToolResult, { success: true }>): string {
@@ -267,19 +292,19 @@ export class CapabilitySpan {
     this.#telemetry = telemetry;
     this.#span = span;
     this.#active = active;
-    const trace = toTraceContext(span.spanContext());
+    const trace = toTraceContext(callNow(() => span.spanContext()));
     this.context = scopedContext(context, trace, (url) => (telemetry.propagatesTo(url) ? trace : undefined));
   }
 
   within<Value>(run: () => Value): Value {
-    return this.#telemetry.api.context.with(this.#active, run);
+    return runWithin(this.#telemetry.api.context, this.#active, run);
   }
 
   ended(code: "ok" | ErrorCode): void {
     if (code !== "ok") {
-      this.#span.setAttribute("error.type", code);
-      this.#span.setStatus({ code: this.#telemetry.api.SpanStatusCode.ERROR });
+      ignoreOutcome(() => this.#span.setAttribute("error.type", code));
+      ignoreOutcome(() => this.#span.setStatus({ code: this.#telemetry.api.SpanStatusCode.ERROR }));
     }
-    this.#span.end();
+    ignoreOutcome(() => this.#span.end());
   }
 }

@@ -56,15 +56,17 @@ function toIssue(issue: StandardIssue): GuestIssue {
   return { __proto__: null, pointer, message: capText(describeValue(issue.message), 500) } as unknown as GuestIssue;
 }
 
+const NO_RESULT: readonly StandardIssue[] = [{ message: 'The schema returned neither "value" nor "issues"' }];
+
 /** Asks the library to check a value. What it answers may be a promise, and is not believed. */
 export function startCheck(schema: StandardSchema, value: unknown): unknown {
   return schema["~standard"].validate(value);
 }
 
-/** What a library's settled answer says is wrong, as JSON text; undefined when nothing is. */
+/** Returns the issues of a library's settled answer as JSON text; undefined for a valid value. A value that is missing is not valid. */
 export function readIssues(result: StandardResult): string | undefined {
-  const found = result.issues;
-  if (found === undefined) return undefined;
+  if (result.issues === undefined && "value" in result) return undefined;
+  const found = result.issues ?? NO_RESULT;
   const issues: GuestIssue[] = [];
   for (let index = 0; index < found.length && index < GUEST_ERROR_CAPS.issues; index += 1) {
     append(issues, toIssue(found[index] as StandardIssue));

@@ -4,7 +4,14 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { CallClient } from "../../../src/host/capabilities/ask-client.ts";
 import type { Glovebox } from "../../../src/host/runtime.ts";
 import type { ToolContext, ToolResult } from "../../../src/host/tool-call.ts";
+import {
+  CALLBACK_ERROR_MESSAGE,
+  FAILING_CALLBACKS,
+  inOtherRealm,
+  toThenable,
+} from "../../support/failing-callbacks.ts";
 import { codeOf, errorOf, expectPublishable, makeBox, outputOf } from "../../support/host-zone.ts";
+import { watchRejections } from "../../support/unhandled-rejections.ts";
 
 const FORM = { type: "object", properties: { size: { type: "integer", maximum: 9 } }, required: ["size"] };
 const ASKER = `export default async ({ what, request, thenMs = 0 }, ctx) => {
@@ -99,11 +106,11 @@ describe("ctx.sample and ctx.roots", () => {
     expect(errorOf(await run({ what: "sample", request }, { client: { sample } })).message).toMatch(/messages/);
   });
 
-  test("believe no answer that is none", async () => {
+  test("reject an invalid answer", async () => {
     const client = { listRoots: async () => ({ roots: "all" }) } as unknown as CallClient;
     const result = await run({ what: "roots" }, { client });
     expect(codeOf(result)).toBe("TOOL_FAILED");
-    expect(errorOf(result).message).toContain("no answer");
+    expect(errorOf(result).message).toContain("invalid answer");
   });
 });
 
@@ -136,6 +143,36 @@ describe("asking whoever calls", () => {
     const context = { client: { elicit }, timeoutMs: 1_000 };
     expect(outputOf(await run(form, context, toolName))).toEqual({ action: "accept", content: { size: 1 } });
     expect(codeOf(await run({ ...form, thenMs: 5_000 }, context, toolName))).toBe("TOOL_TIMEOUT");
+  });
+
+  test.for(FAILING_CALLBACKS)("fails for a client that %s, and does not end the process", async ([, elicit]) => {
+    const rejections = watchRejections();
+    const result = await run(form, { client: { elicit: elicit as never } });
+    expect(codeOf(result)).toBe("TOOL_FAILED");
+    expect(JSON.stringify(result)).not.toContain(CALLBACK_ERROR_MESSAGE);
+    expect(await rejections()).toEqual([]);
+  });
+
+  test.for<[string, () => unknown]>([
+    ["a value that is no promise", () => ({ action: "accept", content: { size: 1 } })],
+    ["a thenable", () => toThenable((resolve) => resolve({ action: "accept", content: { size: 1 } }))],
+    ["a promise of another realm", () => inOtherRealm('Promise.resolve({ action: "accept", content: { size: 1 } })')],
+  ])("takes %s for an answer, and the call's clock goes on", async ([, elicit]) => {
+    const client = { elicit: elicit as never };
+    expect(outputOf(await run(form, { client }))).toEqual({ action: "accept", content: { size: 1 } });
+    expect(codeOf(await run({ ...form, thenMs: 600_000 }, { client, timeoutMs: 2_000 }))).toBe("TOOL_TIMEOUT");
+  });
+
+  test.for<[string, unknown, string]>([
+    ["undefined", undefined, "CAPABILITY_DENIED"],
+    ["null", null, "TOOL_FAILED"],
+    ["false", false, "TOOL_FAILED"],
+    ["text", "accept", "TOOL_FAILED"],
+    ["an object without an action", {}, "TOOL_FAILED"],
+  ])("fails for a client that answers %s, at once or later", async ([, answer, code]) => {
+    for (const elicit of [() => answer, async () => answer]) {
+      expect(codeOf(await run(form, { client: { elicit: elicit as never } }))).toBe(code);
+    }
   });
 
   test("ends with the call: who is asked is told", async () => {

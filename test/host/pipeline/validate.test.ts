@@ -2,9 +2,8 @@
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import { Clocks } from "../../../src/host/pipeline/clock.ts";
+import { checkTimeout, readContext } from "../../../src/host/pipeline/read-context.ts";
 import {
-  checkTimeout,
-  readContext,
   readEnvelope,
   type ValidatedCall,
   type ValidateOptions,
@@ -13,6 +12,7 @@ import {
 import { MemoryToolRegistry } from "../../../src/host/registry.ts";
 import { SchemaThread } from "../../../src/host/schema-thread.ts";
 import { ToolError } from "../../../src/sandbox/errors.ts";
+import { inOtherRealm } from "../../support/failing-callbacks.ts";
 import { fixedExecutor, makeTool, type ToolParts } from "../../support/registered-tool.ts";
 
 const BOUNDS = { bytes: 1_000, depth: 4, values: 100 };
@@ -149,7 +149,7 @@ describe("readEnvelope()", () => {
     ["text", "add", 'toolCall: expected an object { id, toolName, arguments }, got "add"'],
     ["a number", Number.NaN, "toolCall: expected an object { id, toolName, arguments }, got NaN"],
     ["a function", () => {}, "toolCall: expected an object { id, toolName, arguments }, got a function"],
-    ["a list", [], "toolCall.id: expected text of 1 to 1024 characters, got nothing"],
+    ["a list", [], "toolCall: expected an object { id, toolName, arguments }, got an array"],
     ["no id", { toolName: "add" }, "toolCall.id: expected text of 1 to 1024 characters, got nothing"],
     ["an empty id", { id: "", toolName: "add" }, 'toolCall.id: expected text of 1 to 1024 characters, got ""'],
     ["a number as id", { id: 7, toolName: "add" }, "toolCall.id: expected text of 1 to 1024 characters, got 7"],
@@ -167,7 +167,7 @@ describe("readEnvelope()", () => {
     [
       "a field too many",
       { id: "c", toolName: "add", args: {} },
-      'toolCall: expected an object { id, toolName, arguments }, got one with the key "args"',
+      "toolCall.args: Unknown option. Expected one of: id, toolName, arguments, argumentsText",
     ],
   ])("refuses %s, and says what it expected", ([, call, message]) => {
     const error = refusalOf(() => readEnvelope(call));
@@ -197,28 +197,116 @@ describe("readEnvelope()", () => {
     ],
   ])("refuses %s, and shows nothing of what it threw", ([, make]) => {
     const error = refusalOf(() => readEnvelope(make()));
-    expect([error.code, error.message]).toEqual([
-      "PARAM_INVALID",
-      "toolCall: expected a plain object, got one whose fields cannot be read",
-    ]);
+    expect(error.code).toBe("PARAM_INVALID");
+    expect(error.message).toMatch(
+      /^toolCall: expected .* got (one whose fields cannot be read|an object that is not plain)$/,
+    );
   });
 });
 
 describe("readContext()", () => {
-  test.for([undefined, null, {}])("makes the tenant `default` of %s", (context) => {
+  test.for([undefined, {}, { tenantId: undefined }])("makes the tenant `default` of %s", (context) => {
     expect(readContext(context).tenantId).toBe("default");
   });
 
-  test("takes what it knows, and leaves the rest behind", () => {
+  test("copies the fields of a context", () => {
     const { signal } = new AbortController();
     const known = { tenantId: "acme", executionId: "e", stepId: "s", signal, timeoutMs: 5, onLog: () => {} };
-    const context: Record<string, unknown> = { ...readContext({ ...known, maxConcurrency: 3, secret: "x" }) };
-    expect(context).toMatchObject(known);
-    expect([context.secret, context.maxConcurrency]).toEqual([undefined, undefined]);
+    expect(readContext(known)).toMatchObject(known);
+  });
+
+  test.for<[string, unknown, string]>([
+    ["a timeout", { timeout: 5 }, 'context.timeout: Unknown option. Did you mean "timeoutMs"?'],
+    ["a tenant", { tenant: "acme" }, 'context.tenant: Unknown option. Did you mean "tenantId"?'],
+    [
+      "a tenant beside the right one",
+      { tenantId: "a", TenantID: "b" },
+      'context.TenantID: Unknown option. Did you mean "tenantId"?',
+    ],
+    ["a key whose value is undefined", { onlog: undefined }, 'context.onlog: Unknown option. Did you mean "onLog"?'],
+    [
+      "a field of the seed",
+      { deterministic: { seed: "s", Now: 1 } },
+      'context.deterministic.Now: Unknown option. Did you mean "now"?',
+    ],
+    [
+      "a field of the arguments",
+      { arguments: { coerc: true } },
+      'context.arguments.coerc: Unknown option. Did you mean "coerce"?',
+    ],
+    [
+      "a method of the client",
+      { client: { elicits() {} } },
+      'context.client.elicits: Unknown option. Did you mean "elicit"?',
+    ],
+  ])("rejects the unknown key of %s, and suggests the right one", ([, context, message]) => {
+    const error = refusalOf(() => readContext(context));
+    expect([error.code, error.message]).toEqual(["PARAM_INVALID", message]);
+  });
+
+  test("rejects maxConcurrency, which only a batch has", () => {
+    expect(refusalOf(() => readContext({ maxConcurrency: 2 })).message).toMatch(
+      /^context\.maxConcurrency: Unknown option/,
+    );
+  });
+
+  class Context {
+    readonly tenantId = "acme";
+  }
+  test.for<[string, unknown, string]>([
+    ["null", null, "null"],
+    ["a promise", Promise.resolve({ tenantId: "acme" }), "a Promise"],
+    ["a promise of another realm", inOtherRealm("Promise.resolve({})"), "a Promise"],
+    ["an array", [{ tenantId: "acme" }], "an array"],
+    ["a Map", new Map([["tenantId", "acme"]]), "a Map"],
+    ["an instance of a class", new Context(), "an instance of Context"],
+    ["a function", () => ({ tenantId: "acme" }), "a function"],
+    ["an object with another prototype", Object.create({ tenantId: "acme" }), "an object that is not plain"],
+  ])("rejects %s as a context", ([, context, got]) => {
+    const error = refusalOf(() => readContext(context));
+    expect([error.code, error.message]).toEqual([
+      "PARAM_INVALID",
+      `context: expected a plain object { tenantId, signal, timeoutMs }, got ${got}`,
+    ]);
+  });
+
+  test("takes an object of another realm for a plain one", () => {
+    expect(readContext(inOtherRealm("({ tenantId: 'acme' })"))).toMatchObject({ tenantId: "acme" });
+  });
+
+  test.for<[string, object, RegExp]>([
+    ["a promise as client", { client: Promise.resolve({}) }, /^context\.client: expected an object \{ elicit/],
+    ["a client whose method is none", { client: { sample: true } }, /^context\.client\.sample: expected a function/],
+    [
+      "a promise as arguments",
+      { arguments: Promise.resolve({}) },
+      /^context\.arguments: Expected a plain object, got a Promise$/,
+    ],
+    [
+      "a promise as seed",
+      { deterministic: Promise.resolve({ seed: "s" }) },
+      /^context\.deterministic: .*got a Promise$/,
+    ],
+    ["a Map as seed", { deterministic: new Map() }, /^context\.deterministic: .*got a Map$/],
+  ])("rejects %s", ([, context, message]) => {
+    expect(refusalOf(() => readContext(context))).toMatchObject({
+      code: "PARAM_INVALID",
+      message: expect.stringMatching(message),
+    });
+  });
+
+  test("takes an instance of a host's class as client", () => {
+    class Person {
+      elicit(): undefined {
+        return undefined;
+      }
+    }
+    const client = new Person();
+    expect(readContext({ client }).client).toBe(client);
   });
 
   test.for<[string, unknown, RegExp]>([
-    ["text", "acme", /^context: expected an object \{ tenantId, signal, timeoutMs \}, got "acme"$/],
+    ["text", "acme", /^context: expected a plain object \{ tenantId, signal, timeoutMs \}, got "acme"$/],
     ["an empty tenant", { tenantId: "" }, /^context\.tenantId: expected text of 1 to 1024 characters, got ""$/],
     ["null as tenant", { tenantId: null }, /^context\.tenantId: expected text of .*, got null$/],
     ["a number as tenant", { tenantId: 5 }, /^context\.tenantId: expected text of .*, got 5$/],
@@ -250,10 +338,10 @@ describe("readContext()", () => {
     ["what only looks like a signal", () => ({ signal: Object.create(AbortSignal.prototype) as unknown })],
   ])("refuses %s as PARAM_INVALID, for it is the caller's mistake", ([, make]) => {
     const error = refusalOf(() => readContext(make()));
-    expect([error.code, error.message]).toEqual([
-      "PARAM_INVALID",
-      "context: expected a plain object, got one whose fields cannot be read",
-    ]);
+    expect(error.code).toBe("PARAM_INVALID");
+    expect(error.message).toMatch(
+      /^context: expected .* got (one whose fields cannot be read|an object that is not plain)$/,
+    );
   });
 });
 

@@ -230,16 +230,26 @@ describe("a session's end", () => {
     expect(errorOf(await session.run("1")).message).toContain("it was closed");
   });
 
-  test.for([[null], [{ signal: "x" }], [{ timeoutMs: -1 }], [{ onLog: 1 }], [{ deterministic: { seed: "a" } }]])(
-    "is not brought about by options that are wrong: %j",
-    async ([options]) => {
-      const session = await open();
-      const result = await session.run("1", options as RunOptions);
-      expect(codeOf(result)).toBe(options === null ? "ok" : "PARAM_INVALID");
-      expect(codeOf(await session.run(2 as unknown as string))).toBe("PARAM_INVALID");
-      expect(outputOf(await session.run("3"))).toBe(3);
-    },
-  );
+  test.for<[unknown]>([
+    [null],
+    [[]],
+    ["acme"],
+    [Promise.resolve({})],
+    [new Map([["timeoutMs", 1]])],
+    [{ tenantId: "other" }],
+    [{ sessionId: "other" }],
+    [{ timeout: 1 }],
+    [{ signal: "x" }],
+    [{ timeoutMs: -1 }],
+    [{ onLog: 1 }],
+    [{ deterministic: { seed: "a" } }],
+  ])("is not brought about by options that are wrong: %j", async ([options]) => {
+    const session = await open();
+    const result = await session.run("1", options as RunOptions);
+    expect(codeOf(result)).toBe("PARAM_INVALID");
+    expect(codeOf(await session.run(2 as unknown as string))).toBe("PARAM_INVALID");
+    expect(outputOf(await session.run("3"))).toBe(3);
+  });
 
   test("comes when its box is closed", async () => {
     const own = await makeBox();

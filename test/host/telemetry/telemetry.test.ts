@@ -9,10 +9,15 @@ import { InMemoryMetricExporter, MeterProvider, PeriodicExportingMetricReader } 
 import { InMemorySpanExporter, type ReadableSpan, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
+import { ToolRouter } from "../../../src/host/router.ts";
 import { createGlovebox, type Glovebox } from "../../../src/host/runtime.ts";
+import { runWithin } from "../../../src/host/telemetry/provider-calls.ts";
+import { createTelemetry } from "../../../src/host/telemetry/telemetry.ts";
 import type { ToolResult } from "../../../src/host/tool-call.ts";
+import { FAILING_CALLBACKS } from "../../support/failing-callbacks.ts";
 import { codeOf, outputOf } from "../../support/host-zone.ts";
 import { type OtlpReceiver, openOtlpReceiver } from "../../support/otlp-receiver.ts";
+import { watchRejections } from "../../support/unhandled-rejections.ts";
 
 const TRACE = "0af7651916cd43dd8448eb211c80319c";
 const PARENT = "b7ad6b7169203331";
@@ -355,6 +360,87 @@ describe("telemetry as an option", () => {
     return undefined;
   });
 
+  const METHODS = ["setAttribute", "setAttributes", "setStatus", "end", "isRecording", "spanContext"] as const;
+  test.for(METHODS.flatMap((method) => FAILING_CALLBACKS.map(([name, run]) => [method, name, run] as const)))(
+    "a span whose %s %s costs no call and does not end the process",
+    async ([method, , run]) => {
+      const rejections = watchRejections();
+      const span = Object.fromEntries(METHODS.map((one) => [one, () => undefined]));
+      const startSpan = () => ({ ...span, ...halfBroken, [method]: run });
+      const options = { tracerProvider: { getTracer: () => ({ startSpan }) }, captureContent: true };
+      const router = new ToolRouter({ telemetry: await createTelemetry(options as never) });
+      router.register("one", {}, () => 1);
+      router.register("broken", {}, broken);
+      expect(outputOf(await router.execute({ id: "c1", toolName: "one" }))).toBe(1);
+      expect(codeOf(await router.execute({ id: "c2", toolName: "broken" }))).toBe("TOOL_FAILED");
+      expect(await rejections()).toEqual([]);
+    },
+  );
+
+  test.for(FAILING_CALLBACKS)("providers whose startSpan and record %s cost no call", async ([, run]) => {
+    const rejections = watchRejections();
+    const telemetry = await createTelemetry({
+      tracerProvider: { getTracer: () => ({ startSpan: run }) },
+      meterProvider: { getMeter: () => ({ createHistogram: () => ({ record: run }) }) },
+    } as never);
+    const router = new ToolRouter({ telemetry });
+    router.register("one", {}, () => 1);
+    expect(outputOf(await router.execute({ id: "c1", toolName: "one" }))).toBe(1);
+    expect(await rejections()).toEqual([]);
+  });
+
+  test.for<[string, object, string]>([
+    ...FAILING_CALLBACKS.map(([name, getTracer]): [string, object, string] => [
+      `getTracer ${name}`,
+      { tracerProvider: { getTracer } },
+      "tracerProvider",
+    ]),
+    ...FAILING_CALLBACKS.map(([name, getMeter]): [string, object, string] => [
+      `getMeter ${name}`,
+      { meterProvider: { getMeter } },
+      "meterProvider",
+    ]),
+    ["getTracer returns undefined", { tracerProvider: { getTracer: () => undefined } }, "tracerProvider"],
+    ["getTracer returns no tracer", { tracerProvider: { getTracer: () => ({}) } }, "tracerProvider"],
+    [
+      "createHistogram returns none",
+      { meterProvider: { getMeter: () => ({ createHistogram: () => 1 }) } },
+      "meterProvider",
+    ],
+  ])("is rejected where %s", async ([, telemetry, path]) => {
+    const rejections = watchRejections();
+    await expect(createTelemetry(telemetry)).rejects.toMatchObject({
+      code: "PARAM_INVALID",
+      message: expect.stringContaining(`options.telemetry.${path}: `),
+    });
+    expect(await rejections()).toEqual([]);
+  });
+
+  test.for<[string, (...args: readonly unknown[]) => unknown]>([
+    ["throws", broken],
+    ["rejects", async () => broken()],
+    ["does not run what it is given", () => undefined],
+    ["runs it twice", (_, run) => [(run as () => unknown)(), (run as () => unknown)()]],
+    [
+      "runs it and throws",
+      (_, run) => {
+        (run as () => unknown)();
+        broken();
+      },
+    ],
+  ])("a context manager that %s runs a tool once", async ([, run]) => {
+    const rejections = watchRejections();
+    let runs = 0;
+    const work = (): string => {
+      runs += 1;
+      return "done";
+    };
+    expect(runWithin({ with: run as never }, context.active(), work)).toBe("done");
+    expect(runs).toBe(1);
+    expect(() => runWithin({ with: run as never }, context.active(), broken)).toThrow("broken");
+    expect(await rejections()).toEqual([]);
+  });
+
   test("true takes the global providers, whenever they come", async () => {
     const routerBox = await createGlovebox({ telemetry: true, cache: false, workers: { spares: 0 } });
     try {
@@ -373,8 +459,15 @@ describe("telemetry as an option", () => {
     ["no object", "yes", /options\.telemetry: Expected true or/],
     ["a provider that is none", { tracerProvider: {} }, /options\.telemetry/],
     ["a rule that is none", { propagate: ["http://"] }, /telemetry\.propagate/],
+    [
+      "an unknown key",
+      { traceProvider: {} },
+      /options\.telemetry\.traceProvider: Unknown option. Did you mean "tracerProvider"/,
+    ],
+    ["text as captureContent", { captureContent: "false" }, /options\.telemetry\.captureContent/],
+    ["a promise", Promise.resolve({}), /options\.telemetry: /],
     ["redaction that is wrong", { redact: { maxDepth: 0 } }, /^options\.telemetry\.redact\.maxDepth: /],
-  ])("is refused for %s", async ([, telemetry, message]) => {
+  ])("is rejected for %s", async ([, telemetry, message]) => {
     await expect(createGlovebox({ telemetry: telemetry as never, cache: false })).rejects.toThrow(message);
   });
 });

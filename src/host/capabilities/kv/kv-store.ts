@@ -63,8 +63,9 @@ export interface KvPage {
 }
 
 /**
- * Each operation is atomic, and durable when it has resolved, as far as the store promises that. One that rejects has stored nothing;
- * the tool learns only that it failed, the operator hears of what.
+ * Each operation is atomic, and durable when it has resolved, as far as the store promises that. One that rejects has stored nothing. An
+ * operation that throws, rejects, resolves to another form than its type, or does not settle before the call ends fails: the tool gets
+ * TOOL_FAILED, the operator the reason.
  */
 export interface KvStore {
   get(space: KvSpace, key: string): Promise<KvEntry | undefined>;

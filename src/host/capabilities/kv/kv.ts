@@ -5,6 +5,7 @@ import type { PreparedCall } from "../../tool-call.ts";
 import { callOf } from "../call-scope.ts";
 import { type Capability, defineCapability } from "../capability.ts";
 import type { KvEntry, KvSpace, KvStore, KvWrite } from "./kv-store.ts";
+import { readDeleteOutcome, readEntry, readPage, readSetOutcome } from "./store-answers.ts";
 
 /** As many as in a list of Cloudflare's or Deno's. */
 const MAX_PAGE = 1_000;
@@ -78,7 +79,7 @@ function toWrite({ value, ttlMs, ifVersion }: SetRequest, { limits }: PreparedCa
 const QUOTA_LIMITS = { keys: "kvKeys", bytes: "kvBytes" } as const;
 
 async function set(store: KvStore, request: SetRequest, call: PreparedCall): Promise<object> {
-  const outcome = await store.set(spaceOf(call), request.key, toWrite(request, call));
+  const outcome = readSetOutcome(await store.set(spaceOf(call), request.key, toWrite(request, call)));
   if (outcome.status === "stored") return { ok: true, version: outcome.version };
   if (outcome.status === "conflict") return { ok: false, version: outcome.version };
   const { exceeded, needed } = outcome;
@@ -95,19 +96,20 @@ async function answer(store: KvStore, request: Request, call: PreparedCall): Pro
   const space = spaceOf(call);
   switch (request.op) {
     case "get": {
-      const entry = await store.get(space, request.key);
+      const entry = readEntry(await store.get(space, request.key), request.key);
       return entry === undefined ? null : toWire(entry);
     }
     case "set":
       return await set(store, request, call);
     case "delete": {
-      const { status } = await store.delete(space, request.key, request.ifVersion);
+      const { status } = readDeleteOutcome(await store.delete(space, request.key, request.ifVersion));
       return status === "deleted";
     }
     case "list": {
       const { prefix, cursor, limit } = request;
       const bytes = Math.floor(call.limits.outputBytes * PAGE_SHARE);
-      const { entries, more } = await store.list(space, { prefix, after: cursor, limit, bytes });
+      const page = await store.list(space, { prefix, after: cursor, limit, bytes });
+      const { entries, more } = readPage(page, { prefix, limit });
       const last = entries.at(-1);
       return { entries: entries.map(toWire), ...(more && last !== undefined ? { cursor: last.key } : {}) };
     }

@@ -1,0 +1,176 @@
+// Reads the context of a call, once and strictly: who calls, and how. A key that is not known is an error, because a misspelled `tenantId`
+// or `timeoutMs` would run the call as another tenant, or without its bound.
+import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
+import { LIMITS } from "../../sandbox/limits.ts";
+import { MAX_SEED_UNITS } from "../../sandbox/protocol.ts";
+import type { CallClient } from "../capabilities/ask-client.ts";
+import type { ToolContext } from "../tool-call.ts";
+import { isThenable } from "../util/host-callback.ts";
+import { parseArgumentOptions } from "./amend.ts";
+import { checkKeys, describe, invalid, readFields, readText } from "./read-fields.ts";
+import { DEFAULT_TENANT } from "./validate.ts";
+
+/** Of a conversation's name. */
+export const MAX_SESSION_ID_UNITS = 256;
+/** To the end of the year 9999. */
+const MAX_DATE_MS = 253_402_300_799_999;
+const CLIENT_METHODS = ["elicit", "sample", "listRoots"] as const satisfies readonly (keyof CallClient)[];
+
+/** A real one: what only looks like one throws as soon as it is read. */
+const isAbortSignal = (value: unknown): value is AbortSignal =>
+  value instanceof AbortSignal && typeof value.aborted === "boolean";
+
+/** What it holds is another program's word: where it is none, a trace begins anew. */
+function checkHeader(value: unknown, where: string): void {
+  if (value !== undefined && typeof value !== "string") throw invalid(where, "a header's text", describe(value));
+}
+
+const isFunction = (value: unknown): boolean => value === undefined || typeof value === "function";
+
+function checkSessionId(sessionId: unknown): void {
+  if (sessionId === undefined) return;
+  const isFit = typeof sessionId === "string" && sessionId.length > 0 && sessionId.length <= MAX_SESSION_ID_UNITS;
+  if (!isFit) {
+    throw invalid("context.sessionId", `text of 1 to ${MAX_SESSION_ID_UNITS} characters`, describe(sessionId));
+  }
+}
+
+/** Callbacks of the caller: an object of methods, which may be an instance of the caller's own class. */
+function checkClient(client: unknown): void {
+  if (client === undefined) return;
+  const expected = "an object { elicit, sample, listRoots }";
+  if (typeof client !== "object" || client === null || isThenable(client)) {
+    throw invalid("context.client", expected, describe(client));
+  }
+  if (isPlainObject(client)) checkKeys(client, "context.client", CLIENT_METHODS);
+  for (const method of CLIENT_METHODS) {
+    const value = (client as { readonly [name: string]: unknown })[method];
+    if (!isFunction(value)) throw invalid(`context.client.${method}`, "a function", describe(value));
+  }
+}
+
+const FIELDS: { readonly [Field in keyof Required<ToolContext>]: true } = {
+  tenantId: true,
+  executionId: true,
+  stepId: true,
+  sessionId: true,
+  traceparent: true,
+  tracestate: true,
+  signal: true,
+  timeoutMs: true,
+  onLog: true,
+  onProgress: true,
+  client: true,
+  deterministic: true,
+  arguments: true,
+  logPlaces: true,
+  toolDigest: true,
+};
+/** An array: among so few names, a search is as fast as a Set. */
+export const CONTEXT_FIELDS: readonly string[] = Object.keys(FIELDS);
+const BATCH_FIELDS: readonly string[] = [...CONTEXT_FIELDS, "maxConcurrency"];
+
+/**
+ * Reads the context's fields, each once. The context must be a plain object: a promise or a Map has no fields of its own, and its call
+ * would run as the tenant `default`.
+ * @param isBatch allows `maxConcurrency`, which {@link readStatedContext} leaves to its caller
+ * @throws {ToolError} PARAM_INVALID for an unknown key or a wrong value, naming its path
+ */
+export function readStatedContext(context: unknown, isBatch = false): ToolContext {
+  if (context === undefined) return {};
+  if (!isPlainObject(context)) {
+    throw invalid("context", "a plain object { tenantId, signal, timeoutMs }", describe(context));
+  }
+  const fields = readFields("context", () => copyContext(context, isBatch ? BATCH_FIELDS : CONTEXT_FIELDS));
+  const { tenantId, executionId, stepId, timeoutMs, onLog, onProgress, logPlaces } = fields;
+  if (!isFunction(onLog)) throw invalid("context.onLog", "a function", describe(onLog));
+  if (!isFunction(onProgress)) throw invalid("context.onProgress", "a function", describe(onProgress));
+  if (logPlaces !== undefined && typeof logPlaces !== "boolean") {
+    throw invalid("context.logPlaces", "true or false", describe(logPlaces));
+  }
+  checkDeterministic(fields.deterministic);
+  checkTimeout(timeoutMs, "context.timeoutMs");
+  checkHeader(fields.traceparent, "context.traceparent");
+  checkHeader(fields.tracestate, "context.tracestate");
+  if (executionId !== undefined) readText(executionId, "context.executionId");
+  if (stepId !== undefined) readText(stepId, "context.stepId");
+  checkSessionId(fields.sessionId);
+  if (fields.toolDigest !== undefined) readText(fields.toolDigest, "context.toolDigest");
+  if (tenantId !== undefined) readText(tenantId, "context.tenantId");
+  return fields;
+}
+
+function copyContext(context: ToolContext, known: readonly string[]): ToolContext {
+  checkKeys(context, "context", known);
+  const { tenantId, executionId, stepId, signal, timeoutMs, onLog, onProgress, logPlaces } = context;
+  const { traceparent, tracestate, client, sessionId, toolDigest } = context;
+  const deterministic = copyDeterministic(context.deterministic);
+  const trace = traceparent === undefined && tracestate === undefined ? {} : { traceparent, tracestate };
+  const amending = parseArgumentOptions(context.arguments, "context.arguments");
+  checkClient(client);
+  // Checked where what a proxy throws is caught.
+  if (signal !== undefined && !isAbortSignal(signal)) {
+    throw invalid("context.signal", "an AbortSignal", describe(signal));
+  }
+  return {
+    tenantId,
+    executionId,
+    stepId,
+    signal,
+    timeoutMs,
+    onLog,
+    onProgress,
+    logPlaces,
+    deterministic,
+    ...trace,
+    ...(amending === undefined ? {} : { arguments: amending }),
+    ...(client === undefined ? {} : { client }),
+    ...(sessionId === undefined ? {} : { sessionId }),
+    ...(toolDigest === undefined ? {} : { toolDigest }),
+  };
+}
+
+type NamedContext = ToolContext & { readonly tenantId: string };
+
+/** The same, of a tenant that is named: `default` where none is. */
+export function readContext(context: unknown): NamedContext {
+  const stated = readStatedContext(context);
+  const { tenantId } = stated;
+  // A copy costs more than all the rest of this.
+  return tenantId === undefined ? { ...stated, tenantId: DEFAULT_TENANT } : (stated as NamedContext);
+}
+
+type DeterministicOption = ToolContext["deterministic"];
+
+const DETERMINISTIC_FIELDS: readonly string[] = ["seed", "now"];
+
+/** Reads each field once. @throws {ToolError} PARAM_INVALID for anything but a plain object */
+function copyDeterministic(option: DeterministicOption): DeterministicOption {
+  if (option === undefined) return undefined;
+  const where = "context.deterministic";
+  if (!isPlainObject(option)) throw invalid(where, "an object { seed, now }", describe(option));
+  checkKeys(option, where, DETERMINISTIC_FIELDS);
+  const { seed, now } = option as NonNullable<DeterministicOption>;
+  return { seed, now };
+}
+
+/** @throws {ToolError} PARAM_INVALID */
+function checkDeterministic(option: DeterministicOption): void {
+  if (option === undefined) return;
+  const where = "context.deterministic";
+  const { seed, now } = option;
+  if (typeof seed !== "string" || seed.length === 0 || seed.length > MAX_SEED_UNITS) {
+    throw invalid(`${where}.seed`, `text of 1 to ${MAX_SEED_UNITS} characters`, describe(seed));
+  }
+  if (now !== undefined && !(Number.isInteger(now) && now >= 0 && now <= MAX_DATE_MS)) {
+    throw invalid(`${where}.now`, `whole milliseconds from 0 to ${MAX_DATE_MS}`, describe(now));
+  }
+}
+
+/** @throws {ToolError} PARAM_INVALID */
+export function checkTimeout(timeoutMs: unknown, where: string): asserts timeoutMs is number | undefined {
+  if (timeoutMs === undefined) return;
+  const { min, max } = LIMITS.timeoutMs;
+  const fits = typeof timeoutMs === "number" && Number.isFinite(timeoutMs) && timeoutMs >= min && timeoutMs <= max;
+  if (!fits) throw invalid(where, `a number of milliseconds from ${min} to ${max}`, describe(timeoutMs));
+}

@@ -1,0 +1,59 @@
+// Reads fields of an object that a caller passed, for the first stage of a call: without a schema library, since every call pays for it.
+import { describeKind } from "../../sandbox/contract/plain-object.ts";
+import { ToolError } from "../../sandbox/errors.ts";
+import { unknownOptionError } from "../option-problems.ts";
+
+const MAX_ID_UNITS = 1_024;
+const MAX_SHOWN_UNITS = 100;
+
+/** Describes a value for a message: short, and without reading what could throw. */
+export function describe(value: unknown): string {
+  switch (typeof value) {
+    case "string":
+      return value.length > MAX_SHOWN_UNITS ? `text of ${value.length} characters` : JSON.stringify(value);
+    case "number":
+      return String(value);
+    case "undefined":
+      return "nothing";
+    case "object":
+      return value === null ? "null" : describeKind(value);
+    default:
+      return `a ${typeof value}`;
+  }
+}
+
+export function invalid(where: string, expected: string, got: string): ToolError {
+  return new ToolError("PARAM_INVALID", `${where}: expected ${expected}, got ${got}`, {
+    details: { problems: [{ pointer: where, expected, got }] },
+  });
+}
+
+/** @throws {ToolError} PARAM_INVALID for anything but a text of 1 to 1,024 characters */
+export function readText(value: unknown, where: string): string {
+  if (typeof value !== "string" || value.length === 0 || value.length > MAX_ID_UNITS) {
+    throw invalid(where, `text of 1 to ${MAX_ID_UNITS} characters`, describe(value));
+  }
+  return value;
+}
+
+/** Reads fields of a caller's object, which may be anything at all, a proxy that throws included. */
+export function readFields<Fields>(where: string, read: () => Fields): Fields {
+  try {
+    return read();
+  } catch (cause) {
+    if (Error.isError(cause) && cause instanceof ToolError) throw cause;
+    throw new ToolError("PARAM_INVALID", `${where}: expected a plain object, got one whose fields cannot be read`, {
+      cause,
+    });
+  }
+}
+
+/**
+ * Rejects a key that is not known, also one whose value is undefined.
+ * @throws {ToolError} PARAM_INVALID, naming the path and the key that was probably meant
+ */
+export function checkKeys(fields: object, where: string, known: readonly string[]): void {
+  for (const key of Object.keys(fields)) {
+    if (!known.includes(key)) throw unknownOptionError(where, key, known);
+  }
+}

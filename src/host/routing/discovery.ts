@@ -1,0 +1,96 @@
+// Sources that are asked for their tools only when a tenant wants them. Their functions are the host's: one that throws, answers wrongly or
+// hangs is left out of the listing, and holds no call up for longer than its time.
+import { ToolError } from "../../sandbox/errors.ts";
+import { LIMITS } from "../../sandbox/limits.ts";
+import type { SourceKind } from "../executors/executor.ts";
+import type { SourceHealthRegistry } from "../health/source-health.ts";
+import type { SourceDiscovery } from "../source.ts";
+import { NO_USAGE } from "../tool-call.ts";
+import { ignoreOutcome, isThenable, notifySafely, runCallback } from "../util/host-callback.ts";
+
+/** A source that is asked for its tools. */
+export interface DiscoveredSource {
+  readonly source: SourceKind;
+  readonly sourceId: string;
+  readonly discovery: SourceDiscovery;
+}
+
+type Question = "isFor" | "mayHave" | "isKnown";
+
+export class Discoveries {
+  readonly #byId = new Map<string, DiscoveredSource>();
+  readonly #health: SourceHealthRegistry;
+  readonly #onError: ((error: ToolError) => unknown) | undefined;
+
+  constructor(health: SourceHealthRegistry, onError: ((error: ToolError) => unknown) | undefined) {
+    this.#health = health;
+    this.#onError = onError;
+  }
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  add(source: DiscoveredSource): void {
+    this.#byId.set(source.sourceId, source);
+  }
+
+  delete(sourceId: string): void {
+    this.#byId.delete(sourceId);
+  }
+
+  /** Sources that a tenant may have tools of; all of them without a tenant. */
+  listFor(tenantId: string | undefined): readonly DiscoveredSource[] {
+    const all = [...this.#byId.values()];
+    return tenantId === undefined ? all : all.filter((source) => this.#says(source, "isFor", tenantId));
+  }
+
+  /** Sources that a tool of this name may come from. */
+  listWith(toolName: string, tenantId: string): readonly DiscoveredSource[] {
+    return this.listFor(tenantId).filter((source) => this.#says(source, "mayHave", toolName));
+  }
+
+  /**
+   * Asks a source for its tools, unless its circuit is open.
+   * @throws {ToolError} TOOL_UNAVAILABLE, or the signal's reason, as a rejection
+   */
+  async discover(source: DiscoveredSource, tenantId: string, signal: AbortSignal): Promise<void> {
+    if (this.#says(source, "isKnown", tenantId)) return;
+    const admission = this.#health.admit(source, tenantId);
+    const begun = performance.now();
+    const run = (): unknown => source.discovery.discover(tenantId, signal);
+    const outcome = await runCallback(run, { timeoutMs: LIMITS.timeoutMs.max, signal });
+    if ("answer" in outcome) {
+      this.#health.record(source, tenantId, admission, { usage: NO_USAGE, outputText: "" });
+      return;
+    }
+    const isOurs = signal.aborted && (outcome.failed === "aborted" || outcome.cause === signal.reason);
+    const error = toSourceError(isOurs ? signal.reason : outcome.cause, source.sourceId);
+    const usage = { ...NO_USAGE, executeMs: performance.now() - begun };
+    this.#health.record(source, tenantId, admission, { usage, error, isSourceFailure: !isOurs });
+    throw error;
+  }
+
+  /** Only `true` is a yes. */
+  #says({ discovery, sourceId }: DiscoveredSource, question: Question, about: string): boolean {
+    try {
+      const answer: unknown = discovery[question](about);
+      if (typeof answer === "boolean") return answer;
+      if (isThenable(answer)) ignoreOutcome(() => answer);
+      this.#report(sourceId, question, new TypeError(`Expected true or false, got a ${typeof answer}`));
+    } catch (cause) {
+      this.#report(sourceId, question, cause);
+    }
+    return false;
+  }
+
+  #report(sourceId: string, question: Question, cause: unknown): void {
+    const message = `discovery.${question}() of the source ${sourceId} failed, and counts as false`;
+    notifySafely(this.#onError, new ToolError("INTERNAL", message, { cause }));
+  }
+}
+
+function toSourceError(thrown: unknown, sourceId: string): ToolError {
+  if (Error.isError(thrown) && thrown instanceof ToolError) return thrown;
+  return new ToolError("TOOL_UNAVAILABLE", `${sourceId} could not be asked`, { cause: thrown, recoverable: true });
+}

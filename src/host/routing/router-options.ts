@@ -1,0 +1,113 @@
+// The options of a ToolRouter and of its sources, checked by one schema: a misspelled guard or limit must not be ignored.
+import * as z from "zod";
+import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
+import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/definition.ts";
+import { ToolError } from "../../sandbox/errors.ts";
+import { type PartialLimits, PartialLimitsSchema } from "../../sandbox/limits.ts";
+import { type EgressPolicy, NO_EGRESS, type SecretPolicies } from "../capabilities/egress-policy.ts";
+import { type Flags, isFlags } from "../flags.ts";
+import { type HealthOptions, HealthSchema } from "../health/source-health.ts";
+import type { Hook } from "../hooks.ts";
+import type { HostLog } from "../host-log.ts";
+import { parseOptions, unknownOptionError } from "../option-problems.ts";
+import { type ArgumentOptions, ArgumentOptionsSchema } from "../pipeline/amend.ts";
+import { MemoryToolRegistry, type ToolRegistry } from "../registry.ts";
+import type { SourceDiscovery, SourceTransport } from "../source.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import { type Tenants, TenantsSchema } from "../tenants.ts";
+import { isToolRegistry } from "./checked-registry.ts";
+
+export interface ToolRouterOptions {
+  /** Default: a registry in memory. */
+  readonly registry?: ToolRegistry | undefined;
+  /** For every call; a tool and a call can only lower them. */
+  readonly limits?: PartialLimits | undefined;
+  /** Policies of single tenants. */
+  readonly tenants?: Tenants | undefined;
+  /** Whether guests see a clock that stands still while they run, unless their tenant's policy says otherwise. */
+  readonly coarseTime?: boolean | undefined;
+  /** Where sandboxed tools may send requests, and with which secrets, unless their tenant's policy says otherwise; parsed already. */
+  readonly egress?: EgressPolicy | undefined;
+  readonly secrets?: SecretPolicies | undefined;
+  /** False turns all tools off, except those that a flag turns on. Default: true without `flags`, false with them. */
+  readonly enabled?: boolean | undefined;
+  /** Feature flags, which outrank `enabled`: with them a tool is off unless they or it turn it on. */
+  readonly flags?: Flags | undefined;
+  /** When the circuit of a source of tools that keeps failing opens. */
+  readonly health?: HealthOptions | undefined;
+  /** How arguments are coerced that a tool would reject. A tool and a call may set their own. */
+  readonly arguments?: ArgumentOptions | undefined;
+  /** Receives each INTERNAL failure with its cause: for the operator's log, never for a caller. */
+  readonly onInternalError?: ((error: ToolError) => unknown) | undefined;
+  /** Functions around each stage of a call, in their order. */
+  readonly hooks?: readonly Hook[] | undefined;
+  /** Made by `createTelemetry` and `createHostLog`. */
+  readonly telemetry?: Telemetry | undefined;
+  readonly log?: HostLog | undefined;
+}
+
+const isObject = (value: unknown): boolean => typeof value === "object" && value !== null;
+const hasMethod = (value: unknown, name: string): boolean =>
+  isObject(value) && typeof (value as { readonly [key: string]: unknown })[name] === "function";
+const isEgressPolicy = (value: unknown): boolean => isPlainObject(value) && Array.isArray(value.allow);
+
+const RouterOptionsSchema = strictObject({
+  registry: z
+    .custom<ToolRegistry>(isToolRegistry, "Expected a ToolRegistry: { add, remove, get, list }")
+    .default(() => new MemoryToolRegistry()),
+  limits: PartialLimitsSchema.default({}),
+  tenants: TenantsSchema.default({}),
+  coarseTime: z.boolean().default(false),
+  egress: z.custom<EgressPolicy>(isEgressPolicy, "Expected a parsed egress policy").default(NO_EGRESS),
+  secrets: z.custom<SecretPolicies>(isPlainObject, "Expected a plain object of secrets").default({}),
+  enabled: z.boolean().optional(),
+  flags: z.custom<Flags>(isFlags, "Expected a function, or a client with getBooleanDetails()").optional(),
+  health: HealthSchema.prefault({}),
+  arguments: ArgumentOptionsSchema.optional(),
+  onInternalError: z
+    .custom<(error: ToolError) => unknown>((value) => typeof value === "function", "Expected a function")
+    .optional(),
+  // Each hook is parsed where they are put together.
+  hooks: z.custom<readonly Hook[]>(Array.isArray, "Expected an array of hooks").default([]),
+  telemetry: z.custom<Telemetry>((value) => hasMethod(value, "begin"), "Expected a Telemetry").optional(),
+  log: z.custom<HostLog>((value) => hasMethod(value, "ended"), "Expected a HostLog").optional(),
+});
+export type ParsedRouterOptions = z.output<typeof RouterOptionsSchema>;
+
+/** @throws {ToolError} PARAM_INVALID, naming the path of each option that is wrong */
+export function parseRouterOptions(options: unknown = {}): ParsedRouterOptions {
+  return parseOptions(RouterOptionsSchema, options, "options");
+}
+
+const TRANSPORT_FIELDS: readonly string[] = ["kind", "call", "discovery"];
+const DISCOVERY_METHODS: readonly (keyof SourceDiscovery)[] = ["isFor", "mayHave", "isKnown", "discover"];
+
+/**
+ * Checks a source that a host adds. A transport may be an instance of the host's own class; of a plain object each key must be known.
+ * @throws {ToolError} PARAM_INVALID
+ */
+export function checkSource(id: unknown, transport: unknown): void {
+  if (typeof id !== "string" || !TOOL_NAME_PATTERN.test(id)) {
+    throw new ToolError("PARAM_INVALID", `Expected an id of ${TOOL_NAME_RULE} for a source, got ${describeKind(id)}`);
+  }
+  const what = `The source ${id}`;
+  if (!hasMethod(transport, "call")) {
+    const got = describeKind(transport);
+    throw new ToolError("PARAM_INVALID", `${what}: expected { call } with a function, got ${got}`);
+  }
+  if (isPlainObject(transport)) checkKnown(transport, what, TRANSPORT_FIELDS);
+  const { kind = "host", discovery } = transport as SourceTransport;
+  if (kind !== "host" && kind !== "mcp" && kind !== "python") {
+    throw new ToolError("PARAM_INVALID", `${what}: expected a kind of host, mcp, python`);
+  }
+  if (discovery === undefined) return;
+  if (isPlainObject(discovery)) checkKnown(discovery, `${what}.discovery`, DISCOVERY_METHODS);
+  const missing = DISCOVERY_METHODS.find((name) => !hasMethod(discovery, name));
+  if (missing === undefined) return;
+  throw new ToolError("PARAM_INVALID", `${what}.discovery.${missing}: expected a function`);
+}
+
+function checkKnown(fields: object, what: string, known: readonly string[]): void {
+  const unknown = Object.keys(fields).find((key) => !known.includes(key));
+  if (unknown !== undefined) throw unknownOptionError(what, unknown, known);
+}
