@@ -1,5 +1,6 @@
 // ToolRouter: the one way to a tool. validate → prepare → execute → normalize; always one ToolResult, never a throw.
 import * as z from "zod";
+import { isPlainObject } from "../sandbox/contract/plain-object.ts";
 import type { JsonSchema, ToolDefinition } from "../sandbox/definition.ts";
 import { type ErrorCode, ToolError, toToolError } from "../sandbox/errors.ts";
 import { LIMITS, type PartialLimits } from "../sandbox/limits.ts";
@@ -19,7 +20,7 @@ import { executeCall } from "./pipeline/execute.ts";
 import { normalize, type ResultFacts, toFailure } from "./pipeline/normalize.ts";
 import { type PrepareOptions, prepareCall, startCall } from "./pipeline/prepare.ts";
 import { checkTimeout, readContext } from "./pipeline/read-context.ts";
-import { type DigestOptions, digestOfTool, isSameDefinition, readDigestRequest } from "./pipeline/tool-digest.ts";
+import { digestOfTool, isSameDefinition } from "./pipeline/tool-digest.ts";
 import {
   type CallEnvelope,
   copyArguments,
@@ -257,10 +258,11 @@ export class ToolRouter implements AsyncDisposable {
    * capabilities that it is granted. A call with this digest as `context.toolDigest` runs this tool or none. Undefined if the tenant no
    * longer has a tool with this definition.
    * @param definition as `listTools` or `getRegisteredTools` returned it
-   * @throws {ToolError} PARAM_INVALID for a value that is not a definition, and for unknown options
+   * @throws {ToolError} PARAM_INVALID for a value that is not a definition, or options other than `{ tenantId }`
    */
-  digestOf(definition: ToolDefinition, options: DigestOptions = {}): string | undefined {
-    const { toolName, tenantId = DEFAULT_TENANT } = readDigestRequest(definition, options);
+  digestOf(definition: ToolDefinition, options?: TenantScope): string | undefined {
+    const toolName = checkString(isPlainObject(definition) ? definition.name : undefined, "definition.name");
+    const { tenantId = DEFAULT_TENANT } = parseTenantScope(options);
     const tool = this.registry.get(toolName, tenantId);
     if (tool === undefined || !isSameDefinition(tool.definition, definition)) return undefined;
     return digestOfTool(tool);

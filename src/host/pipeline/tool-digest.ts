@@ -1,11 +1,8 @@
 // Digests of registered tools. A caller that approves a call approves one tool, and a name alone does not identify it: an upstream server
 // can change a description, and a host can register other code. The validate stage compares the digest of the tool that it is about to run.
 import { createHash } from "node:crypto";
-import * as z from "zod";
-import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { ToolDefinition } from "../../sandbox/definition.ts";
 import { ToolError } from "../../sandbox/errors.ts";
-import { parseOptions } from "../option-problems.ts";
 import type { RegisteredTool } from "../registry.ts";
 import { toCanonicalJson } from "../util/canonical-json.ts";
 
@@ -39,24 +36,6 @@ export function digestOfTool(tool: RegisteredTool): string {
   const { definition, executor, contentDigest } = tool;
   const { source, sourceId } = executor;
   return cached(toolDigests, tool, () => ({ definition, source, sourceId, contentDigest }));
-}
-
-export interface DigestOptions {
-  /** @default "default" */
-  readonly tenantId?: string | undefined;
-}
-const DigestOptionsSchema: z.ZodType<DigestOptions> = strictObject({ tenantId: z.string().min(1).optional() });
-
-/** @throws {ToolError} PARAM_INVALID, naming the path */
-export function readDigestRequest(
-  definition: unknown,
-  options: unknown,
-): DigestOptions & { readonly toolName: string } {
-  const toolName = isPlainObject(definition) ? definition.name : undefined;
-  if (typeof toolName !== "string") {
-    throw new ToolError("PARAM_INVALID", `definition: Expected a tool definition, got ${describeKind(definition)}`);
-  }
-  return { toolName, ...parseOptions(DigestOptionsSchema, options, "options") };
 }
 
 /** The code of a sandboxed tool, and what it is granted. */

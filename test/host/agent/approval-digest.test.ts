@@ -334,8 +334,8 @@ describe("ToolRouter.digestOf()", () => {
   test("rejects a wrong definition and unknown options", () => {
     const { router } = makeRouter("a");
     const [listed] = router.getRegisteredTools() as [ToolDefinition];
-    for (const wrong of [undefined, null, "a", [listed], {}, Promise.resolve(listed)]) {
-      expect(() => router.digestOf(wrong as never)).toThrow(/^definition: /);
+    for (const wrong of [undefined, null, "a", [listed], {}, { name: 5 }, Promise.resolve(listed)]) {
+      expect(() => router.digestOf(wrong as never)).toThrow(/^definition\.name: /);
     }
     for (const wrong of [null, "acme", { tenant: "acme" }, { tenantId: "" }, Promise.resolve({})]) {
       expect(() => router.digestOf(listed, wrong as never)).toThrow(/^options/);
