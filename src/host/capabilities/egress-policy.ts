@@ -77,7 +77,7 @@ const CidrSchema = z.string().transform((text, context) => {
 });
 
 /** An allow rule, checked. */
-export interface AllowRule {
+interface AllowRule {
   readonly rule: EgressRule;
   readonly methods: readonly string[] | undefined;
   readonly ports: readonly number[] | undefined;
@@ -93,7 +93,7 @@ const AllowSchema = z.union([
   })
     .refine(({ to, ports }) => to.port === undefined || ports === undefined, {
       path: ["ports"],
-      message: "Expected no ports beside a host:port or an origin, which names its port",
+      message: "Expected no ports for a rule that names its port, as host:port and origins do",
     })
     .transform(({ to, methods, ports, addresses }): AllowRule => ({ rule: to, methods, ports, addresses })),
 ]);

@@ -50,7 +50,7 @@ async function resolve(host: string, resolver: Resolver, signal: AbortSignal): P
   return answer.slice(0, MAX_ADDRESSES);
 }
 
-/** A lookup that answers with the checked addresses, whatever name it is asked for. */
+/** Returns a lookup function that answers every query with the checked addresses. */
 export const pinnedLookup =
   (addresses: readonly string[]): LookupFunction =>
   (_hostname, { all }, callback) => {

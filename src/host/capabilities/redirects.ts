@@ -1,5 +1,5 @@
-// Where a redirect leads, and what of the request goes along, as fetch has it. Whether it may go there is checked again for each hop:
-// by the egress rules when it is sent, and before that by the host's hooks.
+// Makes the request that follows a redirect, as the fetch standard does. Each hop is checked again: by the host's hooks, and by the
+// egress rules when it is sent.
 import { ToolError } from "../../sandbox/errors.ts";
 import type { Turns } from "../redaction/stream-filter.ts";
 import { denied, type EgressPolicy } from "./egress-policy.ts";
@@ -66,7 +66,7 @@ export function locationOf(status: number, headers: HeaderList): string | undefi
 const becomesGet = (status: number, method: string): boolean =>
   status === 303 ? method !== "GET" && method !== "HEAD" : status < 303 && method === "POST";
 
-/** What a redirect is checked with. */
+/** Parts that a redirect is checked with. */
 export interface RedirectParts {
   readonly policy: EgressPolicy;
   readonly secrets: CallSecrets;
@@ -110,7 +110,7 @@ async function headersAlong(
   });
 }
 
-/** The hop as the host's guard leaves it. What the guard changed is checked as a tool's own request is. */
+/** Asks the guard. A request that it amended is checked in the same way as a request of the tool. */
 async function guarded(hop: Hop, from: URL, guard: RedirectGuard, parts: RedirectParts): Promise<Hop> {
   const { secrets, turns, policy } = parts;
   const { method, headers, redirect } = hop;
@@ -123,7 +123,7 @@ async function guarded(hop: Hop, from: URL, guard: RedirectGuard, parts: Redirec
   if (amended.body === "stream") {
     throw new ToolError("PARAM_INVALID", "A hook amended a redirect to a body that comes in parts; state it as base64");
   }
-  // What is redacted for the hook is sent as the server stated it.
+  // The hook saw the URL redacted; the request goes to the one that the server stated.
   return given.url === url ? { ...amended, url: hop.url } : amended;
 }
 

@@ -8,8 +8,8 @@ import { checkRequestBytes } from "./request-body.ts";
 import { type HeaderList, headerOf, MAX_HEADER_BYTES, tooManyHeaderBytes, withDefaults } from "./request-headers.ts";
 import type { CallSecrets, Writing } from "./secrets.ts";
 
-/** Of a request's path and query, as they are sent. Servers accept 8 to 16 KiB. */
-export const MAX_URL_BYTES: number = 64 * 1024;
+/** Longest path and query of a request, as they are sent. Most servers accept 8 to 16 KiB. */
+const MAX_URL_BYTES = 64 * 1024;
 
 /** Comparisons of a byte with a placeholder that one request may take at once, about 1 ms; more of them take turns. */
 const AT_ONCE_COMPARISONS = 128 * 1024;
@@ -17,14 +17,14 @@ const AT_ONCE_COMPARISONS = 128 * 1024;
 const KEPT_BODY_BYTES = 64 * 1024;
 
 /** How a secret is written into a body of this kind. */
-export function writingOf(headers: HeaderList): Writing {
+function writingOf(headers: HeaderList): Writing {
   const type = (headerOf(headers, "content-type") ?? "").toLowerCase();
   if (/^application\/(?:[\w.+-]+\+)?json\b|^text\/json\b/.test(type)) return "json";
   return type.startsWith("application/x-www-form-urlencoded") ? "url" : "plain";
 }
 
 /** A body as it is sent: at once, or made in parts while it is sent, whose bytes were counted before. */
-export type FilledBody = { readonly body: Buffer } | { readonly body: Readable; readonly bytes: number };
+type FilledBody = { readonly body: Buffer } | { readonly body: Readable; readonly bytes: number };
 
 /** Fills one request. */
 export class RequestFiller {
@@ -40,13 +40,13 @@ export class RequestFiller {
     this.#turns = turns;
   }
 
-  /** @throws {ToolError} CAPABILITY_DENIED where a placeholder stands in the text */
+  /** @throws {ToolError} CAPABILITY_DENIED if the text contains a placeholder */
   async checkFree(text: string, where: string): Promise<void> {
     if (!(await this.hasPlaceholder(text))) return;
-    throw denied("secrets", `a placeholder may stand in header values, the query and the body, not in ${where}`);
+    throw denied("secrets", `placeholders are allowed in header values, the query and the body, not in ${where}`);
   }
 
-  /** Whether a placeholder stands in the text, in any of its forms. */
+  /** Tells whether the text contains a placeholder, escaped or not. */
   async hasPlaceholder(text: string): Promise<boolean> {
     const needles = this.#secrets.markers;
     if (needles.isEmpty || text === "") return false;
@@ -55,7 +55,7 @@ export class RequestFiller {
     return filter.replaced > 0;
   }
 
-  /** The path and query as they are sent. @throws {ToolError} CAPABILITY_DENIED */
+  /** Returns the path and query as they are sent. @throws {ToolError} CAPABILITY_DENIED */
   async path(): Promise<string> {
     const { host, pathname, search } = this.#url;
     const most = MAX_URL_BYTES - pathname.length;
@@ -66,9 +66,9 @@ export class RequestFiller {
     return pathname + (await this.#text(search, "url", most, tooLong));
   }
 
-  /** The headers as they are sent, with those that the host adds. @throws {ToolError} CAPABILITY_DENIED */
+  /** Returns the headers as they are sent, with those that the host adds. @throws {ToolError} CAPABILITY_DENIED */
   async headers(headers: HeaderList): Promise<HeaderList> {
-    // One look for all names: none has a line break in it.
+    // One search for all names, since no name contains a line break.
     await this.checkFree(headers.map(([name]) => name).join("\n"), "a header's name");
     const filled: (readonly [string, string])[] = [];
     let left = MAX_HEADER_BYTES;
@@ -119,7 +119,7 @@ export class RequestFiller {
   #sent(body: Buffer, needles: NeedleSet): Readable {
     const steps = new StreamFilter(needles).wholeSteps(body);
     const stream = Readable.from(filteredParts(steps, this.#turns), { objectMode: false });
-    // Its failure is the exchange's, which hears of it from the connection.
+    // The connection reports its failure to the exchange.
     return stream.on("error", () => {});
   }
 
@@ -143,7 +143,7 @@ export class RequestFiller {
     return needles;
   }
 
-  /** At once while there is little to do: most requests have a few short headers. */
+  /** Runs at once while there is little to do, since most requests have a few short headers. */
   async #run(filter: StreamFilter, bytes: Buffer, take: (part: Buffer) => void): Promise<void> {
     const steps = filter.wholeSteps(bytes);
     this.#comparisons += filter.costOf(bytes.length);

@@ -1,4 +1,4 @@
-// The head of a response as the tool gets it: status, headers and URL, without what it may not see.
+// Makes the head of a response that the tool receives: status, headers and URL, with the values of secrets redacted.
 import type { Dispatcher } from "undici";
 import type { Redactor } from "../redaction/redactor.ts";
 import type { Turns } from "../redaction/stream-filter.ts";
@@ -16,7 +16,7 @@ export interface ResponseHead {
 const BODILESS = new Set([101, 204, 205, 304]);
 export const hasBody = (method: string, status: number): boolean => method !== "HEAD" && !BODILESS.has(status);
 
-/** The headers of a response as pairs. Their text is bytes: only names of files are ever read as UTF-8. */
+/** Returns the headers of a response as pairs. Bytes are read as latin1, as the fetch standard does. */
 export function toPairs(raw: Dispatcher.ResponseData["headers"]): HeaderList {
   const flat = raw as unknown as readonly (string | Buffer)[];
   const text = (index: number): string => {

@@ -14,7 +14,7 @@ export class NeedleTrack {
   readonly #needles: readonly Needle[];
   readonly #isBeginning: Uint8Array;
   readonly #isRaw: boolean;
-  /** By needle, how much of it the last bytes were. */
+  /** For each needle, the length of the match that the last bytes form. */
   readonly #found: Uint16Array;
   /** A ring: where each of the last units begins in the stream. Made when it is needed: as raw bytes, each unit is one byte. */
   #starts: Float64Array | undefined;
@@ -72,12 +72,12 @@ export class NeedleTrack {
     }
   }
 
-  /** Where so many units begin that end there. */
+  /** Returns the offset where the last `units` units begin; the last one ends at `end`. */
   #startOf(units: number, end: number): number {
     return this.#starts === undefined ? end - units : (this.#starts[(this.#units - units) % this.#starts.length] ?? 0);
   }
 
-  /** From here on a needle may have begun that is not whole yet. A whole one is a match, and its end no beginning. */
+  /** Offset from which on a needle may have begun that is not complete. A complete one is a match, and its end starts no other. */
   get openAt(): number {
     let longest = 0;
     for (let index = 0; index < this.#found.length; index += 1) {
@@ -87,7 +87,7 @@ export class NeedleTrack {
     return longest === 0 ? this.#at : Math.min(this.#at, this.#startOf(longest, this.#at));
   }
 
-  /** Goes on from there if it has not come as far: what lies before it was passed on. */
+  /** Continues at the offset if it has not read as far, since everything before it was passed on. */
   skipTo(offset: number): void {
     if (this.#at >= offset) return;
     this.#at = offset;

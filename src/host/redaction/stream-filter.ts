@@ -29,17 +29,17 @@ export class StreamFilter {
     this.#stepBytes = Math.min(MAX_STEP_BYTES, Math.max(MIN_STEP_BYTES, Math.floor(STEP_COMPARISONS / needles.size)));
   }
 
-  /** How many needles were replaced so far. */
+  /** Number of replacements so far. */
   get replaced(): number {
     return this.#replaced;
   }
 
-  /** Whether there is nothing to replace. */
+  /** Whether the filter has no needles, so that all bytes pass. */
   get isIdle(): boolean {
     return this.#needles.isEmpty;
   }
 
-  /** Comparisons of a byte with a needle that so many bytes take. */
+  /** Returns how many comparisons of a byte with a needle it takes to filter the bytes. */
   costOf(bytes: number): number {
     return bytes * this.#needles.size;
   }
@@ -138,7 +138,7 @@ function join(steps: Iterable<Buffer>): Buffer {
   return parts.length < 2 ? only : Buffer.concat(parts);
 }
 
-/** Whose turns of the event loop work takes, and what ends it early. */
+/** Who pays for turns of the event loop, and a signal that ends the work early. */
 export interface Turns {
   readonly signal?: AbortSignal | undefined;
   readonly payer?: Payer | undefined;

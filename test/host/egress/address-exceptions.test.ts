@@ -136,7 +136,7 @@ describe("options of the egress", () => {
       'options.egress.allow.0.address: Unknown option. Did you mean "addresses"?',
     ],
     [
-      "an address that is none",
+      "an invalid address",
       egress({ allow: ["b.test", { to: "a.test", addresses: ["10.0.0.1", "ten"] }] }),
       'options.egress.allow.1.addresses.1: Expected an address or a CIDR range, got "ten"',
     ],
@@ -146,9 +146,9 @@ describe("options of the egress", () => {
       "options.egress.allow.0.addresses: Invalid input: expected array, received string",
     ],
     [
-      "ports beside a port",
+      "ports for a rule with a port",
       egress({ allow: [{ to: "a.test:8080", ports: [80] }] }),
-      "options.egress.allow.0.ports: Expected no ports beside a host:port or an origin, which names its port",
+      "options.egress.allow.0.ports: Expected no ports for a rule that names its port, as host:port and origins do",
     ],
     ["a promise", egress(Promise.resolve({ allow: [] })), "options.egress: Expected a plain object, got a Promise"],
     [

@@ -132,7 +132,7 @@ describe("a tool whose body grows when its secrets are filled in", () => {
     const run = await measured(() => box.execute(call, { tenantId }));
     const denial = expect.stringMatching(/^QUOTA_EXCEEDED: .*\(egress\.requestBytes\)$/);
     expect(outputOf(run.value)).toEqual(Array(options.bodies).fill(denial));
-    // Of a body that comes in parts, some have left before the limit is reached.
+    // Parts of a stream leave before the limit is reached.
     expect(server.received() - before).toBeLessThanOrEqual(options.isStream ? options.bodies * 16 * MiB : 0);
     expectBounded(run);
   });
@@ -159,7 +159,7 @@ async function openCall(
   return { server, call: new TestCall({ allow: onLoopback(server.origin), ...egress }, bound) };
 }
 
-/** As many secrets as a host may state, each as long as it may be. */
+/** The largest number of secrets, of the largest size. */
 const MANY: { readonly [name: string]: string } = Object.fromEntries(
   Array.from({ length: 64 }, (_, index) => [`KEY${index}`, `${index}`.padEnd(8_192, "k")]),
 );
@@ -194,7 +194,7 @@ describe("a body with placeholders", () => {
     expect(JSON.parse(await call.body(9)).sha256).toBe(sha256);
   });
 
-  test("may have exactly so many bytes as the limit says, filled", async () => {
+  test("may have exactly requestBytes bytes once it is filled", async () => {
     const requestBytes = 3 * 3_001;
     const { server, call } = await openCall({ KEY: VALUE }, { requestBytes });
     const body = (await call.use("KEY")).repeat(3);
@@ -298,7 +298,7 @@ describe("a request's head with placeholders", () => {
 });
 
 describe("what a server sends", () => {
-  /** Beginnings of values, which are followed until it is certain that they are none. */
+  /** Beginnings of values: the redactor compares each of their bytes with all values. */
   const hostile = (bytes: number): Buffer => {
     const beginnings = Object.values(MANY).map((value) => value.slice(0, 4_000));
     return Buffer.from(
@@ -321,7 +321,7 @@ describe("what a server sends", () => {
     expectBounded(run);
   });
 
-  test("is limited as it is shown: what stands in a value's place is longer", async () => {
+  test("is limited as the tool receives it: the redacted text is longer", async () => {
     const value = randomBytes(4).toString("hex");
     const { server, call } = await openCall(
       { [`L${"o".repeat(120)}NG`]: value },

@@ -186,7 +186,7 @@ describe("a hook's capability function", () => {
     ["a promise", "PARAM_INVALID", (input) => Promise.resolve(input)],
     ["a request with an unknown field", "PARAM_INVALID", (input) => ({ ...input, uri: input.url })],
     ["a request without a URL", "PARAM_INVALID", ({ url: _url, ...input }) => input],
-    ["a URL that is none", "PARAM_INVALID", (input) => ({ ...input, url: "there" })],
+    ["an invalid URL", "PARAM_INVALID", (input) => ({ ...input, url: "there" })],
     ["another exchange", "PARAM_INVALID", (input) => ({ ...input, id: input.id + 1 })],
     ["another operation", "PARAM_INVALID", (input) => ({ ...input, op: "read" })],
     ["a body in parts", "PARAM_INVALID", (input) => ({ ...input, method: "POST", body: { stream: true } })],
@@ -199,7 +199,7 @@ describe("a hook's capability function", () => {
     expect(server.paths).toEqual(["/307"]);
   });
 
-  test("does not see a secret's value that stands in a redirect, which is sent as the server stated it", async () => {
+  test("does not see the value of a secret in a redirect, which is sent as the server stated it", async () => {
     for (const each of [() => undefined, amending((input) => ({ ...input }))]) {
       guard = each;
       asked = [];
