@@ -24,7 +24,7 @@ const CALLBACK = "http://localhost:3000/callback";
 type Discovery = Awaited<ReturnType<NonNullable<OAuthClientProvider["discoveryState"]>>>;
 
 /** Keeps what it is given in memory, and follows every redirect as a person would who says yes. */
-function createProvider({ url, context }: Scenario): OAuthClientProvider {
+function createProvider({ url, context }: Scenario, issuer: string): OAuthClientProvider {
   const kept = new Map<string, unknown>();
   const keeper = <Value>(name: string) => ({
     get: () => kept.get(name) as Value | undefined,
@@ -37,6 +37,7 @@ function createProvider({ url, context }: Scenario): OAuthClientProvider {
   if (context.client_id !== undefined) {
     client.set({
       client_id: context.client_id,
+      issuer,
       ...(context.client_secret === undefined ? {} : { client_secret: context.client_secret }),
     });
   }
@@ -76,6 +77,22 @@ function createProvider({ url, context }: Scenario): OAuthClientProvider {
   return provider;
 }
 
+/** The authorization servers that the suite's server names: a host knows those of the servers that it trusts. */
+async function issuersOf(url: string): Promise<readonly string[]> {
+  const refused = await fetch(url, { method: "POST", body: "{}" });
+  const [, named] = /resource_metadata="([^"]+)"/.exec(refused.headers.get("www-authenticate") ?? "") ?? [];
+  const { origin, pathname } = new URL(url);
+  const wellKnown = "/.well-known/oauth-protected-resource";
+  const places = [...(named === undefined ? [] : [named]), `${origin}${wellKnown}${pathname}`, `${origin}${wellKnown}`];
+  for (const place of places) {
+    const response = await fetch(place);
+    if (!response.ok) continue;
+    const { authorization_servers: issuers = [] } = (await response.json()) as { authorization_servers?: string[] };
+    if (issuers.length > 0) return issuers;
+  }
+  return [origin];
+}
+
 /** An argument for each required member. */
 function toArguments(schema: { readonly properties?: unknown; readonly required?: unknown }): Record<string, unknown> {
   const values: Record<string, unknown> = {
@@ -94,6 +111,8 @@ function toArguments(schema: { readonly properties?: unknown; readonly required?
 export async function runScenario(scenario: Scenario): Promise<string> {
   const { url, name, revision, context } = scenario;
   const signsIn = name.startsWith("auth/");
+  const issuers = signsIn ? await issuersOf(url) : [];
+  const [issuer = url] = issuers;
   await using box = await makeBox({
     mcp: {
       servers: {
@@ -101,7 +120,7 @@ export async function runScenario(scenario: Scenario): Promise<string> {
           url,
           prefix: "",
           protocol: revision === "2025-11-25" ? "legacy" : "auto",
-          ...(signsIn ? { authProvider: createProvider(scenario) } : {}),
+          ...(signsIn ? { authProvider: createProvider(scenario, issuer), oauth: { issuers } } : {}),
           onElicitation: () => ({ action: "accept", content: name.includes("2322") ? { confirmed: true } : {} }),
         },
       },

@@ -40,7 +40,7 @@ describe("a result over HTTP", () => {
     await open(({ method }) => (method === "tools/call" ? said("x".repeat(200_000)) : undefined), {
       maxMessageBytes: 100_000,
     });
-    expect(errorOf(await call())).toMatchObject({ code: "TOOL_UNAVAILABLE", details: { server: "up" } });
+    expect(errorOf(await call())).toMatchObject({ code: "OUTPUT_INVALID", details: { server: "up" } });
   });
 
   test("that comes as an event is bounded so, too, and the stream that it comes on is not", async () => {
@@ -54,7 +54,7 @@ describe("a result over HTTP", () => {
     };
     await open(answer, { maxMessageBytes: 50_000 });
     expect(String(outputOf(await call({}, { size: 10_000 })))).toHaveLength(10_000);
-    expect(codeOf(await call({}, { size: 100_000 }))).toBe("TOOL_UNAVAILABLE");
+    expect(codeOf(await call({}, { size: 100_000 }))).toBe("OUTPUT_INVALID");
   });
 
   test.for([
@@ -69,7 +69,7 @@ describe("a result over HTTP", () => {
       },
       { timeoutMs: 500 },
     );
-    expect(["TOOL_UNAVAILABLE", "TOOL_TIMEOUT"]).toContain(codeOf(await call()));
+    expect(["OUTPUT_INVALID", "TOOL_TIMEOUT"]).toContain(codeOf(await call()));
   });
 
   test.for([
@@ -78,7 +78,7 @@ describe("a result over HTTP", () => {
     ["a part that is none", { content: [{ type: "hologram" }] }, "OUTPUT_INVALID"],
     ["an image without bytes", { content: [{ type: "image", mimeType: "image/png", data: "%%" }] }, "OUTPUT_INVALID"],
     ["nothing", {}, "ok"],
-    ["a list", [], "TOOL_UNAVAILABLE"],
+    ["a list", [], "OUTPUT_INVALID"],
     ["an error that says nothing", { isError: true }, "TOOL_FAILED"],
     [
       "an error with a million parts",

@@ -322,7 +322,7 @@ describe("box.mcp", () => {
   test("refuses options that are wrong, naming them", () => {
     expect(() => box.mcp.addServer("bad name", script)).toThrow(/^The server's name: Expected 1 to 64 of A-Z/);
     expect(() => box.mcp.addServer("bad", { command: "x", timeout: 5 } as never)).toThrow(
-      /^options\.timeout: There is no such/,
+      /^options\.timeout: Unknown option\. Did you mean "timeoutMs"\?/,
     );
     expect(() => box.mcp.addServer("bad", { url: "ftp://example.com" })).toThrow(/http: or https:/);
     expect(() => box.mcp.addServer("bad", {} as never)).toThrow(/command/);

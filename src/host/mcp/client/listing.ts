@@ -115,7 +115,8 @@ export class Listing implements Exchange {
   #keep(tool: JsonObject, shown: JsonObject[]): boolean {
     const size = sizeOf(tool, MAX_TOOL_SIZE);
     if (size > MAX_TOOL_SIZE) {
-      this.#room -= MAX_TOOL_SIZE;
+      // A few of these, each the size of a message, and the listing is over.
+      this.#room -= MAX_SIZE / 8;
       if (this.tooLarge.length < MAX_TOLD) this.tooLarge.push(String(tool.name).slice(0, 256));
       return true;
     }

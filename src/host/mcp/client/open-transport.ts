@@ -53,7 +53,9 @@ export function openTransport(
         const timer = setTimeout(reconnect, Math.min(Math.max(delayMs, MIN_RECONNECTION_MS), MAX_RECONNECTION_MS));
         return () => clearTimeout(timer);
       },
-      ...(authProvider === undefined ? {} : { authProvider: guardProvider(authProvider, policy) }),
+      ...(authProvider === undefined
+        ? {}
+        : { authProvider: guardProvider(authProvider, policy, config.connectTimeoutMs) }),
     });
     return { transport: new GuardedTransport(http, stubs), http };
   }

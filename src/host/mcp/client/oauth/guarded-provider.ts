@@ -4,8 +4,6 @@ import { runCallback } from "../../../util/host-callback.ts";
 import { isJsonObject } from "../reading/json-size.ts";
 import { isSameIssuer, OAuthDenied, type OAuthPolicy } from "./oauth-policy.ts";
 
-/** Longest time in ms that the host's provider may take to look something up. */
-const LOOKUP_MS = 30_000;
 /** Visible characters of ASCII (RFC 6750 has fewer). */
 const TOKEN = /^[\x21-\x7e]{1,65536}$/;
 
@@ -15,11 +13,16 @@ type Context = { readonly issuer?: string } | undefined;
 export const isOAuthProvider = (provider: AuthProvider | OAuthClientProvider): provider is OAuthClientProvider =>
   "tokens" in provider && typeof provider.tokens === "function" && "clientInformation" in provider;
 
-async function lookUp(what: string, run: () => unknown): Promise<unknown> {
-  const outcome = await runCallback(run, { timeoutMs: LOOKUP_MS });
-  if ("answer" in outcome) return outcome.answer;
-  throw new Error(`The authProvider's ${what}() ${outcome.failed}`, { cause: outcome.cause });
-}
+type LookUp = (what: string, run: () => unknown) => Promise<unknown>;
+
+/** Asks the host's provider for something that it keeps. Rejects with what it throws, or when it takes too long. */
+const createLookUp =
+  (timeoutMs: number): LookUp =>
+  async (what, run) => {
+    const outcome = await runCallback(run, { timeoutMs });
+    if ("answer" in outcome) return outcome.answer;
+    throw new Error(`The authProvider's ${what}() ${outcome.failed}`, { cause: outcome.cause });
+  };
 
 /** Of what is stored, what this issuer has given; nothing where that is not known. */
 function boundTo(stored: unknown, context: Context, policy: OAuthPolicy): unknown {
@@ -42,7 +45,7 @@ function readDiscovery(stored: unknown, policy: OAuthPolicy): OAuthDiscoveryStat
   return stored as unknown as OAuthDiscoveryState;
 }
 
-function guardOAuth(provider: OAuthClientProvider, policy: OAuthPolicy): OAuthClientProvider {
+function guardOAuth(provider: OAuthClientProvider, policy: OAuthPolicy, lookUp: LookUp): OAuthClientProvider {
   const overrides: Partial<OAuthClientProvider> = {
     clientInformation: async (context) => {
       const stored = await lookUp("clientInformation", () => provider.clientInformation(context));
@@ -89,7 +92,7 @@ function checkToken(token: unknown): asserts token is string {
   }
 }
 
-function guardTokens(provider: AuthProvider): AuthProvider {
+function guardTokens(provider: AuthProvider, lookUp: LookUp): AuthProvider {
   const { onUnauthorized } = provider;
   return {
     token: async () => {
@@ -102,8 +105,12 @@ function guardTokens(provider: AuthProvider): AuthProvider {
   };
 }
 
-export const guardProvider = (
+/** @param timeoutMs how long the provider may take to look up what it keeps */
+export function guardProvider(
   provider: AuthProvider | OAuthClientProvider,
   policy: OAuthPolicy,
-): AuthProvider | OAuthClientProvider =>
-  isOAuthProvider(provider) ? guardOAuth(provider, policy) : guardTokens(provider);
+  timeoutMs: number,
+): AuthProvider | OAuthClientProvider {
+  const lookUp = createLookUp(timeoutMs);
+  return isOAuthProvider(provider) ? guardOAuth(provider, policy, lookUp) : guardTokens(provider, lookUp);
+}

@@ -1,0 +1,291 @@
+// OAuth of upstream servers: where their metadata may lead the host, and who gets the credentials that it keeps.
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { McpHttpServer } from "../../../src/host/mcp/client/mcp-options.ts";
+import { createOAuthFetch } from "../../../src/host/mcp/client/oauth/oauth-fetch.ts";
+import { McpOAuthSchema } from "../../../src/host/mcp/client/oauth/oauth-options.ts";
+import { OAuthPolicy } from "../../../src/host/mcp/client/oauth/oauth-policy.ts";
+import type { Glovebox } from "../../../src/host/runtime.ts";
+import type { ToolResult } from "../../../src/host/tool-call.ts";
+import { errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import {
+  type Answers,
+  issuerMetadata,
+  KeepingProvider,
+  protectedBy,
+  RecordingServer,
+} from "../../support/oauth-servers.ts";
+
+let box: Glovebox;
+let server: RecordingServer;
+let issuer: RecordingServer;
+let bystander: RecordingServer;
+let provider: KeepingProvider;
+
+beforeAll(async () => {
+  box = await makeBox();
+});
+beforeEach(async () => {
+  [server, issuer, bystander] = await Promise.all([
+    RecordingServer.start(),
+    RecordingServer.start(),
+    RecordingServer.start(() => ({})),
+  ]);
+  issuer.answers = issues(issuer.origin);
+  provider = new KeepingProvider();
+});
+afterEach(async () => {
+  await box.mcp.removeServer("up");
+  await Promise.all([server, issuer, bystander].map((each) => each[Symbol.asyncDispose]()));
+});
+afterAll(async () => await box.close());
+
+/** An authorization server; a refresh gives a token that the upstream server takes. */
+function issues(origin: string, metadata: object = issuerMetadata(origin)): Answers {
+  return ({ path }) => {
+    if (path === "/.well-known/oauth-authorization-server") return metadata;
+    if (path === "/register") return { client_id: "registered", redirect_uris: [provider.redirectUrl] };
+    if (path === "/token") return { access_token: "fresh", token_type: "Bearer", refresh_token: "next" };
+    return undefined;
+  };
+}
+
+function add(oauth: McpHttpServer["oauth"] = {}, more: Partial<McpHttpServer> = {}): void {
+  const options = { protocol: "legacy", timeoutMs: 2_000, authProvider: provider, oauth, ...more } as const;
+  box.mcp.addServer("up", { url: `${server.origin}/mcp`, ...options });
+}
+const call = (): Promise<ToolResult> => box.execute({ id: "c", toolName: "up__t", arguments: {} });
+const metadataOf = (one: RecordingServer): string => `${one.origin}/metadata`;
+
+describe("discovery", () => {
+  test("signs in at an authorization server that the host has configured", async () => {
+    server.answers = protectedBy(server, metadataOf(server), issuer.origin);
+    add({ issuers: [issuer.origin] });
+    expect(errorOf(await call()).message).toMatch(/asks for an authorization that its authProvider does not have/);
+    expect(provider.pages).toEqual([`${issuer.origin}/authorize`]);
+    expect(provider.client).toMatchObject({ client_id: "registered", issuer: issuer.origin });
+  });
+
+  test("signs in at the server's own origin where no issuer is configured", async () => {
+    const own = issues(server.origin);
+    const asked = protectedBy(server, metadataOf(server), server.origin);
+    server.answers = async (request, response) => (await own(request, response)) ?? (await asked(request, response));
+    add();
+    expect(errorOf(await call()).code).toBe("TOOL_UNAVAILABLE");
+    expect(provider.pages).toEqual([`${server.origin}/authorize`]);
+  });
+
+  test("requests no metadata from another origin, whatever a 401 says", async () => {
+    server.answers = protectedBy(server, `${bystander.origin}/admin?delete=all`, issuer.origin);
+    add({ issuers: [issuer.origin] });
+    expect(errorOf(await call())).toMatchObject({ code: "TOOL_UNAVAILABLE", message: /resource metadata is at http/ });
+    expect(bystander.requests).toEqual([]);
+  });
+
+  test("uses no authorization server that the host has not configured", async () => {
+    server.answers = protectedBy(server, metadataOf(server), bystander.origin);
+    add();
+    const { message } = errorOf(await call());
+    expect(message).toContain(`The authorization server is at ${bystander.origin}, which the host does not allow`);
+    await box.mcp.removeServer("up");
+    add({ issuers: [issuer.origin] });
+    expect(errorOf(await call()).message).toContain("it is not in oauth.issuers");
+    expect(bystander.requests).toEqual([]);
+    expect(provider.pages).toEqual([]);
+  });
+
+  test.for(["authorization_endpoint", "token_endpoint", "registration_endpoint", "revocation_endpoint"] as const)(
+    "uses no %s at another origin than the issuer's, unless the host has configured that",
+    async (endpoint) => {
+      const metadata = { ...issuerMetadata(issuer.origin), [endpoint]: `${bystander.origin}/x` };
+      issuer.answers = issues(issuer.origin, metadata);
+      server.answers = protectedBy(server, metadataOf(server), issuer.origin);
+      add({ issuers: [issuer.origin] });
+      expect(errorOf(await call()).message).toContain(`${endpoint} is at ${bystander.origin}`);
+      expect(bystander.requests).toEqual([]);
+      expect(provider.pages).toEqual([]);
+      await box.mcp.removeServer("up");
+      add({ issuers: [issuer.origin], endpointOrigins: [bystander.origin] });
+      await call();
+      expect(issuer.paths).toContain("GET /.well-known/oauth-authorization-server");
+      if (endpoint === "registration_endpoint") expect(bystander.paths).toEqual(["POST /x"]);
+    },
+  );
+
+  test.for([301, 302, 307, 308] as const)("follows no redirect (%i)", async (status) => {
+    server.answers = ({ path }, response) => {
+      if (path === "/mcp") response.writeHead(401).end();
+      else response.writeHead(status, { location: `${bystander.origin}/` }).end();
+      return undefined;
+    };
+    add();
+    expect(errorOf(await call()).message).toContain("answered with a redirect");
+    expect(bystander.requests).toEqual([]);
+  });
+
+  test("does not send the server's configured headers to an authorization server", async () => {
+    server.answers = protectedBy(server, metadataOf(server), issuer.origin);
+    add({ issuers: [issuer.origin] }, { headers: { "x-api-key": "secret-key" } });
+    await call();
+    expect(issuer.requests.length).toBeGreaterThan(0);
+    expect(JSON.stringify(issuer.requests)).not.toContain("secret-key");
+    expect(server.requests.find(({ path }) => path === "/mcp")?.headers["x-api-key"]).toBe("secret-key");
+  });
+
+  test.for([
+    ["without an end", (): unknown => "x".repeat(1_000_000)],
+    ["nested deep", (): unknown => JSON.parse(`${'{"a":'.repeat(100)}1${"}".repeat(100)}`)],
+  ] as const)("reads no metadata %s", async ([, answer]) => {
+    server.answers = ({ path }, response) => {
+      if (path !== "/mcp") return answer();
+      response.writeHead(401).end();
+      return undefined;
+    };
+    add();
+    expect(errorOf(await call()).message).toMatch(/longer than|no JSON that can be read/);
+  });
+
+  test("what was discovered before is discovered again where it leads elsewhere", async () => {
+    server.answers = protectedBy(server, metadataOf(server), issuer.origin);
+    provider.discovery = { authorizationServerUrl: bystander.origin };
+    add({ issuers: [issuer.origin] });
+    await call();
+    expect(bystander.requests).toEqual([]);
+    expect(provider.pages).toEqual([`${issuer.origin}/authorize`]);
+  });
+});
+
+describe("addresses", () => {
+  const fetchFor = (url: string, oauth: object, address: string) =>
+    createOAuthFetch(new OAuthPolicy(new URL(url), McpOAuthSchema.parse(oauth)), async () => [address]);
+
+  test.for(["127.0.0.1", "169.254.169.254", "10.0.0.1", "::1", "fd00::1", "::ffff:127.0.0.1"])(
+    "no name leads to %s, though its origin is allowed",
+    async (address) => {
+      const get = fetchFor("https://mcp.example/mcp", { issuers: ["https://auth.example"] }, address);
+      await expect(get("https://mcp.example/.well-known/oauth-protected-resource")).rejects.toThrow(/not public/);
+      await expect(get("https://auth.example/.well-known/oauth-authorization-server")).rejects.toThrow(/not public/);
+    },
+  );
+
+  test("one that the host allows is connected to, and no other", async () => {
+    const allowed = fetchFor("https://mcp.example/mcp", { allowAddresses: ["127.0.0.1"] }, "127.0.0.1");
+    // Nobody listens there; it has been asked all the same.
+    await expect(allowed("https://mcp.example/x")).rejects.toThrow(/ECONNREFUSED|connect/);
+    const other = fetchFor("https://mcp.example/mcp", { allowAddresses: ["127.0.0.1"] }, "127.0.0.2");
+    await expect(other("https://mcp.example/x")).rejects.toThrow(/not public/);
+  });
+
+  test.for(["http://mcp.example", "http://10.0.0.1", "http://192.168.0.1:8080"])(
+    "%s is not asked without TLS",
+    async (origin) => {
+      const get = fetchFor(`${origin}/mcp`, { allowAddresses: ["0.0.0.0/0"] }, "127.0.0.1");
+      await expect(get(`${origin}/.well-known/oauth-protected-resource`)).rejects.toThrow(/expected https/);
+    },
+  );
+});
+
+describe("stored credentials", () => {
+  const client = { client_id: "id", client_secret: "client-secret" };
+  const tokens = { access_token: "old", token_type: "Bearer", refresh_token: "refresh-secret" };
+  /** All that the three servers were sent, but for what a client that has signed in there anew sends. */
+  const sent = (): string => JSON.stringify([server.requests, issuer.requests, bystander.requests]);
+
+  test("are used with the issuer that they are stamped with", async () => {
+    server.answers = (request, response) => {
+      const { authorization } = request.headers;
+      const isOld = authorization === "Bearer old";
+      const headers = isOld ? { ...request.headers, authorization: undefined } : request.headers;
+      return protectedBy(
+        server,
+        metadataOf(server),
+        issuer.origin,
+      )({ ...request, headers } as typeof request, response);
+    };
+    provider.client = { ...client, issuer: issuer.origin };
+    provider.kept = { ...tokens, issuer: issuer.origin };
+    add({ issuers: [issuer.origin] });
+    expect(outputOf(await call())).toBe("in");
+    expect(provider.kept).toMatchObject({ access_token: "fresh", issuer: issuer.origin });
+    expect(issuer.requests.find(({ path }) => path === "/token")?.body).toContain("refresh-secret");
+  });
+
+  test.for([
+    ["without an issuer", undefined],
+    ["of another issuer", "https://other.example"],
+  ] as const)("%s are sent to nobody", async ([, stamp]) => {
+    server.answers = protectedBy(server, metadataOf(server), issuer.origin);
+    const issued = stamp === undefined ? {} : { issuer: stamp };
+    provider.client = { ...client, ...issued };
+    provider.kept = { ...tokens, ...issued };
+    add({ issuers: [issuer.origin] });
+    expect(errorOf(await call()).code).toBe("TOOL_UNAVAILABLE");
+    expect(sent()).not.toMatch(/client-secret|refresh-secret|Bearer old/);
+    // Both are asked for anew.
+    expect(provider.client).toMatchObject({ client_id: "registered", issuer: issuer.origin });
+    expect(provider.pages).toEqual([`${issuer.origin}/authorize`]);
+  });
+
+  test("a hostile server that is an issuer itself gets none of another's", async () => {
+    const own = issues(server.origin);
+    const asked = protectedBy(server, metadataOf(server), server.origin);
+    server.answers = async (request, response) => (await own(request, response)) ?? (await asked(request, response));
+    provider.client = { ...client, issuer: issuer.origin };
+    provider.kept = { ...tokens, issuer: issuer.origin };
+    add();
+    expect(errorOf(await call()).code).toBe("TOOL_UNAVAILABLE");
+    expect(sent()).not.toMatch(/client-secret|refresh-secret|Bearer old/);
+  });
+
+  test("of a provider that cannot save others need an issuer, and the error says so", async () => {
+    server.answers = protectedBy(server, metadataOf(server), issuer.origin);
+    const fixed = Object.assign(Object.create(provider) as KeepingProvider, {
+      clientInformation: () => client,
+      saveClientInformation: undefined,
+      tokens: () => undefined,
+      discoveryState: undefined,
+      saveDiscoveryState: undefined,
+      redirectUrl: undefined,
+    });
+    add({ issuers: [issuer.origin] }, { authProvider: fixed });
+    expect(errorOf(await call()).message).toMatch(/client information has no issuer/);
+    expect(sent()).not.toContain("client-secret");
+  });
+});
+
+describe("an authProvider", () => {
+  test.for([
+    ["a number", 7],
+    ["an object", { toString: () => "token" }],
+    ["true", true],
+    ["a text with a line end", "a\r\nx: y"],
+  ] as const)("whose token is %s sends none", async ([, token]) => {
+    server.answers = protectedBy(server, metadataOf(server), issuer.origin);
+    add({}, { authProvider: { token: async () => token as never } });
+    expect(errorOf(await call()).code).toBe("TOOL_UNAVAILABLE");
+    expect(server.requests.some(({ headers }) => headers.authorization !== undefined)).toBe(false);
+  });
+
+  test("that never answers ends with its call's time to connect", async () => {
+    server.answers = protectedBy(server, metadataOf(server), issuer.origin);
+    add({}, { authProvider: { token: () => new Promise(() => {}) }, connectTimeoutMs: 100 });
+    expect(errorOf(await call()).code).toBe("TOOL_UNAVAILABLE");
+  });
+
+  test.for([[{}], [{ tokens: () => undefined }], [Promise.resolve({ token: () => "t" })], ["token"], [null]] as const)(
+    "that is none is rejected: %j",
+    ([authProvider]) => {
+      expect(() => add({}, { authProvider: authProvider as never })).toThrow(/^options\.authProvider: /);
+    },
+  );
+
+  test.for([
+    [{ issuer: [] }, /options\.oauth\.issuer: Unknown option\. Did you mean "issuers"/],
+    [{ issuers: ["auth.example"] }, /options\.oauth\.issuers\.0: Expected an http: or https: URL/],
+    [{ issuers: [] }, /options\.oauth\.issuers/],
+    [{ endpointOrigins: ["https://a.example/token"] }, /Expected an origin/],
+    [{ allowAddresses: ["localhost"] }, /Expected an address or a CIDR range/],
+    [Promise.resolve({}), /options\.oauth: Expected a plain object, got a Promise/],
+  ] as const)("has rules that are checked: %j", ([oauth, message]) => {
+    expect(() => add(oauth as never)).toThrow(message);
+  });
+});

@@ -1,0 +1,19 @@
+// Lists of tools that are attacks, over each transport: the event loop and the memory of the host stay bounded, and no more tools are taken
+// than may be.
+import { afterAll, beforeAll, test } from "vitest";
+import { AttackedBox, TRANSPORTS } from "../../support/attacks/attacked-box.ts";
+import { LIST_ATTACKS } from "../../support/attacks/mcp-attacks.ts";
+
+let box: AttackedBox;
+beforeAll(async () => {
+  box = await AttackedBox.start();
+});
+afterAll(async () => await box[Symbol.asyncDispose]());
+
+const CASES = TRANSPORTS.flatMap((transport) =>
+  Object.entries(LIST_ATTACKS).map(([name, { mostTools }]) => [transport, name, mostTools] as const),
+);
+
+test.for(CASES)("a list of tools that is an attack is bounded: %s, %s", async ([transport, name, mostTools]) => {
+  await box.expectListBounded(transport, name, mostTools);
+});
