@@ -1,0 +1,502 @@
+// Every public function, constructor and method that takes options, with the options it knows: the table that the fuzz test reads. A new
+// one that is missing here fails the test that compares this table with what the package exports.
+import { fileURLToPath } from "node:url";
+import { isDeepStrictEqual } from "node:util";
+import { AgentLoop } from "../../../src/host/agent/agent-loop.ts";
+import { checkConversation, mendConversation, trimConversation } from "../../../src/host/agent/conversation.ts";
+import { ToolsRouterAgent } from "../../../src/host/agent/tools-router-agent.ts";
+import { defineCapability } from "../../../src/host/capabilities/capability.ts";
+import { toAISDKTools } from "../../../src/host/edges/ai-sdk.ts";
+import { toAgentsTools } from "../../../src/host/edges/openai-agents.ts";
+import { toOpenApi } from "../../../src/host/edges/openapi.ts";
+import { ToolInvoker } from "../../../src/host/invoker.ts";
+import { createResourceServer } from "../../../src/host/mcp/server/auth.ts";
+import { createMcpHandler } from "../../../src/host/mcp/server/handler.ts";
+import { serveMcpStdio } from "../../../src/host/mcp/server/stdio.ts";
+import { readAnswer, readAnswerStream } from "../../../src/host/openai/answer.ts";
+import { toChatMessages } from "../../../src/host/openai/chat-messages.ts";
+import { openaiChat, openaiResponses } from "../../../src/host/openai/models.ts";
+import { toResponsesInput } from "../../../src/host/openai/responses-input.ts";
+import { toOpenAITools } from "../../../src/host/openai/tools.ts";
+import { redact } from "../../../src/host/redaction/redact.ts";
+import { ToolRouter } from "../../../src/host/router.ts";
+import { createGlovebox, type Glovebox } from "../../../src/host/runtime.ts";
+import { openTool } from "../../../src/host/testing.ts";
+import type { ToolDefinition } from "../../../src/sandbox/definition.ts";
+import { LIMITS } from "../../../src/sandbox/limits.ts";
+import type { OptionTable, PublicEntry } from "../../support/option-fuzz.ts";
+import { scriptModel } from "../../support/scripted-model.ts";
+
+const limits: OptionTable = Object.fromEntries(Object.keys(LIMITS).map((name) => [name, "number"]));
+const argumentOptions: OptionTable = { repair: "boolean", unknownKeys: "text", coerce: "boolean" };
+const tenantScope: OptionTable = { tenantId: "text" };
+const callContext: OptionTable = {
+  ...{ executionId: "text", stepId: "text", traceparent: "text", tracestate: "text", signal: "object" },
+  ...{
+    timeoutMs: "number",
+    onLog: "function",
+    onProgress: "function",
+    arguments: argumentOptions,
+    logPlaces: "boolean",
+  },
+  // Methods of the caller's, which may be an instance of its own class.
+  client: "object",
+};
+const toolContext: OptionTable = {
+  ...{ ...callContext, tenantId: "text", sessionId: "text", toolDigest: "text" },
+  deterministic: { seed: "text", now: "number" },
+};
+/** Without a seed the other field of `deterministic` is not looked at. */
+const rightContext = () => ({ deterministic: { seed: "s" } });
+const egress: OptionTable = {
+  ...{ allow: "list", methods: "list", ports: "list", requestBytes: "number", responseBytes: "number" },
+  ...{ timeoutMs: "number", maxRedirects: "number", resolve: "function" },
+};
+const redactOptions: OptionTable = {
+  ...{ names: "list", allowNames: "list", maxTextUnits: "number", maxDepth: "number", maxValues: "number" },
+};
+const health: OptionTable = { failures: "number", openMs: "number", maxOpenMs: "number" };
+
+const gloveboxOptions: OptionTable = {
+  tools: {
+    enabled: "boolean",
+    builtinTools: "boolean or list",
+    executionTimeoutMs: "number",
+    maxConcurrentTools: "number",
+  },
+  ...{ flags: "object or function", limits, isolation: "text", placement: "text", tenants: "object or function" },
+  ...{
+    hardening: "text or object",
+    cache: "boolean or object",
+    shutdown: "boolean or object",
+    store: "text or object",
+  },
+  bundler: { store: "text", root: "text", allowPackages: "list", limits: "object" },
+  workers: { max: "number", spares: "number", pythonSpares: "number", memoryMiB: "number", maxQueued: "number" },
+  python: { packages: { store: "text", allow: "list" }, capabilities: "object" },
+  ...{ egress, secrets: "object", capabilities: "list", mcp: { servers: "object" }, arguments: argumentOptions },
+  ...{ coarseTime: "boolean", health, hooks: "list", logger: "boolean, text or object", onError: "function" },
+  telemetry: "boolean or object",
+};
+const edgeOptions: OptionTable = { tenantId: "text", tools: "list", context: "object" };
+const outputLimits: OptionTable = { textChars: "number", mediaBytes: "number" };
+const openaiTools: OptionTable = { strict: "boolean, text or object", custom: "list", toolSearch: "boolean" };
+const openaiModel: OptionTable = {
+  ...{ model: "text", stream: "boolean", tools: openaiTools, output: outputLimits, body: "object" },
+};
+const agentContext: OptionTable = {
+  ...{ tenantId: "text", executionId: "text", sessionId: "text", traceparent: "text", tracestate: "text" },
+  ...{ timeoutMs: "number", client: "object", arguments: "object", logPlaces: "boolean" },
+};
+const loopOptions: OptionTable = {
+  ...{ model: "function", router: "object", context: "object", tools: "list or function", onError: "function" },
+  ...{ maxSteps: "number", maxParallelTools: "number", stopWhen: "list or function", stateKey: "text or object" },
+  ...{ needsApproval: "text, list or function", toolChoice: "text or object", prepareMessages: "function" },
+  responseSchema: { name: "text", schema: "object" },
+};
+const routingOptions: OptionTable = {
+  ...{ model: "function", router: "object", context: "object", tools: "list or function", onError: "function" },
+  ...{ arguments: argumentOptions, maxTools: "number", instructions: "text", routingRetries: "number" },
+  ...{ toolRetries: "number", backoffMs: "number", streamTools: "boolean", answer: "boolean" },
+  ...{ responseSchema: "boolean", fallback: "text or function", signal: "object" },
+};
+const serverOptions: OptionTable = {
+  ...{ name: "text", version: "text", title: "text", instructions: "text", register: "function", onError: "function" },
+  context: { executionId: "text", stepId: "text", sessionId: "text", timeoutMs: "number", logPlaces: "boolean" },
+};
+const shared: OptionTable = { perCaller: "number", total: "number" };
+const upstream: OptionTable = {
+  ...{ url: "text or object", headers: "object", headersFor: "function", authProvider: "object" },
+  ...{ authProviderFor: "function", prefix: "text", tools: { allow: "list", deny: "list" }, tenants: "list" },
+  ...{ perTenant: "boolean", connectTimeoutMs: "number", timeoutMs: "number", maxTimeoutMs: "number" },
+  ...{ maxMessageBytes: "number", maxTools: "number", protocol: "text", logLevel: "text", roots: "list" },
+  ...{ trustAnnotations: "boolean", onElicitation: "function", onSampling: "function" },
+};
+
+const TOOL: ToolDefinition = { name: "add", description: "Adds", inputSchema: { type: "object" } };
+const CALL = { id: "c1", toolName: "add", arguments: {} };
+const MESSAGES = [{ role: "user", content: "Add" }] as const;
+const RESOURCE = { resource: "https://tools.test/mcp", authorizationServers: ["https://issuer.test"] };
+const client = {
+  responses: { create: () => undefined },
+  chat: { completions: { create: () => undefined } },
+};
+const { model } = scriptModel();
+
+/** Built for a Glovebox with the host tool `add`. The wrong options of the fuzz test change nothing in it. */
+export function publicEntries(box: Glovebox): readonly PublicEntry[] {
+  const { router } = box;
+  const given = (options: unknown): never => options as never;
+  let names = 0;
+  const nextName = (): string => {
+    names += 1;
+    return `tool_${names}`;
+  };
+  const session = box.openSession({ language: "javascript" });
+  const lastItem = async (stream: AsyncIterable<unknown>): Promise<unknown> => {
+    let last: unknown;
+    for await (const item of stream) last = item;
+    return last;
+  };
+  const closing = async (made: AsyncDisposable): Promise<void> => await made[Symbol.asyncDispose]();
+  return [
+    {
+      name: "createGlovebox(options)",
+      where: "options",
+      options: gloveboxOptions,
+      valid: () => ({ cache: false, store: "memory", workers: { max: 1, spares: 0 }, shutdown: false }),
+      call: async (options) => await closing(await createGlovebox(given(options))),
+    },
+    {
+      name: "glovebox.addTool(tool, options)",
+      where: "options",
+      options: { tenantId: "text", grant: "list", isolation: "text", arguments: argumentOptions },
+      call: (options) => box.addTool({ source: "export default () => 1", name: nextName() }, given(options)),
+    },
+    {
+      name: "glovebox.inspectTool(tool, options)",
+      where: "options",
+      options: { tenantId: "text", grant: "list" },
+      call: (options) => box.inspectTool({ source: "export default () => 1", name: "one" }, given(options)),
+    },
+    {
+      name: "glovebox.removeTool(name, options)",
+      where: "options",
+      options: tenantScope,
+      call: (options) => box.removeTool("none", given(options)),
+    },
+    { name: "glovebox.health(options)", where: "options", options: tenantScope, call: (o) => box.health(given(o)) },
+    {
+      name: "glovebox.listTools(options)",
+      where: "options",
+      options: tenantScope,
+      call: (o) => box.listTools(given(o)),
+    },
+    {
+      name: "glovebox.openSession(options)",
+      where: "options",
+      options: {
+        ...{ tenantId: "text", language: "text", id: "text", limits, grant: "list", idleMs: "number" },
+        total: { lifetimeMs: "number", cpuMs: "number", runs: "number" },
+      },
+      call: async (options) => await (await box.openSession(given(options))).close(),
+    },
+    {
+      name: "glovebox.listSessions(options)",
+      where: "options",
+      options: tenantScope,
+      call: (options) => box.listSessions(given(options)),
+    },
+    {
+      name: "glovebox.closeSession(id, options)",
+      where: "options",
+      options: tenantScope,
+      call: (options) => box.closeSession("none", given(options)),
+    },
+    {
+      name: "glovebox.closeSessions(options)",
+      where: "options",
+      options: tenantScope,
+      valid: () => ({ tenantId: "nobody" }),
+      call: (options) => box.closeSessions(given(options)),
+    },
+    {
+      name: "glovebox.close(options)",
+      where: "options",
+      options: { drainMs: "number" },
+      call: async (options) => {
+        // The one that all rows share stays open: right options close another one.
+        const isRight = isDeepStrictEqual(options, {});
+        const other = isRight ? await createGlovebox({ cache: false, store: "memory", workers: { spares: 0 } }) : box;
+        await other.close(given(options));
+      },
+    },
+    {
+      name: "glovebox.execute(call, context)",
+      where: "context",
+      options: toolContext,
+      valid: rightContext,
+      call: (context) => box.execute(CALL, given(context)),
+    },
+    {
+      name: "glovebox.execute(call)",
+      where: "toolCall",
+      options: { id: "text", toolName: "text", arguments: "any", argumentsText: "text" },
+      valid: () => ({ id: "c1", toolName: "add" }),
+      call: (call) => box.execute(given(call)),
+    },
+    {
+      name: "glovebox.stream(call, context)",
+      where: "context",
+      options: toolContext,
+      valid: rightContext,
+      call: (context) => lastItem(box.stream(CALL, given(context))),
+    },
+    {
+      name: "glovebox.executeBatch(calls, context)",
+      where: "context",
+      options: { ...toolContext, maxConcurrency: "number" },
+      valid: rightContext,
+      call: async (context) => (await box.executeBatch([CALL], given(context)))[0],
+    },
+    {
+      name: "session.run(code, options)",
+      where: "",
+      options: { ...callContext, input: "any" },
+      call: async (options) => await (await session).run("1", given(options)),
+    },
+    {
+      name: "glovebox.mcp.addServer(name, options)",
+      where: "",
+      options: upstream,
+      valid: () => ({ url: "http://127.0.0.1:9/mcp" }),
+      call: async (options) => {
+        const name = nextName();
+        box.mcp.addServer(name, given(options));
+        await box.mcp.removeServer(name);
+      },
+    },
+    {
+      name: "new ToolRouter(options)",
+      where: "",
+      options: {
+        ...{ limits, tenants: "object or function", coarseTime: "boolean", enabled: "boolean", hooks: "list" },
+        ...{ flags: "object or function", health, arguments: argumentOptions, onInternalError: "function" },
+      },
+      call: (options) => closing(new ToolRouter(given(options))),
+    },
+    {
+      name: "router.register(name, definition, handler)",
+      where: "definition",
+      options: {
+        ...{ description: "text", inputSchema: "object or function", outputSchema: "object or function", limits },
+        ...{ annotations: { title: "text", readOnlyHint: "boolean", destructiveHint: "boolean" }, prewarm: "boolean" },
+      },
+      call: (definition) => router.register(nextName(), given(definition), () => ({})),
+    },
+    {
+      name: "router.register(name, definition, handler, options)",
+      where: "options",
+      options: { tenantId: "text", arguments: argumentOptions },
+      call: (options) => router.register(nextName(), {}, () => ({}), given(options)),
+    },
+    {
+      name: "source.register(name, definition, options)",
+      where: "options",
+      options: { tenantId: "text", arguments: argumentOptions, nameAtSource: "text" },
+      call: (options) => {
+        using source = router.addSource(nextName(), { call: () => ({}) });
+        source.register(nextName(), {}, given(options));
+      },
+    },
+    {
+      name: "router.getRegisteredTools(options)",
+      where: "options",
+      options: tenantScope,
+      call: (options) => router.getRegisteredTools(given(options)),
+    },
+    {
+      name: "router.hasTool(name, options)",
+      where: "options",
+      options: tenantScope,
+      call: (options) => router.hasTool("add", given(options)),
+    },
+    {
+      name: "router.digestOf(definition, options)",
+      where: "options",
+      options: tenantScope,
+      call: (options) => router.digestOf(TOOL, given(options)),
+    },
+    {
+      name: "new ToolInvoker(router, options)",
+      where: "options",
+      options: { maxConcurrentTools: "number" },
+      call: (options) => new ToolInvoker(router, given(options)),
+    },
+    {
+      name: "invoker.execute(invocation)",
+      where: "",
+      options: { ...{ id: "text", toolName: "text", arguments: "any", timeoutMs: "number" }, context: toolContext },
+      valid: () => ({ toolName: "add", context: rightContext() }),
+      call: (invocation) => box.invoker.execute(given(invocation)),
+    },
+    {
+      name: "defineCapability(options)",
+      where: "",
+      options: {
+        ...{ name: "text", description: "text", handler: "function" },
+        ...{ inputSchema: "object or function", outputSchema: "object or function" },
+      },
+      valid: () => ({ name: "lookUp", inputSchema: {}, outputSchema: {}, handler: () => 1 }),
+      call: (options) => defineCapability(given(options)),
+    },
+    {
+      name: "redact(value, options)",
+      where: "options",
+      options: redactOptions,
+      call: (options) => redact({}, given(options)),
+    },
+    {
+      name: "toOpenApi(definitions, options)",
+      where: "options",
+      options: { title: "text", version: "text", description: "text", servers: "list", pathOf: "function" },
+      call: (options) => toOpenApi([TOOL], given(options)),
+    },
+    {
+      name: "toAISDKTools(host, options)",
+      where: "options",
+      options: edgeOptions,
+      call: (options) => toAISDKTools(box, given(options)),
+    },
+    {
+      name: "toAgentsTools(host, options)",
+      where: "options",
+      options: edgeOptions,
+      call: (options) => toAgentsTools(box, given(options)),
+    },
+    {
+      name: "toOpenAITools(definitions, options)",
+      where: "options",
+      options: { ...openaiTools, api: "text", namespaces: "object" },
+      valid: () => ({ api: "responses" }),
+      call: (options) => toOpenAITools([TOOL], given(options)),
+    },
+    {
+      name: "openaiResponses(client, options)",
+      where: "options",
+      options: { ...openaiModel, encryptedReasoning: "boolean" },
+      valid: () => ({ model: "m" }),
+      call: (options) => openaiResponses(given(client), given(options)),
+    },
+    {
+      name: "openaiChat(client, options)",
+      where: "options",
+      options: openaiModel,
+      valid: () => ({ model: "m" }),
+      call: (options) => openaiChat(given(client), given(options)),
+    },
+    {
+      name: "readAnswer(response, tools, options)",
+      where: "options",
+      options: { createId: "function" },
+      call: (options) => readAnswer(given({ object: "response", output: [] }), undefined, given(options)),
+    },
+    {
+      name: "readAnswerStream(stream, options)",
+      where: "options",
+      options: { api: "text", createId: "function" },
+      valid: () => ({ api: "responses" }),
+      call: (options) => readAnswerStream((async function* () {})(), given(options)),
+    },
+    {
+      name: "toChatMessages(messages, tools, limits)",
+      where: "limits",
+      options: outputLimits,
+      call: (options) => toChatMessages(MESSAGES, undefined, given(options)),
+    },
+    {
+      name: "toResponsesInput(messages, tools, limits)",
+      where: "limits",
+      options: outputLimits,
+      call: (options) => toResponsesInput(MESSAGES, undefined, given(options)),
+    },
+    {
+      name: "openTool(path, options)",
+      where: "",
+      options: { tenantId: "text", capabilities: "list", grant: "list" },
+      call: async (options) => {
+        const path = fileURLToPath(new URL("../../../tools/csv-stats", import.meta.url));
+        await closing(await openTool(path, given(options)));
+      },
+    },
+    {
+      name: "new AgentLoop(options)",
+      where: "options",
+      options: { ...loopOptions, context: agentContext },
+      call: (options) => new AgentLoop(given(options)),
+    },
+    {
+      name: "agentLoop.run(options)",
+      where: "options",
+      options: loopOptions,
+      valid: () => ({ messages: MESSAGES, model, router }),
+      call: (options) => new AgentLoop().run(given(options)),
+    },
+    {
+      name: "agentLoop.executeSingleTurn(messages, call, router, context)",
+      where: "context",
+      options: agentContext,
+      call: (context) => new AgentLoop().executeSingleTurn(MESSAGES, CALL, router, given(context)),
+    },
+    {
+      name: "new ToolsRouterAgent(options)",
+      where: "options",
+      options: { ...routingOptions, context: agentContext },
+      call: (options) => new ToolsRouterAgent(given(options)),
+    },
+    {
+      name: "toolsRouterAgent.run(request, options)",
+      where: "options",
+      options: routingOptions,
+      valid: () => ({ model, router }),
+      call: (options) => new ToolsRouterAgent().run("Add", given(options)),
+    },
+    {
+      name: "createMcpHandler(host, options)",
+      where: "options",
+      options: {
+        ...{ ...serverOptions, auth: "object", tenantOf: "function", allowedHosts: "list", allowedOrigins: "list" },
+        ...{ maxBodyBytes: "number", sessions: { max: "number", idleMs: "number" } },
+        limits: {
+          ...{ requests: shared, listenStreams: shared, requestBytes: shared, responseBytes: shared },
+          ...{ identifyMs: "number", bodyMs: "number", unreadMs: "number", expiredCallMs: "number" },
+        },
+      },
+      call: (options) => closing(createMcpHandler(box, given(options))),
+    },
+    {
+      name: "serveMcpStdio(host, options)",
+      where: "options",
+      options: { ...serverOptions, tenantId: "text", stdin: "object", stdout: "object" },
+      call: (options) => closing(serveMcpStdio(box, given(options))),
+    },
+    {
+      name: "createResourceServer(options)",
+      where: "options",
+      options: {
+        ...{ resource: "text", authorizationServers: "list", audience: "text or list", requiredScopes: "list" },
+        ...{ scopesSupported: "list", algorithms: "list", verify: "function", resourceName: "text" },
+        ...{ resourceDocumentation: "text", onError: "function" },
+      },
+      valid: () => RESOURCE,
+      call: (options) => createResourceServer(given(options)),
+    },
+  ];
+}
+
+/** Exports that take no options, with the reason why no row is needed. */
+export const WITHOUT_OPTIONS: { readonly [name: string]: string } = {
+  MemoryToolRegistry: "takes tools and names; test/host/registry-conformance.ts",
+  ToolError: "is thrown by Glovebox and its capabilities",
+  ModelResponseError: "is thrown by Glovebox",
+  createToolFailureMessage: "takes a result",
+  toCallSchema: "takes definitions",
+  toJson: "takes a value",
+  afterFailedSteps: "takes a number; test/host/agent/agent-options.test.ts",
+  afterOutputTokens: "takes a number; test/host/agent/agent-options.test.ts",
+  allOf: "takes conditions; test/host/agent/agent-options.test.ts",
+  anyOf: "takes conditions; test/host/agent/agent-options.test.ts",
+  whenCalled: "takes names; test/host/agent/agent-options.test.ts",
+  whenSucceeded: "takes names; test/host/agent/agent-options.test.ts",
+  [checkConversation.name]: "takes messages",
+  [mendConversation.name]: "takes messages",
+  [trimConversation.name]: "takes messages and a function; test/host/agent/agent-options.test.ts",
+  createFileClaims: "takes a folder",
+  createMemoryClaims: "takes nothing",
+  ToolNames: "takes names",
+  toCallOutput: "takes a call, a result and the limits of toResponsesInput",
+  toToolMessage: "takes a call, a result and the limits of toChatMessages",
+  toStrictSchema: "takes a schema",
+  stubCapability: "takes a name and a function",
+  undescribed: "takes a schema",
+};

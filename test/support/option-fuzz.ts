@@ -1,0 +1,186 @@
+// A fuzz test for what callers pass as options: whatever the wrong value, and however deep it stands, it is rejected with its path.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { ToolError } from "../../src/sandbox/errors.ts";
+import { inOtherRealm } from "./failing-callbacks.ts";
+
+const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
+const isText = (value: unknown): boolean => typeof value === "string";
+const isFunction = (value: unknown): boolean => typeof value === "function";
+
+/** Kinds of values, each with a test of what could be a right one: anything else must be rejected. */
+const KINDS = {
+  text: isText,
+  number: (value) => typeof value === "number",
+  boolean: (value) => typeof value === "boolean",
+  function: isFunction,
+  list: Array.isArray,
+  /** Any object: a provider, a client, a store. */
+  object: isObject,
+  "text or list": (value) => isText(value) || Array.isArray(value),
+  "text or function": (value) => isText(value) || isFunction(value),
+  "text or object": (value) => isText(value) || isObject(value),
+  "text, list or function": (value) => isText(value) || isFunction(value) || Array.isArray(value),
+  "list or function": (value) => isFunction(value) || Array.isArray(value),
+  "object or function": (value) => isObject(value) || isFunction(value),
+  "boolean, text or object": (value) => typeof value === "boolean" || isText(value) || isObject(value),
+  "boolean or list": (value) => typeof value === "boolean" || Array.isArray(value),
+  "boolean or object": (value) => typeof value === "boolean" || isObject(value),
+  /** Any value at all, as the input of a run. */
+  any: () => true,
+} as const satisfies Record<string, (value: unknown) => boolean>;
+
+/** The options of one object by key: a kind, or the options of a nested object. */
+export interface OptionTable {
+  readonly [key: string]: keyof typeof KINDS | OptionTable;
+}
+
+/** A public function, constructor or method that takes options. */
+export interface PublicEntry {
+  /** As a host writes it: `new ToolRouter(options)`. */
+  readonly name: string;
+  /** What errors call the object: `options`; empty where they begin with the key. */
+  readonly where: string;
+  readonly options: OptionTable;
+  /** The fewest options with which the call is right. */
+  readonly valid?: () => Readonly<Record<string, unknown>>;
+  /** Calls it. It may throw, reject, or give a ToolResult. */
+  readonly call: (given: unknown) => unknown;
+}
+
+class Settings {
+  readonly timeoutMs = 1;
+}
+
+/** Values of every type; `undefined` is not among them: it means "not given". */
+const anyValue: fc.Arbitrary<unknown> = fc.oneof(
+  fc.string(),
+  fc.integer(),
+  fc.double(),
+  fc.bigInt(),
+  fc.boolean(),
+  fc.array(fc.integer(), { maxLength: 3 }),
+  fc.constantFrom<unknown>(null, {}, Symbol("s"), new Date(0), inOtherRealm("({})"), inOtherRealm("[]")),
+  fc.constant(null).map(() => () => undefined),
+  fc.constant(null).map(() => new Map([["a", 1]])),
+  fc.constant(null).map(() => Promise.resolve({})),
+);
+
+/** What is no plain object, though most of it has no keys of its own to reject. */
+const noPlainObject: fc.Arbitrary<unknown> = fc.oneof(
+  fc.string(),
+  fc.integer(),
+  fc.boolean(),
+  fc.constant(null).map(() => []),
+  fc.constant(null).map(() => new Map()),
+  fc.constant(null).map(() => new Set()),
+  fc.constant(null).map(() => Promise.resolve({})),
+  fc.constant(null).map(() => inOtherRealm("Promise.resolve({})")),
+  fc.constant(null).map(() => new Settings()),
+  fc.constant(null).map(() => Object.create({ timeoutMs: 1 })),
+  fc.constant(null).map(() => () => ({})),
+);
+
+/** Paths to each object of options, and to each option that is no such object. */
+function pathsOf(table: OptionTable): { readonly objects: readonly string[][]; readonly leaves: readonly string[][] } {
+  const objects: string[][] = [[]];
+  const leaves: string[][] = [];
+  for (const [key, kind] of Object.entries(table)) {
+    if (typeof kind === "string") {
+      if (kind !== "any") leaves.push([key]);
+      continue;
+    }
+    const below = pathsOf(kind);
+    objects.push(...below.objects.map((path) => [key, ...path]));
+    leaves.push(...below.leaves.map((path) => [key, ...path]));
+  }
+  return { objects, leaves };
+}
+
+const at = (table: OptionTable, path: readonly string[]): OptionTable | keyof typeof KINDS =>
+  path.reduce<OptionTable | keyof typeof KINDS>((found, key) => (found as OptionTable)[key] as OptionTable, table);
+
+/** A copy of the options with a value at a path; objects on the way that are not there are made. */
+function withValue(options: unknown, [key, ...rest]: readonly string[], value: unknown): unknown {
+  if (key === undefined) return value;
+  const fields = (options ?? {}) as Readonly<Record<string, unknown>>;
+  return { ...fields, [key]: withValue(fields[key], rest, value) };
+}
+
+/** Keys that look like a known one, as a slip of the pen would have them, and any other. */
+function unknownKey(known: readonly string[]): fc.Arbitrary<string> {
+  const changed = fc
+    .tuple(fc.constantFrom(...known, "tenantId"), fc.constantFrom("upper", "plural", "cut", "swap"))
+    .map(([key, how]) => {
+      if (how === "upper") return key.toUpperCase();
+      if (how === "plural") return key.endsWith("s") ? key.slice(0, -1) : `${key}s`;
+      return how === "cut" ? key.slice(0, -1) : key.slice(1) + key.charAt(0);
+    });
+  const other = fc.stringMatching(/^[a-zA-Z_$][\w$]{0,20}$/);
+  const isUnknown = (key: string): boolean => key !== "" && key !== "__proto__" && !known.includes(key);
+  return fc.oneof(changed, other).filter(isUnknown);
+}
+
+/** The error that a call throws, rejects with, or gives as its result; undefined where it has none. */
+async function errorOf(entry: PublicEntry, given: unknown): Promise<{ code: string; message: string } | undefined> {
+  try {
+    const result = (await entry.call(given)) as { readonly success?: boolean; readonly error?: ToolError } | undefined;
+    return result?.success === false ? result.error : undefined;
+  } catch (thrown) {
+    if (thrown instanceof ToolError) return thrown;
+    throw thrown;
+  }
+}
+
+async function expectRejected(entry: PublicEntry, given: unknown, path: readonly string[]): Promise<void> {
+  const error = await errorOf(entry, given);
+  expect(error?.code).toBe("PARAM_INVALID");
+  expect(error?.message).toContain([entry.where, ...path].filter((step) => step !== "").join("."));
+}
+
+const RUNS = 40;
+
+/** Declares the fuzz tests of a table's entries. */
+export function fuzzOptions(entries: readonly PublicEntry[]): void {
+  const rows = entries.map((entry) => [entry.name, entry] as const);
+  const validOf = ({ valid }: PublicEntry): unknown => valid?.() ?? {};
+
+  test.for(rows)("%s accepts right options", async ([, entry]) => {
+    expect(await errorOf(entry, validOf(entry))).toBeUndefined();
+  });
+
+  test.for(rows)("%s rejects an unknown key with its path", async ([, entry]) => {
+    const place = fc
+      .constantFrom(...pathsOf(entry.options).objects)
+      .chain((path) => fc.tuple(fc.constant(path), unknownKey(Object.keys(at(entry.options, path))), anyValue));
+    const property = fc.asyncProperty(place, async ([path, key, value]) => {
+      await expectRejected(entry, withValue(validOf(entry), [...path, key], value), [...path, key]);
+    });
+    await fc.assert(property, { numRuns: RUNS });
+  });
+
+  test.for(rows.filter(([, { options }]) => pathsOf(options).leaves.length > 0))(
+    "%s rejects a value of a wrong type with its path",
+    async ([, entry]) => {
+      const place = fc.constantFrom(...pathsOf(entry.options).leaves).chain((path) => {
+        const isRight = KINDS[at(entry.options, path) as keyof typeof KINDS];
+        return fc.tuple(
+          fc.constant(path),
+          anyValue.filter((value) => !isRight(value)),
+        );
+      });
+      const property = fc.asyncProperty(place, async ([path, value]) => {
+        await expectRejected(entry, withValue(validOf(entry), path, value), path);
+      });
+      await fc.assert(property, { numRuns: RUNS });
+    },
+  );
+
+  test.for(rows)("%s rejects what is no plain object with its path", async ([, entry]) => {
+    const place = fc.tuple(fc.constantFrom(...pathsOf(entry.options).objects), noPlainObject);
+    const property = fc.asyncProperty(place, async ([path, value]) => {
+      await expectRejected(entry, withValue(validOf(entry), path, value), path);
+    });
+    await fc.assert(property, { numRuns: RUNS });
+  });
+}
