@@ -9,14 +9,15 @@ import { makeBox } from "./host-zone.ts";
 import { AUTH_ANSWERS, METADATA_ANSWERS, validCaller } from "./mcp-auth-answers.ts";
 
 const RESOURCE = "https://tools.example.com/mcp";
+const MiB = 1_024 * 1_024;
 const box = await makeBox();
 let ran = 0;
 box.router.register("count", {}, () => {
   ran += 1;
   return ran;
 });
-box.router.register("big", {}, () => "x".repeat(7 * 1_024 * 1_024));
-/** Requests to /ok that were answered. */
+box.router.register("big", {}, () => "x".repeat(7 * MiB));
+/** Requests to /bounded that were answered. */
 let answered = 0;
 
 /** Resident bytes of this process, after garbage was collected: what a socket has to send is outside of the heap. */
@@ -37,6 +38,7 @@ const resourceServer = (options: object) =>
 
 const MAKERS: Readonly<Record<string, (callback: Callback, index: number) => McpHandler>> = {
   ok: () => createMcpHandler(box),
+  bounded: () => createMcpHandler(box, { limits: { responseBytes: { perCaller: 16 * MiB, total: 16 * MiB } } }),
   answers: (_, index) =>
     createMcpHandler(box, { auth: { ...open, authenticate: () => AUTH_ANSWERS[index]?.[1](urlOf) as never } }),
   metadata: (_, index) =>
@@ -85,7 +87,7 @@ const server = serve(
         return new Response(null, { status: 204 });
       }
       const response = await handler.fetch(request);
-      if (name === "ok") answered += 1;
+      if (name === "bounded") answered += 1;
       return response;
     },
   },

@@ -1,4 +1,4 @@
-// What belongs to a caller of the MCP server is not available to another, and errors of the host are told to nobody.
+// Sessions of one caller of the MCP server are not available to another, and clients do not receive errors of the host.
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { McpHost } from "../../../src/host/mcp/server/call-tool.ts";
 import { type AuthenticatedCaller, ownerOf, principalOf } from "../../../src/host/mcp/server/caller.ts";
@@ -20,7 +20,7 @@ const caller = (fields: Partial<AuthenticatedCaller>): AuthenticatedCaller => ({
   ...fields,
 });
 
-/** The caller is what the request says, as JSON. */
+/** Reads the caller from a header, as JSON. */
 const authenticate = async ({ headers }: Request) => caller(JSON.parse(headers.get("x-caller") ?? "{}"));
 const as = (fields: Partial<AuthenticatedCaller>) => ({ "x-caller": JSON.stringify(fields) });
 
@@ -67,7 +67,7 @@ describe("errors of the host", () => {
   test.for([
     ["listTools", modernRequest("tools/list")],
     ["execute", modernCall("add")],
-  ] as const)("%s: the client is told of an internal error, and onError of the reason", async ([method, request]) => {
+  ] as const)("%s: the client receives an internal error, and onError the reason", async ([method, request]) => {
     const secret = new Error("connect ECONNREFUSED 10.0.0.1:5432");
     const fail = () => Promise.reject(secret);
     const host = { router: box.router, listTools: () => box.listTools(), execute: fail, [method]: fail };

@@ -1,4 +1,4 @@
-// What a host passes to the public functions of "glovebox/mcp": unknown options and values of the wrong type are rejected by their path.
+// Arguments of the public functions of "glovebox/mcp": unknown options and values of the wrong type are rejected by their path.
 import { PassThrough } from "node:stream";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

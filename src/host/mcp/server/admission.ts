@@ -1,5 +1,5 @@
-// What a request to the MCP server passes before it is served: metadata is answered, the caller identified, the body read within the
-// caller's quotas.
+// Admits requests to the MCP server before they are served: answers requests for metadata, identifies the caller, and reads the body within
+// the caller's quotas.
 import type { Authenticator } from "./authentication.ts";
 import { ownerOf } from "./caller.ts";
 import type { HttpLimits, HttpQuotas } from "./http-limits.ts";

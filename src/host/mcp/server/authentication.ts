@@ -19,7 +19,7 @@ const CallerSchema = strictObject({
   claims: z.custom<Readonly<Record<string, unknown>>>(isPlainObject, "Expected a plain object"),
 });
 
-/** Who calls (undefined where no one is asked), or the response that denies the request. */
+/** The caller (undefined if the server has no `auth`), or the response that denies the request. */
 export type Authentication = { readonly caller: AuthenticatedCaller | undefined } | { readonly denial: Response };
 
 export interface Authenticator {
@@ -83,8 +83,8 @@ async function judge(answer: unknown, onError: (error: unknown) => void): Promis
   const expected = "auth.authenticate() must return a caller or a Response with a status from 400 to 599";
   const got = response === undefined ? show(answer) : `a Response with the status ${response.status}`;
   onError(new TypeError(`${expected}, got ${got}${parsed === undefined ? "" : problemsOf(parsed.error)}`));
-  const isNobody = answer === undefined || answer === null || answer === false;
-  return { denial: isNobody ? rejectUnauthorized() : reject(500, "Internal error", -32_603) };
+  const isMissing = answer === undefined || answer === null || answer === false;
+  return { denial: isMissing ? rejectUnauthorized() : reject(500, "Internal error", -32_603) };
 }
 
 const show = (value: unknown): string => (typeof value === "boolean" ? String(value) : describeKind(value));

@@ -27,7 +27,7 @@ export interface ResourceServer {
   authenticate(request: Request): AuthenticatedCaller | Response | Promise<AuthenticatedCaller | Response>;
 }
 
-/** What is known of a request before its tenant is. */
+/** A request before its tenant is known. */
 export interface McpRequest {
   /** Undefined if the server has no `auth`. */
   readonly caller: AuthenticatedCaller | undefined;

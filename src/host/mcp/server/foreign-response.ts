@@ -26,7 +26,7 @@ interface ResponseFields {
   readonly body: unknown;
 }
 
-/** What is used of a ReadableStream of any realm. */
+/** The methods of a stream reader that are called here. The stream may be of any realm. */
 interface Reader {
   read(): PromiseLike<{ readonly done?: boolean; readonly value?: unknown }>;
   cancel(): unknown;
@@ -83,7 +83,7 @@ async function readBody(body: unknown): Promise<Uint8Array<ArrayBuffer> | undefi
 }
 
 /**
- * Returns a copy of a response of any realm; undefined for a value that is no response with a status of 200 to 599. A body of more than
+ * Returns a copy of a response of any realm; undefined for a value that is not a response, or has a status outside of 200 to 599. A body of more than
  * 256 KiB, and one that cannot be read within 2 s, is left out.
  */
 export async function toLocalResponse(value: unknown): Promise<Response | undefined> {

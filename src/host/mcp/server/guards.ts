@@ -29,7 +29,7 @@ const PREFLIGHT_SECONDS = 600;
 const EXPOSED = "Mcp-Session-Id, WWW-Authenticate, Retry-After";
 /** Names of headers (RFC 9110, "token"), separated by commas. */
 const HEADER_NAMES = /^[\w!#$%&'*+.^`|~-]+(?: *, *[\w!#$%&'*+.^`|~-]+)*$/;
-const MAX_ASKED_LENGTH = 4_096;
+const MAX_NAMES_LENGTH = 4_096;
 
 /** A host as the URL parser writes it; undefined where the text is anything but a host and maybe a port. */
 function toHost(text: string): { readonly name: string; readonly port: string } | undefined {
@@ -106,10 +106,10 @@ function toPreflight(request: Request): Response {
     "Access-Control-Allow-Methods": "GET, POST, DELETE, OPTIONS",
     "Access-Control-Max-Age": String(PREFLIGHT_SECONDS),
   });
-  const asked = request.headers.get("access-control-request-headers");
+  const names = request.headers.get("access-control-request-headers");
   // The page is allowed, and tools define headers of their own (Mcp-Param-…): any list of header names may pass, and nothing else.
-  if (asked !== null && asked.length <= MAX_ASKED_LENGTH && HEADER_NAMES.test(asked)) {
-    headers.set("Access-Control-Allow-Headers", asked);
+  if (names !== null && names.length <= MAX_NAMES_LENGTH && HEADER_NAMES.test(names)) {
+    headers.set("Access-Control-Allow-Headers", names);
   }
   return toReadable(request, new Response(null, { status: 204, headers }));
 }

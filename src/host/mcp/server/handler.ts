@@ -66,7 +66,7 @@ function kindOf({ method }: Request, body: unknown): RequestKind {
  * `requestTimeout` and `maxConnections`, as `glovebox mcp --http` does (10 s, 60 s and 2,048).
  *
  * A stream on which a client listens ends when its caller's token expires, and a running call `limits.expiredCallMs` later.
- * @throws {ToolError} PARAM_INVALID for a `host` that is no Glovebox, and for an unknown or invalid option
+ * @throws {ToolError} PARAM_INVALID for a `host` that is not a Glovebox, and for an unknown or invalid option
  */
 export function createMcpHandler(host: McpHost, options: McpHandlerOptions = {}): McpHandler {
   checkHost(host);

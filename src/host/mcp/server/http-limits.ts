@@ -1,4 +1,4 @@
-// Limits of the MCP server over HTTP: what one caller, and all of them together, may have open, send and leave unread, and for how long.
+// Limits of the MCP server over HTTP: how much one caller, and all callers together, may have open, send and leave unread, and how long.
 import * as z from "zod";
 import { strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { CallerQuota } from "./caller-quota.ts";
@@ -32,8 +32,8 @@ export interface HttpLimitOptions {
    */
   readonly requestBytes?: SharedLimit | undefined;
   /**
-   * Bytes of responses that clients have not read yet. A response that exceeds the limit is aborted, or answered with an error that says
-   * so, after its call has run. 64 KiB to 16 GiB. Default: 64 MiB for each caller, 256 MiB in all.
+   * Bytes of responses that clients have not read yet. A response that exceeds the limit is aborted, or replaced by an error, after
+   * its call has run. 64 KiB to 16 GiB. Default: 64 MiB for each caller, 256 MiB in all.
    */
   readonly responseBytes?: SharedLimit | undefined;
   /**
@@ -78,7 +78,7 @@ export const HttpLimitsSchema = strictObject({
 
 export type HttpLimits = z.infer<typeof HttpLimitsSchema>;
 
-/** What callers of one handler hold at present. */
+/** Counts requests and bytes that callers of one handler hold at present. */
 export interface HttpQuotas {
   /** Requests whose body is being read. */
   readonly reading: CallerQuota;

@@ -33,6 +33,11 @@ export const SessionOptionsSchema = strictObject({
   idleMs: z.int().min(1_000).max(86_400_000).default(1_800_000),
 });
 
+const CancelledSchema = z.object({
+  method: z.literal("notifications/cancelled"),
+  params: z.object({ requestId: z.union([z.string(), z.number()]) }),
+});
+
 type CreateServer = (caller: McpCaller) => Promise<McpServer>;
 
 interface HttpSessionsParts extends z.infer<typeof SessionOptionsSchema> {
@@ -61,6 +66,12 @@ function whenOver(response: Response, tell: () => void): Response {
   }
   const watched = body.pipeThrough(new TransformStream<Uint8Array, Uint8Array>({ flush: tell, cancel: tell }));
   return new Response(watched, { status, statusText, headers });
+}
+
+/** Returns the id of the request that a message cancels. */
+function cancelledRequest(body: unknown): string | number | undefined {
+  const parsed = CancelledSchema.safeParse(body);
+  return parsed.success ? parsed.data.params.requestId : undefined;
 }
 
 /** GET and DELETE are about sessions: clients of 2026, which have none, POST all that they ask. */
@@ -142,7 +153,11 @@ export class HttpSessions implements AsyncDisposable {
     };
     try {
       const parsed = body === undefined ? {} : { parsedBody: body };
-      return whenOver(await session.transport.handleRequest(request, parsed), release);
+      const response = await session.transport.handleRequest(request, parsed);
+      const cancelled = cancelledRequest(body);
+      // The SDK keeps the stream of a cancelled request open, though nothing more comes on it, and with it what the request holds.
+      if (cancelled !== undefined && response.ok) session.transport.closeSSEStream(cancelled);
+      return whenOver(response, release);
     } catch (thrown) {
       release();
       throw thrown;

@@ -9,7 +9,7 @@ import { toInputSchema } from "./tool-arguments.ts";
 import { toToolPage } from "./tool-list.ts";
 import type { WaitingCalls } from "./waiting-calls.ts";
 
-/** How the server presents itself, and what it serves. */
+/** The presentation and the content of an MCP server. */
 export interface McpServerOptions {
   /** Shown to clients. Default: `glovebox`, with the version of the package. */
   readonly name?: string | undefined;
@@ -20,11 +20,11 @@ export interface McpServerOptions {
   /** Part of the context of every call: `timeoutMs`, `executionId` … */
   readonly context?: McpCallContext | undefined;
   /**
-   * Registers what is served besides the tools, with the SDK's own methods: resources, prompts, completions. Called for each connection or
+   * Registers resources, prompts and completions with the SDK's own methods. Called for each connection or
    * request. If it throws, rejects or takes more than 5 s, the request is answered with an internal error.
    */
   readonly register?: ((server: McpServer, caller: McpCaller) => void | Promise<void>) | undefined;
-  /** Receives errors that clients are not told. What it throws or rejects with is ignored. */
+  /** Receives errors that clients do not receive. Errors of the listener itself are ignored. */
   readonly onError?: ((error: unknown) => unknown) | undefined;
 }
 

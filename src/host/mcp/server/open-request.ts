@@ -1,5 +1,5 @@
-// One request that the MCP server is answering: what it holds of its caller's quotas, the signal that cancels its call, and its end when
-// the client leaves, reads nothing, or its token expires.
+// One request that the MCP server is answering: its share of the caller's quotas, the signal that cancels its call, and its end when the
+// client leaves, reads nothing, or its token expires.
 import { rejectExpired } from "./authentication.ts";
 import { BoundedBody, PART_BYTES } from "./bounded-body.ts";
 import type { CallerQuota, Exceeded } from "./caller-quota.ts";
@@ -8,7 +8,7 @@ import { reject, rejectOverLimit } from "./rejection.ts";
 
 /**
  * `listen`: the response is a stream of notifications. `call`: a request that is answered. `message`: a notification, or the answer to a
- * request of the server, which counts as no request: a client whose calls wait for its answers could not send them.
+ * request of the server, which does not count as a request: otherwise a client whose calls wait for its answers could not send them.
  */
 export type RequestKind = "listen" | "call" | "message";
 

@@ -1,4 +1,4 @@
-// Parses what a host passes to the public functions of the MCP server. Unknown options and values of the wrong type are rejected: a
+// Parses the arguments of the public functions of the MCP server. Unknown options and values of the wrong type are rejected: a
 // misspelled `auth` would serve everyone, and a misspelled `tenantId` the tenant `default`.
 import type { Readable, Writable } from "node:stream";
 import * as z from "zod";
@@ -101,7 +101,7 @@ export function parseHandlerOptions(options: McpHandlerOptions): ParsedHandlerOp
 export const parseStdioOptions = (options: McpStdioOptions): ParsedStdioOptions =>
   parseOptions(StdioOptionsSchema, options, "options");
 
-/** @throws {ToolError} PARAM_INVALID for a value that is no Glovebox, a promise of one included */
+/** @throws {ToolError} PARAM_INVALID for a value that is not a Glovebox, such as a promise of one */
 export function checkHost(host: unknown): asserts host is McpHost {
   const { router } = (hasMethods(host, "listTools", "execute") ? host : {}) as { readonly router?: unknown };
   const { registry } = (typeof router === "object" && router !== null ? router : {}) as { readonly registry?: unknown };

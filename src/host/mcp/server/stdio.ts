@@ -37,7 +37,7 @@ class ClosingTransport extends StdioServerTransport {
 /**
  * Serves the tools of a Glovebox over MCP's stdio transport. Nothing else of the process may write to stdout. Dispose it before the
  * Glovebox.
- * @throws {ToolError} PARAM_INVALID for a `host` that is no Glovebox, and for an unknown or invalid option
+ * @throws {ToolError} PARAM_INVALID for a `host` that is not a Glovebox, and for an unknown or invalid option
  */
 export function serveMcpStdio(host: McpHost, options: McpStdioOptions = {}): McpStdioServer {
   checkHost(host);
