@@ -1,5 +1,6 @@
 // What looks at calls from outside: hooks, telemetry, the operator's log. Made for a call only where there is any of them, so that
 // the others pay nothing.
+import { setMaxListeners } from "node:events";
 import type { ToolDefinition } from "../sandbox/definition.ts";
 import { type ErrorCode, ToolError, toToolError } from "../sandbox/errors.ts";
 import type { CapabilityContext } from "./capabilities/capability.ts";
@@ -121,6 +122,8 @@ export class CallWatch {
   /** @throws {ToolError} a hook's refusal, or what has ended the call meanwhile */
   async prepare({ inputText, deadlineAt, clock, signal }: PreparedCall): Promise<void> {
     this.#wait = { until: deadlineAt, clock, signal };
+    // Each request that waits for a hook listens, and a call may have hundreds.
+    if (this.asks("capability") || this.asks("capabilityResult")) setMaxListeners(0, signal);
     this.#begin("prepare");
     quietly(() => this.#span?.validated(inputText));
     const definition = this.#definition as ToolDefinition;

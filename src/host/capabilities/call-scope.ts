@@ -1,4 +1,5 @@
 // What the capabilities of one call share: who calls, a signal for its end, and what they keep until then.
+import { setMaxListeners } from "node:events";
 import { types } from "node:util";
 import type { CapabilityRequests } from "../../sandbox/definition.ts";
 import { ToolError } from "../../sandbox/errors.ts";
@@ -13,12 +14,13 @@ import type { CapabilityContext } from "./capability.ts";
 /** For capabilities that still run then. One for all calls: to make one takes as long as a small capability. */
 const CALL_IS_OVER = Object.freeze(new ToolError("CANCELLED", "The tool's call is over"));
 
-/** Async first: whoever has both means that its end takes time. */
+/** Prefers the async disposer: a value with both takes time to end. */
 async function dispose(kept: unknown): Promise<void> {
   const held = (await kept) as object | null | undefined;
   if (typeof held !== "object" || held === null) return;
   if (Symbol.asyncDispose in held) await (held as AsyncDisposable)[Symbol.asyncDispose]();
-  else if (Symbol.dispose in held) (held as Disposable)[Symbol.dispose]();
+  // A disposer that is async in spite of its name may reject.
+  else if (Symbol.dispose in held) await ((held as Disposable)[Symbol.dispose]() as unknown);
 }
 
 /** The calls behind contexts: for capabilities of our own, which may know more than a host's need to. */
@@ -77,6 +79,8 @@ export class CallScope implements Disposable {
 
   constructor({ onError, redactor, call, payer, ...facts }: CallScopeOptions) {
     this.#onError = onError;
+    // Each request that is under way listens, and a call may have hundreds.
+    setMaxListeners(0, this.#over.signal);
     this.context = {
       ...facts,
       signal: this.#over.signal,

@@ -1,6 +1,8 @@
 // Standard Schemas of capabilities: only a result with a value and without issues admits an input or an output.
+
+import { setTimeout as pause } from "node:timers/promises";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import { ToolError } from "../../../src/sandbox/errors.ts";
 import { openBroker } from "../../support/broker.ts";
@@ -164,6 +166,21 @@ describe("the handler of a capability", () => {
     expect(await answer).toMatchObject({ ok: false, code: "CANCELLED" });
     expect(await ask("probe")).toMatchObject({ ok: false, code: "CANCELLED" });
     expect(calls).toBe(1);
+  });
+
+  test("may be at work on many requests at once, without a warning", async () => {
+    const warnings: Error[] = [];
+    const listener = (warning: Error): void => void warnings.push(warning);
+    process.on("warning", listener);
+    onTestFinished(() => {
+      process.off("warning", listener);
+    });
+    const { ask, end } = openBroker(capabilityOf(() => new Promise(() => {})));
+    const answers = Array.from({ length: 50 }, () => ask("probe"));
+    await pause(0);
+    end();
+    for (const answer of await Promise.all(answers)) expect(answer).toMatchObject({ code: "CANCELLED" });
+    expect(warnings).toEqual([]);
   });
 
   test("that throws INTERNAL tells the operator why, and not the tool", async () => {
