@@ -212,6 +212,8 @@ export class Connection implements AsyncDisposable {
       return listing;
     } catch (thrown) {
       this.#refuseWhenStale(thrown);
+      if (thrown instanceof UnauthorizedError) throw unauthorized(server, thrown);
+      if (thrown instanceof OAuthDenied) throw authorizationDenied(server, thrown);
       const what = signal.aborted ? "did not list its tools in time" : `could not list its tools${codeOf(thrown)}`;
       throw unavailable(server, what, thrown);
     }
