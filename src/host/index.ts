@@ -96,7 +96,8 @@ export type {
   McpServerOptions,
   McpStdioServer,
 } from "./mcp/client/mcp-options.ts";
-export type { ServerDiagnostics } from "./mcp/client/server-process.ts";
+export type { McpOAuthOptions } from "./mcp/client/oauth/oauth-options.ts";
+export type { ServerDiagnostics } from "./mcp/client/server-diagnostics.ts";
 export type { ServerLayer, ServerSandbox } from "./mcp/client/server-sandbox.ts";
 export type { McpServerStatus, McpToolProblem } from "./mcp/client/upstream-server.ts";
 export type { Amendment, ArgumentOptions } from "./pipeline/amend.ts";

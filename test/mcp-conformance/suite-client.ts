@@ -111,24 +111,37 @@ function toArguments(schema: { readonly properties?: unknown; readonly required?
 export async function runScenario(scenario: Scenario): Promise<string> {
   const { url, name, revision, context } = scenario;
   const signsIn = name.startsWith("auth/");
-  const issuers = signsIn ? await issuersOf(url) : [];
-  const [issuer = url] = issuers;
-  await using box = await makeBox({
-    mcp: {
-      servers: {
-        suite: {
-          url,
-          prefix: "",
-          protocol: revision === "2025-11-25" ? "legacy" : "auto",
-          ...(signsIn ? { authProvider: createProvider(scenario, issuer), oauth: { issuers } } : {}),
-          onElicitation: () => ({ action: "accept", content: name.includes("2322") ? { confirmed: true } : {} }),
-        },
-      },
-    },
-  });
+  await using box = await makeBox();
+  let issuers: readonly string[] = signsIn ? await issuersOf(url) : [];
+  const provider = signsIn ? createProvider(scenario, issuers[0] ?? url) : undefined;
+  const add = (): void => {
+    box.mcp.addServer("suite", {
+      url,
+      prefix: "",
+      protocol: revision === "2025-11-25" ? "legacy" : "auto",
+      ...(provider === undefined ? {} : { authProvider: provider, oauth: { issuers } }),
+      onElicitation: () => ({ action: "accept", content: name.includes("2322") ? { confirmed: true } : {} }),
+    });
+  };
+  add();
+  /** As a host does whose server has moved to another authorization server, and which trusts that one too. */
+  let hasMoved = false;
+  const followMove = async (): Promise<boolean> => {
+    const [status] = box.mcp.servers();
+    const isDenied = status?.lastError?.message.includes("an authorization that is denied") === true;
+    if (hasMoved || !isDenied) return false;
+    hasMoved = true;
+    issuers = await issuersOf(url);
+    await box.mcp.removeServer("suite");
+    add();
+    return true;
+  };
   let definitions: Awaited<ReturnType<typeof box.listTools>> = [];
   // Signing in fails the request that asked for it; the next one has a token.
   for (let attempt = 0; attempt < 3 && definitions.length === 0; attempt += 1) definitions = await box.listTools();
+  if (definitions.length === 0 && (await followMove())) {
+    for (let attempt = 0; attempt < 3 && definitions.length === 0; attempt += 1) definitions = await box.listTools();
+  }
   const schemaOf = (toolName: string): JsonSchema | undefined =>
     definitions.find((definition) => definition.name === toolName)?.inputSchema;
   const calls =
@@ -145,6 +158,10 @@ export async function runScenario(scenario: Scenario): Promise<string> {
     let result = await box.execute({ id: randomUUID(), toolName, arguments: args });
     // It has signed in once more, for more scopes.
     if (!result.success && signsIn) result = await box.execute({ id: randomUUID(), toolName, arguments: args });
+    if (!result.success && (await followMove())) {
+      await box.listTools();
+      result = await box.execute({ id: randomUUID(), toolName, arguments: args });
+    }
     lines.push(`${toolName}: ${result.success ? "ok" : `${result.error.code}, ${result.error.message}`}`);
   }
   return lines.join("\n");

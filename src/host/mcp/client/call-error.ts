@@ -7,6 +7,7 @@ import {
   UnauthorizedError,
 } from "@modelcontextprotocol/client";
 import { type ErrorDetails, ToolError } from "../../../sandbox/errors.ts";
+import type { McpServerConfig } from "./mcp-options.ts";
 import { OAuthDenied } from "./oauth/oauth-policy.ts";
 import { UNREADABLE_CODE } from "./reading/read-message.ts";
 import { toVisible } from "./text/visible-text.ts";
@@ -112,4 +113,34 @@ export function toCallError(thrown: unknown, call: UpstreamCall, parts: CallErro
       return unavailable(server, `could not be asked for ${toolName}${codeOf(thrown)}`, toOutage(thrown), details);
     }
   }
+}
+
+/** A program that has ended before it was connected. */
+export class EndedEarly extends Error {}
+
+export interface ConnectErrorParts {
+  readonly server: string;
+  readonly config: Pick<McpServerConfig, "connectTimeoutMs">;
+  /** Aborts with a ToolError when the connection is not wanted any more. */
+  readonly signal: AbortSignal;
+}
+
+/** Why a connection was not made, as an error of ours; the signal's reason where that has aborted. */
+export function toConnectError(thrown: unknown, { server, config, signal }: ConnectErrorParts): unknown {
+  if (signal.aborted) return signal.reason;
+  if (thrown instanceof ToolError) return unavailable(server, `could not be started. ${thrown.message}`, thrown);
+  if (thrown instanceof UnauthorizedError) return unauthorized(server, thrown);
+  if (thrown instanceof OAuthDenied) return authorizationDenied(server, thrown);
+  if (thrown instanceof EndedEarly) return unavailable(server, "ended while it was being connected", thrown);
+  const isLate = thrown instanceof DOMException && thrown.name === "TimeoutError";
+  const how = isLate ? ` within ${config.connectTimeoutMs} ms` : codeOf(thrown);
+  return unavailable(server, `could not be connected${how}`, thrown);
+}
+
+/** Why a server has not listed its tools. @param isLate whether it took too long */
+export function toListError(thrown: unknown, server: string, isLate: boolean): ToolError {
+  if (thrown instanceof UnauthorizedError) return unauthorized(server, thrown);
+  if (thrown instanceof OAuthDenied) return authorizationDenied(server, thrown);
+  const what = isLate ? "did not list its tools in time" : `could not list its tools${codeOf(thrown)}`;
+  return unavailable(server, what, thrown);
 }

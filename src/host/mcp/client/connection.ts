@@ -1,16 +1,15 @@
 // One connection to an upstream server: opened, asked for its tools, called, closed. What it stands on is loaded with the first of them.
-import { Client, LOG_LEVEL_META_KEY, type McpSubscription, UnauthorizedError } from "@modelcontextprotocol/client";
-import { type JsonValue, ToolError } from "../../../sandbox/errors.ts";
+import { Client, LOG_LEVEL_META_KEY, type McpSubscription } from "@modelcontextprotocol/client";
+import type { JsonValue } from "../../../sandbox/errors.ts";
 import { untilAborted } from "../../until-aborted.ts";
-import { authorizationDenied, codeOf, statusOf, toCallError, unauthorized, unavailable } from "./call-error.ts";
+import { EndedEarly, statusOf, toCallError, toConnectError, toListError, unavailable } from "./call-error.ts";
 import type { Credentials } from "./credentials.ts";
 import { currentExchange, type GuardedTransport } from "./guarded-transport.ts";
 import { Listing } from "./listing.ts";
 import type { McpServerConfig } from "./mcp-options.ts";
-import { OAuthDenied } from "./oauth/oauth-policy.ts";
 import { type OpenedTransport, openTransport } from "./open-transport.ts";
 import { answerRequests, toCapabilities } from "./requests.ts";
-import type { ServerDiagnostics } from "./server-process.ts";
+import type { ServerDiagnostics } from "./server-diagnostics.ts";
 import { Silence } from "./silence.ts";
 import { toVisible } from "./text/visible-text.ts";
 import { StaleConnection, type UpstreamCall } from "./upstream-call.ts";
@@ -212,8 +211,7 @@ export class Connection implements AsyncDisposable {
       return listing;
     } catch (thrown) {
       this.#refuseWhenStale(thrown);
-      const what = signal.aborted ? "did not list its tools in time" : `could not list its tools${codeOf(thrown)}`;
-      throw unavailable(server, what, thrown);
+      throw toListError(thrown, server, signal.aborted);
     }
   }
 
@@ -295,18 +293,4 @@ export class Connection implements AsyncDisposable {
     await this.#client.close().catch(() => {});
     await this.transport.close().catch(() => {});
   }
-}
-
-/** A program that has ended before it was connected. */
-class EndedEarly extends Error {}
-
-function toConnectError(thrown: unknown, { server, config, signal }: ConnectionParts): unknown {
-  if (signal.aborted) return signal.reason;
-  if (thrown instanceof ToolError) return unavailable(server, `could not be started. ${thrown.message}`, thrown);
-  if (thrown instanceof UnauthorizedError) return unauthorized(server, thrown);
-  if (thrown instanceof OAuthDenied) return authorizationDenied(server, thrown);
-  if (thrown instanceof EndedEarly) return unavailable(server, "ended while it was being connected", thrown);
-  const isLate = thrown instanceof DOMException && thrown.name === "TimeoutError";
-  const how = isLate ? ` within ${config.connectTimeoutMs} ms` : codeOf(thrown);
-  return unavailable(server, `could not be connected${how}`, thrown);
 }

@@ -4,6 +4,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { JSONRPCMessage, MessageExtraInfo, Transport, TransportSendOptions } from "@modelcontextprotocol/client";
 import { isThenable } from "../../util/host-callback.ts";
 import type { MessageStubs } from "./http/message-stubs.ts";
+import { Allowance } from "./reading/allowance.ts";
 import { hasAtMost, isJsonObject, type JsonObject } from "./reading/json-size.ts";
 import { UNREADABLE_CODE } from "./reading/read-message.ts";
 
@@ -39,30 +40,6 @@ const NOTICE_MS = 10_000;
 const LOST = { code: -32_000, message: "The connection was lost" } as const;
 const TOO_LARGE = { code: UNREADABLE_CODE, message: "The answer has too many values" } as const;
 const NO_RESULT = { code: UNREADABLE_CODE, message: "The answer is neither a result nor an error" } as const;
-
-/** A bucket of tokens. */
-class Allowance {
-  readonly #burst: number;
-  readonly #perSecond: number;
-  #left: number;
-  #countedAt = performance.now();
-
-  constructor({ burst, perSecond }: { readonly burst: number; readonly perSecond: number }) {
-    this.#burst = burst;
-    this.#perSecond = perSecond;
-    this.#left = burst;
-  }
-
-  /** Whether there was one more. */
-  take(): boolean {
-    const now = performance.now();
-    this.#left = Math.min(this.#burst, this.#left + ((now - this.#countedAt) / 1_000) * this.#perSecond);
-    this.#countedAt = now;
-    if (this.#left < 1) return false;
-    this.#left -= 1;
-    return true;
-  }
-}
 
 interface Pending {
   readonly method: string;

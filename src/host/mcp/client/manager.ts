@@ -37,8 +37,12 @@ export class McpManager implements AsyncDisposable {
     this.#servers.set(name, server);
   }
 
-  /** Takes a server out, with its tools; calls of them that run end. False when there was none. */
+  /**
+   * Takes a server out, with its tools; calls of them that run end. False when there was none.
+   * @throws {ToolError} PARAM_INVALID, as a rejection, for what is no name
+   */
   async removeServer(name: string): Promise<boolean> {
+    parseOptions(McpServerNameSchema, name, "The server's name");
     const server = this.#servers.get(name);
     if (server === undefined) return false;
     this.#servers.delete(name);

@@ -97,6 +97,8 @@ export interface McpHttpServer extends McpServerBase {
   /**
    * Bearer tokens, or all of OAuth, as `@modelcontextprotocol/client` has them. While somebody is still to sign in, calls fail with
    * TOOL_UNAVAILABLE; once `auth(provider, { serverUrl, authorizationCode })` of that package has ended well, the next one connects.
+   * Client information and tokens that the provider returns must have the `issuer` that they are of, as the package saves them: those
+   * without one, or of an issuer that `oauth` does not allow, count as absent. It must answer within `connectTimeoutMs`.
    */
   readonly authProvider?: McpAuthProvider | undefined;
   /** A tenant's own. Asked for each of its connections: what a provider is to remember of the last, it keeps itself. */

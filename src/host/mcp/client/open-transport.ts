@@ -9,7 +9,8 @@ import type { McpServerConfig } from "./mcp-options.ts";
 import { guardProvider } from "./oauth/guarded-provider.ts";
 import { createOAuthFetch } from "./oauth/oauth-fetch.ts";
 import { OAuthPolicy } from "./oauth/oauth-policy.ts";
-import { type ServerDiagnostics, ServerProcess } from "./server-process.ts";
+import type { ServerDiagnostics } from "./server-diagnostics.ts";
+import { ServerProcess } from "./server-process.ts";
 
 /** A stream that broke off is asked for again, where it can be: soon, and not for long, since a call waits for it. */
 const RECONNECTION = {

@@ -11,6 +11,7 @@ import type { LongMessage } from "./reading/bounded-bytes.ts";
 import { LineReader } from "./reading/line-reader.ts";
 import { readMessage } from "./reading/read-message.ts";
 import { readingBudget } from "./reading/reading-budget.ts";
+import { DiagnosticsRecorder, type ServerDiagnostics } from "./server-diagnostics.ts";
 import { type ServerLayer, type ServerSandbox, ServerSandboxSchema, toServerCommand } from "./server-sandbox.ts";
 import { killTree, type ServerTree, terminateTree } from "./server-tree.ts";
 
@@ -29,25 +30,9 @@ export interface ServerProcessOptions {
   readonly sandbox?: ServerSandbox | undefined;
 }
 
-/** For the operator, never for a model: all of it is the server's own word. */
-export interface ServerDiagnostics {
-  /** The last of what it wrote to stderr. */
-  readonly stderr: string;
-  /** How it ended; undefined while it runs. */
-  readonly ending: string | undefined;
-  /** Lines on stdout that were no messages, and the last of them. */
-  readonly strayLines: number;
-  readonly lastStrayLine: string | undefined;
-}
-
 const DEFAULT_MESSAGE_BYTES = 4 * 1024 * 1024;
 /** A line past the bound goes by unread, but not for ever. */
 const MAX_LONG_LINES = 16;
-const STDERR_TAIL_BYTES = 8 * 1024;
-/** Of stderr, in a rest of its own: what is more waits in the pipe. */
-const STDERR_BYTES = 256 * 1024;
-const STDERR_REST_MS = 50;
-const STRAY_UNITS = 200;
 
 /** From the end of its stdin to SIGTERM, and from that to SIGKILL (spec, lifecycle, "Shutdown": how long is left to the client). */
 const END_MS = 1_000;
@@ -91,12 +76,9 @@ export class ServerProcess implements Transport {
   #isClosed = false;
   #closing: Promise<void> | undefined;
   #hasExited = false;
-  #ending: string | undefined;
   /** Settles when all that it has written has been read. */
   #reading: Promise<void> = Promise.resolve();
-  #stderr: Buffer = Buffer.alloc(0);
-  #strayLines = 0;
-  #lastStrayLine: string | undefined;
+  readonly #diagnostics = new DiagnosticsRecorder();
 
   constructor(options: ServerProcessOptions) {
     this.#options = options;
@@ -115,12 +97,7 @@ export class ServerProcess implements Transport {
   }
 
   get diagnostics(): ServerDiagnostics {
-    return {
-      stderr: this.#stderr.toString("utf8").toWellFormed(),
-      ending: this.#ending,
-      strayLines: this.#strayLines,
-      lastStrayLine: this.#lastStrayLine,
-    };
+    return this.#diagnostics.current;
   }
 
   /** @throws {ToolError} TOOL_UNAVAILABLE, as a rejection, where it cannot be started */
@@ -178,7 +155,7 @@ export class ServerProcess implements Transport {
       this.#tree = { pid, uid, isNamespace: this.#layers.has("namespaces") };
       endWithHost(this);
       this.#reading = this.#read(child.stdout);
-      this.#readDiagnostics(child.stderr);
+      this.#diagnostics.readStderr(child.stderr);
     }
     await started.promise;
   }
@@ -190,7 +167,7 @@ export class ServerProcess implements Transport {
 
   #exit(how: string): void {
     this.#hasExited = true;
-    this.#ending = `It ended with ${how}`;
+    this.#diagnostics.ending = `It ended with ${how}`;
     // What it leaves behind ends with it, and is not waited for.
     if (this.#tree !== undefined) killTree(this.#tree, true);
     this.#exited.resolve();
@@ -250,7 +227,7 @@ export class ServerProcess implements Transport {
   }
 
   #deliver(message: JSONRPCMessage | undefined, line: Buffer | LongMessage): undefined {
-    if (message === undefined) this.#stray("head" in line ? line.head : line);
+    if (message === undefined) this.#diagnostics.addStray("head" in line ? line.head : line);
     else this.#pass(message);
   }
 
@@ -261,25 +238,6 @@ export class ServerProcess implements Transport {
     } catch (thrown) {
       this.#report(thrown);
     }
-  }
-
-  #stray(line: Buffer): void {
-    this.#strayLines += 1;
-    this.#lastStrayLine = line.toString("utf8", 0, STRAY_UNITS).toWellFormed();
-  }
-
-  #readDiagnostics(stderr: Readable): void {
-    let read = 0;
-    stderr.on("data", (piece: Buffer) => {
-      const tail = piece.length >= STDERR_TAIL_BYTES ? piece : Buffer.concat([this.#stderr, piece]);
-      // A copy: what the piece is part of is not to be kept.
-      this.#stderr = Buffer.from(tail.subarray(-STDERR_TAIL_BYTES));
-      read += piece.length;
-      if (read < STDERR_BYTES) return;
-      read = 0;
-      stderr.pause();
-      setTimeout(() => stderr.resume(), STDERR_REST_MS).unref();
-    });
   }
 
   /** @throws {Error} as a rejection: it has ended, or does not read what it was sent before */

@@ -7,7 +7,7 @@ import type { Connection } from "./connection.ts";
 import type { Credentials } from "./credentials.ts";
 import type { Listing } from "./listing.ts";
 import type { McpServerConfig } from "./mcp-options.ts";
-import type { ServerDiagnostics } from "./server-process.ts";
+import type { ServerDiagnostics } from "./server-diagnostics.ts";
 import { StaleConnection } from "./upstream-call.ts";
 
 /** A connection that lasts less, and has answered no call, is one more failure in a row. */

@@ -1,0 +1,30 @@
+// How many messages a server may send of itself: so many at once, and so many in a second.
+
+export interface AllowanceOptions {
+  readonly burst: number;
+  readonly perSecond: number;
+}
+
+/** A bucket of tokens. */
+export class Allowance {
+  readonly #burst: number;
+  readonly #perSecond: number;
+  #left: number;
+  #countedAt = performance.now();
+
+  constructor({ burst, perSecond }: AllowanceOptions) {
+    this.#burst = burst;
+    this.#perSecond = perSecond;
+    this.#left = burst;
+  }
+
+  /** Whether there was one more. */
+  take(): boolean {
+    const now = performance.now();
+    this.#left = Math.min(this.#burst, this.#left + ((now - this.#countedAt) / 1_000) * this.#perSecond);
+    this.#countedAt = now;
+    if (this.#left < 1) return false;
+    this.#left -= 1;
+    return true;
+  }
+}

@@ -1,0 +1,188 @@
+// Functions and options that a host passes for its upstream servers: whatever a hook does, it gives nobody credentials or an answer that the
+// host did not mean, and no option that is wrong is taken for none.
+import { fileURLToPath } from "node:url";
+import fc from "fast-check";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import {
+  type McpHttpServer,
+  type McpServerOptions,
+  McpServerSchema,
+} from "../../../src/host/mcp/client/mcp-options.ts";
+import { toOptionProblems } from "../../../src/host/option-problems.ts";
+import type { Glovebox } from "../../../src/host/runtime.ts";
+import { FAILING_CALLBACKS, inOtherRealm, toThenable } from "../../support/failing-callbacks.ts";
+import { errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { type HttpServer, startScriptedServer } from "../../support/mcp-http.ts";
+
+const HOSTILE = fileURLToPath(new URL("../../support/hostile-mcp-server.ts", import.meta.url));
+let box: Glovebox;
+let server: HttpServer;
+const seen: (string | undefined)[] = [];
+
+beforeAll(async () => {
+  box = await makeBox();
+  server = await startScriptedServer(({ method }, _response, request) => {
+    seen.push(request.headers.authorization);
+    if (method === "tools/list") return { tools: [{ name: "t", inputSchema: { type: "object" } }] };
+    return method === "tools/call" ? { content: [{ type: "text", text: "in" }] } : undefined;
+  });
+});
+afterEach(async () => {
+  await box.mcp.removeServer("up");
+  seen.length = 0;
+});
+afterAll(async () => {
+  await box.close();
+  await server[Symbol.asyncDispose]();
+});
+
+const call = () => box.execute({ id: "c", toolName: "up__t", arguments: {} }, { tenantId: "a" });
+const hangs = (): Promise<never> => new Promise(() => {});
+
+/** Answers that are no credentials. */
+const JUNK: readonly (readonly [name: string, answer: unknown])[] = [
+  ["undefined", undefined],
+  ["null", null],
+  ["true", true],
+  ["a text", "token"],
+  ["a list", ["authorization", "x"]],
+  ["a Map", new Map([["authorization", "x"]])],
+  ["an object of another realm's class", inOtherRealm("new (class { get authorization() { return 'x' } })()")],
+  ["numbers", { authorization: 7 }],
+  ["a nested promise", { authorization: Promise.resolve("x") }],
+];
+const HOOKS: readonly (readonly [name: string, hook: () => unknown])[] = [
+  ...FAILING_CALLBACKS,
+  ["never answers", hangs],
+  ["returns a thenable that never answers", () => toThenable(() => {})],
+  ...JUNK.map(([name, answer]) => [`returns ${name}`, () => answer] as const),
+  ...JUNK.map(([name, answer]) => [`resolves with ${name}`, async () => answer] as const),
+];
+
+describe.for(["headersFor", "authProviderFor"] as const)("%s", (name) => {
+  test.for(HOOKS)("that %s makes no connection", async ([, hook]) => {
+    const options = {
+      url: server.url,
+      connectTimeoutMs: 200,
+      // What tenants share is not what a tenant has whose own cannot be had.
+      authProvider: { token: async () => "shared" },
+      [name]: hook,
+    };
+    box.mcp.addServer("up", options as McpHttpServer);
+    expect(errorOf(await call())).toMatchObject({
+      code: "TOOL_UNAVAILABLE",
+      message: "There are no credentials for the MCP server up",
+    });
+    expect(seen).toEqual([]);
+  });
+});
+
+describe("envFor", () => {
+  test.for(HOOKS)("that %s starts no process", async ([, hook]) => {
+    const options = { command: process.execPath, args: [HOSTILE, "calls"], connectTimeoutMs: 200, envFor: hook };
+    box.mcp.addServer("up", options as McpServerOptions);
+    expect(errorOf(await call()).message).toBe("There are no credentials for the MCP server up");
+    expect(box.mcp.servers().find(({ server: name }) => name === "up")?.connections).toBe(0);
+  });
+});
+
+test("a hook of another realm's promise is waited for", async () => {
+  const headersFor = () =>
+    inOtherRealm('Promise.resolve({ authorization: "Bearer mine" })') as Promise<{ authorization: string }>;
+  box.mcp.addServer("up", { url: server.url, headersFor });
+  expect(outputOf(await call())).toBe("in");
+  expect(new Set(seen)).toEqual(new Set(["Bearer mine"]));
+});
+
+describe("onElicitation and onSampling", () => {
+  const ANSWERS: readonly (readonly [name: string, hook: () => unknown])[] = [
+    ...FAILING_CALLBACKS,
+    ...[undefined, null, true, "accept", { action: "yes" }, [], { action: "accept", content: "all" }].map(
+      (answer) => [`returns ${JSON.stringify(answer)}`, () => answer] as const,
+    ),
+  ];
+  test.for(ANSWERS)("that %s answers nothing", async ([, hook]) => {
+    const options = { command: process.execPath, args: [HOSTILE, "calls"], onElicitation: hook, onSampling: hook };
+    box.mcp.addServer("up", { ...options, protocol: "legacy" } as McpServerOptions);
+    // The server says what it was answered: errors only.
+    const answers = String(
+      outputOf(await box.execute({ id: "c", toolName: "up__ask", arguments: {} }, { tenantId: "a" })),
+    );
+    expect(answers).toBe("e: -32603, p: -32602, r: -32601, s: -32603, t: -32602");
+  });
+});
+
+describe("options", () => {
+  const GOOD: readonly McpServerOptions[] = [
+    { command: "x", args: ["a"], env: { A: "1" }, sandbox: { network: true } },
+    { url: "https://mcp.example/mcp", headers: { a: "b" }, oauth: { issuers: ["https://auth.example"] } },
+  ];
+  const problemsOf = (options: unknown): readonly string[] => {
+    const parsed = McpServerSchema.safeParse(options);
+    return parsed.success ? [] : toOptionProblems(McpServerSchema, parsed.error).map(({ pointer }) => pointer);
+  };
+
+  test("that nobody knows are rejected with their path, wherever they stand", () => {
+    expect(GOOD.map(problemsOf)).toEqual([[], []]);
+    const known = new Set(["tools", "sandbox", "oauth", "env", "headers"]);
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...GOOD),
+        fc.string({ minLength: 1 }).filter((key) => !/^__proto__$/.test(key)),
+        (good, key) => {
+          fc.pre(McpServerSchema.safeParse({ ...good, [key]: Symbol("x") }).error !== undefined);
+          expect(problemsOf({ ...good, [key]: Symbol("x") })).toContain(key);
+          for (const inner of ["tools", "sandbox" in good ? "sandbox" : "oauth"]) {
+            if (known.has(inner))
+              expect(problemsOf({ ...good, [inner]: { [key]: Symbol("x") } })).toContain(`${inner}.${key}`);
+          }
+        },
+      ),
+    );
+  });
+
+  test.for([
+    ["a promise", Promise.resolve({})],
+    ["a list", []],
+    ["a Map", new Map()],
+    ["a number", 7],
+    ["a text", "all"],
+    ["true", true],
+    ["null", null],
+  ] as const)("that are %s are rejected with their path", ([, value]) => {
+    expect(() => box.mcp.addServer("up", value as never)).toThrow(/^options/);
+    for (const key of [
+      "tools",
+      "sandbox",
+      "env",
+      "args",
+      "oauth",
+      "headers",
+      "tenants",
+      "roots",
+      "onSampling",
+      "envFor",
+      "prefix",
+    ]) {
+      if (key === "prefix" && value === "all") continue;
+      if (["args", "env", "tenants", "roots"].includes(key) && Array.isArray(value)) continue;
+      const isHttp = key === "oauth" || key === "headers";
+      const options = isHttp ? { url: "https://mcp.example" } : { command: "x" };
+      expect(() => box.mcp.addServer("up", { ...options, [key]: value } as never), key).toThrow(
+        new RegExp(`^options\\.${key}`),
+      );
+    }
+  });
+
+  test.for([undefined, null, 7, {}, Promise.resolve("up"), ["up"]] as const)(
+    "a name that is %s is rejected",
+    async (name) => {
+      expect(() => box.mcp.addServer(name as never, { url: server.url })).toThrow(/^The server's name: /);
+      await expect(box.mcp.removeServer(name as never)).rejects.toThrow(/^The server's name: /);
+    },
+  );
+
+  test("removing a server that is not there says so", async () => {
+    expect(await box.mcp.removeServer("no-such-server")).toBe(false);
+  });
+});
