@@ -100,7 +100,7 @@ const CASES: readonly (readonly [what: string, args: readonly string[], stdin?: 
   ["an error in a result", ["run", "throws.ts", "--json"]],
   ["an error of a top level", ["inspect", "top.ts"]],
   ["an error of a top level as JSON", ["inspect", "top.ts", "--json"]],
-  ["source text beside a syntax error", ["run", "syntax.ts"]],
+  ["source text next to a syntax error", ["run", "syntax.ts"]],
   ["names of modules", ["run", "import.ts"]],
   ["a definition", ["inspect", "described.ts"]],
   ["a definition as JSON", ["inspect", "described.ts", "--json"]],
