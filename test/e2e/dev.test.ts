@@ -1,5 +1,5 @@
 // glovebox dev as its user has it: a real process that watches real files, which the test changes.
-import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -108,6 +108,38 @@ test("glovebox dev begins with a tool that cannot be built, and ends while one r
   dev.signal("SIGTERM");
   expect(await dev.exit).toBe(0);
   expect(await allGone(processes)).toBe(true);
+});
+
+test("glovebox dev reports a tool that was deleted while it watches, and runs it when it is there again", {
+  timeout: DEV_MS,
+}, async () => {
+  const folder = await makeFolder({ "input.json": "{}" });
+  const tool = join(folder, "tool");
+  const write = async (source: string): Promise<void> => {
+    await mkdir(tool, { recursive: true });
+    await writeFile(join(tool, "tool.ts"), source);
+  };
+  await write("export default () => 1;");
+  await using dev = new CliProcess(["dev", "tool", "--input-file", "input.json", "--inspect=0"], folder);
+  await dev.says("stdout", /^1\n/);
+  await dev.says("stderr", /Waiting for changes\n/);
+  await rm(tool, { recursive: true });
+  await dev.says("stderr", /BUNDLE_FAILED: There is no file or folder "tool"\n[\s\S]*Waiting for changes\n/);
+  await write("export default () => 2;");
+  await dev.says("stdout", /^2\n/);
+  await dev.says("stderr", /Waiting for changes\n/);
+  await rm(join(folder, "input.json"));
+  await dev.says("stderr", /--input-file input\.json: there is no such file\n[\s\S]*Waiting for changes\n/);
+  await mkdir(join(folder, "input.json"));
+  await dev.says("stderr", /--input-file input\.json: it is a folder\n[\s\S]*Waiting for changes\n/);
+  await rm(tool, { recursive: true });
+  await writeFile(tool, "no folder any more");
+  await dev.says("stderr", /BUNDLE_FAILED: [\s\S]*Waiting for changes\n/);
+  await rm(folder, { recursive: true });
+  await dev.says("stderr", /BUNDLE_FAILED: [\s\S]*Waiting for changes\n/);
+  expect(dev.stderr).not.toMatch(/^ {4}at |node:internal/m);
+  dev.signal("SIGINT");
+  expect(await dev.exit).toBe(0);
 });
 
 test.for([

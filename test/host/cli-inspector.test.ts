@@ -1,4 +1,4 @@
-// The server for DevTools against clients that are none: junk, floods, pages of the web, connections that stay open.
+// The server for DevTools against hostile clients: junk, floods, pages of the web, connections that stay open.
 
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
@@ -180,7 +180,7 @@ describe("the server for DevTools", () => {
     );
   });
 
-  test("survives bytes that are no HTTP and handshakes that are none", async () => {
+  test("survives invalid HTTP and invalid handshakes", async () => {
     for (const text of [
       "\u0000\u0001\u0002\r\n\r\n",
       "GET\r\n\r\n",

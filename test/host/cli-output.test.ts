@@ -1,4 +1,4 @@
-// What the command line prints contains no character that a terminal acts on or hides, whoever wrote it; and only one file prints.
+// What the command line prints contains no character that a terminal acts on or hides, and only one file prints.
 import { readdirSync, readFileSync } from "node:fs";
 import { PassThrough, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
@@ -10,7 +10,7 @@ import { toVisibleLine, toVisibleText } from "../../src/host/util/visible-text.t
 
 const HOSTILE =
   "\u001b[2J\u001b]0;title\u0007 \u0000 \u007f \u009b31m \r over \u202eevil\u2066 \u200b \u2028 \u{e0041}\u{e0100} \ufeff";
-/** Everything but newline and tab that a terminal acts on, or that nobody sees. */
+/** Every character that a terminal acts on or hides, except newline and tab. */
 const UNSAFE = /[^\P{Cc}\n\t]|[\u202a-\u202e\u2066-\u2069\u200b\u2028\u2029\ufeff]|[\u{e0000}-\u{e01ef}]/u;
 const CLI = fileURLToPath(new URL("../../src/host/cli/", import.meta.url));
 

@@ -113,7 +113,7 @@ test("a client of typed tools is checked by the compiler", { timeout: PATIENCE_M
 const STRANGE: readonly (readonly [what: string, schema: object])[] = [
   [
     "a description that would end its comment",
-    { type: "object", properties: { a: { description: "*/ export const x = 1; /*\n\u2028 y" } } },
+    { type: "object", properties: { a: { description: "*/ export const x = 1; /*\n\u2028 y\u202e\u{e0041}" } } },
   ],
   [
     "names that are no identifiers",
@@ -155,11 +155,15 @@ const STRANGE: readonly (readonly [what: string, schema: object])[] = [
 
 test("schemas of every strange kind compile, and write nothing but types", { timeout: PATIENCE_MS }, async () => {
   const definitions = STRANGE.map(([what, schema], index) => toolOf(`${what} ${index}`, schema, schema));
-  const names = ["Tools", "string", "Promise", "a b", "a-b", "a.b", "__proto__", "constructor"].map((name) =>
-    toolOf(name, {}),
+  const names = ["Tools", "string", "Promise", "a b", "a-b", "a.b", "__proto__", "constructor", "new", "get"].map(
+    (name) => toolOf(name, {}),
   );
   const text = toDeclarations([...definitions, ...names]);
-  expect(await compile(text)).toBe("");
+  const use = `export const use = (tools: Tools) => [tools.new({}), tools.get({}), tools.constructor({})];
+    // @ts-expect-error a tool named "new" is no constructor
+    export const made = (tools: Tools) => new tools({});`;
+  expect(await compile(text, use)).toBe("");
+  expect(text).not.toMatch(/[^\P{Cc}\n]|[\u2028\u202a-\u202e\u2066-\u2069]|[\u{e0000}-\u{e01ef}]/u);
   expect(text.split("\n").filter((line) => /^\s*export (?!type |interface )/.test(line))).toEqual([]);
 });
 

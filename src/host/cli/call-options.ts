@@ -14,7 +14,7 @@ export interface CallOptions {
   readonly logPlaces: boolean;
 }
 
-/** @throws {UsageError} for several inputs, a host that is none, a secret without its variable */
+/** @throws {UsageError} for several inputs, an invalid host, a secret without its variable */
 export function readCallOptions({ values, stdin }: Arguments, env: NodeJS.ProcessEnv): CallOptions {
   const text = (name: string): string | undefined => values[name] as string | undefined;
   const number = (name: string): number | undefined => (values[name] === undefined ? undefined : Number(values[name]));

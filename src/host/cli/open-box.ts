@@ -4,9 +4,9 @@ import { ignoreOutcome } from "../util/host-callback.ts";
 import type { Io } from "./terminal/process-io.ts";
 
 /**
- * Opens a box that closes when the command is told to stop; calls in it then end with CANCELLED. The caller disposes it otherwise.
+ * Opens a box that closes when the command is stopped; calls in it then end with CANCELLED. The caller disposes it otherwise.
  * @param create starts the box with `shutdown: false`, because the command handles the signals
- * @throws {StopError} if the command was told to stop before the box was up
+ * @throws {StopError} if the command was stopped before the box was up
  */
 export async function openBox({ stop }: Pick<Io, "stop">, create: () => Promise<Glovebox>): Promise<Glovebox> {
   stop.throwIfAborted();

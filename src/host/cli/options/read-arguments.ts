@@ -112,7 +112,7 @@ const ownSpec = ({ options }: CommandSpec, name: string): OptionSpec | undefined
 export const readArguments = (command: CommandName, args: readonly string[]): Arguments =>
   new ArgumentReader(command, args).read();
 
-/** Returns the command of this name. @throws {UsageError} if there is none, with the nearest one */
+/** Returns the command of this name. @throws {UsageError} for an unknown name, with the nearest command */
 export function readCommandName(text: string): CommandName {
   const found = COMMAND_NAMES.find((name) => name === text);
   if (found !== undefined) return found;

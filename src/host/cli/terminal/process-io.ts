@@ -10,7 +10,7 @@ const EXIT_CLOSED_PIPE = 128 + constants.signals.SIGPIPE;
 const EXIT_FAILED = 1;
 /** The exit code of a command that SIGINT stopped before its end. */
 export const EXIT_INTERRUPTED: number = 128 + constants.signals.SIGINT;
-/** Time in ms that a command has to end after it was told to stop. Then the process exits without it; its workers end with it. */
+/** Time in ms that a stopped command has to end in order. Then the process exits, and its workers end with it. */
 const MAX_STOP_MS = 10_000;
 const MAX_MESSAGE_LENGTH = 4_000;
 
@@ -38,7 +38,7 @@ export interface Io {
   readonly stop: AbortSignal;
 }
 
-/** Returns the exit code for a command that was told to stop; undefined while it was not. */
+/** Returns the exit code of a command that was stopped; undefined while it runs. */
 export function stopCodeOf({ stop }: Pick<Io, "stop">): number | undefined {
   if (!stop.aborted) return undefined;
   return stop.reason instanceof StopError ? stop.reason.exitCode : EXIT_FAILED;
