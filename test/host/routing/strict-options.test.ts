@@ -344,6 +344,12 @@ describe("Glovebox", () => {
     expect(await failureOfAction(() => action(box))).toMatchObject({ code: "PARAM_INVALID", message });
   });
 
+  test("execute() and stream() pass their timeoutMs on", async () => {
+    const call = { id: "c", toolName: "x" };
+    expect(errorOf(await box.execute(call, {}, 0)).message).toMatch(/^timeoutMs: /);
+    for await (const item of box.stream(call, {}, 0)) expect(item).toMatchObject({ error: { code: "PARAM_INVALID" } });
+  });
+
   test("removeTool() with a tenant never removes a global tool", () => {
     expect(box.removeTool("x", { tenantId: "acme" })).toBe(false);
     expect(box.removeTool("mine")).toBe(false);
