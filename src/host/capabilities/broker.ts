@@ -112,14 +112,14 @@ export class CapabilityBroker {
   ): Promise<string> {
     const { name } = capability;
     const { limits } = this.#options;
-    const checked = this.#bounded(capability.checkInput(raw));
+    const checked = this.#bounded(capability.checkInput(raw, context.signal));
     const input = checked instanceof Promise ? await checked : checked;
     if ("problem" in input) throw new ToolError("PARAM_INVALID", `The input of capability ${name}: ${input.problem}`);
     // The call may have ended while its guards and schemas took their time.
     context.signal.throwIfAborted();
     const answered = await this.#bounded(capability.handler(input.value as never, context));
     const returned = amend === undefined ? answered : await amend(answered ?? null);
-    const output = await this.#bounded(capability.checkOutput(returned ?? null));
+    const output = await this.#bounded(capability.checkOutput(returned ?? null, context.signal));
     if ("problem" in output) {
       throw new ToolError(
         "OUTPUT_INVALID",

@@ -8,12 +8,13 @@ import { ENGINE_FEATURE_NAMES } from "../../sandbox/engine-features.ts";
 import type { JsonValue } from "../../sandbox/errors.ts";
 import { ToolError } from "../../sandbox/errors.ts";
 import type { CapabilityShape } from "../../sandbox/guest-protocol.ts";
+import { LIMITS } from "../../sandbox/limits.ts";
 import { type LogLevel, MAX_MEMBER_UNITS, MAX_MEMBERS } from "../../sandbox/protocol.ts";
 import { compileSchema } from "../json-schema/compile-schema.ts";
+import { checkStandard, isStandardSchema, type StandardOutcome } from "../json-schema/standard-schema.ts";
 import { parseOptions } from "../option-problems.ts";
 import { problemLine } from "../problem-line.ts";
-import { ignoreOutcome } from "../util/host-callback.ts";
-import { type Checked, checkStandard, isStandardSchema } from "../util/standard-schema.ts";
+import { ignoreOutcome, isThenable } from "../util/host-callback.ts";
 
 /** How a host states a capability's schemas: a Standard Schema (zod …), or JSON Schema. */
 export type CapabilitySchema = StandardSchemaV1 | JsonSchema;
@@ -69,8 +70,11 @@ export interface CapabilityOptions<Input extends CapabilitySchema, Output extend
   readonly handler: (input: InputOf<Input>, context: CapabilityContext) => OutputOf<Output> | Promise<OutputOf<Output>>;
 }
 
-/** Checks a value, at once unless its schema library answers with a promise. */
-type Check = (value: unknown) => Checked | Promise<Checked>;
+/** A checked value, transformed as its schema states, or what is wrong with it. */
+type Checked = { readonly value: unknown } | { readonly problem: string };
+
+/** Checks a value, at once unless its schema library answers with a promise; the signal ends the wait for that. */
+type Check = (value: unknown, signal: AbortSignal) => Checked | Promise<Checked>;
 
 /** A capability ready to be granted. */
 export interface Capability {
@@ -133,13 +137,26 @@ const OptionsSchema = strictObject({
 });
 
 function toCheck(schema: CapabilitySchema, subject: string): Check {
-  if (isStandardSchema(schema)) return (value) => checkStandard(schema, value, subject);
+  if (isStandardSchema(schema)) {
+    const read = (outcome: StandardOutcome): Checked => readOutcome(outcome, subject);
+    return (value, signal) => {
+      const outcome = checkStandard(schema, value, { timeoutMs: LIMITS.timeoutMs.max, signal });
+      return isThenable(outcome) ? Promise.resolve(outcome).then(read) : read(outcome);
+    };
+  }
   const compiled = compileSchema(schema, { code: "PARAM_INVALID", subject });
   return (value) => {
     const outcome = compiled.validate(value);
     if (outcome.valid) return { value };
     return { problem: outcome.stopped ? outcome.message : problemLine(outcome.problems) };
   };
+}
+
+/** @throws {TypeError} for a schema library that fails, or gives no result that can be read */
+function readOutcome(outcome: StandardOutcome, subject: string): Checked {
+  if ("value" in outcome) return outcome;
+  if ("problems" in outcome) return { problem: problemLine(outcome.problems) };
+  throw new TypeError(`The ${subject}: ${outcome.failed}`, { cause: outcome.cause });
 }
 
 /** Calls a capability's `members` function. @throws {ToolError} PARAM_INVALID when it throws, or returns anything but names */

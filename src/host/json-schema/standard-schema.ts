@@ -27,6 +27,7 @@ const MAX_PROBLEMS = 50;
 const MAX_STEPS = 100;
 const MAX_STEP_LENGTH = 200;
 const MAX_MESSAGE_LENGTH = 500;
+const INVALID_VALUE = "The value is invalid";
 
 /** Tells whether a value is a schema of a library; some libraries make functions of them. Never throws. */
 export function isStandardSchema(value: unknown): value is StandardSchemaV1 {
@@ -66,10 +67,10 @@ function readResult(result: unknown): StandardOutcome {
   const junk = { failed: "the schema library returned neither { value } nor { issues }" };
   if ((typeof result !== "object" && typeof result !== "function") || result === null) return junk;
   const { issues } = result as { readonly issues?: unknown };
-  if (issues === undefined) return "value" in result ? { value: result.value } : junk;
-  if (!Array.isArray(issues)) return junk;
-  const problems = issues.slice(0, MAX_PROBLEMS).map(toProblem);
-  return { problems: problems.length > 0 ? problems : [{ pointer: "", message: "Invalid value" }] };
+  if (issues === undefined) return "value" in result && !isThenable(result.value) ? { value: result.value } : junk;
+  // Issues of any form say that the value is invalid.
+  const problems = Array.isArray(issues) ? issues.slice(0, MAX_PROBLEMS).map(toProblem) : [];
+  return { problems: problems.length > 0 ? problems : [{ pointer: "", message: INVALID_VALUE }] };
 }
 
 function toProblem(issue: unknown): StandardProblem {
@@ -80,7 +81,7 @@ function toProblem(issue: unknown): StandardProblem {
   );
   return {
     pointer: keys.map((key) => `/${escapeStep(key.slice(0, MAX_STEP_LENGTH))}`).join(""),
-    message: typeof message === "string" ? message.slice(0, MAX_MESSAGE_LENGTH).toWellFormed() : "Invalid value",
+    message: typeof message === "string" ? message.slice(0, MAX_MESSAGE_LENGTH).toWellFormed() : INVALID_VALUE,
   };
 }
 

@@ -151,8 +151,6 @@ const JUNK: readonly (readonly [string, () => unknown])[] = [
   ["returns true", () => true],
   ["returns text", () => "valid"],
   ["returns {}", () => ({})],
-  ["returns issues that are no list", () => ({ issues: "none", value: 1 })],
-  ["returns issues that are null", () => ({ issues: null, value: 1 })],
   ["resolves with {}", async () => ({})],
   ["resolves with undefined", async () => undefined],
   ["returns a thenable of junk", () => toThenable((resolve) => resolve("valid"))],
@@ -177,6 +175,8 @@ describe("a Standard Schema whose library fails", () => {
   });
 
   test.for<[string, () => unknown]>([
+    ["issues that are no list", () => ({ issues: "none", value: 1 })],
+    ["issues that are null", () => ({ issues: null, value: 1 })],
     ["a promise", async () => ({ issues: [{ message: "no" }] })],
     ["a promise of another realm", () => inOtherRealm('Promise.resolve({ issues: [{ message: "no" }] })')],
     ["a thenable", () => toThenable((resolve) => resolve({ issues: [{ message: "no" }] }))],
