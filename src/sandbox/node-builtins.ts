@@ -45,6 +45,8 @@ const CHUNKS: { readonly [Name in ChunkName]?: readonly string[] } = {
     "tls",
     "_tls_common",
     "_tls_wrap",
+    // In Node 24 and before.
+    "_stream_wrap",
     "trace_events",
     "v8",
     "vm",

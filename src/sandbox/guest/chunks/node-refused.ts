@@ -219,6 +219,7 @@ export const builtins = {
   tls,
   _tls_common: tls,
   _tls_wrap: tls,
+  _stream_wrap: refuseAll("_stream_wrap", SOCKETS, "JSStreamSocket").JSStreamSocket,
   trace_events: {
     ...refuseAll("trace_events", ENGINE, "createTracing"),
     getEnabledCategories: (): undefined => undefined,
