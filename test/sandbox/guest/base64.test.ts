@@ -47,7 +47,7 @@ test("a tool's fetch, Buffer and data: URLs work without what the V8 of Node 24 
         [Uint8Array.prototype, ["toBase64", "toHex", "setFromBase64", "setFromHex"]],
         [Map.prototype, ["getOrInsert", "getOrInsertComputed"]],
         [WeakMap.prototype, ["getOrInsert", "getOrInsertComputed"]],
-        [Iterator, ["concat"]],
+        [Reflect.get(globalThis, "Iterator"), ["concat"]],
         [globalThis, ["Temporal"]],
       ];
       for (const [owner, names] of lacking) for (const name of names) Reflect.deleteProperty(owner, name);
