@@ -6,6 +6,7 @@ import { checkFunction, unsupported } from "./node-error.ts";
 import { EventEmitter } from "./node-events.ts";
 import { Readable, Writable } from "./node-stream.ts";
 import { fsConstants } from "./os-constants.ts";
+import { addUnsupported } from "./unsupported-members.ts";
 
 type Callback = (error: unknown, ...values: unknown[]) => void;
 type AnyFunction = (...args: never[]) => unknown;
@@ -263,5 +264,14 @@ Object.defineProperty(exists, custom, { value: async (path: string) => core.exis
 fs.exists = exists;
 for (const name of ["realpath", "realpathSync"]) Object.assign(fs[name] as object, { native: fs[name] });
 for (const name of ["opendir", "glob", "statfs"]) fs[`${name}Sync`] = fs[name];
+
+const NO_SUCH_FILES = "a tool's files are in memory, and this is not supported for them";
+addUnsupported(
+  fs,
+  "fs",
+  NO_SUCH_FILES,
+  "Dir Utf8Stream mkdtempDisposableSync openAsBlob openAsBlobSync readv readvSync writev writevSync",
+);
+addUnsupported(promises, "fs.promises", NO_SUCH_FILES, "mkdtempDisposable");
 
 export const builtins = { fs, "fs/promises": promises };

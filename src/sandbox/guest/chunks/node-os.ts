@@ -3,6 +3,7 @@ import { findBuiltin, NODE_BUILTINS } from "../../node-builtins.ts";
 import { useBuiltin } from "../chunk-loader.ts";
 import { checkString, nodeError, unsupported } from "./node-error.ts";
 import { dlopen, errno, fsConstants, priority, signals } from "./os-constants.ts";
+import { addUnsupported } from "./unsupported-members.ts";
 
 declare const performance: { now(): number };
 
@@ -159,6 +160,25 @@ const consoleModule = Object.defineProperties(
       "warn",
     ].map((name) => [name, { enumerable: true, get: () => Reflect.get(console(), name) as unknown }]),
   ),
+);
+
+addUnsupported(
+  perfHooks,
+  "perf_hooks",
+  "a tool's performance is not measured this way",
+  "Performance PerformanceObserverEntryList PerformanceResourceTiming createHistogram createSlidingWindowHistogram importHistogram",
+);
+addUnsupported(
+  Module,
+  "module",
+  "a tool's modules are bundled ahead",
+  "SourceMap enableCompileCache findPackageJSON flushCompileCache getCompileCacheDir getSourceMapsSupport registerHooks runMain setSourceMapsSupport stripTypeScriptTypes wrap",
+);
+addUnsupported(
+  consoleModule,
+  "console",
+  "the sandbox has no such function",
+  "context createTask profile profileEnd timeStamp",
 );
 
 export const builtins = {

@@ -5,6 +5,7 @@ import { checkFunction } from "./node-error.ts";
 import { Transform } from "./node-stream.ts";
 import { ERROR_NAMES, toBytes } from "./node-zlib-data.ts";
 import { workerFormats } from "./node-zlib-worker.ts";
+import { addUnsupported } from "./unsupported-members.ts";
 import { zlibConstants } from "./zlib-constants.ts";
 import { type Format, MODES } from "./zlib-handle.ts";
 import type { ZlibOptions } from "./zlib-options.ts";
@@ -74,7 +75,7 @@ const zlib: { [name: string]: unknown } = {
     Z_STREAM_END: 1,
     ...Object.fromEntries(Object.entries(ERROR_NAMES).map(([errno, name]) => [name, Number(errno)])),
   },
-  ...Object.fromEntries(Object.entries(zlibConstants).filter(([name]) => name.startsWith("Z_"))),
+  ...Object.fromEntries(Object.entries(zlibConstants).filter(([name]) => !name.startsWith("BROTLI_"))),
 };
 for (const format of Object.keys(MODES) as Format[]) {
   const name = format[0]?.toLowerCase() + format.slice(1);
@@ -85,5 +86,11 @@ for (const format of Object.keys(MODES) as Format[]) {
   zlib[`${name}Sync`] = (input: Input, options?: ZlibOptions) => runAtOnce(new Class(options), toBytes(input));
 }
 Object.assign(zlib, workerFormats);
+addUnsupported(
+  zlib,
+  "zlib",
+  "use a package for ZIP archives, such as fflate",
+  "ZipBuffer ZipEntry ZipFile createZipArchive createZipArchiveSync getMaxZipContentSize setMaxZipContentSize zipFiles",
+);
 
 export const builtins = { zlib };
