@@ -6,7 +6,7 @@ import type { BuildDependency, BuildRequest } from "./build-messages.ts";
 import type { BuiltBundle } from "./bundle.ts";
 
 /** Changes with what a build makes of the same input. */
-const BUILD_VERSION = 1;
+const BUILD_VERSION = 2;
 
 /** Hex. The contents of files in memory are in it; those on disk are for {@link isFresh}. */
 export function cacheKeyOf(request: BuildRequest): string {

@@ -23,6 +23,13 @@ import {
 } from "./bundle-output.ts";
 import { compileCell } from "./compile-cell.ts";
 import { readContainedFile, realPathOf } from "./contained-file.ts";
+import {
+  BROWSER_ENTRY_POINTS,
+  type BrowserResolver,
+  findBrowserPackages,
+  NODE_ENTRY_POINTS,
+  openBrowserResolver,
+} from "./entry-points.ts";
 import { createImportPolicy, type ImportPolicyOptions, NAMESPACES } from "./import-policy.ts";
 import { PackageStore } from "./package-store.ts";
 import { ToolFiles } from "./tool-files.ts";
@@ -36,9 +43,6 @@ const FIXED_OPTIONS = {
   write: false,
   metafile: true,
   format: "esm",
-  platform: "browser",
-  mainFields: ["browser", "module", "main"],
-  conditions: ["worker", "browser"],
   target: "node24",
   supported: { "import-meta": false },
   charset: "ascii",
@@ -55,6 +59,9 @@ const FIXED_OPTIONS = {
   logLimit: 100,
 } as const satisfies BuildOptions;
 
+/** How often a tool is linked until the choice of its packages' builds stays the same. */
+const MAX_LINKS = 4;
+
 /** Where a tool's files say that they are, every one of them: the same on every machine. */
 const TOOL_FOLDER = "/tool";
 
@@ -64,7 +71,14 @@ interface Build {
   readonly files: ToolFiles;
   readonly store: PackageStore;
   readonly context: ProblemContext;
-  readonly policy: Omit<ImportPolicyOptions, "phase" | "entryStub" | "useBuiltin">;
+  readonly policy: Omit<ImportPolicyOptions, "phase" | "entryStub" | "useBuiltin" | "browser">;
+}
+
+/** What differs from one run of esbuild to the next. */
+interface Run {
+  readonly phase: "scan" | "link";
+  readonly browser: ImportPolicyOptions["browser"];
+  readonly supported?: BuildOptions["supported"];
 }
 
 /** For names that the tool's own text cannot have, being made from it; the same for the same text, wherever it lies. */
@@ -113,12 +127,13 @@ function prepare(request: BuildRequest): Build {
   };
 }
 
-function optionsOf(build: Build, phase: "scan" | "link", supported: BuildOptions["supported"]): BuildOptions {
+function optionsOf(build: Build, { phase, browser, supported }: Run): BuildOptions {
   const [register, useBuiltin] = parameterNames(build);
   const entryStub = `import * as tool from "tool";\n${register}(tool);\n`;
   const level = phase === "scan" ? "warning" : "silent";
   return {
     ...FIXED_OPTIONS,
+    ...(browser === "all" ? BROWSER_ENTRY_POINTS : NODE_ENTRY_POINTS),
     supported: { ...FIXED_OPTIONS.supported, ...supported },
     entryPoints: ["entry"],
     absWorkingDir: build.context.workingDirectory,
@@ -131,7 +146,7 @@ function optionsOf(build: Build, phase: "scan" | "link", supported: BuildOptions
       __filename: JSON.stringify(`${TOOL_FOLDER}/${build.request.entry}`),
     },
     logOverride: Object.fromEntries([...FATAL_WARNINGS].map((id) => [id, level])),
-    plugins: [createImportPolicy({ ...build.policy, phase, entryStub, useBuiltin })],
+    plugins: [createImportPolicy({ ...build.policy, phase, browser, entryStub, useBuiltin })],
   };
 }
 
@@ -151,14 +166,9 @@ function problemsOf({ errors, warnings }: Outcome, build: Build): BuildFailure["
   return toProblems([...errors, ...fatal], build.context);
 }
 
-async function run(
-  build: Build,
-  esbuild: RunEsbuild,
-  phase: "scan" | "link",
-  supported: BuildOptions["supported"] = {},
-): Promise<BuildResult | BuildFailure> {
+async function run(build: Build, esbuild: RunEsbuild, options: Run): Promise<BuildResult | BuildFailure> {
   try {
-    const result = await esbuild(optionsOf(build, phase, supported));
+    const result = await esbuild(optionsOf(build, options));
     const problems = problemsOf(result, build);
     return problems.length === 0 ? result : { ok: false, problems };
   } catch (error) {
@@ -230,10 +240,20 @@ function summarize(build: Build, metafile: Metafile | undefined): Pick<BuildSucc
   return { inputs, packages: [...packages].sort() };
 }
 
+/** Bytes of the package files of which something is in the output. */
+function bundledBytes(build: Build, metafile: Metafile | undefined): number {
+  const inOutput = Object.entries(codeOutput(metafile).inputs).filter(([, { bytesInOutput }]) => bytesInOutput > 0);
+  return inOutput.reduce((sum, [input]) => {
+    const isPackageFile = build.store.loaded.has(resolve(build.context.workingDirectory, input));
+    return sum + (isPackageFile ? (metafile?.inputs[input]?.bytes ?? 0) : 0);
+  }, 0);
+}
+
 async function finish(build: Build, exports: readonly string[], result: BuildResult): Promise<BuildResponse> {
   const leftover = findLeftover(result.metafile);
   if (leftover !== undefined)
     return failure({ message: `Cannot import ${JSON.stringify(leftover)}: it is not bundled` });
+  build.ledger.checkBundled(bundledBytes(build, result.metafile));
   const names = namesFor(build);
   // Old CommonJS packages assign undeclared variables and use a global `this`.
   const inputs = Object.entries(result.metafile?.inputs ?? {});
@@ -250,7 +270,10 @@ async function finish(build: Build, exports: readonly string[], result: BuildRes
   const size = Buffer.byteLength(code);
   if (size > outputBytes) {
     const message = `The bundle has ${size} bytes; the limit outputBytes is ${outputBytes} bytes`;
-    return failure({ message, hint: "import less of a package, or a smaller one" });
+    return failure({
+      message,
+      hint: "import less of a package, or a smaller one; a host sets the limit in limits.bundleBytes and bundler.limits.outputBytes",
+    });
   }
   return {
     ok: true,
@@ -263,16 +286,55 @@ async function finish(build: Build, exports: readonly string[], result: BuildRes
   };
 }
 
-async function linkTool(build: Build, esbuild: RunEsbuild): Promise<BuildResult | BuildFailure> {
-  const link = await run(build, esbuild, "link");
+/** Links by one choice of packages' builds; a second time where the code must be lowered. */
+async function linkOnce(
+  build: Build,
+  esbuild: RunEsbuild,
+  browser: Run["browser"],
+): Promise<BuildResult | BuildFailure> {
+  const link = await run(build, esbuild, { phase: "link", browser });
   if ("ok" in link) return link;
   const code = textOf(link.outputFiles, ".js");
   const isWhole = !needsContext(code) || !hasImplicitAwaits(code);
-  return isWhole ? link : await run(build, esbuild, "link", { using: false });
+  return isWhole ? link : await run(build, esbuild, { phase: "link", browser, supported: { using: false } });
+}
+
+/** Links again with those packages in their build for browsers that need it; what they import instead may need it too. */
+async function linkForBrowsers(
+  build: Build,
+  esbuild: RunEsbuild,
+  first: BuildResult,
+  resolver: BrowserResolver,
+): Promise<BuildResult | BuildFailure> {
+  const { store, context } = build;
+  const packageOf = (input: string) =>
+    /^\w+:/.test(input) ? undefined : store.packageOf(resolve(context.workingDirectory, input));
+  let link = first;
+  let folders: ReadonlySet<string> = new Set();
+  for (let round = 0; round < MAX_LINKS; round += 1) {
+    const found = link.metafile === undefined ? folders : findBrowserPackages(link.metafile, packageOf).union(folders);
+    if (found.size === folders.size) break;
+    folders = found;
+    const next = await linkOnce(build, esbuild, { folders, resolver });
+    if ("ok" in next) return next;
+    link = next;
+  }
+  return link;
+}
+
+async function linkTool(build: Build, esbuild: RunEsbuild): Promise<BuildResult | BuildFailure> {
+  if (build.store.nearest === undefined) return await linkOnce(build, esbuild, "all");
+  await using resolver = await openBrowserResolver(esbuild, optionsOf(build, { phase: "link", browser: "all" }));
+  const first = await linkOnce(build, esbuild, { folders: new Set(), resolver });
+  const link = "ok" in first ? first : await linkForBrowsers(build, esbuild, first, resolver);
+  if (!("ok" in link)) return link;
+  // A build for Node that cannot be bundled, such as one with native code.
+  const other = await linkOnce(build, esbuild, "all");
+  return "ok" in other ? link : other;
 }
 
 async function compile(build: Build, esbuild: RunEsbuild): Promise<BuildResponse> {
-  const scan = await run(build, esbuild, "scan");
+  const scan = await run(build, esbuild, { phase: "scan", browser: "all" });
   if ("ok" in scan) return scan;
   // The scan's entry is the tool's own, so that esbuild tells its exports, `export *` and CommonJS included.
   const exports = codeOutput(scan.metafile).exports;

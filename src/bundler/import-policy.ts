@@ -1,7 +1,16 @@
 // What a tool may import, as a table of data, and the esbuild plugin that reads it: deny by default, and a second guard on each load.
-import type { OnLoadArgs, OnLoadResult, OnResolveArgs, OnResolveResult, PartialMessage, Plugin } from "esbuild";
+import type {
+  OnLoadArgs,
+  OnLoadResult,
+  OnResolveArgs,
+  OnResolveResult,
+  PartialMessage,
+  Plugin,
+  PluginBuild,
+} from "esbuild";
 import { findBuiltin, NODE_BUILTINS } from "../sandbox/node-builtins.ts";
 import { type BuildProblem, BuildProblemError, type BuildRequest } from "./build-messages.ts";
+import { type BrowserResolver, OWN_QUESTION, type ResolveRequest, resolveWith } from "./entry-points.ts";
 import { type PackageStore, packageNameOf } from "./package-store.ts";
 import type { ToolFiles } from "./tool-files.ts";
 import { FILE_LOADERS, loaderOf, resolveRelative } from "./tool-paths.ts";
@@ -65,7 +74,17 @@ export interface ImportPolicyOptions {
   readonly entryStub: string;
   /** The name by which the bundle asks for a built-in. */
   readonly useBuiltin: string;
+  /** Packages that are taken in their build for browsers. */
+  readonly browser: "all" | BrowserPackages;
 }
+
+export interface BrowserPackages {
+  /** Their folders. */
+  readonly folders: ReadonlySet<string>;
+  readonly resolver: BrowserResolver;
+}
+
+type Resolution = OnResolveResult | undefined | Promise<OnResolveResult | undefined>;
 
 function quotePath(specifier: string): string {
   return JSON.stringify(specifier.length > 120 ? `${specifier.slice(0, 120)}…` : specifier);
@@ -114,13 +133,16 @@ function toMessage(thrown: unknown): PartialMessage {
 
 class ImportPolicy {
   readonly #options: ImportPolicyOptions;
+  readonly #build: PluginBuild;
 
-  constructor(options: ImportPolicyOptions) {
+  constructor(options: ImportPolicyOptions, build: PluginBuild) {
     this.#options = options;
+    this.#build = build;
   }
 
-  resolve(args: OnResolveArgs): OnResolveResult | undefined {
+  resolve(args: OnResolveArgs): Resolution {
     const { request, phase } = this.#options;
+    if (args.pluginData === OWN_QUESTION) return undefined;
     if (args.kind === "entry-point" && args.namespace === "") {
       return phase === "link"
         ? { path: "entry", namespace: NAMESPACES.entry }
@@ -155,7 +177,7 @@ class ImportPolicy {
     throw new BuildProblemError({ message: "The import leads to what a tool may not load", hint: ALLOWED_HINT });
   }
 
-  #resolveFromTool(args: OnResolveArgs): OnResolveResult | undefined {
+  #resolveFromTool(args: OnResolveArgs): Resolution {
     if (!IMPORT_KINDS.has(args.kind)) {
       throw denyImport(
         args.path,
@@ -169,7 +191,7 @@ class ImportPolicy {
     if (isRelative(args.path)) return { path: this.#findToolFile(args), namespace: NAMESPACES.tool };
     this.#checkPackage(args.path);
     // esbuild itself resolves packages, from the store: only so it knows a package's `type`, `exports`, `browser` and `sideEffects`.
-    return this.#options.phase === "scan" ? { path: args.path, external: true } : undefined;
+    return this.#options.phase === "scan" ? { path: args.path, external: true } : this.#chooseBuild(args);
   }
 
   #findToolFile(args: OnResolveArgs): string {
@@ -214,22 +236,42 @@ class ImportPolicy {
     return `module.exports = ${this.#options.useBuiltin}(${JSON.stringify(chunk)}, ${JSON.stringify(name)});\n`;
   }
 
-  #resolveFromPackage(args: OnResolveArgs): OnResolveResult | undefined {
+  #resolveFromPackage(args: OnResolveArgs): Resolution {
     if (args.path === GUEST_MODULE) return { path: "tool", namespace: NAMESPACES.guest };
     checkForm(args, "package");
     const { store } = this.#options;
-    const mapping = store.browserMapping(args.importer, args.path);
+    const mapping = this.#isForBrowsers(args.importer) ? store.browserMapping(args.importer, args.path) : undefined;
     if (mapping === "empty") return { path: args.path, namespace: NAMESPACES.empty };
     // What the package's own browser field puts in a built-in's place, esbuild finds.
     const builtin = mapping === "replaced" ? undefined : this.#resolveBuiltin(args);
     if (builtin !== undefined) return builtin;
     const name = isRelative(args.path) ? undefined : packageNameOf(args.path);
-    if (name === undefined || store.has(name)) return undefined;
+    if (name === undefined || mapping === "replaced" || store.has(name)) return this.#chooseBuild(args);
     // Such as a driver of a database that nobody here uses: it fails when it is reached, as in Node.
     const isLazy = args.kind === "require-call" || args.kind === "dynamic-import";
     return isLazy && store.isLeftOut(args.importer, name)
       ? { path: args.path, namespace: NAMESPACES.absent }
       : undefined;
+  }
+
+  /** Whether a file's package is taken in its build for browsers. */
+  #isForBrowsers(path: string): boolean {
+    const { browser, store } = this.#options;
+    return browser === "all" || browser.folders.has(store.packageOf(path)?.folder ?? "");
+  }
+
+  /** Leaves it to esbuild to resolve an import, but for the packages that are taken in their build for browsers. */
+  #chooseBuild({ path, importer, resolveDir, kind }: OnResolveArgs): Resolution {
+    const { browser } = this.#options;
+    if (browser === "all" || browser.folders.size === 0) return undefined;
+    return this.#resolveForBrowsers({ path, importer, resolveDir, kind }, browser);
+  }
+
+  async #resolveForBrowsers(request: ResolveRequest, browser: BrowserPackages): Promise<OnResolveResult | undefined> {
+    const [usual, found] = await Promise.all([resolveWith(this.#build, request), browser.resolver.resolve(request)]);
+    // Where both find the same file esbuild resolves it: only so it knows the package's `type`.
+    if (found === undefined || found.path === usual?.path || !this.#isForBrowsers(found.path)) return undefined;
+    return { path: found.path, namespace: NAMESPACES.package, sideEffects: found.sideEffects };
   }
 
   #loadToolFile(args: OnLoadArgs): OnLoadResult {
@@ -270,20 +312,22 @@ class ImportPolicy {
   }
 }
 
-export function createImportPolicy(options: ImportPolicyOptions): Plugin {
-  const policy = new ImportPolicy(options);
-  const guarded = <Args, Result>(answer: (args: Args) => Result) => {
-    return (args: Args): Result | { errors: PartialMessage[] } => {
-      try {
-        return answer(args);
-      } catch (error) {
-        return { errors: [toMessage(error)] };
-      }
-    };
+/** Rejections become messages that name no path of the host. */
+function guarded<Args, Result>(answer: (args: Args) => Result | Promise<Result>) {
+  return async (args: Args): Promise<Result | { errors: PartialMessage[] }> => {
+    try {
+      return await answer(args);
+    } catch (error) {
+      return { errors: [toMessage(error)] };
+    }
   };
+}
+
+export function createImportPolicy(options: ImportPolicyOptions): Plugin {
   return {
     name: "import-policy",
     setup(build) {
+      const policy = new ImportPolicy(options, build);
       build.onResolve(
         { filter: /.*/ },
         guarded((args: OnResolveArgs) => policy.resolve(args)),

@@ -17,7 +17,11 @@ interface Manifest {
   readonly browser: ReadonlyMap<string, unknown>;
   /** Packages that it does without where they are not installed. */
   readonly optional: ReadonlySet<string>;
+  readonly hasBrowserBuild: boolean;
 }
+
+/** What is known of a package from its package.json. `folder` is its real path. */
+export type PackageFacts = Pick<Manifest, "folder" | "name" | "hasBrowserBuild">;
 
 /** `@scope/name/sub/path` → `@scope/name`; `undefined` when it names no package. */
 export function packageNameOf(specifier: string): string | undefined {
@@ -48,8 +52,21 @@ function parseManifest(file: ContainedFile): Manifest {
     name: text("name"),
     version: text("version"),
     browser: new Map(Object.entries(browser)),
+    hasBrowserBuild: hasBrowserBuild(fields),
     optional: new Set([...optionalPeers(fields.peerDependenciesMeta), ...keysOf(fields.optionalDependencies)]),
   };
+}
+
+/** Whether `exports` or `imports` name a condition for browsers at any depth. */
+function hasBrowserCondition(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return Object.entries(value).some(([key, inner]) => {
+    return key === "browser" || key === "worker" || hasBrowserCondition(inner);
+  });
+}
+
+function hasBrowserBuild({ browser, exports, imports }: { readonly [key: string]: unknown }): boolean {
+  return typeof browser === "string" || keysOf(browser).length > 0 || [exports, imports].some(hasBrowserCondition);
 }
 
 const keysOf = (value: unknown): readonly string[] =>
@@ -121,7 +138,8 @@ export class PackageStore {
         message: `Cannot read a package file: ${read.kind === "unreadable" ? read.reason : "it does not exist"}`,
       });
     }
-    this.#ledger.count("package", read.file.contents.length);
+    // A build that links twice reads a file twice.
+    if (!this.#loaded.has(path)) this.#ledger.count("package", read.file.contents.length);
     this.#ledger.record("package", read.file);
     this.#loaded.add(path);
     this.#manifestFor(read.file.realPath);
@@ -139,6 +157,11 @@ export class PackageStore {
     const manifest = this.#manifestFor(path);
     if (manifest?.name === undefined) return undefined;
     return manifest.version === undefined ? manifest.name : `${manifest.name}@${manifest.version}`;
+  }
+
+  /** What is known of the package to which a file belongs. */
+  packageOf(path: string): PackageFacts | undefined {
+    return this.#manifestFor(path);
   }
 
   /** What the importer's package says of this import in a browser (`"browser": { "./node.js": false, "util": "./util.js" }`). */

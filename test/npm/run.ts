@@ -61,7 +61,7 @@ async function runInSandbox(
   code: string,
 ): Promise<{ readonly coldMs: number; readonly outcome: string; readonly text: string }> {
   const started = performance.now();
-  const isolate = new ToolIsolate(engine, { memoryMiB: MEMORY_MIB, features: [], coarseTime: false });
+  const isolate = new ToolIsolate(engine, { memoryMiB: MEMORY_MIB, features: ["stringToCode"], coarseTime: false });
   const clock = setTimeout(() => void isolate.dispose("cpu"), CALL_MS);
   try {
     isolate.boot();

@@ -104,7 +104,8 @@ const replacements = {
     }
     return packageByteLength(value, encoding);
   },
-  alloc(size: number, fill?: unknown, encoding?: unknown): Buffer {
+  // A function, since form-data calls it with `new`.
+  alloc: function alloc(size: number, fill?: unknown, encoding?: unknown): Buffer {
     const made = packageAlloc(size);
     return fill === undefined || size === 0 ? made : made.fill(fill as string, encoding as never);
   },
@@ -170,6 +171,8 @@ function define(target: object, values: { readonly [name: string]: unknown }): v
   }
 }
 define(Buffer, replacements);
+// Node's has no such mark; packages tell a polyfill by it.
+Reflect.deleteProperty(Buffer, "TYPED_ARRAY_SUPPORT");
 define(Buffer.prototype, { ...methods, toLocaleString: methods.toString });
 for (const name of ["BigUInt64LE", "BigUInt64BE"]) {
   const alias = name.replace("UInt", "Uint");
