@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { dirname, relative, resolve } from "node:path";
 import type { BuildOptions, BuildResult, Message, Metafile, OutputFile } from "esbuild";
-import { ACTIVATION_EXPORT } from "../sandbox/node-builtins.ts";
+import { ACTIVATION_EXPORT, PACKAGE_FILES_EXPORT } from "../sandbox/node-builtins.ts";
 import { type ContextNames, hasImplicitAwaits, keepContext, needsContext } from "./await-context.ts";
 import { BuildLedger } from "./build-ledger.ts";
 import {
@@ -23,6 +23,7 @@ import {
 } from "./bundle-output.ts";
 import { compileCell } from "./compile-cell.ts";
 import { readContainedFile, realPathOf } from "./contained-file.ts";
+import { DataFiles, dataFilesText } from "./data-files.ts";
 import {
   BROWSER_ENTRY_POINTS,
   type BrowserResolver,
@@ -31,6 +32,7 @@ import {
   openBrowserResolver,
 } from "./entry-points.ts";
 import { createImportPolicy, type ImportPolicyOptions, NAMESPACES } from "./import-policy.ts";
+import { definePlaces, placeNames, placesText, TOOL_FOLDER } from "./package-places.ts";
 import { PackageStore } from "./package-store.ts";
 import { ToolFiles } from "./tool-files.ts";
 
@@ -62,16 +64,13 @@ const FIXED_OPTIONS = {
 /** How often a tool is linked until the choice of its packages' builds stays the same. */
 const MAX_LINKS = 4;
 
-/** Where a tool's files say that they are, every one of them: the same on every machine. */
-const TOOL_FOLDER = "/tool";
-
 interface Build {
   readonly request: BuildRequest;
   readonly ledger: BuildLedger;
   readonly files: ToolFiles;
   readonly store: PackageStore;
   readonly context: ProblemContext;
-  readonly policy: Omit<ImportPolicyOptions, "phase" | "entryStub" | "useBuiltin" | "browser">;
+  readonly policy: Omit<ImportPolicyOptions, "phase" | "entryStub" | "useBuiltin" | "browser" | "places">;
 }
 
 /** What differs from one run of esbuild to the next. */
@@ -123,13 +122,14 @@ function prepare(request: BuildRequest): Build {
     files,
     store,
     context: { store, texts: files.texts, workingDirectory: outermost === undefined ? "/" : dirname(outermost) },
-    policy: { request, files, store, guestModule, scanned: new Set() },
+    policy: { request, files, store, guestModule, scanned: new Set(), placed: new Map() },
   };
 }
 
 function optionsOf(build: Build, { phase, browser, supported }: Run): BuildOptions {
   const [register, useBuiltin] = parameterNames(build);
   const entryStub = `import * as tool from "tool";\n${register}(tool);\n`;
+  const places = placeNames(nameSuffix(build));
   const level = phase === "scan" ? "warning" : "silent";
   return {
     ...FIXED_OPTIONS,
@@ -139,14 +139,12 @@ function optionsOf(build: Build, { phase, browser, supported }: Run): BuildOptio
     absWorkingDir: build.context.workingDirectory,
     define: {
       "process.env.NODE_ENV": '"production"',
-      "import.meta.url": JSON.stringify(`file://${TOOL_FOLDER}/${encodeURI(build.request.entry)}`),
+      ...definePlaces(places, phase === "link"),
       global: "globalThis",
       "SharedArrayBuffer.prototype": sharedPrototypeName(build),
-      __dirname: JSON.stringify(TOOL_FOLDER),
-      __filename: JSON.stringify(`${TOOL_FOLDER}/${build.request.entry}`),
     },
     logOverride: Object.fromEntries([...FATAL_WARNINGS].map((id) => [id, level])),
-    plugins: [createImportPolicy({ ...build.policy, phase, browser, entryStub, useBuiltin })],
+    plugins: [createImportPolicy({ ...build.policy, phase, browser, entryStub, useBuiltin, places })],
   };
 }
 
@@ -240,27 +238,56 @@ function summarize(build: Build, metafile: Metafile | undefined): Pick<BuildSucc
   return { inputs, packages: [...packages].sort() };
 }
 
-/** Bytes of the package files of which something is in the output. */
-function bundledBytes(build: Build, metafile: Metafile | undefined): number {
-  const inOutput = Object.entries(codeOutput(metafile).inputs).filter(([, { bytesInOutput }]) => bytesInOutput > 0);
-  return inOutput.reduce((sum, [input]) => {
-    const isPackageFile = build.store.loaded.has(resolve(build.context.workingDirectory, input));
-    return sum + (isPackageFile ? (metafile?.inputs[input]?.bytes ?? 0) : 0);
-  }, 0);
+/** Paths of the package files of which something is in the output, with their sizes. */
+function bundledFiles(
+  build: Build,
+  metafile: Metafile | undefined,
+): readonly (readonly [path: string, bytes: number])[] {
+  return Object.entries(codeOutput(metafile).inputs).flatMap(([input, { bytesInOutput }]) => {
+    const path = resolve(build.context.workingDirectory, input);
+    if (bytesInOutput === 0 || !build.store.loaded.has(path)) return [];
+    return [[path, metafile?.inputs[input]?.bytes ?? 0] as const];
+  });
+}
+
+/** The data files that the bundled packages read, held to the limit together with their code. */
+function collectDataFiles(build: Build, metafile: Metafile | undefined): DataFiles {
+  const bundled = bundledFiles(build, metafile);
+  const data = new DataFiles(build.store);
+  for (const [path] of bundled) {
+    const text = build.policy.placed.get(path);
+    if (text !== undefined) data.add(path, text);
+  }
+  build.ledger.checkBundled(bundled.reduce((sum, [, bytes]) => sum + bytes, data.bytes));
+  return data;
+}
+
+/** What stands before the linked code, on its first line: the names that it uses and that no module declares. */
+function preambleOf(build: Build, linked: string, data: DataFiles): string {
+  const [, useBuiltin] = parameterNames(build);
+  const shared = sharedPrototypeName(build);
+  const places = placeNames(nameSuffix(build));
+  return [
+    linked.includes(shared) ? sharedPrototypeText(shared) : "",
+    Object.values(places).some((name) => linked.includes(name))
+      ? placesText(places, `${TOOL_FOLDER}/${build.request.entry}`)
+      : "",
+    data.files.length > 0
+      ? `${useBuiltin}("node-fs", ${JSON.stringify(PACKAGE_FILES_EXPORT)})(${dataFilesText(data)});`
+      : "",
+  ].join("");
 }
 
 async function finish(build: Build, exports: readonly string[], result: BuildResult): Promise<BuildResponse> {
   const leftover = findLeftover(result.metafile);
   if (leftover !== undefined)
     return failure({ message: `Cannot import ${JSON.stringify(leftover)}: it is not bundled` });
-  build.ledger.checkBundled(bundledBytes(build, result.metafile));
   const names = namesFor(build);
   // Old CommonJS packages assign undeclared variables and use a global `this`.
   const inputs = Object.entries(result.metafile?.inputs ?? {});
   const isStrict = !inputs.some(([path, { format }]) => format === "cjs" && !path.startsWith(`${NAMESPACES.builtin}:`));
   const linked = textOf(result.outputFiles, ".js");
-  const shared = sharedPrototypeName(build);
-  const preamble = linked.includes(shared) ? sharedPrototypeText(shared) : "";
+  const preamble = preambleOf(build, linked, collectDataFiles(build, result.metafile));
   const plain = {
     code: wrapCode(linked, parameterNames(build), names, { isStrict, preamble }),
     sourceMap: finishSourceMap(textOf(result.outputFiles, ".map"), names),

@@ -35,8 +35,8 @@ const UNSERVED: ReadonlySet<string> = new Set([
   "tls",
 ]);
 
-/** Packages whose build for browsers is a stub: it only names a class of the browser, or throws. */
-const NODE_ONLY: ReadonlySet<string> = new Set(["form-data", "ws"]);
+/** Packages whose build for browsers is a stub, which names a class of the browser or throws, or needs a page. */
+const NODE_ONLY: ReadonlySet<string> = new Set(["form-data", "less", "ws"]);
 
 interface PackageNeeds {
   readonly facts: PackageFacts;

@@ -10,7 +10,9 @@ import type {
 } from "esbuild";
 import { findBuiltin, NODE_BUILTINS } from "../sandbox/node-builtins.ts";
 import { type BuildProblem, BuildProblemError, type BuildRequest } from "./build-messages.ts";
+import { bundleOwnRequire } from "./data-files.ts";
 import { type BrowserResolver, OWN_QUESTION, type ResolveRequest, resolveWith } from "./entry-points.ts";
+import { declarePlaces, mentionsPlace, type PlaceNames, placesText } from "./package-places.ts";
 import { type PackageStore, packageNameOf } from "./package-store.ts";
 import type { ToolFiles } from "./tool-files.ts";
 import { FILE_LOADERS, loaderOf, resolveRelative } from "./tool-paths.ts";
@@ -76,6 +78,9 @@ export interface ImportPolicyOptions {
   readonly useBuiltin: string;
   /** Packages that are taken in their build for browsers. */
   readonly browser: "all" | BrowserPackages;
+  readonly places: PlaceNames;
+  /** Texts of package files that say where they are, by their paths. */
+  readonly placed: Map<string, string>;
 }
 
 export interface BrowserPackages {
@@ -134,6 +139,8 @@ function toMessage(thrown: unknown): PartialMessage {
 class ImportPolicy {
   readonly #options: ImportPolicyOptions;
   readonly #build: PluginBuild;
+  /** Modules whose own `require` the bundler stands in for. */
+  readonly #ownRequire = new Set<string>();
 
   constructor(options: ImportPolicyOptions, build: PluginBuild) {
     this.#options = options;
@@ -247,11 +254,10 @@ class ImportPolicy {
     if (builtin !== undefined) return builtin;
     const name = isRelative(args.path) ? undefined : packageNameOf(args.path);
     if (name === undefined || mapping === "replaced" || store.has(name)) return this.#chooseBuild(args);
-    // Such as a driver of a database that nobody here uses: it fails when it is reached, as in Node.
+    // An optional dependency that is not installed, such as a database driver, fails when it is reached, as in Node.
     const isLazy = args.kind === "require-call" || args.kind === "dynamic-import";
-    return isLazy && store.isLeftOut(args.importer, name)
-      ? { path: args.path, namespace: NAMESPACES.absent }
-      : undefined;
+    const canFail = store.isLeftOut(args.importer, name) || this.#ownRequire.has(args.importer);
+    return isLazy && canFail ? { path: args.path, namespace: NAMESPACES.absent } : undefined;
   }
 
   /** Whether a file's package is taken in its build for browsers. */
@@ -263,8 +269,18 @@ class ImportPolicy {
   /** Leaves it to esbuild to resolve an import, but for the packages that are taken in their build for browsers. */
   #chooseBuild({ path, importer, resolveDir, kind }: OnResolveArgs): Resolution {
     const { browser } = this.#options;
+    const request = { path, importer, resolveDir, kind };
+    if (kind === "require-call" && this.#ownRequire.has(importer)) return this.#resolveOwnRequire(request);
     if (browser === "all" || browser.folders.size === 0) return undefined;
-    return this.#resolveForBrowsers({ path, importer, resolveDir, kind }, browser);
+    return this.#resolveForBrowsers(request, browser);
+  }
+
+  /** What a `require` of a module's own cannot find fails when it is called, as in Node. */
+  async #resolveOwnRequire(request: ResolveRequest): Promise<OnResolveResult | undefined> {
+    const found = await resolveWith(this.#build, request);
+    if (found === undefined) return { path: request.path, namespace: NAMESPACES.absent };
+    const { browser } = this.#options;
+    return browser === "all" || browser.folders.size === 0 ? undefined : this.#resolveForBrowsers(request, browser);
   }
 
   async #resolveForBrowsers(request: ResolveRequest, browser: BrowserPackages): Promise<OnResolveResult | undefined> {
@@ -307,8 +323,23 @@ class ImportPolicy {
         hint: `files end in one of ${Object.keys(FILE_LOADERS).join(" ")}`,
       });
     }
-    const contents = this.#options.store.load(path);
-    return { contents: loader === "json" ? contents : Buffer.concat([contents, Buffer.from(NO_SOURCE_MAP)]), loader };
+    const { store, places, placed } = this.#options;
+    const contents = store.load(path);
+    if (loader === "json") return { contents, loader };
+    const text = contents.toString("utf8");
+    const guestPath = mentionsPlace(text) ? store.guestPath(path) : undefined;
+    if (guestPath === undefined) return { contents: Buffer.concat([contents, Buffer.from(NO_SOURCE_MAP)]), loader };
+    placed.set(path, text);
+    return {
+      contents: declarePlaces(this.#bundleRequire(path, text), placesText(places, guestPath)) + NO_SOURCE_MAP,
+      loader,
+    };
+  }
+
+  #bundleRequire(path: string, text: string): string {
+    const bundled = bundleOwnRequire(text);
+    if (bundled !== text) this.#ownRequire.add(path);
+    return bundled;
   }
 }
 

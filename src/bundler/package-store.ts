@@ -3,6 +3,7 @@ import { basename, dirname, join, posix, relative, sep } from "node:path";
 import type { BuildLedger } from "./build-ledger.ts";
 import { BuildProblemError } from "./build-messages.ts";
 import { type ContainedFile, isDirectory, isInside, readContainedFile } from "./contained-file.ts";
+import { TOOL_FOLDER } from "./package-places.ts";
 
 const MAX_MANIFEST_BYTES = 1024 * 1024;
 /** npm's own rule is stricter for new names; old packages have capitals. */
@@ -144,6 +145,30 @@ export class PackageStore {
     this.#loaded.add(path);
     this.#manifestFor(read.file.realPath);
     return read.file.contents;
+  }
+
+  /**
+   * Reads a data file of the package with this folder; undefined where there is no such file in it.
+   * @throws {BuildProblemError} when it passes a limit
+   */
+  loadData(folder: string, path: string): Buffer | undefined {
+    const read = readContainedFile([folder], path, this.#ledger.bytesLeft("package"));
+    if (read.kind === "absent") this.#ledger.recordAbsent(path);
+    if (read.kind === "too-large") this.#ledger.count("package", read.size);
+    // A path that leads out of the package reads nothing, and does not say whether something is there.
+    if (read.kind !== "file") return undefined;
+    this.#ledger.count("package", read.file.contents.length);
+    this.#ledger.record("package", read.file);
+    return read.file.contents;
+  }
+
+  /** Where the guest finds a file of a package. */
+  guestPath(path: string): string | undefined {
+    const store = this.#storeOf(path);
+    if (store === undefined) return undefined;
+    const index = this.#stores.indexOf(store);
+    const root = index === 0 ? "node_modules" : `node_modules/.store-${index}`;
+    return `${TOOL_FOLDER}/${root}/${relative(store, path).split(sep).join("/")}`;
   }
 
   /** `node_modules/zod/index.js` for a path inside a store: what messages and source maps say. */

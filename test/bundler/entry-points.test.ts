@@ -43,7 +43,7 @@ const STORE = {
   ...withBoth("interop", 'import babel from "babel"; export default babel.default ?? "a module\'s own default"'),
 };
 
-async function valueOf(source: string): Promise<unknown> {
+async function defaultOf(source: string): Promise<unknown> {
   const bundle = await buildHere({ source }, { root: makeFolder(STORE) });
   return (await evaluate(bundle)).value;
 }
@@ -85,7 +85,7 @@ describe.concurrent("the build of a package that goes into a bundle", () => {
       ["plain for Node", "sockets for browsers"],
     ],
   ])("%s", async ([, source, value]) => {
-    expect(await valueOf(source)).toEqual(value);
+    expect(await defaultOf(source)).toEqual(value);
   });
 
   test("is the only one that there is", async () => {

@@ -1,5 +1,6 @@
 // node:fs and node:fs/promises over the call's volume: one set of functions, at once, by callback and by promise, and streams.
-import { core, Dirent, toPath } from "./fs-core.ts";
+import { PACKAGE_FILES_EXPORT } from "../../node-builtins.ts";
+import { addPackageFiles, core, Dirent, toPath } from "./fs-core.ts";
 import { Stats } from "./fs-stats.ts";
 import { Buffer } from "./node-buffer.ts";
 import { checkFunction, unsupported } from "./node-error.ts";
@@ -274,4 +275,4 @@ addUnsupported(
 );
 addUnsupported(promises, "fs.promises", NO_SUCH_FILES, "mkdtempDisposable");
 
-export const builtins = { fs, "fs/promises": promises };
+export const builtins = { [PACKAGE_FILES_EXPORT]: addPackageFiles, fs, "fs/promises": promises };
