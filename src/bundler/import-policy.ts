@@ -286,7 +286,10 @@ class ImportPolicy {
   async #resolveForBrowsers(request: ResolveRequest, browser: BrowserPackages): Promise<OnResolveResult | undefined> {
     const [usual, found] = await Promise.all([resolveWith(this.#build, request), browser.resolver.resolve(request)]);
     // Where both find the same file esbuild resolves it: only so it knows the package's `type`.
-    if (found === undefined || found.path === usual?.path || !this.#isForBrowsers(found.path)) return undefined;
+    if (found === undefined || found.path === usual?.path) return undefined;
+    // A path outside of all packages is for the guard of `load` to reject.
+    const isOutside = this.#options.store.packageOf(found.path) === undefined;
+    if (!isOutside && !this.#isForBrowsers(found.path)) return undefined;
     return { path: found.path, namespace: NAMESPACES.package, sideEffects: found.sideEffects };
   }
 
