@@ -22,6 +22,7 @@ import {
   wrapCode,
 } from "./bundle-output.ts";
 import { compileCell } from "./compile-cell.ts";
+import { appendScript, findScriptProblem, isScript, SCRIPT_HINT, type Script, toScript } from "./compile-script.ts";
 import { readContainedFile, realPathOf } from "./contained-file.ts";
 import { DataFiles, dataFilesText } from "./data-files.ts";
 import {
@@ -66,6 +67,7 @@ const MAX_LINKS = 4;
 
 interface Build {
   readonly request: BuildRequest;
+  readonly script: Script | undefined;
   readonly ledger: BuildLedger;
   readonly files: ToolFiles;
   readonly store: PackageStore;
@@ -110,14 +112,15 @@ function readGuestModule(path: string, ledger: BuildLedger): ImportPolicyOptions
   return { contents: read.file.contents, path };
 }
 
-function prepare(request: BuildRequest): Build {
+function prepare(request: BuildRequest, script: Script | undefined): Build {
   const ledger = new BuildLedger(request.limits);
   const files = new ToolFiles(request.files, ledger);
-  const store = new PackageStore(request.stores, ledger);
+  const store = new PackageStore(request.stores, request.linked, ledger);
   const outermost = request.stores.at(-1);
   const guestModule = readGuestModule(request.guestModule, ledger);
   return {
     request,
+    script,
     ledger,
     files,
     store,
@@ -288,10 +291,11 @@ async function finish(build: Build, exports: readonly string[], result: BuildRes
   const isStrict = !inputs.some(([path, { format }]) => format === "cjs" && !path.startsWith(`${NAMESPACES.builtin}:`));
   const linked = textOf(result.outputFiles, ".js");
   const preamble = preambleOf(build, linked, collectDataFiles(build, result.metafile));
-  const plain = {
+  const built = {
     code: wrapCode(linked, parameterNames(build), names, { isStrict, preamble }),
     sourceMap: finishSourceMap(textOf(result.outputFiles, ".map"), names),
   };
+  const plain = build.script === undefined ? built : appendScript(built, build.script, build.request.entry);
   const { code, sourceMap } = needsContext(plain.code) ? await keepContext(plain, contextNames(build)) : plain;
   const { outputBytes } = build.request.limits;
   const size = Buffer.byteLength(code);
@@ -360,27 +364,60 @@ async function linkTool(build: Build, esbuild: RunEsbuild): Promise<BuildResult 
   return "ok" in other ? link : other;
 }
 
+/** The text of a tool that is one source in memory. */
+function onlyText({ request, script }: Build): string | undefined {
+  if (request.files.kind !== "memory" || script !== undefined || request.cell !== undefined) return undefined;
+  const texts = Object.values(request.files.files);
+  return texts.length === 1 ? texts[0] : undefined;
+}
+
+function findScript(build: Build): BuildFailure["problems"][number] | undefined {
+  const text = onlyText(build);
+  return text === undefined ? undefined : findScriptProblem(text, build.request.entry);
+}
+
+/** Names the option that runs a script where a script could not be built as a module. */
+function suggestScript(build: Build, failed: BuildFailure): BuildFailure {
+  const text = onlyText(build);
+  const [first, ...others] = failed.problems;
+  const isSyntaxProblem = first?.line !== undefined && first.hint === undefined;
+  if (text === undefined || first === undefined || !isSyntaxProblem || !isScript(text)) return failed;
+  return { ok: false, problems: [{ ...first, hint: SCRIPT_HINT }, ...others] };
+}
+
 async function compile(build: Build, esbuild: RunEsbuild): Promise<BuildResponse> {
   const scan = await run(build, esbuild, { phase: "scan", browser: "all" });
-  if ("ok" in scan) return scan;
+  if ("ok" in scan) return suggestScript(build, scan);
+  const problem = findScript(build);
+  if (problem !== undefined) return failure(problem);
   // The scan's entry is the tool's own, so that esbuild tells its exports, `export *` and CommonJS included.
   const exports = codeOutput(scan.metafile).exports;
   if (!exports.includes("default")) {
+    const text = onlyText(build);
     return failure({
       file: build.request.entry,
       line: 1,
       column: 1,
       message: `${build.request.entry} has no default export`,
-      hint: "write export default defineTool({ … }), or export default a function",
+      hint: `write export default defineTool({ … }), or export default a function${text !== undefined && isScript(text) ? `; or ${SCRIPT_HINT}` : ""}`,
     });
   }
   const link = await linkTool(build, esbuild);
   return "ok" in link ? link : await finish(build, exports, link);
 }
 
+/** The request as it is built: in a script's place stands a module that calls it. */
+function withScript(request: BuildRequest): { readonly built: BuildRequest; readonly script: Script | undefined } {
+  const { files, entry } = request;
+  if (request.isScript !== true || files.kind !== "memory") return { built: request, script: undefined };
+  const script = toScript(files.files[entry] ?? "", entry);
+  return { built: { ...request, files: { kind: "memory", files: { [entry]: script.module } } }, script };
+}
+
 async function build(request: BuildRequest, esbuild: RunEsbuild): Promise<BuildResponse> {
   try {
-    const prepared = prepare(request);
+    const { built, script } = withScript(request);
+    const prepared = prepare(built, script);
     if (prepared.files.find(request.entry) !== request.entry) {
       return failure({ message: `Cannot find the entry ${JSON.stringify(request.entry)} among the tool's files` });
     }

@@ -1,10 +1,14 @@
 // The bundler's words: what goes in (ToolSource) and what comes out (ToolBundle). Plain data, imported by every zone above.
 
-/** A tool's files. `path` is a file or a folder on the host; `files` maps relative POSIX paths to text; `source` is one TypeScript file. */
+/** A tool's files. `path` is a file or a folder on the host; `files` maps relative POSIX paths to text; `source` is one TypeScript file, or
+ * with `mode: "script"` a script in sloppy mode: the body of a function of `input` and `ctx`, whose last expression is its value. */
 export type ToolSource =
   | { readonly path: string }
   | { readonly files: { readonly [path: string]: string }; readonly entry?: string | undefined }
-  | { readonly source: string };
+  | { readonly source: string; readonly mode?: SourceMode | undefined };
+
+export const SOURCE_MODES = ["module", "script"] as const;
+export type SourceMode = (typeof SOURCE_MODES)[number];
 
 /**
  * A compiled tool: content-addressed and immutable.
