@@ -103,7 +103,10 @@ describe("addTool() of a script", () => {
 
   test("runs it", async () => {
     await box.addTool({ name: "sum", ...script("total = 0; with (input) { total = a + b } return total") });
-    expect(await box.execute({ id: "1", toolName: "sum", arguments: { a: 1, b: 2 } })).toMatchObject({ success: true, output: 3 });
+    expect(await box.execute({ id: "1", toolName: "sum", arguments: { a: 1, b: 2 } })).toMatchObject({
+      success: true,
+      output: 3,
+    });
   });
 
   test("rejects a mode that does not exist, a script of files, and one in another language", async () => {
