@@ -399,7 +399,7 @@ async function compile(build: Build, esbuild: RunEsbuild): Promise<BuildResponse
       line: 1,
       column: 1,
       message: `${build.request.entry} has no default export`,
-      hint: `write export default defineTool({ … }), or export default a function${text !== undefined && isScript(text) ? `; or ${SCRIPT_HINT}` : ""}`,
+      hint: `write export default defineTool({ … }), or export default a function${text !== undefined && text.trim() !== "" && isScript(text) ? `; or ${SCRIPT_HINT}` : ""}`,
     });
   }
   const link = await linkTool(build, esbuild);

@@ -132,7 +132,7 @@ function report(outcomes: readonly Outcome[]): string {
   return `# npm packages in the sandbox
 
 Written by \`test/npm/run.ts\`. Each package is bundled as a tool's import would be, used in a fresh isolate (${MEMORY_MIB} MiB, no capability,
-`eval` and `Function` allowed), and what it gives is compared with what the same file gives in Node ${process.version}. Bundles are not minified. Cold is the
+\`eval\` and \`Function\` allowed), and what it gives is compared with what the same file gives in Node ${process.version}. Bundles are not minified. Cold is the
 time from no isolate at all to the result, without a code cache for bundle or platform, on a machine that did other things too.
 
 **${passed} of ${outcomes.length} pass (${((passed / outcomes.length) * 100).toFixed(1)} %).**
