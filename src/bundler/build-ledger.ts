@@ -1,4 +1,4 @@
-// What one build has read so far: holds it to its caps, and records each file so that a cached bundle can be checked later.
+// The files that one build has read: enforces the limits, and records each file so that a cached bundle can be checked later.
 import { createHash } from "node:crypto";
 import { type BuildDependency, BuildProblemError } from "./build-messages.ts";
 import type { ContainedFile } from "./contained-file.ts";
@@ -6,11 +6,19 @@ import type { BundleLimits } from "./tool-bundle.ts";
 
 export type FileOwner = BuildDependency["owner"];
 
-/** One row a byte cap: its name in {@link BundleLimits}, and how a message speaks of what it bounds. */
-const BYTE_CAPS = {
-  tool: { limit: "sourceBytes", subject: "The tool's own files" },
-  package: { limit: "packageBytes", subject: "The package files that the tool loads" },
-} as const satisfies Record<FileOwner, { limit: keyof BundleLimits; subject: string }>;
+/**
+ * Limits on bytes that are read. What counts against `packageBytes` is what is bundled, which is known at the end: a build may read some
+ * times as much, since much of a package is often left out.
+ */
+const BYTE_LIMITS = {
+  tool: { limit: "sourceBytes", times: 1, subject: "The tool's own files have" },
+  package: { limit: "packageBytes", times: 4, subject: "The packages that the tool imports have files of" },
+} as const satisfies Record<FileOwner, { limit: keyof BundleLimits; times: number; subject: string }>;
+
+const HINTS: Readonly<Record<FileOwner, string>> = {
+  tool: "a host sets the limit in limits.sourceBytes or bundler.limits.sourceBytes",
+  package: "a host sets the limit in bundler.limits.packageBytes",
+};
 
 export class BuildLedger {
   readonly #limits: BundleLimits;
@@ -33,7 +41,8 @@ export class BuildLedger {
 
   /** How many more bytes files of this owner may have. */
   bytesLeft(owner: FileOwner): number {
-    return this.#limits[BYTE_CAPS[owner].limit] - this.#bytes[owner];
+    const { limit, times } = BYTE_LIMITS[owner];
+    return this.#limits[limit] * times - this.#bytes[owner];
   }
 
   /** @throws {BuildProblemError} when the file passes a cap */
@@ -41,9 +50,11 @@ export class BuildLedger {
     this.#files += 1;
     this.#bytes[owner] += bytes;
     if (this.bytesLeft(owner) < 0) {
-      const { limit, subject } = BYTE_CAPS[owner];
+      const { limit, times, subject } = BYTE_LIMITS[owner];
+      const most = times === 1 ? "" : `, and a build reads ${times} times as much at most`;
       throw new BuildProblemError({
-        message: `${subject} have ${this.#bytes[owner]} bytes or more together; the limit ${limit} is ${this.#limits[limit]} bytes`,
+        message: `${subject} ${this.#bytes[owner]} bytes or more together; the limit ${limit} is ${this.#limits[limit]} bytes${most}`,
+        hint: HINTS[owner],
       });
     }
     if (this.#files > this.#limits.files) {
@@ -52,6 +63,16 @@ export class BuildLedger {
         hint: "a package's smaller entry, such as lodash-es/pick instead of lodash-es, loads fewer",
       });
     }
+  }
+
+  /** Whether the bundled package files pass the limit. */
+  checkBundled(bytes: number): void {
+    const { packageBytes } = this.#limits;
+    if (bytes <= packageBytes) return;
+    throw new BuildProblemError({
+      message: `The bundled package files have ${bytes} bytes together; the limit packageBytes is ${packageBytes} bytes`,
+      hint: HINTS.package,
+    });
   }
 
   /** Package manifests are dependencies, but no input: they are recorded without being counted. */

@@ -13,6 +13,10 @@ export interface BuildRequest {
   readonly entry: string;
   /** Real paths of the `node_modules` folders that packages may come from, nearest first. */
   readonly stores: readonly string[];
+  /** Real paths of the folders in which linked packages may lie. */
+  readonly linked: readonly string[];
+  /** The entry, the only file, is a script in sloppy mode. */
+  readonly isScript?: true | undefined;
   /** Packages that the tool itself may import; those bring what they depend on. `null` allows all of the store. */
   readonly allowPackages: readonly string[] | null;
   readonly limits: BundleLimits;

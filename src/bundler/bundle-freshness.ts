@@ -6,12 +6,12 @@ import type { BuildDependency, BuildRequest } from "./build-messages.ts";
 import type { BuiltBundle } from "./bundle.ts";
 
 /** Changes with what a build makes of the same input. */
-const BUILD_VERSION = 1;
+const BUILD_VERSION = 2;
 
 /** Hex. The contents of files in memory are in it; those on disk are for {@link isFresh}. */
 export function cacheKeyOf(request: BuildRequest): string {
   const { timeoutMs: _timeoutMs, memoryMiB: _memoryMiB, ...sizeLimits } = request.limits;
-  const { files, entry, stores, guestModule, cell = null } = request;
+  const { files, entry, stores, linked, guestModule, cell = null, isScript = false } = request;
   const allowPackages = request.allowPackages === null ? null : [...request.allowPackages].sort();
   const sorted =
     files.kind === "memory" ? Object.entries(files.files).sort(([a], [b]) => (a < b ? -1 : 1)) : files.folder;
@@ -21,6 +21,8 @@ export function cacheKeyOf(request: BuildRequest): string {
     cell,
     entry,
     stores,
+    linked,
+    isScript,
     guestModule,
     allowPackages,
     sizeLimits,

@@ -76,6 +76,8 @@ export function toBuildRequest(location: ToolLocation, options: BundleOptions): 
     files: location.files,
     entry: location.entry,
     stores: location.stores,
+    linked: location.linked,
+    ...(location.isScript ? { isScript: true } : {}),
     allowPackages: options.allowPackages ?? null,
     limits: options.limits,
     guestModule: GUEST_MODULE,

@@ -14,6 +14,8 @@ export interface BundlerOptions {
   readonly root?: string | undefined;
   /** The `node_modules` folder that packages come from; without it, those next to a tool and above it, up to `root`. */
   readonly store?: string | undefined;
+  /** Folders in which packages that the store links to may lie; without it, a linked package is rejected. */
+  readonly linkedPackages?: readonly string[] | undefined;
   readonly allowPackages?: readonly string[] | undefined;
   readonly limits?: { readonly [Name in keyof BundleLimits]?: BundleLimits[Name] | undefined } | undefined;
   readonly maxConcurrentBuilds?: number | undefined;
@@ -43,6 +45,7 @@ const OptionsSchema = z.strictObject({
   cache: z.custom<BundleCache>((value) => typeof value === "object" && value !== null, "Expected a BundleCache"),
   root: z.string().min(1).optional(),
   store: z.string().min(1).optional(),
+  linkedPackages: z.array(z.string().min(1)).optional(),
   allowPackages: z.array(z.string().min(1)).optional(),
   limits: BundleLimitsSchema.default({}),
   maxConcurrentBuilds: z.int().min(1).max(64).default(2),

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { dirname, relative, resolve } from "node:path";
 import type { BuildOptions, BuildResult, Message, Metafile, OutputFile } from "esbuild";
-import { ACTIVATION_EXPORT } from "../sandbox/node-builtins.ts";
+import { ACTIVATION_EXPORT, PACKAGE_FILES_EXPORT } from "../sandbox/node-builtins.ts";
 import { type ContextNames, hasImplicitAwaits, keepContext, needsContext } from "./await-context.ts";
 import { BuildLedger } from "./build-ledger.ts";
 import {
@@ -22,8 +22,18 @@ import {
   wrapCode,
 } from "./bundle-output.ts";
 import { compileCell } from "./compile-cell.ts";
+import { appendScript, findScriptProblem, isScript, SCRIPT_HINT, type Script, toScript } from "./compile-script.ts";
 import { readContainedFile, realPathOf } from "./contained-file.ts";
+import { DataFiles, dataFilesText } from "./data-files.ts";
+import {
+  BROWSER_ENTRY_POINTS,
+  type BrowserResolver,
+  findBrowserPackages,
+  NODE_ENTRY_POINTS,
+  openBrowserResolver,
+} from "./entry-points.ts";
 import { createImportPolicy, type ImportPolicyOptions, NAMESPACES } from "./import-policy.ts";
+import { definePlaces, placeNames, placesText, TOOL_FOLDER } from "./package-places.ts";
 import { PackageStore } from "./package-store.ts";
 import { ToolFiles } from "./tool-files.ts";
 
@@ -36,9 +46,6 @@ const FIXED_OPTIONS = {
   write: false,
   metafile: true,
   format: "esm",
-  platform: "browser",
-  mainFields: ["browser", "module", "main"],
-  conditions: ["worker", "browser"],
   target: "node24",
   supported: { "import-meta": false },
   charset: "ascii",
@@ -55,16 +62,24 @@ const FIXED_OPTIONS = {
   logLimit: 100,
 } as const satisfies BuildOptions;
 
-/** Where a tool's files say that they are, every one of them: the same on every machine. */
-const TOOL_FOLDER = "/tool";
+/** How often a tool is linked until the choice of its packages' builds stays the same. */
+const MAX_LINKS = 4;
 
 interface Build {
   readonly request: BuildRequest;
+  readonly script: Script | undefined;
   readonly ledger: BuildLedger;
   readonly files: ToolFiles;
   readonly store: PackageStore;
   readonly context: ProblemContext;
-  readonly policy: Omit<ImportPolicyOptions, "phase" | "entryStub" | "useBuiltin">;
+  readonly policy: Omit<ImportPolicyOptions, "phase" | "entryStub" | "useBuiltin" | "browser" | "places">;
+}
+
+/** What differs from one run of esbuild to the next. */
+interface Run {
+  readonly phase: "scan" | "link";
+  readonly browser: ImportPolicyOptions["browser"];
+  readonly supported?: BuildOptions["supported"];
 }
 
 /** For names that the tool's own text cannot have, being made from it; the same for the same text, wherever it lies. */
@@ -97,41 +112,42 @@ function readGuestModule(path: string, ledger: BuildLedger): ImportPolicyOptions
   return { contents: read.file.contents, path };
 }
 
-function prepare(request: BuildRequest): Build {
+function prepare(request: BuildRequest, script: Script | undefined): Build {
   const ledger = new BuildLedger(request.limits);
   const files = new ToolFiles(request.files, ledger);
-  const store = new PackageStore(request.stores, ledger);
+  const store = new PackageStore(request.stores, request.linked, ledger);
   const outermost = request.stores.at(-1);
   const guestModule = readGuestModule(request.guestModule, ledger);
   return {
     request,
+    script,
     ledger,
     files,
     store,
     context: { store, texts: files.texts, workingDirectory: outermost === undefined ? "/" : dirname(outermost) },
-    policy: { request, files, store, guestModule, scanned: new Set() },
+    policy: { request, files, store, guestModule, scanned: new Set(), placed: new Map() },
   };
 }
 
-function optionsOf(build: Build, phase: "scan" | "link", supported: BuildOptions["supported"]): BuildOptions {
+function optionsOf(build: Build, { phase, browser, supported }: Run): BuildOptions {
   const [register, useBuiltin] = parameterNames(build);
   const entryStub = `import * as tool from "tool";\n${register}(tool);\n`;
+  const places = placeNames(nameSuffix(build));
   const level = phase === "scan" ? "warning" : "silent";
   return {
     ...FIXED_OPTIONS,
+    ...(browser === "all" ? BROWSER_ENTRY_POINTS : NODE_ENTRY_POINTS),
     supported: { ...FIXED_OPTIONS.supported, ...supported },
     entryPoints: ["entry"],
     absWorkingDir: build.context.workingDirectory,
     define: {
       "process.env.NODE_ENV": '"production"',
-      "import.meta.url": JSON.stringify(`file://${TOOL_FOLDER}/${encodeURI(build.request.entry)}`),
+      ...definePlaces(places, phase === "link"),
       global: "globalThis",
       "SharedArrayBuffer.prototype": sharedPrototypeName(build),
-      __dirname: JSON.stringify(TOOL_FOLDER),
-      __filename: JSON.stringify(`${TOOL_FOLDER}/${build.request.entry}`),
     },
     logOverride: Object.fromEntries([...FATAL_WARNINGS].map((id) => [id, level])),
-    plugins: [createImportPolicy({ ...build.policy, phase, entryStub, useBuiltin })],
+    plugins: [createImportPolicy({ ...build.policy, phase, browser, entryStub, useBuiltin, places })],
   };
 }
 
@@ -151,14 +167,9 @@ function problemsOf({ errors, warnings }: Outcome, build: Build): BuildFailure["
   return toProblems([...errors, ...fatal], build.context);
 }
 
-async function run(
-  build: Build,
-  esbuild: RunEsbuild,
-  phase: "scan" | "link",
-  supported: BuildOptions["supported"] = {},
-): Promise<BuildResult | BuildFailure> {
+async function run(build: Build, esbuild: RunEsbuild, options: Run): Promise<BuildResult | BuildFailure> {
   try {
-    const result = await esbuild(optionsOf(build, phase, supported));
+    const result = await esbuild(optionsOf(build, options));
     const problems = problemsOf(result, build);
     return problems.length === 0 ? result : { ok: false, problems };
   } catch (error) {
@@ -230,6 +241,46 @@ function summarize(build: Build, metafile: Metafile | undefined): Pick<BuildSucc
   return { inputs, packages: [...packages].sort() };
 }
 
+/** Paths of the package files of which something is in the output, with their sizes. */
+function bundledFiles(
+  build: Build,
+  metafile: Metafile | undefined,
+): readonly (readonly [path: string, bytes: number])[] {
+  return Object.entries(codeOutput(metafile).inputs).flatMap(([input, { bytesInOutput }]) => {
+    const path = resolve(build.context.workingDirectory, input);
+    if (bytesInOutput === 0 || !build.store.loaded.has(path)) return [];
+    return [[path, metafile?.inputs[input]?.bytes ?? 0] as const];
+  });
+}
+
+/** The data files that the bundled packages read, held to the limit together with their code. */
+function collectDataFiles(build: Build, metafile: Metafile | undefined): DataFiles {
+  const bundled = bundledFiles(build, metafile);
+  const data = new DataFiles(build.store);
+  for (const [path] of bundled) {
+    const text = build.policy.placed.get(path);
+    if (text !== undefined) data.add(path, text);
+  }
+  build.ledger.checkBundled(bundled.reduce((sum, [, bytes]) => sum + bytes, data.bytes));
+  return data;
+}
+
+/** What stands before the linked code, on its first line: the names that it uses and that no module declares. */
+function preambleOf(build: Build, linked: string, data: DataFiles): string {
+  const [, useBuiltin] = parameterNames(build);
+  const shared = sharedPrototypeName(build);
+  const places = placeNames(nameSuffix(build));
+  return [
+    linked.includes(shared) ? sharedPrototypeText(shared) : "",
+    Object.values(places).some((name) => linked.includes(name))
+      ? placesText(places, `${TOOL_FOLDER}/${build.request.entry}`)
+      : "",
+    data.files.length > 0
+      ? `${useBuiltin}("node-fs", ${JSON.stringify(PACKAGE_FILES_EXPORT)})(${dataFilesText(data)});`
+      : "",
+  ].join("");
+}
+
 async function finish(build: Build, exports: readonly string[], result: BuildResult): Promise<BuildResponse> {
   const leftover = findLeftover(result.metafile);
   if (leftover !== undefined)
@@ -239,18 +290,21 @@ async function finish(build: Build, exports: readonly string[], result: BuildRes
   const inputs = Object.entries(result.metafile?.inputs ?? {});
   const isStrict = !inputs.some(([path, { format }]) => format === "cjs" && !path.startsWith(`${NAMESPACES.builtin}:`));
   const linked = textOf(result.outputFiles, ".js");
-  const shared = sharedPrototypeName(build);
-  const preamble = linked.includes(shared) ? sharedPrototypeText(shared) : "";
-  const plain = {
+  const preamble = preambleOf(build, linked, collectDataFiles(build, result.metafile));
+  const built = {
     code: wrapCode(linked, parameterNames(build), names, { isStrict, preamble }),
     sourceMap: finishSourceMap(textOf(result.outputFiles, ".map"), names),
   };
+  const plain = build.script === undefined ? built : appendScript(built, build.script, build.request.entry);
   const { code, sourceMap } = needsContext(plain.code) ? await keepContext(plain, contextNames(build)) : plain;
   const { outputBytes } = build.request.limits;
   const size = Buffer.byteLength(code);
   if (size > outputBytes) {
     const message = `The bundle has ${size} bytes; the limit outputBytes is ${outputBytes} bytes`;
-    return failure({ message, hint: "import less of a package, or a smaller one" });
+    return failure({
+      message,
+      hint: "import less of a package, or a smaller one; a host sets the limit in limits.bundleBytes and bundler.limits.outputBytes",
+    });
   }
   return {
     ok: true,
@@ -263,35 +317,107 @@ async function finish(build: Build, exports: readonly string[], result: BuildRes
   };
 }
 
-async function linkTool(build: Build, esbuild: RunEsbuild): Promise<BuildResult | BuildFailure> {
-  const link = await run(build, esbuild, "link");
+/** Links by one choice of packages' builds; a second time where the code must be lowered. */
+async function linkOnce(
+  build: Build,
+  esbuild: RunEsbuild,
+  browser: Run["browser"],
+): Promise<BuildResult | BuildFailure> {
+  const link = await run(build, esbuild, { phase: "link", browser });
   if ("ok" in link) return link;
   const code = textOf(link.outputFiles, ".js");
   const isWhole = !needsContext(code) || !hasImplicitAwaits(code);
-  return isWhole ? link : await run(build, esbuild, "link", { using: false });
+  return isWhole ? link : await run(build, esbuild, { phase: "link", browser, supported: { using: false } });
+}
+
+/** Links again with those packages in their build for browsers that need it; what they import instead may need it too. */
+async function linkForBrowsers(
+  build: Build,
+  esbuild: RunEsbuild,
+  first: BuildResult,
+  resolver: BrowserResolver,
+): Promise<BuildResult | BuildFailure> {
+  const { store, context } = build;
+  const packageOf = (input: string) =>
+    /^\w+:/.test(input) ? undefined : store.packageOf(resolve(context.workingDirectory, input));
+  let link = first;
+  let folders: ReadonlySet<string> = new Set();
+  for (let round = 0; round < MAX_LINKS; round += 1) {
+    const found = link.metafile === undefined ? folders : findBrowserPackages(link.metafile, packageOf).union(folders);
+    if (found.size === folders.size) break;
+    folders = found;
+    const next = await linkOnce(build, esbuild, { folders, resolver });
+    if ("ok" in next) return next;
+    link = next;
+  }
+  return link;
+}
+
+async function linkTool(build: Build, esbuild: RunEsbuild): Promise<BuildResult | BuildFailure> {
+  if (build.store.nearest === undefined) return await linkOnce(build, esbuild, "all");
+  await using resolver = await openBrowserResolver(esbuild, optionsOf(build, { phase: "link", browser: "all" }));
+  const first = await linkOnce(build, esbuild, { folders: new Set(), resolver });
+  const link = "ok" in first ? first : await linkForBrowsers(build, esbuild, first, resolver);
+  if (!("ok" in link)) return link;
+  // A build for Node that cannot be bundled, such as one with native code.
+  const other = await linkOnce(build, esbuild, "all");
+  return "ok" in other ? link : other;
+}
+
+/** The text of a tool that is one source in memory. */
+function onlyText({ request, script }: Build): string | undefined {
+  if (request.files.kind !== "memory" || script !== undefined || request.cell !== undefined) return undefined;
+  const texts = Object.values(request.files.files);
+  return texts.length === 1 ? texts[0] : undefined;
+}
+
+function findScript(build: Build): BuildFailure["problems"][number] | undefined {
+  const text = onlyText(build);
+  return text === undefined ? undefined : findScriptProblem(text, build.request.entry);
+}
+
+/** Names the option that runs a script where a script could not be built as a module. */
+function suggestScript(build: Build, failed: BuildFailure): BuildFailure {
+  const text = onlyText(build);
+  const [first, ...others] = failed.problems;
+  const isSyntaxProblem = first?.line !== undefined && first.hint === undefined;
+  if (text === undefined || first === undefined || !isSyntaxProblem || !isScript(text)) return failed;
+  return { ok: false, problems: [{ ...first, hint: SCRIPT_HINT }, ...others] };
 }
 
 async function compile(build: Build, esbuild: RunEsbuild): Promise<BuildResponse> {
-  const scan = await run(build, esbuild, "scan");
-  if ("ok" in scan) return scan;
+  const scan = await run(build, esbuild, { phase: "scan", browser: "all" });
+  if ("ok" in scan) return suggestScript(build, scan);
+  const problem = findScript(build);
+  if (problem !== undefined) return failure(problem);
   // The scan's entry is the tool's own, so that esbuild tells its exports, `export *` and CommonJS included.
   const exports = codeOutput(scan.metafile).exports;
   if (!exports.includes("default")) {
+    const text = onlyText(build);
     return failure({
       file: build.request.entry,
       line: 1,
       column: 1,
       message: `${build.request.entry} has no default export`,
-      hint: "write export default defineTool({ … }), or export default a function",
+      hint: `write export default defineTool({ … }), or export default a function${text !== undefined && text.trim() !== "" && isScript(text) ? `; or ${SCRIPT_HINT}` : ""}`,
     });
   }
   const link = await linkTool(build, esbuild);
   return "ok" in link ? link : await finish(build, exports, link);
 }
 
+/** The request as it is built: in a script's place stands a module that calls it. */
+function withScript(request: BuildRequest): { readonly built: BuildRequest; readonly script: Script | undefined } {
+  const { files, entry } = request;
+  if (request.isScript !== true || files.kind !== "memory") return { built: request, script: undefined };
+  const script = toScript(files.files[entry] ?? "", entry);
+  return { built: { ...request, files: { kind: "memory", files: { [entry]: script.module } } }, script };
+}
+
 async function build(request: BuildRequest, esbuild: RunEsbuild): Promise<BuildResponse> {
   try {
-    const prepared = prepare(request);
+    const { built, script } = withScript(request);
+    const prepared = prepare(built, script);
     if (prepared.files.find(request.entry) !== request.entry) {
       return failure({ message: `Cannot find the entry ${JSON.stringify(request.entry)} among the tool's files` });
     }

@@ -1,7 +1,18 @@
 // What a tool may import, as a table of data, and the esbuild plugin that reads it: deny by default, and a second guard on each load.
-import type { OnLoadArgs, OnLoadResult, OnResolveArgs, OnResolveResult, PartialMessage, Plugin } from "esbuild";
+import type {
+  OnLoadArgs,
+  OnLoadResult,
+  OnResolveArgs,
+  OnResolveResult,
+  PartialMessage,
+  Plugin,
+  PluginBuild,
+} from "esbuild";
 import { findBuiltin, NODE_BUILTINS } from "../sandbox/node-builtins.ts";
 import { type BuildProblem, BuildProblemError, type BuildRequest } from "./build-messages.ts";
+import { bundleOwnRequire } from "./data-files.ts";
+import { type BrowserResolver, OWN_QUESTION, type ResolveRequest, resolveWith } from "./entry-points.ts";
+import { declarePlaces, mentionsPlace, type PlaceNames, placesText } from "./package-places.ts";
 import { type PackageStore, packageNameOf } from "./package-store.ts";
 import type { ToolFiles } from "./tool-files.ts";
 import { FILE_LOADERS, loaderOf, resolveRelative } from "./tool-paths.ts";
@@ -65,7 +76,20 @@ export interface ImportPolicyOptions {
   readonly entryStub: string;
   /** The name by which the bundle asks for a built-in. */
   readonly useBuiltin: string;
+  /** Packages that are taken in their build for browsers. */
+  readonly browser: "all" | BrowserPackages;
+  readonly places: PlaceNames;
+  /** Texts of package files that say where they are, by their paths. */
+  readonly placed: Map<string, string>;
 }
+
+export interface BrowserPackages {
+  /** Their folders. */
+  readonly folders: ReadonlySet<string>;
+  readonly resolver: BrowserResolver;
+}
+
+type Resolution = OnResolveResult | undefined | Promise<OnResolveResult | undefined>;
 
 function quotePath(specifier: string): string {
   return JSON.stringify(specifier.length > 120 ? `${specifier.slice(0, 120)}…` : specifier);
@@ -114,13 +138,18 @@ function toMessage(thrown: unknown): PartialMessage {
 
 class ImportPolicy {
   readonly #options: ImportPolicyOptions;
+  readonly #build: PluginBuild;
+  /** Modules whose own `require` the bundler stands in for. */
+  readonly #ownRequire = new Set<string>();
 
-  constructor(options: ImportPolicyOptions) {
+  constructor(options: ImportPolicyOptions, build: PluginBuild) {
     this.#options = options;
+    this.#build = build;
   }
 
-  resolve(args: OnResolveArgs): OnResolveResult | undefined {
+  resolve(args: OnResolveArgs): Resolution {
     const { request, phase } = this.#options;
+    if (args.pluginData === OWN_QUESTION) return undefined;
     if (args.kind === "entry-point" && args.namespace === "") {
       return phase === "link"
         ? { path: "entry", namespace: NAMESPACES.entry }
@@ -155,7 +184,7 @@ class ImportPolicy {
     throw new BuildProblemError({ message: "The import leads to what a tool may not load", hint: ALLOWED_HINT });
   }
 
-  #resolveFromTool(args: OnResolveArgs): OnResolveResult | undefined {
+  #resolveFromTool(args: OnResolveArgs): Resolution {
     if (!IMPORT_KINDS.has(args.kind)) {
       throw denyImport(
         args.path,
@@ -169,7 +198,7 @@ class ImportPolicy {
     if (isRelative(args.path)) return { path: this.#findToolFile(args), namespace: NAMESPACES.tool };
     this.#checkPackage(args.path);
     // esbuild itself resolves packages, from the store: only so it knows a package's `type`, `exports`, `browser` and `sideEffects`.
-    return this.#options.phase === "scan" ? { path: args.path, external: true } : undefined;
+    return this.#options.phase === "scan" ? { path: args.path, external: true } : this.#chooseBuild(args);
   }
 
   #findToolFile(args: OnResolveArgs): string {
@@ -214,22 +243,54 @@ class ImportPolicy {
     return `module.exports = ${this.#options.useBuiltin}(${JSON.stringify(chunk)}, ${JSON.stringify(name)});\n`;
   }
 
-  #resolveFromPackage(args: OnResolveArgs): OnResolveResult | undefined {
+  #resolveFromPackage(args: OnResolveArgs): Resolution {
     if (args.path === GUEST_MODULE) return { path: "tool", namespace: NAMESPACES.guest };
     checkForm(args, "package");
     const { store } = this.#options;
-    const mapping = store.browserMapping(args.importer, args.path);
+    const mapping = this.#isForBrowsers(args.importer) ? store.browserMapping(args.importer, args.path) : undefined;
     if (mapping === "empty") return { path: args.path, namespace: NAMESPACES.empty };
     // What the package's own browser field puts in a built-in's place, esbuild finds.
     const builtin = mapping === "replaced" ? undefined : this.#resolveBuiltin(args);
     if (builtin !== undefined) return builtin;
     const name = isRelative(args.path) ? undefined : packageNameOf(args.path);
-    if (name === undefined || store.has(name)) return undefined;
-    // Such as a driver of a database that nobody here uses: it fails when it is reached, as in Node.
+    if (name === undefined || mapping === "replaced" || store.has(name)) return this.#chooseBuild(args);
+    // An optional dependency that is not installed, such as a database driver, fails when it is reached, as in Node.
     const isLazy = args.kind === "require-call" || args.kind === "dynamic-import";
-    return isLazy && store.isLeftOut(args.importer, name)
-      ? { path: args.path, namespace: NAMESPACES.absent }
-      : undefined;
+    const canFail = store.isLeftOut(args.importer, name) || this.#ownRequire.has(args.importer);
+    return isLazy && canFail ? { path: args.path, namespace: NAMESPACES.absent } : undefined;
+  }
+
+  /** Whether a file's package is taken in its build for browsers. */
+  #isForBrowsers(path: string): boolean {
+    const { browser, store } = this.#options;
+    return browser === "all" || browser.folders.has(store.packageOf(path)?.folder ?? "");
+  }
+
+  /** Leaves it to esbuild to resolve an import, but for the packages that are taken in their build for browsers. */
+  #chooseBuild({ path, importer, resolveDir, kind }: OnResolveArgs): Resolution {
+    const { browser } = this.#options;
+    const request = { path, importer, resolveDir, kind };
+    if (kind === "require-call" && this.#ownRequire.has(importer)) return this.#resolveOwnRequire(request);
+    if (browser === "all" || browser.folders.size === 0) return undefined;
+    return this.#resolveForBrowsers(request, browser);
+  }
+
+  /** What a `require` of a module's own cannot find fails when it is called, as in Node. */
+  async #resolveOwnRequire(request: ResolveRequest): Promise<OnResolveResult | undefined> {
+    const found = await resolveWith(this.#build, request);
+    if (found === undefined) return { path: request.path, namespace: NAMESPACES.absent };
+    const { browser } = this.#options;
+    return browser === "all" || browser.folders.size === 0 ? undefined : this.#resolveForBrowsers(request, browser);
+  }
+
+  async #resolveForBrowsers(request: ResolveRequest, browser: BrowserPackages): Promise<OnResolveResult | undefined> {
+    const [usual, found] = await Promise.all([resolveWith(this.#build, request), browser.resolver.resolve(request)]);
+    // Where both find the same file esbuild resolves it: only so it knows the package's `type`.
+    if (found === undefined || found.path === usual?.path) return undefined;
+    // A path outside of all packages is for the guard of `load` to reject.
+    const isOutside = this.#options.store.packageOf(found.path) === undefined;
+    if (!isOutside && !this.#isForBrowsers(found.path)) return undefined;
+    return { path: found.path, namespace: NAMESPACES.package, sideEffects: found.sideEffects };
   }
 
   #loadToolFile(args: OnLoadArgs): OnLoadResult {
@@ -265,25 +326,42 @@ class ImportPolicy {
         hint: `files end in one of ${Object.keys(FILE_LOADERS).join(" ")}`,
       });
     }
-    const contents = this.#options.store.load(path);
-    return { contents: loader === "json" ? contents : Buffer.concat([contents, Buffer.from(NO_SOURCE_MAP)]), loader };
+    const { store, places, placed } = this.#options;
+    const contents = store.load(path);
+    if (loader === "json") return { contents, loader };
+    const text = contents.toString("utf8");
+    const guestPath = mentionsPlace(text) ? store.guestPath(path) : undefined;
+    if (guestPath === undefined) return { contents: Buffer.concat([contents, Buffer.from(NO_SOURCE_MAP)]), loader };
+    placed.set(path, text);
+    return {
+      contents: declarePlaces(this.#bundleRequire(path, text), placesText(places, guestPath)) + NO_SOURCE_MAP,
+      loader,
+    };
+  }
+
+  #bundleRequire(path: string, text: string): string {
+    const bundled = bundleOwnRequire(text);
+    if (bundled !== text) this.#ownRequire.add(path);
+    return bundled;
   }
 }
 
-export function createImportPolicy(options: ImportPolicyOptions): Plugin {
-  const policy = new ImportPolicy(options);
-  const guarded = <Args, Result>(answer: (args: Args) => Result) => {
-    return (args: Args): Result | { errors: PartialMessage[] } => {
-      try {
-        return answer(args);
-      } catch (error) {
-        return { errors: [toMessage(error)] };
-      }
-    };
+/** Rejections become messages that name no path of the host. */
+function guarded<Args, Result>(answer: (args: Args) => Result | Promise<Result>) {
+  return async (args: Args): Promise<Result | { errors: PartialMessage[] }> => {
+    try {
+      return await answer(args);
+    } catch (error) {
+      return { errors: [toMessage(error)] };
+    }
   };
+}
+
+export function createImportPolicy(options: ImportPolicyOptions): Plugin {
   return {
     name: "import-policy",
     setup(build) {
+      const policy = new ImportPolicy(options, build);
       build.onResolve(
         { filter: /.*/ },
         guarded((args: OnResolveArgs) => policy.resolve(args)),

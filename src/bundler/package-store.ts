@@ -3,6 +3,7 @@ import { basename, dirname, join, posix, relative, sep } from "node:path";
 import type { BuildLedger } from "./build-ledger.ts";
 import { BuildProblemError } from "./build-messages.ts";
 import { type ContainedFile, isDirectory, isInside, readContainedFile } from "./contained-file.ts";
+import { TOOL_FOLDER } from "./package-places.ts";
 
 const MAX_MANIFEST_BYTES = 1024 * 1024;
 /** npm's own rule is stricter for new names; old packages have capitals. */
@@ -17,7 +18,11 @@ interface Manifest {
   readonly browser: ReadonlyMap<string, unknown>;
   /** Packages that it does without where they are not installed. */
   readonly optional: ReadonlySet<string>;
+  readonly hasBrowserBuild: boolean;
 }
+
+/** What is known of a package from its package.json. `folder` is its real path. */
+export type PackageFacts = Pick<Manifest, "folder" | "name" | "hasBrowserBuild">;
 
 /** `@scope/name/sub/path` → `@scope/name`; `undefined` when it names no package. */
 export function packageNameOf(specifier: string): string | undefined {
@@ -48,8 +53,21 @@ function parseManifest(file: ContainedFile): Manifest {
     name: text("name"),
     version: text("version"),
     browser: new Map(Object.entries(browser)),
+    hasBrowserBuild: hasBrowserBuild(fields),
     optional: new Set([...optionalPeers(fields.peerDependenciesMeta), ...keysOf(fields.optionalDependencies)]),
   };
+}
+
+/** Whether `exports` or `imports` name a condition for browsers at any depth. */
+function hasBrowserCondition(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return Object.entries(value).some(([key, inner]) => {
+    return key === "browser" || key === "worker" || hasBrowserCondition(inner);
+  });
+}
+
+function hasBrowserBuild({ browser, exports, imports }: { readonly [key: string]: unknown }): boolean {
+  return typeof browser === "string" || keysOf(browser).length > 0 || [exports, imports].some(hasBrowserCondition);
 }
 
 const keysOf = (value: unknown): readonly string[] =>
@@ -74,13 +92,21 @@ function browserKeys(importer: string, specifier: string, folder: string): reado
 
 export class PackageStore {
   readonly #stores: readonly string[];
+  readonly #linked: readonly string[];
+  /** Both: all folders that files of packages may lie in. */
+  readonly #folders: readonly string[];
   readonly #ledger: BuildLedger;
   readonly #manifests = new Map<string, Manifest | undefined>();
   readonly #loaded = new Set<string>();
 
-  /** `stores` are real paths of `node_modules` folders, nearest first. */
-  constructor(stores: readonly string[], ledger: BuildLedger) {
+  /**
+   * @param stores real paths of `node_modules` folders, nearest first
+   * @param linked real paths of the folders in which packages may lie that the stores link to
+   */
+  constructor(stores: readonly string[], linked: readonly string[], ledger: BuildLedger) {
     this.#stores = stores;
+    this.#linked = linked;
+    this.#folders = [...stores, ...linked];
     this.#ledger = ledger;
   }
 
@@ -108,11 +134,11 @@ export class PackageStore {
    * @throws {BuildProblemError} when it lies outside the stores, is no regular file, or passes a cap
    */
   load(path: string): Buffer {
-    const read = readContainedFile(this.#stores, path, this.#ledger.bytesLeft("package"));
+    const read = readContainedFile(this.#folders, path, this.#ledger.bytesLeft("package"));
     if (read.kind === "outside") {
       throw new BuildProblemError({
         message: "The import leads out of the package store",
-        hint: "a package and all its files must really lie in the store; a linked workspace package does not",
+        hint: "a package and all its files must really lie in the store; for a linked package of a workspace, a host names its folder in bundler.linkedPackages",
       });
     }
     if (read.kind === "too-large") this.#ledger.count("package", read.size);
@@ -121,17 +147,41 @@ export class PackageStore {
         message: `Cannot read a package file: ${read.kind === "unreadable" ? read.reason : "it does not exist"}`,
       });
     }
-    this.#ledger.count("package", read.file.contents.length);
+    // A build that links twice reads a file twice.
+    if (!this.#loaded.has(path)) this.#ledger.count("package", read.file.contents.length);
     this.#ledger.record("package", read.file);
     this.#loaded.add(path);
     this.#manifestFor(read.file.realPath);
     return read.file.contents;
   }
 
+  /**
+   * Reads a data file of the package with this folder; undefined where there is no such file in it.
+   * @throws {BuildProblemError} when it passes a limit
+   */
+  loadData(folder: string, path: string): Buffer | undefined {
+    const read = readContainedFile([folder], path, this.#ledger.bytesLeft("package"));
+    if (read.kind === "absent") this.#ledger.recordAbsent(path);
+    if (read.kind === "too-large") this.#ledger.count("package", read.size);
+    // A path that leads out of the package reads nothing, and does not say whether something is there.
+    if (read.kind !== "file") return undefined;
+    this.#ledger.count("package", read.file.contents.length);
+    this.#ledger.record("package", read.file);
+    return read.file.contents;
+  }
+
+  /** Where the guest finds a file of a package. */
+  guestPath(path: string): string | undefined {
+    const place = this.#placeOf(path);
+    if (place === undefined) return undefined;
+    const root = place.index === 0 ? place.name : `${place.name}/.${place.index}`;
+    return `${TOOL_FOLDER}/${root}/${place.path}`;
+  }
+
   /** `node_modules/zod/index.js` for a path inside a store: what messages and source maps say. */
   displayPath(path: string): string | undefined {
-    const store = this.#storeOf(path);
-    return store === undefined ? undefined : `node_modules/${relative(store, path).split(sep).join("/")}`;
+    const place = this.#placeOf(path);
+    return place === undefined ? undefined : `${place.name}/${place.path}`;
   }
 
   /** `zod@4.6.7` for a file of that package. */
@@ -139,6 +189,11 @@ export class PackageStore {
     const manifest = this.#manifestFor(path);
     if (manifest?.name === undefined) return undefined;
     return manifest.version === undefined ? manifest.name : `${manifest.name}@${manifest.version}`;
+  }
+
+  /** What is known of the package to which a file belongs. */
+  packageOf(path: string): PackageFacts | undefined {
+    return this.#manifestFor(path);
   }
 
   /** What the importer's package says of this import in a browser (`"browser": { "./node.js": false, "util": "./util.js" }`). */
@@ -156,15 +211,27 @@ export class PackageStore {
     return this.#manifestFor(importer)?.optional.has(name) === true && !this.has(name);
   }
 
+  /** A file's path in its store, or in the folder of linked packages, and which of these it is. */
+  #placeOf(path: string): { readonly name: string; readonly index: number; readonly path: string } | undefined {
+    const folder = this.#storeOf(path);
+    if (folder === undefined) return undefined;
+    const isLinked = !this.#stores.includes(folder);
+    const index = (isLinked ? this.#linked : this.#stores).indexOf(folder);
+    const inside = relative(folder, path).split(sep).join("/");
+    return { name: isLinked ? "linked_packages" : "node_modules", index, path: inside };
+  }
+
   /** The innermost store: with a nested `node_modules`, the store it is nested in. */
   #storeOf(path: string): string | undefined {
-    return this.#stores.find((store) => isInside(store, path));
+    return this.#folders.find((folder) => isInside(folder, path));
   }
 
   #manifestFor(path: string): Manifest | undefined {
     const store = this.#storeOf(path);
     const folder = dirname(path);
-    if (store === undefined || !isInside(store, folder) || folder === store) return undefined;
+    // A folder of linked packages may be a package itself; a store never is.
+    const isStore = this.#stores.includes(folder);
+    if (store === undefined || !isInside(store, folder) || isStore) return undefined;
     if (this.#manifests.has(folder)) return this.#manifests.get(folder);
     const manifest = this.#readManifest(folder) ?? this.#manifestFor(folder);
     this.#manifests.set(folder, manifest);
@@ -175,7 +242,7 @@ export class PackageStore {
     // A node_modules folder that appears here would shadow packages further up.
     const nested = join(folder, "node_modules");
     if (basename(folder) !== "node_modules" && !isDirectory(nested)) this.#ledger.recordAbsent(nested);
-    const read = readContainedFile(this.#stores, join(folder, "package.json"), MAX_MANIFEST_BYTES);
+    const read = readContainedFile(this.#folders, join(folder, "package.json"), MAX_MANIFEST_BYTES);
     if (read.kind !== "file") return undefined;
     this.#ledger.record("package", read.file);
     const manifest = parseManifest(read.file);

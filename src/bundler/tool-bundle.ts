@@ -1,10 +1,14 @@
 // The bundler's words: what goes in (ToolSource) and what comes out (ToolBundle). Plain data, imported by every zone above.
 
-/** A tool's files. `path` is a file or a folder on the host; `files` maps relative POSIX paths to text; `source` is one TypeScript file. */
+/** A tool's files. `path` is a file or a folder on the host; `files` maps relative POSIX paths to text; `source` is one TypeScript file, or
+ * with `mode: "script"` a script in sloppy mode: the body of a function of `input` and `ctx`, whose last expression is its value. */
 export type ToolSource =
   | { readonly path: string }
   | { readonly files: { readonly [path: string]: string }; readonly entry?: string | undefined }
-  | { readonly source: string };
+  | { readonly source: string; readonly mode?: SourceMode | undefined };
+
+export const SOURCE_MODES = ["module", "script"] as const;
+export type SourceMode = (typeof SOURCE_MODES)[number];
 
 /**
  * A compiled tool: content-addressed and immutable.
@@ -36,7 +40,7 @@ export interface BundleInput {
 export interface BundleLimits {
   /** Bytes of all the tool's own files together. */
   readonly sourceBytes: number;
-  /** Bytes of all package files that are loaded, before tree shaking. */
+  /** Bytes of the package files that are bundled, as they are on disk, and of the data files that they read. */
   readonly packageBytes: number;
   /** Files that may be loaded, packages included. */
   readonly files: number;
@@ -49,14 +53,15 @@ export interface BundleLimits {
 }
 
 /**
- * Sized so that compiling the largest bundle stays near 0.2 s: compilation ignores `dispose()`. A zod tool builds in
- * 60 MiB; 381 bytes of hostile TypeScript (an enum that doubles a string 30 times) took esbuild past 9 GiB in 10 s.
+ * Sized so that natural, typescript, sql.js and jsdom can be bundled, and so that compiling the largest bundle stays near 0.6 s:
+ * compilation ignores `dispose()`. A zod tool builds in 60 MiB, one with natural in 450; 381 bytes of hostile TypeScript (an enum that
+ * doubles a string 30 times) took esbuild past 9 GiB in 10 s.
  */
 export const DEFAULT_BUNDLE_LIMITS: BundleLimits = {
   sourceBytes: 2 * 1024 * 1024,
-  packageBytes: 16 * 1024 * 1024,
+  packageBytes: 32 * 1024 * 1024,
   files: 2_000,
-  outputBytes: 8 * 1024 * 1024,
+  outputBytes: 24 * 1024 * 1024,
   timeoutMs: 10_000,
-  memoryMiB: 512,
+  memoryMiB: 768,
 };

@@ -12,12 +12,17 @@ export interface StoreOptions {
   readonly root?: string | undefined;
   /** A folder named `node_modules`, or one that has it. Without one: each from the tool's folder up to `root`. */
   readonly store?: string | undefined;
+  /** Folders in which linked packages may lie, besides the store. */
+  readonly linkedPackages?: readonly string[] | undefined;
 }
 
 export interface ToolLocation {
   readonly files: ToolFilesLocation;
   readonly entry: string;
   readonly stores: readonly string[];
+  /** Real paths of the folders in which linked packages may lie. */
+  readonly linked: readonly string[];
+  readonly isScript: boolean;
   /** Where something could appear that would change all this: better entries, nearer stores. */
   readonly absent: readonly string[];
 }
@@ -136,7 +141,8 @@ function searchStores(files: ToolFilesLocation, root: string | undefined): Pick<
 function filesAndEntryOf(source: ToolSource): FilesAndEntry {
   if ("path" in source) return locatePath(source.path);
   if ("files" in source) return locateFiles(source.files, source.entry);
-  return locateFiles({ "tool.ts": source.source }, "tool.ts");
+  const entry = source.mode === "script" ? "tool.js" : "tool.ts";
+  return locateFiles({ [entry]: source.source }, entry);
 }
 
 function checkSize(files: ToolFilesLocation, limits: BundleLimits): void {
@@ -148,11 +154,31 @@ function checkSize(files: ToolFilesLocation, limits: BundleLimits): void {
   );
 }
 
+/** A folder that does not exist, or that is everything, allows nothing. */
+function locateLinked(folders: readonly string[] | undefined): readonly string[] {
+  return (folders ?? []).map((folder) => {
+    const realPath = realPathOf(resolve(folder));
+    const name = JSON.stringify(basename(resolve(folder)));
+    if (realPath === undefined || !isDirectory(realPath)) {
+      throw bundleProblem(`The folder ${name} of bundler.linkedPackages does not exist`);
+    }
+    if (realPath === dirname(realPath)) {
+      throw bundleProblem(
+        "bundler.linkedPackages cannot name the root of the file system",
+        "name the packages' own folder",
+      );
+    }
+    return realPath;
+  });
+}
+
 /** @throws {ToolError} BUNDLE_FAILED when the source names no tool */
 export function locateTool(source: ToolSource, options: StoreOptions, limits: BundleLimits): ToolLocation {
   const found = filesAndEntryOf(source);
   checkSize(found.files, limits);
-  if (options.store !== undefined) return { ...found, stores: namedStore(options.store) };
+  const isScript = "source" in source && source.mode === "script";
+  const linked = locateLinked(options.linkedPackages);
+  if (options.store !== undefined) return { ...found, linked, isScript, stores: namedStore(options.store) };
   const { stores, absent } = searchStores(found.files, options.root);
-  return { ...found, stores, absent: [...found.absent, ...absent] };
+  return { ...found, linked, isScript, stores, absent: [...found.absent, ...absent] };
 }

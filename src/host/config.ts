@@ -4,7 +4,7 @@ import { join } from "node:path";
 import * as z from "zod";
 import { BUILTIN_TOOL_NAMES, type BuiltinToolName } from "../bundler/builtin-bundles.ts";
 import { BundleLimitsSchema } from "../bundler/bundler.ts";
-import type { BundleLimits } from "../bundler/tool-bundle.ts";
+import { type BundleLimits, SOURCE_MODES, type SourceMode } from "../bundler/tool-bundle.ts";
 import { strictObject } from "../sandbox/contract/plain-object.ts";
 import {
   type CapabilityRequests,
@@ -113,6 +113,11 @@ export interface GloveboxOptions {
         readonly store?: string | undefined;
         /** Highest folder in which packages are looked for; the working folder unless stated. */
         readonly root?: string | undefined;
+        /**
+         * Folders in which the packages of a workspace lie (npm, pnpm, yarn): the store may link to packages in them. Without it, a
+         * package whose real path lies outside of the store is rejected.
+         */
+        readonly linkedPackages?: readonly string[] | undefined;
         /** Packages that tools may import; all of the store unless stated. */
         readonly allowPackages?: readonly string[] | undefined;
         readonly limits?: Partial<BundleLimits> | undefined;
@@ -249,6 +254,7 @@ const OptionsSchema = strictObject({
   bundler: strictObject({
     store: z.string().min(1).optional(),
     root: z.string().min(1).optional(),
+    linkedPackages: z.array(z.string().min(1)).optional(),
     allowPackages: z.array(z.string().min(1)).optional(),
     limits: BundleLimitsSchema.optional(),
   }).default({}),
@@ -339,7 +345,15 @@ export function parseConfig(options: GloveboxOptions = {}): Config {
 export type ToolInput = (
   | { readonly path: string }
   | { readonly files: { readonly [path: string]: string }; readonly entry?: string | undefined }
-  | { readonly source: string }
+  | {
+      readonly source: string;
+      /**
+       * `script` for a script in sloppy mode: the body of a function of `input` and `ctx`, in JavaScript. It may return at its top level;
+       * where it does not, the value of its last expression is the output.
+       * @default "module"
+       */
+      readonly mode?: SourceMode | undefined;
+    }
 ) & {
   /** What it is written in; by the extension of its file or entry unless stated, and TypeScript where there is none. */
   readonly language?: Language | undefined;
@@ -372,9 +386,9 @@ const ToolInputSchema = z.union(
   [
     strictObject({ path: z.string().min(1), ...common }),
     strictObject({ files: z.record(z.string(), z.string()), entry: z.string().optional(), ...common }),
-    strictObject({ source: z.string(), ...common }),
+    strictObject({ source: z.string(), mode: z.enum(SOURCE_MODES).optional(), ...common }),
   ],
-  "Expected { path }, { files, entry? } or { source }, each with an optional language, name and definition",
+  "Expected { path }, { files, entry? } or { source, mode? }, each with an optional language, name and definition",
 );
 const AddToolOptionsSchema = strictObject({
   tenantId: TenantIdSchema.optional(),

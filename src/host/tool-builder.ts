@@ -107,6 +107,12 @@ export class ToolBuilder {
   /** @throws {ToolError} as `Glovebox.addTool` does */
   async build(input: ToolInput, { tenantId, features, prebuilt }: BuildFor): Promise<BuiltTool> {
     const { name, definition: overrides, language, ...source } = input;
+    if ("mode" in source && source.mode === "script" && language !== undefined && language !== "javascript") {
+      throw new ToolError(
+        "PARAM_INVALID",
+        `A script (mode: "script") is JavaScript, got the language ${JSON.stringify(language)}`,
+      );
+    }
     const sizes = this.#sizeLimits(tenantId, overrides?.limits);
     const python = locatePythonTool(source, language, this.#pythonSourceBytes(sizes));
     if (python !== undefined) return await this.#buildPython(input, python, tenantId, features);

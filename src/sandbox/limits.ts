@@ -23,7 +23,7 @@ export const LIMITS = {
     about: "V8 heap and array buffers of a call's isolate; its process may grow by twice that",
   },
   sourceBytes: { min: 1, default: 2 * MiB, max: 64 * MiB, about: "all of a tool's own files together" },
-  bundleBytes: { min: 1, default: 8 * MiB, max: 64 * MiB, about: "a tool's compiled code" },
+  bundleBytes: { min: 1, default: 24 * MiB, max: 64 * MiB, about: "a tool's compiled code" },
   inputBytes: { min: 2, default: 8 * MiB, max: 64 * MiB, about: "arguments as UTF-8 JSON" },
   outputBytes: { min: 2, default: 8 * MiB, max: 64 * MiB, about: "output as UTF-8 JSON" },
   jsonDepth: { min: 1, default: 128, max: 1_000, about: "nesting of arguments and output" },

@@ -45,6 +45,8 @@ const CHUNKS: { readonly [Name in ChunkName]?: readonly string[] } = {
     "tls",
     "_tls_common",
     "_tls_wrap",
+    // In Node 24 and before.
+    "_stream_wrap",
     "trace_events",
     "v8",
     "vm",
@@ -85,3 +87,6 @@ export function findBuiltin(specifier: string): string | undefined {
 
 /** What bundles that follow an AsyncLocalStorage ask the chunk of async_hooks for (`bundler/await-context.ts`); no import has such a name. */
 export const ACTIVATION_EXPORT = "#activation";
+
+/** The function of the chunk of fs that takes the data files of a bundle's packages; no import has such a name either. */
+export const PACKAGE_FILES_EXPORT = "#package-files";

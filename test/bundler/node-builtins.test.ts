@@ -79,10 +79,10 @@ describe("in a package", () => {
       "mapped",
       {
         "index.js":
-          'module.exports = [require("fs"), require("node:crypto"), require("util"), require("events"), require("path")]',
+          'module.exports = [require("fs"), require("node:crypto"), require("util"), require("events"), require("path")]; require("net")',
         "util.js": 'module.exports = "its own util"',
       },
-      { browser: { fs: false, crypto: false, util: "./util.js", events: "events/" } },
+      { browser: { fs: false, crypto: false, net: false, util: "./util.js", events: "events/" } },
     ),
   };
 
@@ -139,7 +139,7 @@ describe("a bundle in a guest", () => {
       read: "hi",
       same: true,
       event: [42],
-      place: ["/tool", "/tool/tool.ts", "file:///tool/tool.ts"],
+      place: ["/tool/node_modules/old", "/tool/node_modules/old/index.js", "file:///tool/tool.ts"],
       rest: [true, true, "production", "function", "\n"],
     });
   });

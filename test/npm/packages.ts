@@ -448,7 +448,7 @@ export const PACKAGES: readonly (readonly [name: string, source: string])[] = [
   ],
   [
     "pdfkit",
-    `import PDFDocument from "pdfkit"; export default () => new Promise((resolve) => { const doc = new PDFDocument({ font: null }); let n = 0; doc.on("data", (c) => { n += c.length; }); doc.on("end", () => resolve(n > 100)); doc.rect(1, 1, 5, 5).fill("red"); doc.end(); });`,
+    `import PDFDocument from "pdfkit"; export default () => new Promise((resolve) => { const doc = new PDFDocument({ compress: false }); let text = ""; doc.on("data", (c) => { text += c.toString("latin1"); }); doc.on("end", () => resolve([text.length > 1000, text.includes("Times-Bold"), doc.widthOfString("Hi")])); doc.font("Times-Bold").text("Hi there"); doc.rect(1, 1, 5, 5).fill("red"); doc.end(); });`,
   ],
   [
     "xlsx",
@@ -878,5 +878,176 @@ export const PACKAGES: readonly (readonly [name: string, source: string])[] = [
   [
     "ajv",
     `import Ajv from "ajv"; export default () => typeof new Ajv().addSchema({ $id: "a", type: "object" }).getKeyword("type");`,
+  ],
+  // Packages that only read what a tool does not have while they load, that are large, or that read files of their own.
+  [
+    "got",
+    `import got, { HTTPError } from "got"; export default async () => { const made = got.extend({ prefixUrl: "https://a.example/", headers: { a: "b" } }); return [made.defaults.options.headers.a, typeof made.get, HTTPError.name]; };`,
+  ],
+  [
+    "natural",
+    `import natural from "natural"; export default () => [natural.PorterStemmer.stem("running"), new natural.WordTokenizer().tokenize("a quick fox"), natural.JaroWinklerDistance("dixon", "dicksonx"), new natural.NounInflector().pluralize("cat")];`,
+  ],
+  [
+    "typescript",
+    `import ts from "typescript"; export default () => ts.transpileModule("const x: number = 1; export enum A { B }", { compilerOptions: { target: ts.ScriptTarget.ES2020 } }).outputText;`,
+  ],
+  [
+    "sql.js",
+    `import initSqlJs from "sql.js/dist/sql-asm.js"; export default async () => { const SQL = await initSqlJs(); const db = new SQL.Database(); db.run("create table t (a int, b text)"); db.run("insert into t values (1, 'x'), (2, 'y')"); return db.exec("select * from t order by a desc"); };`,
+  ],
+  [
+    "tar",
+    `import * as tar from "tar"; export default async () => { const names = []; const pack = new tar.Pack({ gzip: true, portable: true, mtime: new Date(0) }); const parser = new tar.Parser({ onReadEntry: (entry) => { names.push([entry.path, entry.size]); entry.resume(); } }); const header = new tar.Header({ path: "a.txt", size: 3, mode: 0o644, type: "File", mtime: new Date(0) }); header.encode(); parser.write(Buffer.concat([header.block, Buffer.from("abc".padEnd(512, "\0")), Buffer.alloc(1024)])); parser.end(); return [names, typeof pack.write]; };`,
+  ],
+  [
+    "minizlib",
+    `import { Gzip, Gunzip } from "minizlib"; export default () => { const text = "some text ".repeat(1000); const zip = new Gzip(); const chunks = []; zip.on("data", (c) => chunks.push(c)); zip.end(text); const unzip = new Gunzip(); let out = ""; unzip.on("data", (c) => { out += c; }); unzip.end(Buffer.concat(chunks)); return out === text; };`,
+  ],
+  [
+    "undici",
+    `import { Headers, Request, Agent, MockAgent, errors } from "undici"; export default () => [new Headers({ a: "b" }).get("a"), new Request("https://a.example/").method, typeof Agent, typeof MockAgent, new errors.ConnectTimeoutError("x").code];`,
+  ],
+  [
+    "node-fetch",
+    `import fetch, { Headers, Response } from "node-fetch"; export default async () => [typeof fetch, new Headers({ a: "b" }).get("a"), await new Response("hi").text()];`,
+  ],
+  [
+    "ws",
+    `import WebSocket, { WebSocketServer, Receiver, Sender } from "ws"; export default () => [WebSocket.OPEN, typeof WebSocketServer, typeof Receiver, Sender.frame(Buffer.from("hi"), { fin: true, opcode: 1, mask: false, readOnly: true, rsv1: false }).map((b) => [...b])];`,
+  ],
+  [
+    "jsdom",
+    `import { JSDOM } from "jsdom"; export default () => { const { window } = new JSDOM("<p class=a>hi <b>you</b></p>"); return [window.document.querySelector("b").textContent, window.document.body.innerHTML]; };`,
+  ],
+  [
+    "superagent",
+    `import superagent from "superagent"; export default () => { const request = superagent.get("https://a.example/").query({ a: 1 }).set("x", "y"); return [request.method, request.url, typeof superagent.agent]; };`,
+  ],
+  [
+    "form-data",
+    `import FormData from "form-data"; export default () => { const form = new FormData({}); form.setBoundary("b"); form.append("a", "1"); form.append("f", Buffer.from("x"), { filename: "f.txt" }); return [String(form.getBuffer()), form.getLengthSync()]; };`,
+  ],
+  [
+    "cross-fetch",
+    `import fetch, { Headers } from "cross-fetch"; export default () => [typeof fetch, new Headers({ a: "b" }).get("a")];`,
+  ],
+  [
+    "dotenv",
+    `import dotenv from "dotenv"; export default () => dotenv.parse(["A=1", "B='x y' # no", "C=3"].join(String.fromCharCode(10)));`,
+  ],
+  [
+    "mysql2",
+    `import mysql from "mysql2"; export default () => [mysql.format("select ?? from t where a = ? and b in (?)", ["c", "it's", [1, 2]]), mysql.escape("x'y"), typeof mysql.createPool];`,
+  ],
+  [
+    "pg",
+    `import pg from "pg"; export default () => [pg.escapeLiteral("it's"), pg.escapeIdentifier('a"b'), pg.types.getTypeParser(23)("42"), typeof pg.Pool];`,
+  ],
+  [
+    "mongodb",
+    `import { ObjectId, MongoClient, Long } from "mongodb"; export default () => [new ObjectId("507f1f77bcf86cd799439011").getTimestamp().toISOString(), Long.fromString("9007199254740993").toString(), typeof MongoClient];`,
+  ],
+  [
+    "ioredis",
+    `import Redis from "ioredis"; export default () => { const client = new Redis({ lazyConnect: true }); return [client.status, typeof client.get, typeof Redis.Cluster]; };`,
+  ],
+  [
+    "stripe",
+    `import Stripe from "stripe"; export default async () => { const stripe = new Stripe("sk_test_x"); const header = await stripe.webhooks.generateTestHeaderStringAsync({ payload: "{}", secret: "whsec_x", timestamp: 1 }); return [typeof stripe.charges.create, header]; };`,
+  ],
+  [
+    "@slack/web-api",
+    `import { WebClient, ErrorCode } from "@slack/web-api"; export default () => [typeof new WebClient("xoxb-x").chat.postMessage, ErrorCode.PlatformError];`,
+  ],
+  [
+    "@octokit/rest",
+    `import { Octokit } from "@octokit/rest"; export default () => { const octokit = new Octokit(); return octokit.request.endpoint("GET /repos/{owner}/{repo}", { owner: "a", repo: "b" }).url; };`,
+  ],
+  [
+    "@aws-sdk/client-s3",
+    `import { S3Client, GetObjectCommand } from "@aws-sdk/client-s3"; export default () => { const client = new S3Client({ region: "eu-west-1", credentials: { accessKeyId: "a", secretAccessKey: "b" } }); return [typeof client.send, new GetObjectCommand({ Bucket: "a", Key: "b" }).input]; };`,
+  ],
+  [
+    "@google/generative-ai",
+    `import { GoogleGenerativeAI, SchemaType } from "@google/generative-ai"; export default () => [new GoogleGenerativeAI("k").getGenerativeModel({ model: "m" }).model, SchemaType.OBJECT];`,
+  ],
+  [
+    "@supabase/supabase-js",
+    `import { createClient } from "@supabase/supabase-js"; export default () => { const client = createClient("https://a.example", "key", { auth: { persistSession: false, autoRefreshToken: false } }); return String(client.from("t").select("a").eq("b", 1).url); };`,
+  ],
+  [
+    "puppeteer-core",
+    `import puppeteer, { KnownDevices, TimeoutError } from "puppeteer-core"; export default () => [typeof puppeteer.connect, KnownDevices["iPhone X"].viewport.width, TimeoutError.name];`,
+  ],
+  [
+    "svgo",
+    `import { optimize } from "svgo"; export default () => optimize('<svg xmlns="http://www.w3.org/2000/svg"><!-- x --><g><rect width="10" height="5" fill="#ff0000"/></g></svg>').data;`,
+  ],
+  [
+    "less",
+    `import less from "less"; export default async () => (await less.render("@a: 4px; .b { width: (@a * 2); .c { color: fade(#000, 50%) } }")).css;`,
+  ],
+  [
+    "pug",
+    `import pug from "pug"; export default () => pug.render("p#a(class=kind)= name", { name: "you", kind: "k" });`,
+  ],
+  [
+    "ejs",
+    `import ejs from "ejs"; export default () => ejs.render("<% for (const x of xs) { %><%= x %>,<% } %>", { xs: [1, "<"] });`,
+  ],
+  ["juice", `import juice from "juice"; export default () => juice("<style>p { color: red }</style><p>hi</p>");`],
+  [
+    "figlet",
+    `import figlet from "figlet"; export default () => [figlet.textSync("Hi"), figlet.textSync("Ab", { font: "Slant" })];`,
+  ],
+  ["cowsay", `import cowsay from "cowsay"; export default () => cowsay.say({ text: "hi" });`],
+  [
+    "jimp",
+    `import { Jimp } from "jimp"; export default async () => { const image = new Jimp({ width: 4, height: 2, color: 0xff0000ff }); const bytes = await image.getBuffer("image/png"); const read = await Jimp.read(bytes); return [read.width, read.height, read.getPixelColor(1, 1)]; };`,
+  ],
+  [
+    "opentype.js",
+    `import opentype from "opentype.js"; export default () => { const path = new opentype.Path(); path.moveTo(0, 0); path.lineTo(10, 5); return [path.toPathData(2), new opentype.Glyph({ name: "a", advanceWidth: 5, path }).getBoundingBox().x2]; };`,
+  ],
+  [
+    "node-emoji",
+    `import * as emoji from "node-emoji"; export default () => [emoji.emojify("I :heart: x"), emoji.which("🍕")];`,
+  ],
+  [
+    "sentiment",
+    `import Sentiment from "sentiment"; export default () => { const { score, positive } = new Sentiment().analyze("a great and happy day"); return [score, positive]; };`,
+  ],
+  [
+    "express",
+    `import express from "express"; export default () => { const app = express(); const router = express.Router(); router.get("/a", () => {}); app.use("/x", router); app.set("title", "t"); return [app.get("title"), typeof app.listen, router.stack.length]; };`,
+  ],
+  [
+    "koa",
+    `import Koa from "koa"; export default () => { const app = new Koa(); app.use(async (ctx, next) => next()); return [app.middleware.length, typeof app.callback()]; };`,
+  ],
+  [
+    "js-beautify",
+    `import beautify from "js-beautify"; export default () => [beautify.js("if(a){b()}"), beautify.html("<div><p>x</p></div>")];`,
+  ],
+  [
+    "@apidevtools/json-schema-ref-parser",
+    `import $RefParser from "@apidevtools/json-schema-ref-parser"; export default async () => $RefParser.dereference({ $defs: { a: { type: "string" } }, properties: { x: { $ref: "#/$defs/a" } } });`,
+  ],
+  [
+    "socket.io-client",
+    `import { io } from "socket.io-client"; export default () => { const socket = io("https://a.example", { autoConnect: false }); return [socket.connected, typeof socket.emit]; };`,
+  ],
+  [
+    "fastest-levenshtein",
+    `import { distance, closest } from "fastest-levenshtein"; export default () => [distance("kitten", "sitting"), closest("fast", ["slow", "faster"])];`,
+  ],
+  [
+    "date-holidays",
+    `import Holidays from "date-holidays"; export default () => new Holidays("DE", "BY").getHolidays(2024).slice(0, 3).map(({ name, date }) => [name, date]);`,
+  ],
+  [
+    "fontkit",
+    `import * as fontkit from "fontkit"; export default () => [typeof fontkit.create, typeof fontkit.registerFormat];`,
   ],
 ];

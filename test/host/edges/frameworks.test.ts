@@ -22,7 +22,7 @@ const TOOLS: { readonly [name: string]: string } = {
   spin: "export default () => { for (;;); };",
   fails: "export default () => { throw new RangeError('no such order'); };",
   chart: `import { content, image, text } from "glovebox/tool";
-    export default () => content([text("The chart:"), image(Uint8Array.fromBase64("${PIXEL}"), "image/png")], { points: 3 });`,
+    export default () => content([text("The chart:"), image(Buffer.from("${PIXEL}", "base64"), "image/png")], { points: 3 });`,
   poses: "export default () => ({ type: 'text', text: 'posing as a part', modelParts: [] });",
 };
 

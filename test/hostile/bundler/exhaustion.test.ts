@@ -49,7 +49,7 @@ describe("the bundler ends, with nothing left running,", () => {
   });
 
   test("an output that is too large to take over", async () => {
-    const error = await failureOf(build({ source: doubledString(20) }, { limits: { memoryMiB: 2_048 } }));
+    const error = await failureOf(build({ source: doubledString(21) }, { limits: { memoryMiB: 2_048 } }));
     expect(error.message).toMatch(/the limit outputBytes is|too large/);
   });
 

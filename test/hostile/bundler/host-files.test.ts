@@ -301,7 +301,8 @@ describe.concurrent("the bundler refuses", () => {
           tool,
           packageFiles(
             "p",
-            { "index.js": "export default 1" },
+            // Sockets: so the build for browsers is taken.
+            { "index.js": 'import "net"; export default 1' },
             { browser: { "./index.js": "../../../../outside/secret.js" } },
           ),
         );

@@ -200,8 +200,8 @@ describe("AbortController and AbortSignal", () => {
       return [seen, two.signal.onabort];
     }));
 
-  test("AbortSignal.any() follows the first", () =>
-    like(() => {
+  test("AbortSignal.any() follows the first", async () => {
+    const seenInGuest = await inGuest(() => {
       const [a, b] = [new AbortController(), new AbortController()];
       const joined = AbortSignal.any([a.signal, b.signal]);
       const chained = AbortSignal.any([joined, new AbortController().signal]);
@@ -212,7 +212,10 @@ describe("AbortController and AbortSignal", () => {
       seen.push(chained.aborted, chained.reason, AbortSignal.any([]).aborted);
       seen.push(AbortSignal.any([AbortSignal.abort(1), AbortSignal.abort(2)]).reason);
       return seen;
-    }));
+    });
+    // The standard's answer. In Node 24 the reason of `chained` is "a".
+    expect(seenInGuest).toEqual([false, ["joined", "b"], true, "b", false, 1]);
+  });
 
   test("AbortSignal.any() refuses what is no signal", async () => {
     expect(

@@ -26,6 +26,15 @@ async function outcomeOf(made: Case): Promise<Outcome> {
   }
 }
 
+/** Cases in which the fetch of Node 24 differs: it has no `textStream`, and the chunks of a clone are not copies. */
+const CHANGED_IN_NODE_26: ReadonlySet<string> = new Set([
+  "textStream",
+  "textStream uses the body",
+  "a clone's chunks share no memory",
+  "members are enumerable",
+]);
+const IS_OLDER_NODE = !("textStream" in Response.prototype);
+
 describe.for([
   ["Headers", HEADERS_CASES],
   ["FormData", FORM_DATA_CASES],
@@ -51,7 +60,8 @@ describe.for([
 
   test.for(Object.entries(cases).map(([title, made], index) => [title, made, index] as const))(
     "%s",
-    async ([, made, index]) => {
+    async ([title, made, index], { skip }) => {
+      if (IS_OLDER_NODE && CHANGED_IN_NODE_26.has(title)) skip("the fetch of this Node is older than the guest's");
       expect(outcomes[index]).toEqual(await outcomeOf(made));
     },
   );

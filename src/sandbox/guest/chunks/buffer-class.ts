@@ -1,11 +1,11 @@
 // Buffer: the package buffer, with the encodings that Node has beyond it, and the engine's own codecs where it has them.
 import * as base from "buffer/";
 import { markBytesOf } from "../bytes-text.ts";
+import { fromBase64 as decodeBase64, toBase64 } from "./base64.ts";
 import { nameClasses } from "./class-names.ts";
 import { invalidArgument } from "./node-error.ts";
 
 interface NativeCodecs {
-  toBase64?: (this: Uint8Array, options?: { readonly alphabet?: string; readonly omitPadding?: boolean }) => string;
   toHex?: (this: Uint8Array) => string;
 }
 declare class TextDecoder {
@@ -25,8 +25,7 @@ nameClasses({ Buffer });
 // In an output a Buffer is bytes, as any Uint8Array is; its own `toJSON` is for JSON that a tool makes itself.
 markBytesOf(Buffer.prototype);
 
-declare function atob(text: string): string;
-const { toBase64, toHex } = Uint8Array.prototype as unknown as NativeCodecs;
+const { toHex } = Uint8Array.prototype as unknown as NativeCodecs;
 const prototype = Buffer.prototype as unknown as { [name: string]: (...args: never[]) => unknown };
 const statics = Buffer as unknown as { [name: string]: unknown };
 
@@ -44,9 +43,7 @@ function fromBase64(text: string): Uint8Array {
   const [data = ""] = text.replace(/[^A-Za-z0-9+/_=-]/g, "").split("=");
   const plain = data.replaceAll("-", "+").replaceAll("_", "/");
   const whole = plain.length % 4 === 1 ? plain.slice(0, -1) : plain;
-  const native = (Uint8Array as unknown as { fromBase64?: (text: string) => Uint8Array }).fromBase64;
-  if (native !== undefined) return Reflect.apply(native, Uint8Array, [whole]);
-  return Uint8Array.from(atob(whole), (character) => character.charCodeAt(0));
+  return decodeBase64(whole);
 }
 
 /** Pairs of digits, up to the first that is none. */
@@ -107,7 +104,8 @@ const replacements = {
     }
     return packageByteLength(value, encoding);
   },
-  alloc(size: number, fill?: unknown, encoding?: unknown): Buffer {
+  // A function, since form-data calls it with `new`.
+  alloc: function alloc(size: number, fill?: unknown, encoding?: unknown): Buffer {
     const made = packageAlloc(size);
     return fill === undefined || size === 0 ? made : made.fill(fill as string, encoding as never);
   },
@@ -129,10 +127,7 @@ function sliceToString(buffer: Buffer, encoding: unknown, start: number, end: nu
   if (name === "utf8") return utf8.decode(bytes);
   if (name === "hex" && toHex !== undefined) return Reflect.apply(toHex, bytes, []);
   if (name !== "base64" && name !== "base64url") return undefined;
-  const text =
-    toBase64 === undefined
-      ? (Reflect.apply(packageToString, buffer, ["base64", start, end]) as string)
-      : Reflect.apply(toBase64, bytes, []);
+  const text = toBase64(bytes);
   return name === "base64" ? text : toBase64Url(text);
 }
 
@@ -176,6 +171,8 @@ function define(target: object, values: { readonly [name: string]: unknown }): v
   }
 }
 define(Buffer, replacements);
+// Node's has no such mark; packages tell a polyfill by it.
+Reflect.deleteProperty(Buffer, "TYPED_ARRAY_SUPPORT");
 define(Buffer.prototype, { ...methods, toLocaleString: methods.toString });
 for (const name of ["BigUInt64LE", "BigUInt64BE"]) {
   const alias = name.replace("UInt", "Uint");

@@ -1,6 +1,7 @@
-// What fetch takes from the rest of the platform: other chunks, loaded when they are first needed, and bytes to base64 and back.
+// What fetch takes from the rest of the platform: other chunks, which are loaded when they are first needed, and helpers for bytes.
 import type { ReadableStream } from "./streams.ts";
 
+export { fromBase64, toBase64 } from "./base64.ts";
 export type { Blob, File } from "./blob.ts";
 export type Stream = ReadableStream<Uint8Array>;
 
@@ -21,10 +22,6 @@ export const digests = (): Digests => require("./crypto.ts").crypto.subtle as un
 
 /** Whether it has ever been read from or cancelled: [[disturbed]], which the standard shows to no script. */
 export const isDisturbed = (stream: Stream): boolean => (stream as unknown as { _disturbed: boolean })._disturbed;
-
-export const toBase64 = (bytes: Uint8Array): string => (bytes as Uint8Array & { toBase64(): string }).toBase64();
-export const fromBase64 = (text: string): Uint8Array =>
-  (Uint8Array as typeof Uint8Array & { fromBase64(text: string): Uint8Array }).fromBase64(text);
 
 export function concat(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   let length = 0;

@@ -1,7 +1,7 @@
 // What node:fs does, at once: each function is one of fs's …Sync, on the volume of the call under way.
 import { callSerial } from "../call-state.ts";
 import { EntryKind, makeStats, type Stats } from "./fs-stats.ts";
-import { type FsNode, fsError, touch, Volume } from "./fs-volume.ts";
+import { checkWritable, type FsNode, fsError, touch, Volume } from "./fs-volume.ts";
 import { Buffer } from "./node-buffer.ts";
 import { invalidArgument } from "./node-error.ts";
 
@@ -19,6 +19,15 @@ interface Options {
 type PathLike = string | Uint8Array | { readonly href: string; readonly pathname: string };
 type Given = Options | string | null | undefined;
 
+/** Data files of the bundle's packages. All calls share their bytes. */
+const packageFiles: (readonly [path: string, bytes: Uint8Array | undefined])[] = [];
+
+function newVolume(): Volume {
+  const made = new Volume();
+  made.addReadOnly(packageFiles);
+  return made;
+}
+
 let volume = new Volume();
 let volumeOf = callSerial();
 /** What the tool's top level wrote is there in every call; what a call writes is gone with it. */
@@ -27,12 +36,27 @@ let loaded: Volume | undefined;
 function current(): Volume {
   const serial = callSerial();
   if (serial !== volumeOf) {
-    loaded ??= volumeOf === 0 ? volume : new Volume();
+    loaded ??= volumeOf === 0 ? volume : newVolume();
     volume = new Volume(loaded);
     volumeOf = serial;
     files.clear();
   }
   return volume;
+}
+
+/**
+ * Called by a bundle before its code runs.
+ * @param given by path: text, an array with base64, or null for a folder
+ */
+export function addPackageFiles(given: { readonly [path: string]: string | readonly [base64: string] | null }): void {
+  const added = Object.entries(given).map(([path, value]) => {
+    if (value === null) return [path, undefined] as const;
+    const bytes = typeof value === "string" ? Buffer.from(value) : Buffer.from(value[0], "base64");
+    return [path, new Uint8Array(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength)] as const;
+  });
+  packageFiles.push(...added);
+  volume.addReadOnly(added);
+  loaded?.addReadOnly(added);
 }
 
 export function toPath(given: unknown, name = "path"): string {
@@ -120,6 +144,7 @@ function openNode(path: string, meaning: FlagMeaning, mode: number, syscall: str
     node = current().add(found, "file", mode & ~0o22, syscall, path);
   }
   if (node.kind === "folder" && meaning.write) throw fsError("EISDIR", syscall, path);
+  if (meaning.write) checkWritable(node, syscall, path);
   if (meaning.truncate && node.bytes.length > 0) current().setBytes(node, new Uint8Array(0), syscall);
   return node;
 }
@@ -379,6 +404,7 @@ export const core = {
       if (place.node.entries.size > 0) throw fsError("ENOTEMPTY", "rename", source, target);
     } else if (place.node !== undefined && found.node.kind === "folder")
       throw fsError("ENOTDIR", "rename", source, target);
+    for (const parent of [found.parent, place.parent]) checkWritable(parent, "rename", source);
     if (place.node !== undefined) current().unlink(place);
     found.parent.entries.delete(found.name);
     place.parent.entries.set(place.name, found.node);

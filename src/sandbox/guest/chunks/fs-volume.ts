@@ -23,6 +23,8 @@ export interface FsNode {
   readonly entries: Map<string, FsNode>;
   /** What a link points to. */
   readonly target: string;
+  /** Of a package's own files, and the folders that hold them: they are part of the tool's code. */
+  readonly isReadOnly: boolean;
 }
 
 const WORDS: { readonly [code: string]: string } = {
@@ -37,6 +39,7 @@ const WORDS: { readonly [code: string]: string } = {
   ENOTDIR: "not a directory",
   ENOTEMPTY: "directory not empty",
   EPERM: "operation not permitted",
+  EROFS: "read-only file system",
 };
 
 export function fsError(code: string, syscall: string, path?: string, dest?: string): Error {
@@ -72,25 +75,48 @@ export class Volume {
     this.root = copyTree(from.root, new Map());
   }
 
-  #make(kind: NodeKind, mode: number, target = ""): FsNode {
+  #make(kind: NodeKind, mode: number, target = "", isReadOnly = false): FsNode {
     this.#lastInode += 1;
     this.#nodes += 1;
     const now = Date.now();
     const times = { birthtimeMs: now, mtimeMs: now, atimeMs: now, ctimeMs: now };
     const bytes = new Uint8Array(0);
-    return { kind, mode, inode: this.#lastInode, links: 1, ...times, bytes, entries: new Map(), target };
+    return { kind, mode, inode: this.#lastInode, links: 1, ...times, bytes, entries: new Map(), target, isReadOnly };
+  }
+
+  /**
+   * Adds files that can only be read, with their folders. They do not count against the volume's bytes.
+   * @param files contents by absolute paths; undefined for a folder
+   */
+  addReadOnly(files: Iterable<readonly [path: string, bytes: Uint8Array | undefined]>): void {
+    for (const [path, bytes] of files) {
+      const names = path.split("/").filter((name) => name !== "");
+      const last = bytes === undefined ? "" : (names.pop() ?? "");
+      let folder = this.root;
+      for (const name of names) {
+        const next = folder.entries.get(name) ?? this.#make("folder", 0o555, "", true);
+        folder.entries.set(name, next);
+        folder = next;
+      }
+      if (bytes === undefined) continue;
+      const file = this.#make("file", 0o444, "", true);
+      file.bytes = bytes;
+      folder.entries.set(last, file);
+    }
   }
 
   /** Makes an entry where there is none yet. */
   add(found: Found, kind: NodeKind, mode: number, syscall: string, path: string, target = ""): FsNode {
     if (this.#nodes >= MAX_NODES) throw fsError("ENOSPC", syscall, path);
+    checkWritable(found.parent, syscall, path);
     const node = this.#make(kind, mode, target);
     found.parent.entries.set(found.name, node);
     touch(found.parent);
     return node;
   }
 
-  unlink({ parent, name, node }: Found): void {
+  unlink({ parent, name, node }: Found, syscall = "unlink"): void {
+    checkWritable(parent, syscall, name);
     parent.entries.delete(name);
     touch(parent);
     if (node === undefined) return;
@@ -101,12 +127,14 @@ export class Volume {
   }
 
   link({ parent, name }: Found, node: FsNode): void {
+    checkWritable(parent, "link", name);
     parent.entries.set(name, node);
     node.links += 1;
     touch(parent);
   }
 
   setBytes(node: FsNode, bytes: Uint8Array, syscall: string): void {
+    checkWritable(node, syscall);
     this.grow(bytes.length - node.bytes.length, syscall);
     node.bytes = bytes;
     touch(node);
@@ -159,6 +187,11 @@ export class Volume {
     if (node === undefined) throw fsError("ENOENT", syscall, path);
     return node;
   }
+}
+
+/** @throws EROFS */
+export function checkWritable(node: FsNode, syscall: string, path?: string): void {
+  if (node.isReadOnly) throw fsError("EROFS", syscall, path);
 }
 
 export function touch(node: FsNode): void {

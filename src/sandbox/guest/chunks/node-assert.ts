@@ -1,6 +1,7 @@
 // node:assert and its strict form. Messages show both values; there is no line-by-line diff.
 import { invalidArgument, nodeError } from "./node-error.ts";
 import { inspect, isDeepLooseEqual, isDeepStrictEqual, isPartialDeepEqual } from "./node-util.ts";
+import { addUnsupported } from "./unsupported-members.ts";
 
 interface AssertionOptions {
   readonly message?: unknown;
@@ -254,5 +255,8 @@ const assert = Object.assign((...args: readonly unknown[]): void => ok(...args),
 Object.assign(strict, { strict });
 Object.defineProperty(assert, "name", { value: "ok" });
 Object.defineProperty(strict, "name", { value: "strict" });
+
+const NO_INSTANCES = "use the functions of node:assert";
+for (const one of [assert, strict]) addUnsupported(one, "assert", NO_INSTANCES, "Assert");
 
 export const builtins = { assert, "assert/strict": strict };

@@ -1,8 +1,10 @@
 // node:async_hooks (AsyncLocalStorage and AsyncResource) and node:diagnostics_channel. How a context follows: async-context.ts.
+
 import { ACTIVATION_EXPORT } from "../../node-builtins.ts";
 import { Activation, type AnyFunction, currentFrame, enterFrame, type Frame, runIn } from "./async-context.ts";
 import { nameClasses } from "./class-names.ts";
 import { checkFunction, nodeError } from "./node-error.ts";
+import { unsupportedMembers } from "./unsupported-members.ts";
 
 export class AsyncLocalStorage {
   readonly #defaultValue: unknown;
@@ -250,5 +252,6 @@ export const builtins = {
     subscribe: (name: string | symbol, subscriber: Subscriber): void => channel(name).subscribe(subscriber),
     unsubscribe: (name: string | symbol, subscriber: Subscriber): boolean => channel(name).unsubscribe(subscriber),
     tracingChannel: (given: string | Phases): TracingChannel => new TracingChannel(given),
+    ...unsupportedMembers("diagnostics_channel", "use channel()", "BoundedChannel boundedChannel"),
   },
 };

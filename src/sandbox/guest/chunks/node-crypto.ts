@@ -59,6 +59,7 @@ import {
   verify,
 } from "./node-signatures.ts";
 import { Transform } from "./node-stream.ts";
+import { addUnsupported } from "./unsupported-members.ts";
 
 type Done = (error?: Error | null, data?: unknown) => void;
 
@@ -338,5 +339,12 @@ const crypto = {
 };
 
 nameClasses({ Hash, KeyObject, X509Certificate });
+
+addUnsupported(
+  crypto,
+  "crypto",
+  "the sandbox has no such function; WebCrypto (crypto.subtle) may have it",
+  "Certificate DiffieHellman argon2 argon2Sync checkPrime checkPrimeSync createMac decapsulate encapsulate generatePrime generatePrimeSync getCipherInfo getMacs parsePKCS12 randomUUIDv7 rng secureHeapUsed setEngine setFips",
+);
 
 export const builtins = { crypto };

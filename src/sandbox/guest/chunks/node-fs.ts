@@ -1,11 +1,13 @@
 // node:fs and node:fs/promises over the call's volume: one set of functions, at once, by callback and by promise, and streams.
-import { core, Dirent, toPath } from "./fs-core.ts";
+import { PACKAGE_FILES_EXPORT } from "../../node-builtins.ts";
+import { addPackageFiles, core, Dirent, toPath } from "./fs-core.ts";
 import { Stats } from "./fs-stats.ts";
 import { Buffer } from "./node-buffer.ts";
 import { checkFunction, unsupported } from "./node-error.ts";
 import { EventEmitter } from "./node-events.ts";
 import { Readable, Writable } from "./node-stream.ts";
 import { fsConstants } from "./os-constants.ts";
+import { addUnsupported } from "./unsupported-members.ts";
 
 type Callback = (error: unknown, ...values: unknown[]) => void;
 type AnyFunction = (...args: never[]) => unknown;
@@ -264,4 +266,13 @@ fs.exists = exists;
 for (const name of ["realpath", "realpathSync"]) Object.assign(fs[name] as object, { native: fs[name] });
 for (const name of ["opendir", "glob", "statfs"]) fs[`${name}Sync`] = fs[name];
 
-export const builtins = { fs, "fs/promises": promises };
+const NO_SUCH_FILES = "a tool's files are in memory, and this is not supported for them";
+addUnsupported(
+  fs,
+  "fs",
+  NO_SUCH_FILES,
+  "Dir Utf8Stream mkdtempDisposableSync openAsBlob openAsBlobSync readv readvSync writev writevSync",
+);
+addUnsupported(promises, "fs.promises", NO_SUCH_FILES, "mkdtempDisposable");
+
+export const builtins = { [PACKAGE_FILES_EXPORT]: addPackageFiles, fs, "fs/promises": promises };

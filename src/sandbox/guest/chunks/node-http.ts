@@ -4,6 +4,7 @@ import { METHODS, STATUS_CODES } from "./http-constants.ts";
 import { checkString, nodeError, unsupported } from "./node-error.ts";
 import { EventEmitter } from "./node-events.ts";
 import { Readable, Stream, Writable } from "./node-stream.ts";
+import { addUnsupported } from "./unsupported-members.ts";
 
 const USE_FETCH = "a tool has no sockets; use fetch, which the host can grant";
 const NO_SERVER = "a tool cannot listen";
@@ -178,6 +179,8 @@ const https = {
   get: refuse("https.get()", USE_FETCH),
   request: refuse("https.request()", USE_FETCH),
 };
+
+addUnsupported(http, "http", USE_FETCH, "CloseEvent MessageEvent WebSocket setGlobalProxyFromEnv");
 
 export const builtins = {
   http,

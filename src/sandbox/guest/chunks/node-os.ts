@@ -3,6 +3,7 @@ import { findBuiltin, NODE_BUILTINS } from "../../node-builtins.ts";
 import { useBuiltin } from "../chunk-loader.ts";
 import { checkString, nodeError, unsupported } from "./node-error.ts";
 import { dlopen, errno, fsConstants, priority, signals } from "./os-constants.ts";
+import { addUnsupported } from "./unsupported-members.ts";
 
 declare const performance: { now(): number };
 
@@ -66,24 +67,44 @@ const perfHooks = Object.defineProperties(
   ),
 );
 
-/** Built-ins by name, and nothing else: whatever a bundle needs is in it. */
-function createRequire(): (id: string) => unknown {
+interface FileSystem {
+  existsSync(path: string): boolean;
+  readFileSync(path: string, encoding: "utf8"): string;
+}
+
+/** The folder of a module, from its path or its file: URL. */
+function folderOf(from: unknown): string {
+  const path = String(from).replace(/^file:\/\//, "");
+  return decodeURI(path.slice(0, path.lastIndexOf("/") + 1));
+}
+
+/** Built-ins by name, and JSON files of the bundle's packages by a relative path: whatever else a bundle needs is in it. */
+function createRequire(from?: unknown): (id: string) => unknown {
+  const fs = (): FileSystem => useBuiltin("node-fs", "fs") as FileSystem;
   const notFound = (id: string): Error =>
     nodeError(
       Error,
       "MODULE_NOT_FOUND",
       `Cannot find module '${id}': a tool's modules are bundled ahead, by import or require() with a constant path`,
     );
+  const findFile = (id: string): string | undefined => {
+    const path = `${folderOf(from)}${id}`;
+    return /^\.\.?\//.test(id) && fs().existsSync(path) ? path : undefined;
+  };
   const require = (id: string): unknown => {
     checkString(id, "id");
+    const file = id.endsWith(".json") ? findFile(id) : undefined;
+    if (file !== undefined) return JSON.parse(fs().readFileSync(file, "utf8")) as unknown;
     const name = findBuiltin(id);
     const chunk = name === undefined ? undefined : NODE_BUILTINS.get(name);
     if (name === undefined || chunk === undefined) throw notFound(id);
     return useBuiltin(chunk, name);
   };
   const resolve = (id: string): string => {
-    if (findBuiltin(id) === undefined) throw notFound(id);
-    return id;
+    if (findBuiltin(id) !== undefined) return id;
+    const file = findFile(id);
+    if (file === undefined) throw notFound(id);
+    return file;
   };
   return Object.assign(require, { resolve, cache: {}, extensions: {}, main: undefined });
 }
@@ -159,6 +180,25 @@ const consoleModule = Object.defineProperties(
       "warn",
     ].map((name) => [name, { enumerable: true, get: () => Reflect.get(console(), name) as unknown }]),
   ),
+);
+
+addUnsupported(
+  perfHooks,
+  "perf_hooks",
+  "a tool's performance is not measured this way",
+  "Performance PerformanceObserverEntryList PerformanceResourceTiming createHistogram createSlidingWindowHistogram importHistogram",
+);
+addUnsupported(
+  Module,
+  "module",
+  "a tool's modules are bundled ahead",
+  "SourceMap enableCompileCache findPackageJSON flushCompileCache getCompileCacheDir getSourceMapsSupport registerHooks runMain setSourceMapsSupport stripTypeScriptTypes wrap",
+);
+addUnsupported(
+  consoleModule,
+  "console",
+  "the sandbox has no such function",
+  "context createTask profile profileEnd timeStamp",
 );
 
 export const builtins = {

@@ -1,4 +1,5 @@
-// node:process: harmless, and no Node: `versions` is absent, `env` is empty, nothing of the host is told.
+// node:process: harmless, and no Node: `env` is empty, and it tells nothing of the host. The versions are empty strings: packages read them
+// while they load, and one that looks for Node does not find it.
 import { findBuiltin, NODE_BUILTINS } from "../../node-builtins.ts";
 import { useBuiltin } from "../chunk-loader.ts";
 import { checkFunction, invalidArgument, unsupported } from "./node-error.ts";
@@ -64,6 +65,9 @@ function getBuiltinModule(id: string): unknown {
 const process: { [name: string]: unknown } = {
   title: "glovebox",
   version: "",
+  versions: Object.fromEntries(
+    ["node", "v8", "uv", "zlib", "brotli", "zstd", "modules", "openssl", "unicode", "icu"].map((name) => [name, ""]),
+  ),
   arch: "x64",
   platform: "linux",
   release: {},

@@ -3,23 +3,11 @@
 
 import { unsupported } from "./node-error.ts";
 import { EventEmitter } from "./node-events.ts";
+import { unsupportedMembers } from "./unsupported-members.ts";
 
-type Members = { [name: string]: unknown };
-
-/** `names` are functions, or classes where they begin with a capital; each throws when it is called or made. */
-function refuseAll(module: string, instead: string, names: string): Members {
-  const members: Members = {};
-  for (const name of names.split(" ")) {
-    const refuse = function (this: unknown): never {
-      throw unsupported(`${module}.${name}${/^[A-Z]/.test(name) ? "" : "()"}`, instead);
-    };
-    // Packages extend these classes while they load, and ask for their instances.
-    if (/^[A-Z]/.test(name)) Object.setPrototypeOf(refuse.prototype, EventEmitter.prototype);
-    Object.defineProperty(refuse, "name", { value: name });
-    members[name] = refuse;
-  }
-  return members;
-}
+/** Instances of these classes are event emitters, as Node's are. */
+const refuseAll = (module: string, instead: string, names: string) =>
+  unsupportedMembers(module, instead, names, EventEmitter);
 
 const SOCKETS = "a tool has no sockets; use fetch, which the host can grant";
 const PROCESSES = "a tool cannot start processes or threads";
@@ -49,44 +37,81 @@ function isIPv6(text: unknown): boolean {
 const isIP = (text: unknown): 0 | 4 | 6 => (isIPv4(text) ? 4 : isIPv6(text) ? 6 : 0);
 
 const net = {
-  ...refuseAll("net", SOCKETS, "BlockList Server Socket SocketAddress Stream connect createConnection createServer"),
+  ...refuseAll(
+    "net",
+    SOCKETS,
+    "BlockList BoundSocket Server Socket SocketAddress Stream connect createConnection createServer",
+  ),
   isIP,
   isIPv4,
   isIPv6,
   getDefaultAutoSelectFamily: (): boolean => true,
   setDefaultAutoSelectFamily: (): void => {},
+  getDefaultAutoSelectFamilyAttemptTimeout: (): number => 250,
+  setDefaultAutoSelectFamilyAttemptTimeout: (): void => {},
 };
+
+const { JSStreamSocket } = refuseAll("_stream_wrap", SOCKETS, "JSStreamSocket") as {
+  JSStreamSocket: { prototype: object };
+};
+
+/**
+ * http2-wrapper, and so got, constructs one over a stream while it loads, to find Node's own class JSStreamSocket behind it. That one can be
+ * constructed; its methods fail.
+ */
+class TLSSocket extends EventEmitter {
+  readonly _handle: object;
+  constructor(stream?: unknown) {
+    super();
+    const isStream = typeof (stream as { readonly pipe?: unknown } | undefined)?.pipe === "function";
+    if (!isStream || new.target !== TLSSocket) throw unsupported("tls.TLSSocket", SOCKETS);
+    this._handle = { _parentWrap: Object.create(JSStreamSocket.prototype) as object };
+  }
+}
+Object.assign(
+  TLSSocket.prototype,
+  refuseAll("tls.TLSSocket", SOCKETS, "connect write end read pipe renegotiate getPeerCertificate setServername"),
+);
 
 const tls = {
   ...refuseAll(
     "tls",
     SOCKETS,
-    "SecureContext Server TLSSocket checkServerIdentity connect createSecureContext createServer",
+    "SecureContext Server checkServerIdentity connect convertALPNProtocols createSecureContext createServer translatePeerCertificate",
   ),
+  TLSSocket,
   DEFAULT_MIN_VERSION: "TLSv1.2",
   DEFAULT_MAX_VERSION: "TLSv1.3",
   DEFAULT_ECDH_CURVE: "auto",
   DEFAULT_CIPHERS: "",
+  CLIENT_RENEG_LIMIT: 3,
+  CLIENT_RENEG_WINDOW: 600,
   rootCertificates: [],
+  getCACertificates: () => [],
+  getCertificateCompressionAlgorithms: () => [],
   getCiphers: () => [],
+  setDefaultCACertificates: (): void => {},
 };
 
 const RESOLVERS =
   "Resolver getServers lookup lookupService resolve resolve4 resolve6 resolveAny resolveCaa resolveCname resolveMx resolveNaptr resolveNs resolvePtr resolveSoa resolveSrv resolveTlsa resolveTxt reverse setServers";
 const dnsCodes = Object.fromEntries(
-  "NODATA FORMERR SERVFAIL NOTFOUND NOTIMP REFUSED BADQUERY BADNAME BADFAMILY BADRESP CONNREFUSED TIMEOUT NOMEM CANCELLED"
+  "NODATA FORMERR SERVFAIL NOTFOUND NOTIMP REFUSED BADQUERY BADNAME BADFAMILY BADRESP CONNREFUSED TIMEOUT EOF FILE NOMEM DESTRUCTION BADSTR BADFLAGS NONAME BADHINTS NOTINITIALIZED LOADIPHLPAPI ADDRGETNETWORKPARAMS CANCELLED"
     .split(" ")
     .map((name) => [name, `E${name}`]),
 );
-const dnsPromises = { ...refuseAll("dns.promises", NAMES, RESOLVERS), ...dnsCodes };
+const resultOrder = {
+  getDefaultResultOrder: (): string => "verbatim",
+  setDefaultResultOrder: (): void => {},
+};
+const dnsPromises = { ...refuseAll("dns.promises", NAMES, RESOLVERS), ...dnsCodes, ...resultOrder };
 const dns = {
   ...refuseAll("dns", NAMES, RESOLVERS),
   ...dnsCodes,
   ADDRCONFIG: 32,
   ALL: 16,
   V4MAPPED: 8,
-  getDefaultResultOrder: (): string => "verbatim",
-  setDefaultResultOrder: (): void => {},
+  ...resultOrder,
   promises: dnsPromises,
 };
 
@@ -123,6 +148,9 @@ const cluster = Object.assign(new EventEmitter(), {
   isMaster: true,
   isPrimary: true,
   isWorker: false,
+  SCHED_NONE: 1,
+  SCHED_RR: 2,
+  schedulingPolicy: 2,
   workers: {},
   settings: {},
 });
@@ -131,7 +159,7 @@ const vm = {
   ...refuseAll(
     "vm",
     CODE,
-    "Script SourceTextModule SyntheticModule compileFunction createContext measureMemory runInContext runInNewContext runInThisContext",
+    "Script SourceTextModule SyntheticModule compileFunction createContext createScript measureMemory runInContext runInNewContext runInThisContext",
   ),
   constants: {},
   isContext: (): boolean => false,
@@ -141,9 +169,11 @@ const v8 = {
   ...refuseAll(
     "v8",
     ENGINE,
-    "DefaultDeserializer DefaultSerializer Deserializer GCProfiler Serializer deserialize getHeapSnapshot getHeapSpaceStatistics serialize setFlagsFromString startCpuProfile stopCoverage takeCoverage writeHeapSnapshot",
+    "DefaultDeserializer DefaultSerializer Deserializer GCProfiler Serializer deserialize getCppHeapStatistics getHeapCodeStatistics getHeapSnapshot getHeapSpaceStatistics queryObjects serialize setFlagsFromString setHeapProfileNearHeapLimit setHeapSnapshotNearHeapLimit startCpuProfile startHeapProfile stopCoverage takeCoverage writeHeapSnapshot",
   ),
   cachedDataVersionTag: (): number => 0,
+  isStringOneByteRepresentation: (text: unknown): boolean => typeof text === "string" && /^[\0-\xff]*$/.test(text),
+  promiseHooks: refuseAll("v8.promiseHooks", ENGINE, "createHook onAfter onBefore onInit onSettled"),
   getHeapStatistics: () => ({ total_heap_size: 0, used_heap_size: 0, heap_size_limit: 0, total_available_size: 0 }),
   startupSnapshot: { isBuildingSnapshot: () => false },
 };
@@ -154,7 +184,9 @@ const inspector = {
 };
 
 const repl = {
-  ...refuseAll("repl", "a tool has no terminal", "REPLServer Recoverable start writer"),
+  ...refuseAll("repl", "a tool has no terminal", "REPLServer Recoverable isValidSyntax start writer"),
+  REPL_MODE_SLOPPY: Symbol("repl-sloppy"),
+  REPL_MODE_STRICT: Symbol("repl-strict"),
   builtinModules: [],
 };
 
@@ -163,7 +195,11 @@ const testRunner = Object.assign(
   function test(): never {
     throw unsupported("test()", TESTS);
   },
-  refuseAll("test", TESTS, "after afterEach before beforeEach describe it run skip suite test todo"),
+  refuseAll(
+    "test",
+    TESTS,
+    "after afterEach before beforeEach describe expectFailure getTestContext it only run skip suite test todo",
+  ),
 );
 
 const http2 = {
@@ -199,26 +235,34 @@ export const builtins = {
   dns,
   "dns/promises": dnsPromises,
   domain: refuseAll("domain", "domains are deprecated; use AsyncLocalStorage", "Domain create createDomain"),
-  ffi: refuseAll("ffi", "native code cannot be loaded", "DynamicLibrary dlopen"),
+  ffi: refuseAll(
+    "ffi",
+    "native code cannot be loaded",
+    "DynamicLibrary dlclose dlopen dlsym exportArrayBuffer exportArrayBufferView exportBuffer exportString getCurrentEventLoop getFloat32 getFloat64 getInt16 getInt32 getInt64 getInt8 getRawPointer getUint16 getUint32 getUint64 getUint8 setFloat32 setFloat64 setInt16 setInt32 setInt64 setInt8 setUint16 setUint32 setUint64 setUint8 toArrayBuffer toBuffer",
+  ),
   http2,
   inspector,
   "inspector/promises": inspector,
   net,
   repl,
   sea: {
-    ...refuseAll("sea", "a tool has no files", "getAsset getAssetAsBlob getRawAsset"),
+    ...refuseAll("sea", "a tool has no files", "getAsset getAssetAsBlob getAssetKeys getRawAsset"),
     isSea: (): boolean => false,
   },
-  sqlite: refuseAll(
-    "sqlite",
-    "a tool has no files; ask the host for a store",
-    "DatabaseSync Session StatementSync backup",
-  ),
+  sqlite: {
+    ...refuseAll(
+      "sqlite",
+      "a tool has no files; ask the host for a store",
+      "DatabaseSync Session StatementSync backup",
+    ),
+    constants: {},
+  },
   test: testRunner,
   "test/reporters": refuseAll("test/reporters", TESTS, "dot junit lcov spec tap"),
   tls,
   _tls_common: tls,
   _tls_wrap: tls,
+  _stream_wrap: JSStreamSocket,
   trace_events: {
     ...refuseAll("trace_events", ENGINE, "createTracing"),
     getEnabledCategories: (): undefined => undefined,

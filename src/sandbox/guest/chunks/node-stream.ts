@@ -5,6 +5,7 @@ import { nameClasses } from "./class-names.ts";
 import { readline, readlinePromises } from "./readline.ts";
 import { consumers } from "./stream-consumers.ts";
 import { installWebBridges } from "./stream-web.ts";
+import { addUnsupported } from "./unsupported-members.ts";
 
 export const { Readable, Writable, Duplex, Transform, PassThrough, Stream, pipeline, finished } = streams;
 
@@ -12,6 +13,7 @@ nameClasses({ Readable, Writable, Duplex, Transform, PassThrough, Stream });
 installWebBridges();
 
 const stream = Stream as unknown as { readonly promises: object };
+addUnsupported(stream, "stream", "use a pair of PassThrough streams", "duplexPair");
 
 const WEB_CLASSES = [
   "ReadableStream",
@@ -43,6 +45,8 @@ const web = Object.defineProperties(
     ]),
   ),
 );
+
+addUnsupported(web, "stream/web", "use ReadableStream.prototype.tee()", "ReadableStreamTee");
 
 export const builtins = {
   stream,

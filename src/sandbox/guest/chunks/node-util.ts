@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from "./deep-equal.ts";
 import { format, formatWithOptions, inspect } from "./inspect.ts";
 import { checkFunction, checkString, invalidArgument, nodeError } from "./node-error.ts";
 import { parseArgs } from "./parse-args.ts";
+import { addUnsupported } from "./unsupported-members.ts";
 import { types } from "./value-types.ts";
 
 export { isDeepLooseEqual, isDeepStrictEqual, isPartialDeepEqual } from "./deep-equal.ts";
@@ -175,5 +176,12 @@ const util = {
   toUSVString: (text: unknown): string => String(text).toWellFormed(),
   types,
 };
+
+addUnsupported(
+  util,
+  "util",
+  "the sandbox has no such function",
+  "MIMEParams MIMEType convertProcessSignalToExitCode debounce diff getSystemErrorMap getSystemErrorMessage getSystemErrorName markPromiseAsHandled setTraceSigInt throttle transferableAbortController transferableAbortSignal",
+);
 
 export const builtins = { util, sys: util, "util/types": types };

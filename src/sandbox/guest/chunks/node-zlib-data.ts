@@ -1,6 +1,6 @@
 // What node:zlib takes, and its errors.
 import { Buffer } from "./node-buffer.ts";
-import { invalidArgument } from "./node-error.ts";
+import { invalidArgument, nodeError } from "./node-error.ts";
 
 export const ERROR_NAMES: { readonly [errno: number]: string } = {
   2: "Z_NEED_DICT",
@@ -25,4 +25,15 @@ export function toBytes(input: unknown): Uint8Array {
     "of type string or an instance of Buffer, TypedArray, DataView, or ArrayBuffer",
     input,
   );
+}
+
+/** Of a result larger than the option maxOutputLength. */
+export function tooLarge(most: number): Error {
+  return nodeError(RangeError, "ERR_BUFFER_TOO_LARGE", `Cannot create a Buffer larger than ${most} bytes`);
+}
+
+/** Of bytes after the end of the compressed data, where the option rejectGarbageAfterEnd is set. */
+export function trailingJunk(): Error {
+  const message = "Trailing junk found after the end of the compressed stream";
+  return nodeError(TypeError, "ERR_TRAILING_JUNK_AFTER_STREAM_END", message);
 }

@@ -1,8 +1,8 @@
 // Brotli and Zstandard of node:zlib, which the worker does: as streams, callbacks and at once.
 import { Buffer } from "./node-buffer.ts";
-import { checkFunction, nodeError } from "./node-error.ts";
+import { checkFunction } from "./node-error.ts";
 import { Transform } from "./node-stream.ts";
-import { toBytes, zlibError } from "./node-zlib-data.ts";
+import { toBytes, tooLarge, zlibError } from "./node-zlib-data.ts";
 import { type CodecKind, type CodecSettings, codecAtOnce, WorkerCodec } from "./worker-codec.ts";
 
 interface Options {
@@ -33,10 +33,6 @@ function toZlibError(error: unknown): Error {
   const { message, code } = error as { readonly message: string; readonly code?: unknown };
   if (message === "unexpected end of file") return zlibError(-5, message);
   return Object.assign(new Error(message), typeof code === "string" ? { code } : {});
-}
-
-function tooLarge(most: number): Error {
-  return nodeError(RangeError, "ERR_BUFFER_TOO_LARGE", `Cannot create a Buffer larger than ${most} bytes`);
 }
 
 function runSync(kind: CodecKind, input: unknown, options: Options = {}): Buffer {
@@ -92,6 +88,7 @@ class WorkerZlib extends Transform {
 
   #run(run: (emit: (bytes: Uint8Array<ArrayBuffer>) => Promise<void>) => Promise<void>, done: Done): void {
     const emit = async (bytes: Uint8Array<ArrayBuffer>): Promise<void> => {
+      if (this.destroyed) return;
       this.#size += bytes.length;
       if (this.#size > this.#most) throw tooLarge(this.#most);
       if (this.push(Buffer.from(bytes.buffer))) return;

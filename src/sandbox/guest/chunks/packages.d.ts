@@ -38,6 +38,7 @@ declare module "readable-stream" {
     push(chunk: unknown): boolean;
     pause(): this;
     resume(): this;
+    readonly destroyed: boolean;
     destroy(error?: Error): this;
   }
   class Writable extends Stream {
@@ -47,6 +48,7 @@ declare module "readable-stream" {
     _destroy(error: Error | null, done: Done): void;
     write(chunk: unknown, done?: Done): boolean;
     end(done?: () => void): this;
+    readonly destroyed: boolean;
     destroy(error?: Error): this;
   }
   class Duplex extends Readable {

@@ -3,6 +3,7 @@
 import { StringDecoder } from "./node-buffer.ts";
 import { unsupported } from "./node-error.ts";
 import { EventEmitter } from "./node-events.ts";
+import { unsupportedMembers } from "./unsupported-members.ts";
 
 interface Input {
   on(name: string, listener: (chunk: Uint8Array | string) => void): unknown;
@@ -138,6 +139,7 @@ const refuse = (name: string) => (): never => {
 export const readlinePromises = {
   Interface: PromisesInterface,
   createInterface: (given: InterfaceOptions | Input, output?: Output) => new PromisesInterface(given, output),
+  ...unsupportedMembers("readline.promises", "a tool has no terminal", "Readline"),
 };
 
 export const readline = {

@@ -1,0 +1,159 @@
+// A tool that is a script in sloppy mode: `with`, implicit globals, octal literals and `return` at its top level. esbuild makes modules,
+// so the script's text stays out of the build: it becomes a function at the end of the bundle, and the built entry calls it.
+import { createHash } from "node:crypto";
+import { decodedMappings, encodedMappings, type SourceMapSegment, TraceMap } from "@jridgewell/trace-mapping";
+import { parse } from "acorn";
+import { type BuildProblem, BuildProblemError } from "./build-messages.ts";
+import { childrenOf, FUNCTIONS, isSyntax, type Syntax } from "./syntax.ts";
+
+/** The script as the body of a function; its first line is the second. */
+const BODY_START = "async function script(input, ctx) {\n";
+const BODY_END = "\n}";
+
+export interface Script {
+  /** The entry that is built in the script's place. */
+  readonly module: string;
+  /** Goes to the end of the bundle. */
+  readonly text: string;
+  readonly source: string;
+}
+
+interface Failure {
+  readonly message: string;
+  readonly line: number;
+  readonly column: number;
+}
+
+function isFailure(
+  error: unknown,
+): error is SyntaxError & { readonly loc: { readonly line: number; readonly column: number } } {
+  return error instanceof SyntaxError && "loc" in error;
+}
+
+/** The statements of a script, or why it is none. */
+function parseBody(source: string): readonly Syntax[] | Failure {
+  // A hashbang is a comment at the start of a file only.
+  const text = `${BODY_START}${source.replace(/^#!/, "//")}${BODY_END}`;
+  try {
+    const program = parse(text, { ecmaVersion: "latest", sourceType: "script" }) as unknown as Syntax;
+    const [script, ...others] = program.body as readonly Syntax[];
+    // A brace too many would end the function that the script is put into.
+    if (script?.type !== "FunctionDeclaration" || others.length > 0) {
+      return { message: 'Unexpected "}"', line: 1, column: 1 };
+    }
+    return (script.body as Syntax & { readonly body: readonly Syntax[] }).body;
+  } catch (error) {
+    if (!isFailure(error)) throw error;
+    const { line, column } = error.loc;
+    return { message: error.message.replace(/ \(\d+:\d+\)$/, ""), line: line - 1, column: column + 1 };
+  }
+}
+
+const isFailed = (parsed: readonly Syntax[] | Failure): parsed is Failure => "message" in parsed;
+
+function collectRequires(node: Syntax, found: Set<string>): void {
+  if (node.type === "CallExpression") {
+    const { callee, arguments: given } = node as unknown as {
+      readonly callee: Syntax;
+      readonly arguments: readonly Syntax[];
+    };
+    const [only] = given;
+    if (callee.type === "Identifier" && callee.name === "require" && typeof only?.value === "string")
+      found.add(only.value);
+  }
+  for (const child of childrenOf(node)) collectRequires(child, found);
+}
+
+/** The script with a `return` before its last expression: its value is the output where the script returns none. */
+function returnLast(source: string, statements: readonly Syntax[]): string {
+  const last = statements.at(-1);
+  if (last?.type !== "ExpressionStatement" || last.directive !== undefined) return source;
+  const at = last.start - BODY_START.length;
+  return `${source.slice(0, at)}return ${source.slice(at)}`;
+}
+
+/** @throws {BuildProblemError} for what is not a script */
+export function toScript(source: string, file: string): Script {
+  const parsed = parseBody(source);
+  if (isFailed(parsed)) {
+    const { message, line, column } = parsed;
+    const lineText = source.split("\n")[line - 1]?.slice(0, 200);
+    throw new BuildProblemError({ message, file, line, column, ...(lineText === undefined ? {} : { lineText }) });
+  }
+  const requires = new Set<string>();
+  for (const statement of parsed) collectRequires(statement, requires);
+  const name = `__glovebox_script_${createHash("sha256").update(source).digest("hex").slice(0, 16)}`;
+  const table = [...requires].map((id) => `[${JSON.stringify(id)}, () => require(${JSON.stringify(id)})]`);
+  return {
+    source,
+    module: `const modules = new Map([${table.join(", ")}]);
+function load(id) {
+  const make = modules.get(id);
+  if (make !== undefined) return make();
+  throw Object.assign(new Error("Cannot find module '" + id + "': require() in a script takes a constant string"), { code: "MODULE_NOT_FOUND" });
+}
+module.exports = ${name}(load);
+`,
+    text: `function ${name}(require) { return async function (input, ctx) {\n${returnLast(source.replace(/^#!/, "//"), parsed)}\n}; }`,
+  };
+}
+
+interface Output {
+  readonly code: string;
+  readonly sourceMap: string;
+}
+
+/** Puts the script's function before the end of the bundle, and its places into the map. */
+export function appendScript({ code, sourceMap }: Output, { text, source }: Script, file: string): Output {
+  const end = code.lastIndexOf("\n})");
+  const whole = `${code.slice(0, end)}\n${text}${code.slice(end)}`;
+  const map = JSON.parse(sourceMap) as { sources: string[]; sourcesContent: (string | null)[]; names: string[] };
+  const known = map.sources.indexOf(file);
+  const index = known < 0 ? map.sources.length : known;
+  // The built entry is ours: only what maps to packages stays.
+  const decoded = decodedMappings(new TraceMap(sourceMap)).map((segments) =>
+    segments.filter((segment) => segment[1] !== index).map((segment): SourceMapSegment => [...segment]),
+  );
+  const mappings: SourceMapSegment[][] = decoded;
+  const first = code.slice(0, end).split("\n").length + 1;
+  while (mappings.length < first) mappings.push([]);
+  for (const [line, own] of source.split("\n").entries()) {
+    mappings.push(
+      [...own.matchAll(/[\w$]+|[^\s\w$]/g)].map(({ index: at }): SourceMapSegment => [at, index, line, at]),
+    );
+  }
+  const sources = known < 0 ? [...map.sources, file] : map.sources;
+  const sourcesContent = sources.map((_, at) => (at === index ? source : (map.sourcesContent[at] ?? null)));
+  const done = { version: 3 as const, sources, sourcesContent, names: map.names };
+  const encoded = encodedMappings(new TraceMap({ ...done, mappings } as ConstructorParameters<typeof TraceMap>[0]));
+  return { code: whole, sourceMap: JSON.stringify({ ...done, mappings: encoded }) };
+}
+
+const HAS_EXPORTS = /\b(?:module|exports)\b/;
+
+function returnsAtTop(node: Syntax): boolean {
+  if (node.type === "ReturnStatement") return true;
+  return !FUNCTIONS.has(node.type) && childrenOf(node).filter(isSyntax).some(returnsAtTop);
+}
+
+/** What to say where a text is no module but a script. */
+export const SCRIPT_HINT = 'this text is a script and not a module; mode: "script" in the tool\'s input runs it';
+
+/** Whether a text that could not be built as a module is a script. */
+export function isScript(source: string): boolean {
+  return !isFailed(parseBody(source));
+}
+
+/** A script that esbuild takes for a CommonJS module, which exports nothing. */
+export function findScriptProblem(source: string, file: string): BuildProblem | undefined {
+  if (HAS_EXPORTS.test(source) || !/\breturn\b/.test(source)) return undefined;
+  const parsed = parseBody(source);
+  if (isFailed(parsed) || !parsed.some(returnsAtTop)) return undefined;
+  return {
+    file,
+    line: 1,
+    column: 1,
+    message: `${file} has no default export and returns at its top level`,
+    hint: SCRIPT_HINT,
+  };
+}

@@ -1,0 +1,128 @@
+// Which build of a package goes into a bundle where it has one for Node and one for browsers.
+import { describe, expect, test } from "vitest";
+import { buildHere, evaluate, failureOf, makeFolder, packageFiles } from "./workbench.ts";
+
+const BOTH = { exports: { ".": { worker: "./web.js", browser: "./web.js", node: "./node.js", default: "./node.js" } } };
+
+/** A package whose build for Node is this text, and whose build for browsers says so. */
+const withBoth = (name: string, node: string, web = `export default "${name} for browsers"`) =>
+  packageFiles(name, { "node.js": node, "web.js": web }, { type: "module", ...BOTH });
+
+const STORE = {
+  ...withBoth("plain", 'import os from "node:os"; export default "plain for Node"; export const eol = os.EOL'),
+  ...withBoth("sockets", 'import net from "net"; export default net.connect'),
+  ...withBoth(
+    "client",
+    'import sockets from "sockets"; export default [sockets]',
+    'import sockets from "sockets"; import plain from "plain"; export default ["client for browsers", sockets, plain]',
+  ),
+  ...withBoth("lazily", 'export default () => import("node:https")'),
+  ...withBoth("unused", 'import "./unused.js"; export default "unused for Node"'),
+  "node_modules/unused/unused.js": 'import http from "http"; export const x = () => http.request()',
+  ...withBoth("native", 'import addon from "./addon.node"; export default addon'),
+  ...packageFiles("only-node", { "index.js": 'export default typeof require("http").request' }),
+  ...packageFiles(
+    "mapped",
+    {
+      "index.js":
+        'module.exports = [require("./io.js"), require("fs"), require("./os"), require("inner"), require("net")]',
+      "io.js": "module.exports = 1",
+      "web.js": 'module.exports = "web"',
+      "os.js": 'module.exports = "os"',
+      "inner.js": 'module.exports = "inner for browsers"',
+    },
+    { browser: { "./io.js": "./web.js", fs: false, "./os.js": false, inner: "./inner.js", net: false } },
+  ),
+  ...packageFiles(
+    "turn",
+    { "node.cjs": 'module.exports = "for Node"', "web.cjs": "module.exports = document.title" },
+    { main: "node.cjs", browser: { "./node.cjs": "./web.cjs" } },
+  ),
+  ...packageFiles("inner", { "index.js": 'module.exports = "inner"' }),
+  ...packageFiles("babel", { "index.js": 'exports.__esModule = true; exports.default = "inner default"' }),
+  ...withBoth("interop", 'import babel from "babel"; export default babel.default ?? "a module\'s own default"'),
+};
+
+async function defaultOf(source: string): Promise<unknown> {
+  const bundle = await buildHere({ source }, { root: makeFolder(STORE) });
+  return (await evaluate(bundle)).value;
+}
+
+describe.concurrent("the build of a package that goes into a bundle", () => {
+  test.for<[string, string, unknown]>([
+    ["is the one for Node", 'export { default } from "plain"', "plain for Node"],
+    ["is the one for Node where only browser names another", 'export { default } from "turn"', "for Node"],
+    [
+      "is the one for browsers where the other needs sockets",
+      'export { default } from "sockets"',
+      "sockets for browsers",
+    ],
+    [
+      "is the one for browsers where what it imports is",
+      'export { default } from "client"',
+      ["client for browsers", "sockets for browsers", "plain for Node"],
+    ],
+    [
+      "is the one for browsers where the other loads http later",
+      'export { default } from "lazily"',
+      "lazily for browsers",
+    ],
+    ["is the one for Node where http is left out of the bundle", 'export { default } from "unused"', "unused for Node"],
+    [
+      "is the one for browsers where the other cannot be bundled",
+      'export { default } from "native"',
+      "native for browsers",
+    ],
+    ["knows the package's type", 'export { default } from "interop"', "inner default"],
+    [
+      "follows the field browser",
+      'import mapped from "mapped"; export default mapped.slice(0, 4)',
+      ["web", {}, {}, "inner for browsers"],
+    ],
+    [
+      "is chosen for each package",
+      'import a from "plain"; import b from "sockets"; export default [a, b]',
+      ["plain for Node", "sockets for browsers"],
+    ],
+  ])("%s", async ([, source, value]) => {
+    expect(await defaultOf(source)).toEqual(value);
+  });
+
+  test("is the only one that there is", async () => {
+    const source = 'import value from "only-node"; export default value';
+    const bundle = await buildHere({ source }, { root: makeFolder(STORE) });
+    expect(bundle.code).toContain('"http"');
+  });
+});
+
+describe.concurrent("the limits of packages", () => {
+  const large = `export const large = "${"x".repeat(50_000)}"`;
+  const files = packageFiles(
+    "big",
+    {
+      "index.js": 'export { small } from "./small.js"; export { large } from "./large.js"',
+      "small.js": "export const small = 1",
+      "large.js": large,
+    },
+    { type: "module", sideEffects: false },
+  );
+
+  test("count what is bundled", async () => {
+    const root = makeFolder(files);
+    const limits = { packageBytes: 20_000 };
+    const bundle = await buildHere({ source: 'export { small as default } from "big"' }, { root, limits });
+    expect((await evaluate(bundle)).value).toBe(1);
+    const error = await failureOf(buildHere({ source: 'export { large as default } from "big"' }, { root, limits }));
+    expect(error.message).toMatch(
+      /^The bundled package files have 50\d+ bytes together; the limit packageBytes is 20000 bytes; a host sets/,
+    );
+    expect(error.message).toContain("bundler.limits.packageBytes");
+  });
+
+  test("bound what a build reads", async () => {
+    const root = makeFolder(files);
+    const limits = { packageBytes: 10_000 };
+    const error = await failureOf(buildHere({ source: 'export { small as default } from "big"' }, { root, limits }));
+    expect(error.message).toContain("the limit packageBytes is 10000 bytes, and a build reads 4 times as much at most");
+  });
+});

@@ -1,0 +1,89 @@
+// Every member of Node's built-in modules exists in a guest, so that packages load; what the sandbox cannot do fails when it is used.
+import { builtinModules } from "node:module";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type GuestTool, openGuest, runGuest } from "../../../support/guest.ts";
+
+type Kind = "class" | "function" | "value";
+type Members = { readonly [name: string]: Kind };
+
+const OF_FUNCTIONS: ReadonlySet<string> = new Set(["length", "name", "prototype", "arguments", "caller"]);
+
+function kindOf(name: string, value: unknown): Kind {
+  if (typeof value !== "function") return "value";
+  return /^[A-Z]/.test(name) && value.prototype !== undefined ? "class" : "function";
+}
+
+/** Without what Node keeps to itself. */
+function membersOf(module: object): Members {
+  const names = Object.getOwnPropertyNames(module).filter((name) => !/^(?:_|k[A-Z])/.test(name));
+  const shown = names.filter((name) => !(typeof module === "function" && OF_FUNCTIONS.has(name)));
+  return Object.fromEntries(shown.map((name) => [name, kindOf(name, (module as Record<string, unknown>)[name])]));
+}
+
+/** Packages find out by the members of process where they run. */
+const isPublic = (name: string): boolean => !name.startsWith("_") && name !== "process";
+const MODULES = Object.fromEntries(
+  [...new Set(builtinModules.map((name) => name.replace(/^node:/, "")))].filter(isPublic).flatMap((name) => {
+    const module = process.getBuiltinModule(`node:${name}`) as object | undefined;
+    return module === undefined ? [] : [[name, membersOf(module)] as const];
+  }),
+);
+
+describe("the members of Node's built-in modules in a guest", () => {
+  let tool: GuestTool;
+  let missing: { readonly [module: string]: readonly string[] };
+  beforeAll(async () => {
+    tool = await openGuest(`async (modules) => {
+      const missing = {};
+      for (const [name, members] of Object.entries(modules)) {
+        const module = process.getBuiltinModule("node:" + name);
+        missing[name] = Object.entries(members).filter(([member, kind]) => {
+          if (kind === "value") return false;
+          if (kind === "function") return typeof module[member] !== "function";
+          // Packages extend classes while they load.
+          try { class Extended extends module[member] {} } catch { return true; }
+          return false;
+        }).map(([member, kind]) => member + ": " + kind);
+      }
+      return missing;
+    }`);
+    const end = await tool.call<typeof missing>(MODULES);
+    expect(end.outcome, end.text).toBe("output");
+    missing = end.value;
+  });
+  afterAll(() => tool[Symbol.asyncDispose]());
+
+  test.for(Object.keys(MODULES))("%s", (name) => {
+    expect(missing[name]).toEqual([]);
+  });
+});
+
+test.for([
+  ["tls", "TLSSocket", "has no sockets"],
+  ["net", "Socket", "has no sockets"],
+  ["child_process", "ChildProcess", "cannot start processes"],
+  ["crypto", "DiffieHellman", "has no such function"],
+  ["fs", "Dir", "files are in memory"],
+  ["util", "MIMEType", "has no such function"],
+  ["http", "WebSocket", "use fetch"],
+])("a class that extends %s.%s fails when it is constructed", async ([module, name, reason]) => {
+  const end = await runGuest(`() => {
+    const Parent = process.getBuiltinModule("node:${module}").${name};
+    class Child extends Parent { own() { return 1; } }
+    const own = Child.prototype.own();
+    return new Child(own);
+  }`);
+  expect(end).toMatchObject({ outcome: "thrown", value: { code: "ERR_SANDBOX_UNSUPPORTED" } });
+  expect((end.value as { readonly message: string }).message).toContain(reason);
+});
+
+test("a package can construct a TLSSocket over a stream while it loads; it cannot use it", async () => {
+  const end = await runGuest(`() => {
+    const { PassThrough } = process.getBuiltinModule("node:stream");
+    const { TLSSocket } = process.getBuiltinModule("node:tls");
+    const socket = new TLSSocket(new PassThrough());
+    if (typeof socket._handle._parentWrap.constructor !== "function") return "no class behind it";
+    return socket.write("x");
+  }`);
+  expect(end).toMatchObject({ outcome: "thrown", value: { code: "ERR_SANDBOX_UNSUPPORTED" } });
+});
