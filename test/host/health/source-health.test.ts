@@ -38,6 +38,16 @@ const throwing =
   };
 const isUnavailable = (code: string): boolean => code === "TOOL_UNAVAILABLE";
 
+test.for<[unknown, RegExp]>([
+  [null, /^health: /],
+  [true, /^health: /],
+  [{ openSeconds: 1 }, /^health\.openSeconds: Unknown option/],
+  [{ failures: "5" }, /^health\.failures: /],
+  [Promise.resolve({ failures: 1 }), /^health: .*Expected a plain object, got a Promise/],
+])("new ToolRouter() rejects the health option %j with its path", ([health, message]) => {
+  expect(() => new ToolRouter({ health: health as never })).toThrow(message);
+});
+
 describe("ToolRouter, a host function that keeps failing", () => {
   test("is not asked after so many timeouts: TOOL_UNAVAILABLE at once, with its source and when to try again", async () => {
     let calls = 0;
