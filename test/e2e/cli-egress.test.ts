@@ -64,7 +64,10 @@ describe("glovebox run", () => {
     [["--allow-fetch", "a.test", "--secret", "a b=API_KEY"], /expected a name of letters/],
     [["--secret", "KEY=API_KEY"], /--secret: expected an --allow-fetch/],
     [["--allow-fetch", "a.test", "--secret", "KEY=EMPTY"], /--secret KEY: expected 8 to 8192 bytes .* EMPTY, got 0/],
-    [["--allow-fetch", "a.test", "--secret", "KEY=API_KEY", "--secret", "KEY=HOME"], /expected each name once, got "KEY"/],
+    [
+      ["--allow-fetch", "a.test", "--secret", "KEY=API_KEY", "--secret", "KEY=HOME"],
+      /expected each name once, got "KEY"/,
+    ],
   ])("says what is wrong with %j", async ([args, message]) => {
     const { code, said } = await run(...args);
     expect([code, said]).toEqual([2, expect.stringMatching(message)]);
