@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout as pause } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { CliProcess, cliEnvironment, MAIN } from "../support/cli-process.ts";
 import { DevToolsClient } from "../support/devtools-client.ts";
 import { treeOf } from "../support/process-tree.ts";
@@ -16,6 +16,8 @@ import { expectDead } from "../support/processes.ts";
 /** Each test starts several processes; on a busy machine that takes its time. */
 vi.setConfig({ testTimeout: 300_000 });
 const PATIENCE_MS = 90_000;
+/** A tool has more time than its default, for a machine that is busy. */
+const SLOW = ["--timeout-ms", "60000"];
 
 const SOURCES: { readonly [file: string]: string } = {
   "add.ts": "export default ({ a = 1 }: { a?: number }) => ({ a });",
@@ -42,7 +44,7 @@ interface End {
 /** Runs a line of bash in which `glovebox` is the command; its exit code is the first one of the line's last pipe. */
 async function bash(line: string, input?: string): Promise<End> {
   const script = `glovebox() { "$NODE" "$MAIN" "$@"; }; ${line}; exit "\${PIPESTATUS[0]}"`;
-  const env = { ...cliEnvironment(folder), PATH: process.env.PATH, NODE: process.execPath, MAIN };
+  const env = { ...cliEnvironment(folder), PATH: process.env.PATH, NODE: process.execPath, MAIN, SLOW: SLOW.join(" ") };
   const child = spawn("bash", ["-c", script], { cwd: folder, env });
   child.stdin.on("error", () => {}).end(input);
   const exit = new Promise<number | null>((resolve) => child.on("exit", resolve));
@@ -55,7 +57,7 @@ const STACK = /^ {4}at |node:internal|Unhandled/m;
 describe("a reader that leaves", () => {
   test.for<[line: string, stdout: RegExp]>([
     ["glovebox run many.ts --timeout-ms 60000 | head -1", /^"x{100}0"\n$/],
-    ["glovebox run add.ts | true", /^$/],
+    ["glovebox run $SLOW add.ts | true", /^$/],
     ["glovebox --help | true", /^$/],
     ["glovebox help | head -0", /^$/],
     ["glovebox --version | true", /^$/],
@@ -72,7 +74,11 @@ describe("a reader that leaves", () => {
   });
 
   test("ends glovebox dev with 141 at its next output", async () => {
-    const child = spawn(process.execPath, [MAIN, "dev", "add.ts"], { cwd: folder, env: cliEnvironment(folder) });
+    const child = spawn(process.execPath, [MAIN, "dev", ...SLOW, "add.ts"], {
+      cwd: folder,
+      env: cliEnvironment(folder),
+    });
+    onTestFinished(() => void child.kill("SIGKILL"));
     child.stdout.destroy();
     const stderr = text(child.stderr);
     expect(await once(child, "exit")).toEqual([141, null]);
@@ -96,23 +102,23 @@ describe("an output that cannot be written", () => {
   const FULL = /^glovebox: Cannot write to stdout: ENOSPC[^\n]*\n$/;
   test.for<[line: string, stderr: RegExp]>([
     ["glovebox --help >/dev/full", FULL],
-    ["glovebox run add.ts >/dev/full", FULL],
-    ["glovebox run add.ts --json >/dev/full", FULL],
+    ["glovebox run $SLOW add.ts >/dev/full", FULL],
+    ["glovebox run $SLOW add.ts --json >/dev/full", FULL],
     ["glovebox run many.ts --timeout-ms 60000 >/dev/full", FULL],
     ["glovebox inspect add.ts >/dev/full", FULL],
-    ["glovebox dev add.ts >/dev/full 2>errors.txt; code=$?; grep glovebox: errors.txt >&2; (exit $code)", FULL],
+    ["glovebox dev $SLOW add.ts >/dev/full 2>errors.txt; code=$?; grep glovebox: errors.txt >&2; (exit $code)", FULL],
     ["glovebox types add.ts --out /dev/full", /^glovebox: --out \/dev\/full cannot be written: ENOSPC\n$/],
-    ["glovebox run add.ts >/dev/full 2>/dev/full", /^$/],
+    ["glovebox run $SLOW add.ts >/dev/full 2>/dev/full", /^$/],
     ["glovebox run gone.ts 2>/dev/full", /^$/],
   ])("%s gives one message and exits with 1", async ([line, stderr]) => {
     expect(await bash(line)).toEqual({ code: 1, stdout: "", stderr: expect.stringMatching(stderr) });
   });
 
   test.for<[line: string, end: End]>([
-    ["glovebox run add.ts 2>&-", { code: 0, stdout: '{"a":1}\n', stderr: "" }],
-    ["glovebox run add.ts >&-", { code: 0, stdout: "", stderr: "" }],
-    ["glovebox run add.ts <&- >&- 2>&-", { code: 0, stdout: "", stderr: "" }],
-    ["glovebox run add.ts </dev/null", { code: 0, stdout: '{"a":1}\n', stderr: "" }],
+    ["glovebox run $SLOW add.ts 2>&-", { code: 0, stdout: '{"a":1}\n', stderr: "" }],
+    ["glovebox run $SLOW add.ts >&-", { code: 0, stdout: "", stderr: "" }],
+    ["glovebox run $SLOW add.ts <&- >&- 2>&-", { code: 0, stdout: "", stderr: "" }],
+    ["glovebox run $SLOW add.ts </dev/null", { code: 0, stdout: '{"a":1}\n', stderr: "" }],
     ["glovebox mcp add.ts </dev/null", { code: 0, stdout: "", stderr: "" }],
   ])("%s works with closed and empty descriptors", async ([line, end]) => {
     expect(await bash(line)).toEqual(end);
@@ -127,23 +133,23 @@ describe("an input that cannot be read", () => {
   });
 
   test.for<[line: string, message: RegExp, input?: string]>([
-    ["glovebox run add.ts --input-file gone.json", /--input-file gone\.json: there is no such file/],
-    ["glovebox run add.ts --input-file .", /--input-file \.: it is a folder/],
-    ["glovebox run add.ts --input-file loop.json", /--input-file loop\.json: it cannot be read \(ELOOP\)/],
-    ["glovebox run add.ts --input-file bad-utf8.json", /--input-file bad-utf8\.json is not UTF-8 text/],
+    ["glovebox run $SLOW add.ts --input-file gone.json", /--input-file gone\.json: there is no such file/],
+    ["glovebox run $SLOW add.ts --input-file .", /--input-file \.: it is a folder/],
+    ["glovebox run $SLOW add.ts --input-file loop.json", /--input-file loop\.json: it cannot be read \(ELOOP\)/],
+    ["glovebox run $SLOW add.ts --input-file bad-utf8.json", /--input-file bad-utf8\.json is not UTF-8 text/],
     [
-      "glovebox run add.ts --input-file /dev/zero",
+      "glovebox run $SLOW add.ts --input-file /dev/zero",
       /--input-file \/dev\/zero: expected at most 67108864 bytes, got more/,
     ],
-    ["yes | glovebox run add.ts -", /stdin: expected at most 67108864 bytes, got more/],
-    ["glovebox run add.ts - <&-", /stdin is not JSON/],
-    ["glovebox run add.ts - <bad-utf8.json", /stdin is not UTF-8 text/],
-    ["glovebox run add.ts -", /stdin is not JSON: [^\n]*\\u001b\[2J/, '{"a":\u001b[2J'],
+    ["yes | glovebox run $SLOW add.ts -", /stdin: expected at most 67108864 bytes, got more/],
+    ["glovebox run $SLOW add.ts - <&-", /stdin is not JSON/],
+    ["glovebox run $SLOW add.ts - <bad-utf8.json", /stdin is not UTF-8 text/],
+    ["glovebox run $SLOW add.ts -", /stdin is not JSON: [^\n]*\\u001b\[2J/, '{"a":\u001b[2J'],
     [`glovebox run ${"a".repeat(5_000)}`, /There is no file or folder|ENAMETOOLONG/],
     [`glovebox inspect ${"a".repeat(5_000)}`, /There is no file or folder|ENAMETOOLONG/],
     [`glovebox types ${"a".repeat(5_000)}`, /ENAMETOOLONG/],
     [`glovebox test ${"a".repeat(5_000)}`, /ENAMETOOLONG/],
-    ["mkdir left; cd left; rmdir ../left; glovebox run add.ts", /uv_cwd|There is no file/],
+    ["mkdir left; cd left; rmdir ../left; glovebox run $SLOW add.ts", /uv_cwd|There is no file/],
   ])("%s is one message and no stack", async ([line, message, input]) => {
     const isPipe = line.startsWith("yes");
     const { code, stdout, stderr } = await bash(isPipe ? `${line}; exit "\${PIPESTATUS[1]}"` : line, input);
@@ -156,7 +162,7 @@ describe("an input that cannot be read", () => {
   test.skipIf(process.getuid?.() === 0)(
     "a file without permission is one message (skipped for root, who may read it)",
     async () => {
-      const { code, stderr } = await bash("glovebox run add.ts --input-file secret.json");
+      const { code, stderr } = await bash("glovebox run $SLOW add.ts --input-file secret.json");
       expect([code, stderr]).toEqual([2, expect.stringContaining("--input-file secret.json: permission denied")]);
     },
   );
@@ -241,7 +247,10 @@ describe("a signal", () => {
   });
 
   test("ends a call that reads endless stdin", async () => {
-    const child = spawn(process.execPath, [MAIN, "run", "add.ts", "-"], { cwd: folder, env: cliEnvironment(folder) });
+    const child = spawn(process.execPath, [MAIN, "run", ...SLOW, "add.ts", "-"], {
+      cwd: folder,
+      env: cliEnvironment(folder),
+    });
     child.stdin.on("error", () => {}).write('{"a":');
     const exit = once(child, "exit");
     // Reading begins when the tool has been built by a worker.
