@@ -114,17 +114,17 @@ export class Listing implements Exchange {
   /** False when there is no room for more. */
   #keep(tool: JsonObject, shown: JsonObject[]): boolean {
     const size = sizeOf(tool, MAX_TOOL_SIZE);
-    if (size > MAX_TOOL_SIZE) {
-      // A few of these, each the size of a message, and the listing is over.
-      this.#room -= MAX_SIZE / 8;
-      if (this.tooLarge.length < MAX_TOLD) this.tooLarge.push(String(tool.name).slice(0, 256));
-      return true;
-    }
-    if (this.#room < 0 || size > this.#room) {
+    const isTooLarge = size > MAX_TOOL_SIZE;
+    // A few that are too large, each the size of a message, and the listing is over.
+    this.#room -= isTooLarge ? MAX_SIZE / 8 : size;
+    if (this.#room < 0) {
       this.problem ??= `expected at most ${MAX_SIZE} characters of tools, got more`;
       return false;
     }
-    this.#room -= size;
+    if (isTooLarge) {
+      if (this.tooLarge.length < MAX_TOLD) this.tooLarge.push(String(tool.name).slice(0, 256));
+      return true;
+    }
     this.tools.push(tool);
     shown.push(toShown(tool));
     return true;

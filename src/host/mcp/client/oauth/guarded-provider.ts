@@ -4,8 +4,8 @@ import { runCallback } from "../../../util/host-callback.ts";
 import { isJsonObject } from "../reading/json-size.ts";
 import { isSameIssuer, OAuthDenied, type OAuthPolicy } from "./oauth-policy.ts";
 
-/** Visible characters of ASCII (RFC 6750 has fewer). */
-const TOKEN = /^[\x21-\x7e]{1,65536}$/;
+/** Printable characters of ASCII: what a header can hold (RFC 6750 has fewer). */
+const TOKEN = /^[\x20-\x7e]{1,65536}$/;
 
 type Context = { readonly issuer?: string } | undefined;
 
@@ -88,7 +88,7 @@ function guardOAuth(provider: OAuthClientProvider, policy: OAuthPolicy, lookUp: 
 /** What goes into a header is a token, and nothing that merely has a text. @throws {TypeError} */
 function checkToken(token: unknown): asserts token is string {
   if (typeof token !== "string" || !TOKEN.test(token)) {
-    throw new TypeError("The authProvider's token is not one: expected visible characters of ASCII");
+    throw new TypeError("The authProvider's token is not one: expected printable characters of ASCII");
   }
 }
 

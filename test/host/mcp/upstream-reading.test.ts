@@ -1,0 +1,161 @@
+// What reads an upstream server's messages: events however they are cut, JSON over several turns, and stubs in the place of messages.
+import { isDeepStrictEqual } from "node:util";
+import type { JSONRPCMessage } from "@modelcontextprotocol/client";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { MessageStubs } from "../../../src/host/mcp/client/http/message-stubs.ts";
+import { EventReader } from "../../../src/host/mcp/client/reading/event-reader.ts";
+import { hasAtMost, sizeOf } from "../../../src/host/mcp/client/reading/json-size.ts";
+import { ReadingBudget } from "../../../src/host/mcp/client/reading/reading-budget.ts";
+import { isSameJson } from "../../../src/host/mcp/client/reading/same-json.ts";
+import { writeJson } from "../../../src/host/mcp/client/reading/write-json.ts";
+import type { JsonValue } from "../../../src/sandbox/errors.ts";
+
+const { signal } = new AbortController();
+
+interface ReadEvent {
+  readonly data: string | number;
+  readonly id: string | undefined;
+  readonly name: string;
+}
+
+function readAll(maxBytes: number, pieces: readonly Buffer[]): ReadEvent[] {
+  const reader = new EventReader(maxBytes);
+  return pieces
+    .flatMap((piece) => [...reader.read(piece)])
+    .filter((event) => event !== undefined)
+    .map(({ data, id, name }) => ({ data: "head" in data ? data.bytes : data.toString(), id, name }));
+}
+
+function cut(bytes: Buffer, cuts: readonly number[]): readonly Buffer[] {
+  const pieces: Buffer[] = [];
+  let at = 0;
+  for (const length of cuts) {
+    pieces.push(bytes.subarray(at, at + length));
+    at += length;
+  }
+  return [...pieces, bytes.subarray(at)];
+}
+
+describe("EventReader", () => {
+  const line = fc.string({ maxLength: 12, unit: fc.constantFrom("a", "é", ":", " ", "{") });
+  const event = fc.record({
+    lines: fc.array(line, { minLength: 1, maxLength: 3 }),
+    id: fc.option(fc.constantFrom("1", "x y"), { nil: undefined }),
+    name: fc.option(fc.constantFrom("ping", "message"), { nil: undefined }),
+  });
+
+  test("reads events with any line ends, however they are cut", () => {
+    const end = fc.constantFrom("\n", "\r", "\r\n");
+    fc.assert(
+      fc.property(
+        fc.array(event, { maxLength: 6 }),
+        end,
+        fc.array(fc.nat(9), { maxLength: 80 }),
+        (events, eol, cuts) => {
+          const text = events.map(({ lines, id, name }) =>
+            [
+              ": comment",
+              ...(id === undefined ? [] : [`id: ${id}`]),
+              ...(name === undefined ? [] : [`event:${name}`]),
+              "unknown: field",
+              ...lines.map((each) => `data: ${each}`),
+              "",
+              "",
+            ].join(eol),
+          );
+          expect(readAll(1_000, cut(Buffer.from(text.join("")), cuts))).toEqual(
+            events.map(({ lines, id, name = "message" }) => ({ data: lines.join("\n"), id, name })),
+          );
+        },
+      ),
+    );
+  });
+
+  test("keeps the length of an event that is too long, and goes on", () => {
+    const text = `data: ${"x".repeat(500)}\n\ndata: ${"y".repeat(60)}\ndata: ${"y".repeat(60)}\n\ndata: z\n\n`;
+    expect(readAll(100, cut(Buffer.from(text), Array(100).fill(7))).map(({ data }) => data)).toEqual([500, 121, "z"]);
+  });
+
+  test("ignores ids that are long or hold a NUL, and lines without an event", () => {
+    const text = `id: ${"i".repeat(2_000)}\ndata: a\n\nid: a\0b\ndata: b\n\nid: 7\n\n\ndata: c\n\n`;
+    expect(readAll(100, [Buffer.from(text)])).toEqual(
+      ["a", "b", "c"].map((data) => ({ data, id: undefined, name: "message" })),
+    );
+  });
+});
+
+describe("JSON over several turns", () => {
+  const json = fc.jsonValue({ maxDepth: 6 }) as fc.Arbitrary<JsonValue>;
+
+  test("is written as JSON.stringify writes it", async () => {
+    await fc.assert(
+      fc.asyncProperty(json, async (value) => {
+        const parsed = JSON.parse(JSON.stringify(value)) as JsonValue;
+        expect(await writeJson(parsed, signal)).toBe(JSON.stringify(parsed));
+      }),
+    );
+  });
+
+  test("is the same whatever the order of members, and no other", async () => {
+    const reversed = (value: unknown): unknown => {
+      if (Array.isArray(value)) return value.map(reversed);
+      if (typeof value !== "object" || value === null) return value;
+      return Object.fromEntries(
+        Object.entries(value)
+          .reverse()
+          .map(([key, each]) => [key, reversed(each)]),
+      );
+    };
+    await fc.assert(
+      fc.asyncProperty(json, json, async (one, other) => {
+        const [a, b] = [one, other].map((value) => JSON.parse(JSON.stringify(value)) as JsonValue);
+        expect(await isSameJson(a, reversed(a), signal)).toBe(true);
+        expect(await isSameJson(a, b, signal)).toBe(isDeepStrictEqual(a, b));
+      }),
+    );
+  });
+
+  test("is counted no further than its limit", () => {
+    fc.assert(
+      fc.property(json, fc.nat(50), (value, most) => {
+        const text = JSON.stringify(value);
+        expect(hasAtMost(value, text.length)).toBe(true);
+        expect(sizeOf(value, most)).toBeLessThanOrEqual(Math.max(most + 1, sizeOf(value, Number.MAX_SAFE_INTEGER)));
+        expect(sizeOf(value, most) > most).toBe(sizeOf(value, Number.MAX_SAFE_INTEGER) > most);
+      }),
+    );
+  });
+});
+
+describe("MessageStubs", () => {
+  const answer = { jsonrpc: "2.0", id: 1, result: { content: [] } } as JSONRPCMessage;
+
+  test("gives each message for its stub, once", () => {
+    const stubs = new MessageStubs();
+    const notice = { jsonrpc: "2.0", method: "notifications/x", params: { a: 1 } } as JSONRPCMessage;
+    for (const message of [answer, notice]) {
+      const stub = JSON.parse(stubs.put(message)?.text ?? "") as JSONRPCMessage;
+      expect(stubs.take(stub)).toBe(message);
+      expect(stubs.take(stub)).toBeUndefined();
+    }
+  });
+
+  test("gives nothing for a stub of another connection, nor for one that was dropped", () => {
+    const [one, other] = [new MessageStubs(), new MessageStubs()];
+    const put = one.put(answer);
+    const stub = JSON.parse(put?.text ?? "") as JSONRPCMessage;
+    expect(other.take(stub)).toBe(stub);
+    one.drop(put?.number ?? 0);
+    expect(one.take(stub)).toBeUndefined();
+    expect(one.put({ jsonrpc: "2.0", result: {} } as never)).toBeUndefined();
+  });
+});
+
+test("ReadingBudget lets a reader that has used its time wait, and all who wait go on", async () => {
+  const budget = new ReadingBudget();
+  expect(budget.charge(performance.now())).toBeUndefined();
+  const waits = Array.from({ length: 5 }, () => budget.charge(performance.now() - 100));
+  expect(waits.every((wait) => wait !== undefined)).toBe(true);
+  await Promise.all(waits);
+});
