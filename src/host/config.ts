@@ -388,7 +388,7 @@ const ToolInputSchema = z.union(
     strictObject({ files: z.record(z.string(), z.string()), entry: z.string().optional(), ...common }),
     strictObject({ source: z.string(), mode: z.enum(SOURCE_MODES).optional(), ...common }),
   ],
-  "Expected { path }, { files, entry? } or { source, mode? }, each with an optional language, name and definition",
+  "Expected { path }, { files, entry? } or { source }, each with an optional language, name and definition",
 );
 const AddToolOptionsSchema = strictObject({
   tenantId: TenantIdSchema.optional(),

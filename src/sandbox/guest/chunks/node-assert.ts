@@ -257,6 +257,6 @@ Object.defineProperty(assert, "name", { value: "ok" });
 Object.defineProperty(strict, "name", { value: "strict" });
 
 const NO_INSTANCES = "use the functions of node:assert";
-for (const one of [assert, strict]) addUnsupported(one, "assert", NO_INSTANCES, "Assert");
+for (const one of [assert, strict]) addUnsupported(one, "assert", NO_INSTANCES, "Assert CallTracker");
 
 export const builtins = { assert, "assert/strict": strict };
