@@ -6,7 +6,8 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type BuildRequest, type BuildResponse, encodeFrame, FrameReader } from "./build-messages.ts";
-import { compileTool, type RunEsbuild } from "./compile-tool.ts";
+import { compileTool } from "./compile-tool.ts";
+import type { RunEsbuild } from "./link-tool.ts";
 
 /** Esbuild grew by 1 GB a second in the worst case seen: 20 ms are 20 MB. */
 const MEMORY_CHECK_MS = 20;

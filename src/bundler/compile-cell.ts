@@ -6,7 +6,7 @@ import { SCRIPT_ORIGIN } from "../sandbox/guest-protocol.ts";
 import { type BuildProblem, BuildProblemError, type BuildRequest, type BuildResponse } from "./build-messages.ts";
 import { wrapCell } from "./bundle-output.ts";
 import { type CellLanguage, type CellModule, CellSyntaxError, toCellModule } from "./cell.ts";
-import type { RunEsbuild } from "./compile-tool.ts";
+import type { RunEsbuild } from "./link-tool.ts";
 import { lowerCell } from "./lower-cell.ts";
 
 type MapInput = ConstructorParameters<typeof TraceMap>[0] & object;

@@ -136,7 +136,7 @@ function returnsAtTop(node: Syntax): boolean {
   return !FUNCTIONS.has(node.type) && childrenOf(node).filter(isSyntax).some(returnsAtTop);
 }
 
-/** What to say where a text is no module but a script. */
+/** Hint for a text that is a script and not a module. */
 export const SCRIPT_HINT = 'this text is a script and not a module; mode: "script" in the tool\'s input runs it';
 
 /** Whether a text that could not be built as a module is a script. */

@@ -102,7 +102,7 @@ function filesIn(folder: string, most: number): readonly string[] {
 }
 
 export interface DataFile {
-  /** Where the guest finds it. */
+  /** Path in the file system of the guest. */
   readonly path: string;
   readonly contents: Buffer;
 }
@@ -142,7 +142,7 @@ export class DataFiles {
     for (const { path, isPrefix } of references) {
       if (path.includes("\0")) continue;
       const target = resolve(dirname(module), path.startsWith("/") ? `.${path}` : path);
-      // What the code names outside of its own package it does not get.
+      // A path that leaves the package is not bundled.
       if (!isInside(root, target)) continue;
       if (isDirectory(target)) this.#addFolder(root, target);
       else if (isPrefix) this.#addFolder(root, dirname(target));

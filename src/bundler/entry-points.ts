@@ -49,7 +49,7 @@ const BROWSER_ONLY: ReadonlySet<string> = new Set(["depd"]);
 
 const hasOtherBuild = ({ facts }: PackageNeeds): boolean => facts.hasBrowserBuild && !NODE_ONLY.has(facts.name ?? "");
 
-/** What the packages in the output import, by their folders. */
+/** Reads the imports of the packages in the output, by their folders. */
 function readNeeds(metafile: Metafile, packageOf: (input: string) => PackageFacts | undefined) {
   const packages = new Map<string, PackageNeeds>();
   const inOutput = new Set(Object.values(metafile.outputs).flatMap(({ inputs }) => Object.keys(inputs)));

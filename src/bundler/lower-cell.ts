@@ -3,7 +3,7 @@ import { originalPositionFor, TraceMap } from "@jridgewell/trace-mapping";
 import type { BuildFailure as EsbuildFailure } from "esbuild";
 import { BuildProblemError } from "./build-messages.ts";
 import { type CellLanguage, type CellModule, type CellPlace, toCellModule } from "./cell.ts";
-import type { RunEsbuild } from "./compile-tool.ts";
+import type { RunEsbuild } from "./link-tool.ts";
 
 const OPTIONS = {
   bundle: false,

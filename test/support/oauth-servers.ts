@@ -1,5 +1,5 @@
-// An upstream server that asks for an authorization, an authorization server, and a bystander on loopback that nobody may be made to ask:
-// each a server of its own, which records what it is asked.
+// Real servers for OAuth tests on loopback: an upstream server that requires a token, an authorization server, and a bystander that must
+// not receive any request. Each records its requests.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";

@@ -1,5 +1,5 @@
-// Functions and options that a host passes for its upstream servers: whatever a hook does, it gives nobody credentials or an answer that the
-// host did not mean, and no option that is wrong is taken for none.
+// Functions and options that a host passes for its upstream servers. A failing hook provides neither credentials nor an answer, and an
+// invalid option is rejected with its path.
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
@@ -122,7 +122,7 @@ describe("options", () => {
     return parsed.success ? [] : toOptionProblems(McpServerSchema, parsed.error).map(({ pointer }) => pointer);
   };
 
-  test("that nobody knows are rejected with their path, wherever they stand", () => {
+  test("that are unknown are rejected with their path, at any depth", () => {
     expect(GOOD.map(problemsOf)).toEqual([[], []]);
     const known = new Set(["tools", "sandbox", "oauth", "env", "headers"]);
     fc.assert(
@@ -182,7 +182,7 @@ describe("options", () => {
     },
   );
 
-  test("removing a server that is not there says so", async () => {
+  test("removing an unknown server returns false", async () => {
     expect(await box.mcp.removeServer("no-such-server")).toBe(false);
   });
 });

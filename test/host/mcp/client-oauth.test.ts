@@ -169,14 +169,14 @@ describe("addresses", () => {
 
   test("one that the host allows is connected to, and no other", async () => {
     const allowed = fetchFor("https://mcp.example/mcp", { allowAddresses: ["127.0.0.1"] }, "127.0.0.1");
-    // Nobody listens there; it has been asked all the same.
+    // No server listens there: the connection is attempted.
     await expect(allowed("https://mcp.example/x")).rejects.toThrow(/ECONNREFUSED|connect/);
     const other = fetchFor("https://mcp.example/mcp", { allowAddresses: ["127.0.0.1"] }, "127.0.0.2");
     await expect(other("https://mcp.example/x")).rejects.toThrow(/not public/);
   });
 
   test.for(["http://mcp.example", "http://10.0.0.1", "http://192.168.0.1:8080"])(
-    "%s is not asked without TLS",
+    "%s receives no request without TLS",
     async (origin) => {
       const get = fetchFor(`${origin}/mcp`, { allowAddresses: ["0.0.0.0/0"] }, "127.0.0.1");
       await expect(get(`${origin}/.well-known/oauth-protected-resource`)).rejects.toThrow(/expected https/);
@@ -212,7 +212,7 @@ describe("stored credentials", () => {
   test.for([
     ["without an issuer", undefined],
     ["of another issuer", "https://other.example"],
-  ] as const)("%s are sent to nobody", async ([, stamp]) => {
+  ] as const)("%s are not sent anywhere", async ([, stamp]) => {
     server.answers = protectedBy(server, metadataOf(server), issuer.origin);
     const issued = stamp === undefined ? {} : { issuer: stamp };
     provider.client = { ...client, ...issued };
@@ -220,7 +220,7 @@ describe("stored credentials", () => {
     add({ issuers: [issuer.origin] });
     expect(errorOf(await call()).code).toBe("TOOL_UNAVAILABLE");
     expect(sent()).not.toMatch(/client-secret|refresh-secret|Bearer old/);
-    // Both are asked for anew.
+    // The client registers and signs in again.
     expect(provider.client).toMatchObject({ client_id: "registered", issuer: issuer.origin });
     expect(provider.pages).toEqual([`${issuer.origin}/authorize`]);
   });
@@ -236,7 +236,7 @@ describe("stored credentials", () => {
     expect(sent()).not.toMatch(/client-secret|refresh-secret|Bearer old/);
   });
 
-  test("of a provider that cannot save others need an issuer, and the error says so", async () => {
+  test("of a provider that cannot save others need an issuer, and the error names it", async () => {
     server.answers = protectedBy(server, metadataOf(server), issuer.origin);
     const fixed = Object.assign(Object.create(provider) as KeepingProvider, {
       clientInformation: () => client,

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { invisibleIn, toVisible } from "../../../src/host/mcp/client/text/visible-text.ts";
 import { readUpstreamTool } from "../../../src/host/mcp/client/upstream-schema.ts";
 
-/** A text in tags, which a model reads and nobody sees. */
+/** Writes a text in tag characters, which a model reads and a person does not see. */
 const inTags = (text: string): string =>
   [...text].map((each) => String.fromCodePoint(0xe0000 + each.charCodeAt(0))).join("");
 const INVISIBLE: readonly (readonly [name: string, text: string])[] = [

@@ -90,17 +90,17 @@ export const ATTACKS: { readonly [name: string]: Attack } = {
   "escapes without end": one(["ok", "OUTPUT_TOO_LARGE"], ({ id }) =>
     result(id, `{"content":[{"type":"text","text":"${String.raw`\u0000`.repeat(600_000)}"}]}`),
   ),
-  "a text that is deep JSON, beside a value": one(["ok", "OUTPUT_TOO_LARGE"], ({ id }) =>
+  "a text that is deep JSON, next to a value": one(["ok", "OUTPUT_TOO_LARGE"], ({ id }) =>
     structured(id, "1", nested(1_900_000)),
   ),
-  "a text that is many lists, beside a value": one(["ok", "OUTPUT_TOO_LARGE"], ({ id }) =>
+  "a text that is many lists, next to a value": one(["ok", "OUTPUT_TOO_LARGE"], ({ id }) =>
     structured(id, "1", `[${"[],".repeat(1_290_000)}0]`),
   ),
   "a large value twice": one(["ok", "OUTPUT_TOO_LARGE"], ({ id }) => {
     const value = `[${"[1],".repeat(200_000)}0]`;
     return structured(id, value, `{"a":${value}}`);
   }),
-  "a thousand texts beside a value": one(["ok", "OUTPUT_TOO_LARGE"], ({ id }) => {
+  "a thousand texts next to a value": one(["ok", "OUTPUT_TOO_LARGE"], ({ id }) => {
     const part = JSON.stringify({ type: "text", text: `[${"[],".repeat(1_000)}0]` });
     return result(id, `{"structuredContent":{"a":1},"content":[${Array(999).fill(part).join(",")}]}`);
   }),

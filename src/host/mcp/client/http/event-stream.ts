@@ -6,7 +6,7 @@ import { readMessage } from "../reading/read-message.ts";
 import { readingBudget } from "../reading/reading-budget.ts";
 import type { MessageStubs } from "./message-stubs.ts";
 
-/** A line past the limit is read to its end, up to so many times the limit. */
+/** Reads a line past the limit to its end, up to this many times the limit. */
 const MAX_LONG_LINES = 16;
 
 export interface EventStreamOptions {

@@ -42,7 +42,7 @@ export function createMessageFetch(options: MessageFetchOptions): FetchLike {
   };
 }
 
-/** A response whose body is read when the transport asks for it, as far as it may be. */
+/** Returns a response whose body is read within bounds, and only when the transport reads it. */
 function toBounded(response: Response, options: MessageFetchOptions, signal: AbortSignal | undefined): Response {
   const { status, statusText, ok, url, type, redirected, body } = response;
   const headers = new Headers();

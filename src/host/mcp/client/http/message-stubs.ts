@@ -37,7 +37,7 @@ export class MessageStubs {
     return message;
   }
 
-  /** Forgets a message whose stub nobody will read. */
+  /** Drops a message whose stub will not be read. */
   drop(number: number): void {
     this.#messages.delete(number);
   }

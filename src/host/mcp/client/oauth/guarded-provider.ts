@@ -24,7 +24,7 @@ const createLookUp =
     throw new Error(`The authProvider's ${what}() ${outcome.failed}`, { cause: outcome.cause });
   };
 
-/** Of what is stored, what this issuer has given; nothing where that is not known. */
+/** Returns stored credentials if they are bound to this issuer, or to an allowed one where the caller names none; otherwise undefined. */
 function boundTo(stored: unknown, context: Context, policy: OAuthPolicy): unknown {
   if (!isJsonObject(stored)) return undefined;
   const { issuer } = stored;
@@ -32,7 +32,7 @@ function boundTo(stored: unknown, context: Context, policy: OAuthPolicy): unknow
   return context?.issuer === undefined || isSameIssuer(issuer, context.issuer) ? stored : undefined;
 }
 
-/** What was found out before, by this host or by whoever else wrote to its store, is checked as if it had just come. */
+/** Checks stored discovery results as if they had just been received: another program may have written to the store. */
 function readDiscovery(stored: unknown, policy: OAuthPolicy): OAuthDiscoveryState | undefined {
   if (!isJsonObject(stored) || !policy.isIssuer(stored.authorizationServerUrl)) return undefined;
   const { authorizationServerMetadata: metadata, resourceMetadataUrl } = stored;
@@ -85,7 +85,7 @@ function guardOAuth(provider: OAuthClientProvider, policy: OAuthPolicy, lookUp: 
   });
 }
 
-/** What goes into a header is a token, and nothing that merely has a text. @throws {TypeError} */
+/** Rejects a value that only converts to text, such as an object. @throws {TypeError} */
 function checkToken(token: unknown): asserts token is string {
   if (typeof token !== "string" || !TOKEN.test(token)) {
     throw new TypeError("The authProvider's token is not one: expected printable characters of ASCII");

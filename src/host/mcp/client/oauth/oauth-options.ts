@@ -10,7 +10,7 @@ export interface McpOAuthOptions {
    * @default the server's own origin
    */
   readonly issuers?: readonly string[] | undefined;
-  /** Origins besides an issuer's own that its endpoints may be at. @default [] */
+  /** Origins where an issuer's endpoints are allowed, in addition to its own origin. @default [] */
   readonly endpointOrigins?: readonly string[] | undefined;
   /**
    * Addresses and CIDR ranges that requests for metadata and tokens may go to though they are private, loopback or link-local. An address

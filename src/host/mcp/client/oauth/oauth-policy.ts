@@ -1,5 +1,5 @@
-// Which authorization servers an upstream server may send the host to. What it says of them is hostile input: without this, a 401 makes the
-// host request any URL within its network, and hands the client's secrets to whoever the server names.
+// Decides which authorization servers an upstream server may send the host to. Its metadata is hostile input: without these checks, a 401
+// makes the host request any URL in its network, and sends the client's secrets to any server that the metadata names.
 import { isIP } from "node:net";
 import { type AddressList, parseCidr } from "../../../capabilities/address-guard.ts";
 import { hostOf } from "../../../capabilities/egress-rules.ts";
@@ -7,7 +7,8 @@ import type { JsonObject } from "../reading/json-size.ts";
 import type { McpOAuthConfig } from "./oauth-options.ts";
 
 /**
- * The server asks for what the host does not allow. A TypeError, since the SDK's discovery goes on past any other error, to another URL.
+ * The server's authorization leads to a URL that the host does not allow. It is a TypeError because the SDK's discovery ignores any other
+ * error and tries the next URL.
  */
 export class OAuthDenied extends TypeError {}
 

@@ -1,4 +1,4 @@
-// How many messages a server may send of itself: so many at once, and so many in a second.
+// Limits how many messages a server may send unprompted: a burst, and a rate per second.
 
 export interface AllowanceOptions {
   readonly burst: number;

@@ -52,7 +52,7 @@ export class EventReader {
   #take(line: Buffer): undefined {
     const colon = line.indexOf(COLON);
     const field = line.subarray(0, colon < 0 ? line.length : colon);
-    // A comment, or a field that nobody knows.
+    // A comment, or an unknown field.
     if (field.length === 0 || field.length > FIELD_BYTES) return;
     const from = colon < 0 ? line.length : colon + (line[colon + 1] === SPACE ? 2 : 1);
     const value = line.subarray(from);

@@ -8,7 +8,7 @@ export const isJsonObject = (value: unknown): value is JsonObject =>
 /** What each value counts as in a size: an object's header, or a number. */
 const VALUE_SIZE = 16;
 
-/** Tells whether a parsed value has at most so many values in it, however deep. */
+/** Tells whether a parsed value contains at most `most` values, at any depth. */
 export function hasAtMost(value: unknown, most: number): boolean {
   const open: unknown[] = [value];
   for (let seen = 0; open.length > 0; seen += 1) {

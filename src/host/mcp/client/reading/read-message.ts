@@ -6,7 +6,7 @@ import { endsOf, type LongMessage, type MessageEnds } from "./bounded-bytes.ts";
 
 /** JSON-RPC error code for an answer that cannot be read: ours, in the range that is left to implementations. */
 export const UNREADABLE_CODE = -32_098;
-/** V8 takes 15 ms to list 40,000 keys of one object, and 60 ms for 160,000 [m]. */
+/** Listing the keys of one object took 15 ms for 40,000 keys and 60 ms for 160,000 (measured on Node 26, two cores). */
 const MESSAGE_LIMITS = { depth: 256, values: 2_000_000, members: 40_000 } as const;
 const MESSAGE_CODES = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE" } as const;
 const WHAT = "The answer";

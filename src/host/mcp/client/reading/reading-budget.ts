@@ -5,7 +5,7 @@
 const SLICE_MS = 4;
 /** Length of a period, in ms. */
 const PERIOD_MS = 8;
-/** What one message costs besides its parsing: what the protocol's client does with it, in ms [m]. */
+/** Estimated time in ms that the SDK's client spends on one message, in addition to its parsing. */
 const MESSAGE_MS = 0.05;
 
 export class ReadingBudget {

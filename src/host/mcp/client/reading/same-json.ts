@@ -1,7 +1,7 @@
-// Whether two JSON values are the same, compared over several turns of the event loop: both may be as large as a message.
+// Compares two JSON values over several turns of the event loop: both may be as large as a message.
 import { inTurns } from "../../../turns.ts";
 
-/** Values compared between two looks at the clock: some 0.1 ms of work [m]. */
+/** Values compared between two readings of the clock. */
 const BATCH_VALUES = 500;
 
 type JsonObject = { readonly [key: string]: unknown };

@@ -2,7 +2,7 @@
 import type { JsonValue } from "../../../../sandbox/errors.ts";
 import { inTurns } from "../../../turns.ts";
 
-/** Values written between two looks at the clock: some 0.1 ms of work [m]. */
+/** Values written between two readings of the clock. */
 const BATCH_VALUES = 500;
 
 type JsonObject = { readonly [key: string]: JsonValue };
