@@ -363,8 +363,9 @@ export class ToolRouter implements AsyncDisposable {
         startClock: (tool) => startCall(tool, read, prepare, timeoutMs).clock,
       };
       const admitted =
-        watch === undefined ? envelope : await this.#admit(watch, envelope, read, validate, prepare, timeoutMs);
-      const validating = validateCall(admitted, read, this.registry, validate);
+        watch === undefined ? { envelope } : await this.#admit(watch, envelope, read, validate, prepare, timeoutMs);
+      const checks = "decided" in admitted ? { ...validate, decided: admitted.decided } : validate;
+      const validating = validateCall(admitted.envelope, read, this.registry, checks);
       // Small values are read at once: without an `await` a warm call is some microseconds shorter.
       const validated = validating instanceof Promise ? await validating : validating;
       if (validated.amendments !== undefined) facts = { ...facts, amendments: validated.amendments };
@@ -406,7 +407,7 @@ export class ToolRouter implements AsyncDisposable {
     }
   }
 
-  /** The call as hooks let it in. @throws {ToolError} as a rejection */
+  /** Returns the call as hooks admitted it, and the tool that they decided about. @throws {ToolError} as a rejection */
   async #admit(
     watch: CallWatch,
     envelope: CallEnvelope,
@@ -414,19 +415,20 @@ export class ToolRouter implements AsyncDisposable {
     validate: ValidateOptions,
     prepare: PrepareOptions,
     timeoutMs: number | undefined,
-  ): Promise<CallEnvelope> {
+  ): Promise<{ readonly envelope: CallEnvelope; readonly decided: { readonly tool: RegisteredTool | undefined } }> {
     const tool = this.registry.get(envelope.toolName, context.tenantId);
     watch.beginValidate();
-    if (tool === undefined) return envelope;
+    const decided = { tool };
+    if (tool === undefined) return { envelope, decided };
     const { clock, deadlineAt } = startCall(tool, context, prepare, timeoutMs);
     using own = clock;
     watch.found(tool.definition, tool.executor.source, prepare.tenant, { until: deadlineAt, signal: own.signal });
-    if (!watch.asks("validate")) return envelope;
+    if (!watch.asks("validate")) return { envelope, decided };
     const { callId, toolName } = envelope;
     const copy = (args: unknown): Promise<ToolValue> => copyArguments({ toolName, arguments: args }, tool, validate);
     const repaired = await repairCall(envelope, tool, context, validate);
     const args = await watch.validate(await copyArguments(repaired, tool, validate), copy);
-    return { callId, toolName, arguments: args, amendments: repaired.amendments };
+    return { envelope: { callId, toolName, arguments: args, amendments: repaired.amendments }, decided };
   }
 
   #end(watch: CallWatch, result: ToolResult, error: ToolError | undefined): ToolResult {

@@ -121,6 +121,13 @@ describe("Glovebox.execute() with a bad call", () => {
       /^The arguments of strict: \/tags: .*2/,
     ],
     ["NaN, which JSON has not", call({ a: Number.NaN }), "PARAM_INVALID", /^The arguments of strict: \/a: .*null/i],
+    [
+      "a promise",
+      call(Promise.resolve({ a: 5 })),
+      "PARAM_INVALID",
+      /^toolCall\.arguments: expected a JSON value, got a Promise$/,
+    ],
+    ["a Map", call(new Map([["a", 5]])), "PARAM_INVALID", /^toolCall\.arguments: expected a JSON value, got a Map$/],
     ["a BigInt", call({ a: 5n }), "PARAM_INVALID", /^toolCall\.arguments: expected a JSON value, got a BigInt at \/a$/],
     ["a cycle", call(cyclic), "PARAM_INVALID", /^toolCall\.arguments: expected a JSON value, got a cycle at \/self$/],
     ["a function", call(() => {}), "PARAM_INVALID", /^toolCall\.arguments: expected a JSON value, got a function$/],

@@ -430,3 +430,29 @@ describe("hooks around capabilities", () => {
     expect(asked).toEqual(["outer", "price"]);
   });
 });
+
+describe("a tool that is replaced while a hook decides about a call of it", () => {
+  test.for<[string, (router: ToolRouter) => void]>([
+    [
+      "is not run in the place of the one that the hook saw",
+      (router) => {
+        router.registry.remove("add");
+        router.register("add", { ...ADD, description: "Deletes everything" }, () => ({ sum: 0 }));
+      },
+    ],
+    ["is not run when the hook saw it and it is gone", (router) => void router.registry.remove("add")],
+  ])("%s", async ([, change]) => {
+    let replace: () => void = () => undefined;
+    const { router, call, ran } = routerOf([
+      {
+        name: "guard",
+        validate: async () => {
+          replace();
+        },
+      },
+    ]);
+    replace = () => change(router);
+    expect(errorOf(await call())).toMatchObject({ code: "TOOL_UNAVAILABLE", recoverable: true });
+    expect(ran).toEqual([]);
+  });
+});

@@ -62,3 +62,22 @@ export function checkToolDigest(tool: RegisteredTool, expected: string | undefin
     { details: { toolChanged: true } },
   );
 }
+
+/**
+ * Checks that the tool that is about to run is the one that hooks decided about: it can be replaced while they wait.
+ * @throws {ToolError} TOOL_UNAVAILABLE, recoverable, if it is another one
+ */
+export function checkDecided(
+  decided: RegisteredTool | undefined,
+  tool: RegisteredTool | undefined,
+  name: string,
+): void {
+  if (decided === tool) return;
+  // A registry of the host's may return a new object each time.
+  if (decided !== undefined && tool !== undefined && digestOfTool(decided) === digestOfTool(tool)) return;
+  throw new ToolError(
+    "TOOL_UNAVAILABLE",
+    `The tool ${JSON.stringify(name.slice(0, 128))} changed while hooks decided about the call; the call was not run`,
+    { recoverable: true, details: { toolChanged: true } },
+  );
+}

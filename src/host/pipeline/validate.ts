@@ -1,5 +1,6 @@
 // Stage 1: is this a call, of a tool there is, with arguments that fit? Nothing of the caller's own objects passes this stage.
-import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
+import { types } from "node:util";
+import { describeKind, isPlainObject } from "../../sandbox/contract/plain-object.ts";
 import { ToolError } from "../../sandbox/errors.ts";
 import type { JsonTextLimits } from "../json-refusals.ts";
 import { checkJsonBytes, isSmallJson } from "../json-text.ts";
@@ -24,7 +25,7 @@ import {
   type InputText,
   readValueWithBytes,
 } from "./read-value.ts";
-import { checkToolDigest } from "./tool-digest.ts";
+import { checkDecided, checkToolDigest } from "./tool-digest.ts";
 
 export const DEFAULT_TENANT = "default";
 const MAX_SHOWN_UNITS = 100;
@@ -119,6 +120,10 @@ function serializeArguments(envelope: Pick<CallEnvelope, "arguments" | "argument
   // Models write nothing where there is nothing to say.
   if (argumentsText !== undefined) return { text: BLANK.test(argumentsText) ? "{}" : argumentsText, bytes: undefined };
   if (args === undefined) return { text: "{}", bytes: undefined };
+  // Their JSON is {}: the tool would run on arguments that were never awaited, or are not there.
+  if (types.isPromise(args) || types.isMap(args) || types.isSet(args)) {
+    throw invalid("toolCall.arguments", "a JSON value", describeKind(args));
+  }
   let made: TextWithBytes;
   try {
     made = toTextWithBytes(args);
@@ -170,6 +175,8 @@ export interface ValidateOptions {
   readonly isGated?: boolean;
   /** What the host has done with arguments, unless something else is stated for their tool or call. */
   readonly arguments?: ArgumentOptions | undefined;
+  /** The tool that hooks decided about, or undefined if there was none; absent where no hook was called. */
+  readonly decided?: { readonly tool: RegisteredTool | undefined };
   /** Starts the call's clock early, for large arguments: to read them takes a part of its time. */
   readonly startClock: (tool: RegisteredTool) => Clock;
 }
@@ -185,6 +192,7 @@ export function validateCall(
   options: ValidateOptions,
 ): ValidatedCall | Promise<ValidatedCall> {
   const tool = registry.get(envelope.toolName, context.tenantId);
+  if (options.decided !== undefined) checkDecided(options.decided.tool, tool, envelope.toolName);
   if (tool === undefined) {
     // Of those that there are some may be off.
     if (options.isGated === true) throw noSuchTool(envelope.toolName);
