@@ -204,7 +204,8 @@ testCallbacks([
     name: "createMcpHandler register",
     run: (register) => callOverHttp({ register }),
     good: () => undefined,
-    bad: "ok",
+    bad: "denied",
+    except: ANY_ANSWER,
   },
   {
     name: "serveMcpStdio register",

@@ -183,7 +183,8 @@ describe("a hook's capability function", () => {
 
   test.for<[string, string, (input: Input) => unknown]>([
     ["nothing", "PARAM_INVALID", () => null],
-    ["a promise", "PARAM_INVALID", (input) => Promise.resolve(input)],
+    // No valid answer of a hook, whatever it comes to: the hook counts as broken.
+    ["a promise", "INTERNAL", (input) => Promise.resolve(input)],
     ["a request with an unknown field", "PARAM_INVALID", (input) => ({ ...input, uri: input.url })],
     ["a request without a URL", "PARAM_INVALID", ({ url: _url, ...input }) => input],
     ["an invalid URL", "PARAM_INVALID", (input) => ({ ...input, url: "there" })],

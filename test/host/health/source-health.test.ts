@@ -39,11 +39,11 @@ const throwing =
 const isUnavailable = (code: string): boolean => code === "TOOL_UNAVAILABLE";
 
 test.for<[unknown, RegExp]>([
-  [null, /^health: /],
-  [true, /^health: /],
-  [{ openSeconds: 1 }, /^health\.openSeconds: Unknown option/],
-  [{ failures: "5" }, /^health\.failures: /],
-  [Promise.resolve({ failures: 1 }), /^health: .*Expected a plain object, got a Promise/],
+  [null, /^options\.health: /],
+  [true, /^options\.health: /],
+  [{ openSeconds: 1 }, /^options\.health\.openSeconds: Unknown option/],
+  [{ failures: "5" }, /^options\.health\.failures: /],
+  [Promise.resolve({ failures: 1 }), /^options\.health: .*Expected a plain object, got a Promise/],
 ])("new ToolRouter() rejects the health option %j with its path", ([health, message]) => {
   expect(() => new ToolRouter({ health: health as never })).toThrow(message);
 });
