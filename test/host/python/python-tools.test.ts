@@ -202,7 +202,7 @@ describe("a tool in Python", () => {
 
   test.for([
     ["limits = 5", "limits: Expected a plain object, got a number"],
-    ["annotations = [1]", "annotations: Invalid input"],
+    ["annotations = [1]", "annotations: Expected a plain object, got an array"],
     ["input_schema = {'enum': {1, 2}}", "The tool's definition is not JSON: it has a set at /inputSchema/enum"],
     ["x = '\0'", '"tool.py" has a NUL character in line 1'],
   ] as const)("whose definition cannot be one is BUNDLE_FAILED, and says why: %j", async ([code, says]) => {
