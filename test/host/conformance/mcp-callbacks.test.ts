@@ -22,6 +22,7 @@ import { makeBox } from "../../support/host-zone.ts";
 import { startScriptedServer } from "../../support/mcp-http.ts";
 
 const URL_OF_SERVER = "http://127.0.0.1/mcp";
+const IDENTIFY_MS = 300;
 const CALLER = { subject: "ada", scopes: [], expiresAt: Math.floor(Date.now() / 1_000) + 3_600, claims: {} };
 
 /** Tools of everybody; the outcome of a scenario says whether one ran. */
@@ -42,7 +43,8 @@ function openHost() {
 
 async function callOverHttp(options: McpHandlerOptions, token = "token"): Promise<Outcome> {
   await using tools = openHost();
-  await using handler = createMcpHandler(tools.host, options);
+  // Shorter than the default of 5 s: each hanging callback is waited for.
+  await using handler = createMcpHandler(tools.host, { limits: { identifyMs: IDENTIFY_MS }, ...options });
   const transport = new StreamableHTTPClientTransport(new URL(URL_OF_SERVER), {
     fetch: (url, init) => handler.fetch(new Request(url, init)),
     requestInit: { headers: { authorization: `Bearer ${token}` } },
@@ -129,19 +131,21 @@ afterAll(() => box.close());
 
 /** Calls the one tool of an upstream server; `ask` is what that server requests before it answers. */
 async function callUpstream(options: Partial<McpHttpServer>, ask?: string): Promise<Outcome> {
-  let answered: unknown;
+  /** The response to what the server has asked for: a result, or an error. */
+  let answer: { readonly result?: unknown; readonly error?: unknown } | undefined;
   await using server = await startScriptedServer((rpc, response) => {
     if (rpc.method === "tools/list") return { tools: [{ name: "t", inputSchema: { type: "object" } }] };
-    if (rpc.method === undefined && "result" in rpc) answered = rpc.result;
+    if (rpc.method === undefined) answer = rpc as NonNullable<typeof answer>;
     if (rpc.method !== "tools/call") return undefined;
     if (ask === undefined) return { content: [{ type: "text", text: "done" }] };
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.write(`data: ${ask}\n\n`);
     const poll = setInterval(() => {
-      if (answered === undefined) return;
+      if (answer === undefined) return;
       clearInterval(poll);
-      const result = { jsonrpc: "2.0", id: rpc.id, result: { content: [{ type: "text", text: "done" }] } };
-      response.end(`data: ${JSON.stringify(result)}\n\n`);
+      const { error } = answer;
+      const end = error === undefined ? { result: { content: [{ type: "text", text: "done" }] } } : { error };
+      response.end(`data: ${JSON.stringify({ jsonrpc: "2.0", id: rpc.id, ...end })}\n\n`);
     }, 5);
     response.on("close", () => clearInterval(poll));
     return undefined;
@@ -153,7 +157,7 @@ async function callUpstream(options: Partial<McpHttpServer>, ask?: string): Prom
       { id: "c1", toolName: "up__t", arguments: {} },
       { signal: AbortSignal.timeout(4_000) },
     );
-    return result.success && (ask === undefined || answered !== undefined) ? "ok" : "denied";
+    return result.success && (ask === undefined || answer?.result !== undefined) ? "ok" : "denied";
   } finally {
     await box.mcp.removeServer("up");
   }
