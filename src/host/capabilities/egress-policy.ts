@@ -77,7 +77,7 @@ const CidrSchema = z.string().transform((text, context) => {
 });
 
 /** An allow rule, checked. */
-interface AllowRule {
+export interface AllowRule {
   readonly rule: EgressRule;
   readonly methods: readonly string[] | undefined;
   readonly ports: readonly number[] | undefined;

@@ -289,7 +289,10 @@ describe.for([
       return { action: "accept", content: {} };
     });
     const result = await client.callTool({ name: "asks_on" });
-    expect(result.structuredContent).toEqual({ answers: 12, refused: 'The client that called "asks_on" failed to answer "elicit"' });
+    expect(result.structuredContent).toEqual({
+      answers: 12,
+      refused: 'The client that called "asks_on" failed to answer "elicit"',
+    });
   });
 
   // In 2026-07-28 there is no request while the client is asked: a call that it does not come back to ends by itself.
