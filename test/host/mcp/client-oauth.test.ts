@@ -1,4 +1,5 @@
 // OAuth of upstream servers: where their metadata may lead the host, and who gets the credentials that it keeps.
+import type { OAuthClientProvider, StoredOAuthClientInformation } from "@modelcontextprotocol/client";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { McpHttpServer } from "../../../src/host/mcp/client/mcp-options.ts";
 import { createOAuthFetch } from "../../../src/host/mcp/client/oauth/oauth-fetch.ts";
@@ -49,6 +50,13 @@ function issues(origin: string, metadata: object = issuerMetadata(origin)): Answ
   };
 }
 
+const openIdMetadata = (origin: string): object => ({
+  ...issuerMetadata(origin),
+  jwks_uri: `${origin}/jwks`,
+  subject_types_supported: ["public"],
+  id_token_signing_alg_values_supported: ["RS256"],
+});
+
 function add(oauth: McpHttpServer["oauth"] = {}, more: Partial<McpHttpServer> = {}): void {
   const options = { protocol: "legacy", timeoutMs: 2_000, authProvider: provider, oauth, ...more } as const;
   box.mcp.addServer("up", { url: `${server.origin}/mcp`, ...options });
@@ -80,6 +88,26 @@ describe("discovery", () => {
     expect(errorOf(await call())).toMatchObject({ code: "TOOL_UNAVAILABLE", message: /resource metadata is at http/ });
     expect(bystander.requests).toEqual([]);
   });
+
+  test.for([404, 403, 400] as const)(
+    "tries the metadata of OpenID Connect where the first metadata are an error in JSON (%i)",
+    async (status) => {
+      const issued = issues(issuer.origin);
+      issuer.answers = (request, response) => {
+        if (request.path === "/.well-known/oauth-authorization-server") {
+          const body = JSON.stringify({ message: "Not Found", issuer: bystander.origin });
+          return void response.writeHead(status, { "content-type": "application/json" }).end(body);
+        }
+        if (request.path === "/.well-known/openid-configuration") return openIdMetadata(issuer.origin);
+        return issued(request, response);
+      };
+      server.answers = protectedBy(server, metadataOf(server), issuer.origin);
+      add({ issuers: [issuer.origin] });
+      expect(errorOf(await call()).message).toMatch(/asks for an authorization that its authProvider does not have/);
+      expect(issuer.paths).toContain("GET /.well-known/openid-configuration");
+      expect(provider.pages).toEqual([`${issuer.origin}/authorize`]);
+    },
+  );
 
   test("uses no authorization server that the host has not configured", async () => {
     server.answers = protectedBy(server, metadataOf(server), bystander.origin);
@@ -253,6 +281,27 @@ describe("stored credentials", () => {
 });
 
 describe("an authProvider", () => {
+  test("may be a frozen object", async () => {
+    server.answers = protectedBy(server, metadataOf(server), issuer.origin);
+    const kept: { client?: StoredOAuthClientInformation } = {};
+    const frozen: OAuthClientProvider = Object.freeze({
+      redirectUrl: provider.redirectUrl,
+      clientMetadata: provider.clientMetadata,
+      clientInformation: () => kept.client,
+      saveClientInformation: (saved: StoredOAuthClientInformation) => {
+        kept.client = saved;
+      },
+      tokens: () => undefined,
+      saveTokens: () => {},
+      saveCodeVerifier: () => {},
+      codeVerifier: () => "",
+      redirectToAuthorization: (page: URL) => provider.redirectToAuthorization(page),
+    });
+    add({ issuers: [issuer.origin] }, { authProvider: frozen });
+    expect(errorOf(await call()).message).toMatch(/asks for an authorization that its authProvider does not have/);
+    expect(provider.pages).toEqual([`${issuer.origin}/authorize`]);
+  });
+
   test.for([
     ["a number", 7],
     ["an object", { toString: () => "token" }],
