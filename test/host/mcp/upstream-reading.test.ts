@@ -13,6 +13,8 @@ import { hasAtMost, sizeOf } from "../../../src/host/mcp/client/reading/json-siz
 import { ReadingBudget } from "../../../src/host/mcp/client/reading/reading-budget.ts";
 import { isSameJson } from "../../../src/host/mcp/client/reading/same-json.ts";
 import { writeJson } from "../../../src/host/mcp/client/reading/write-json.ts";
+import { toReturned } from "../../../src/host/mcp/client/upstream-result.ts";
+import { CONTENT_KEY } from "../../../src/sandbox/content.ts";
 import type { JsonValue } from "../../../src/sandbox/errors.ts";
 
 const { signal } = new AbortController();
@@ -129,6 +131,40 @@ describe("JSON over several turns", () => {
         expect(sizeOf(value, most) > most).toBe(sizeOf(value, Number.MAX_SAFE_INTEGER) > most);
       }),
     );
+  });
+});
+
+describe("a result with a value", () => {
+  const text = (said: unknown) => ({ type: "text", text: JSON.stringify(said) });
+
+  test("counts the keys of its value once, whatever texts come with it", async () => {
+    let counted = 0;
+    const countOwnKeys = (target: object): (string | symbol)[] => {
+      counted += 1;
+      return Reflect.ownKeys(target);
+    };
+    const structuredContent = new Proxy({ a: 1, b: 2 }, { ownKeys: countOwnKeys });
+    await toReturned({ structuredContent, content: [] }, "t", signal);
+    const without = counted;
+    counted = 0;
+    const content = Array.from({ length: 1_000 }, () => text({}));
+    const returned = await toReturned({ structuredContent, content }, "t", signal);
+    expect(counted - without).toBe(1);
+    expect(returned).toHaveProperty("output", structuredContent);
+  });
+
+  test("leaves out a text that repeats the value, also after another text", async () => {
+    const value = { a: [1, { b: 2 }] };
+    expect(await toReturned({ structuredContent: value, content: [text(value)] }, "t", signal)).toBe(value);
+    const both = { structuredContent: value, content: [text("Hi"), text(value)] };
+    const returned = (await toReturned(both, "t", signal)) as { readonly [CONTENT: symbol]: unknown };
+    expect(returned[Symbol.for(CONTENT_KEY)]).toEqual([text("Hi")]);
+  });
+
+  test("is not compared any more once its call has ended", async () => {
+    const ended = AbortSignal.abort(new Error("ended"));
+    const result = { structuredContent: { a: 1 }, content: [text({})] };
+    await expect(toReturned(result, "t", ended)).rejects.toThrow("ended");
   });
 });
 
