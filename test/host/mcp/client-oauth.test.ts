@@ -139,6 +139,30 @@ describe("discovery", () => {
     },
   );
 
+  test.for(["userinfo_endpoint", "introspection_endpoint"])(
+    "ignores where %s is, which it never uses",
+    async (name) => {
+      issuer.answers = issues(issuer.origin, { ...issuerMetadata(issuer.origin), [name]: `${bystander.origin}/x` });
+      server.answers = protectedBy(server, metadataOf(server), issuer.origin);
+      add({ issuers: [issuer.origin] });
+      await call();
+      expect(provider.pages).toEqual([`${issuer.origin}/authorize`]);
+      expect(bystander.requests).toEqual([]);
+    },
+  );
+
+  test("looks for an authorization server at its own origin where its resource metadata are HTML", async () => {
+    const own = issues(server.origin);
+    server.answers = (request, response) => {
+      if (request.path === "/mcp") return void response.writeHead(401).end();
+      if (!request.path.startsWith("/.well-known/oauth-protected-resource")) return own(request, response);
+      return void response.writeHead(200, { "content-type": "text/html" }).end("<!doctype html>");
+    };
+    add();
+    expect(errorOf(await call()).code).toBe("TOOL_UNAVAILABLE");
+    expect(provider.pages).toEqual([`${server.origin}/authorize`]);
+  });
+
   test.for([301, 302, 307, 308] as const)("follows no redirect (%i)", async (status) => {
     server.answers = ({ path }, response) => {
       if (path === "/mcp") response.writeHead(401).end();

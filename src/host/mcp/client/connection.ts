@@ -283,7 +283,7 @@ export class Connection implements AsyncDisposable {
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, CLOSE_MS);
     await Promise.race([this.#endSession(), late]);
-    // Always closed, also when the server does not answer: this ends all open streams, and the request that ends the session.
+    // Also when the server does not answer: this ends all open requests.
     await Promise.race([this.#close(), late]);
     clearTimeout(timer);
   }
