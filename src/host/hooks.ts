@@ -27,7 +27,10 @@ interface StageEvent {
 }
 export interface ValidateEvent extends StageEvent {
   readonly definition: ToolDefinition;
-  /** A copy of what the caller gave, not yet validated: these are the arguments that the call goes on with. */
+  /**
+   * A copy of the caller's arguments, repaired, pruned and coerced as the host states, and not validated yet. The call continues with
+   * these arguments. Transforms and defaults of a Standard Schema are applied later.
+   */
   readonly arguments: ToolValue;
 }
 export interface PrepareEvent extends StageEvent {

@@ -22,12 +22,12 @@ import { type PrepareOptions, prepareCall, startCall } from "./pipeline/prepare.
 import { checkTimeout, readContext } from "./pipeline/read-context.ts";
 import { digestOfTool, isSameDefinition } from "./pipeline/tool-digest.ts";
 import {
+  amendCall,
   type CallEnvelope,
   copyArguments,
   DEFAULT_TENANT,
   noSuchTool,
   readEnvelope,
-  repairCall,
   type ValidateOptions,
   validateCall,
 } from "./pipeline/validate.ts";
@@ -426,9 +426,9 @@ export class ToolRouter implements AsyncDisposable {
     if (!watch.asks("validate")) return { envelope, decided };
     const { callId, toolName } = envelope;
     const copy = (args: unknown): Promise<ToolValue> => copyArguments({ toolName, arguments: args }, tool, validate);
-    const repaired = await repairCall(envelope, tool, context, validate);
-    const args = await watch.validate(await copyArguments(repaired, tool, validate), copy);
-    return { envelope: { callId, toolName, arguments: args, amendments: repaired.amendments }, decided };
+    const amended = await amendCall(envelope, tool, context, validate);
+    const args = await watch.validate(await copyArguments(amended, tool, validate), copy);
+    return { envelope: { callId, toolName, arguments: args, amendments: amended.amendments }, decided };
   }
 
   #end(watch: CallWatch, result: ToolResult, error: ToolError | undefined): ToolResult {

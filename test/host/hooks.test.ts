@@ -456,3 +456,29 @@ describe("a tool that is replaced while a hook decides about a call of it", () =
     expect(ran).toEqual([]);
   });
 });
+
+test("a validate hook sees arguments as they are coerced for the tool", async () => {
+  const seen: unknown[] = [];
+  const guard: Hook = {
+    name: "spending",
+    validate: ({ arguments: args }) => {
+      seen.push(args);
+      const { a } = args as unknown as Numbers;
+      return typeof a === "number" && a > 100
+        ? { refuse: { code: "APPROVAL_REQUIRED", message: "too much" } }
+        : undefined;
+    },
+  };
+  const { call, ran } = routerOf([guard], { arguments: { coerce: true, unknownKeys: "prune" } });
+  expect(codeOf(await call({ a: "1000", b: 2, c: 3 }))).toBe("APPROVAL_REQUIRED");
+  const result = await call({ a: "5", b: 2 });
+  expect(outputOf(result)).toEqual({ sum: 7 });
+  expect(result.amendments).toHaveLength(1);
+  expect([seen, ran]).toEqual([
+    [
+      { a: 1000, b: 2 },
+      { a: 5, b: 2 },
+    ],
+    [{ a: 5, b: 2 }],
+  ]);
+});

@@ -28,7 +28,8 @@ export interface ApprovalQuestion extends ApprovalRequest {
 
 /**
  * Returns whether a call has to wait. Only `false` lets it run: a predicate that throws, returns anything else, or takes longer than 30 s
- * makes it wait.
+ * makes it wait. `call.arguments` is always there for a function: a call whose text is not JSON waits without being asked about, because
+ * the router may repair it.
  */
 export type ApprovalPredicate = (question: ApprovalQuestion) => boolean | Promise<boolean>;
 
@@ -72,9 +73,27 @@ export function needsApproval(
     );
     return true;
   };
-  const outcome = runCallback(() => rule(question), { timeoutMs: GUARD_TIMEOUT_MS, signal });
+  const call = withArguments(question.call);
+  // The router may repair what is not JSON, and a predicate would have decided without seeing that.
+  if (call === undefined) return true;
+  const outcome = runCallback(() => rule({ ...question, call }), { timeoutMs: GUARD_TIMEOUT_MS, signal });
   // Without an `await` a call that needs no approval starts while the model's stream is still read.
   return outcome instanceof Promise ? outcome.then(isNeeded) : isNeeded(outcome);
+}
+
+/** Text that a predicate's question parses; a call with longer text waits. */
+const MAX_PARSED_CHARS = 1024 * 1024;
+
+/** Returns the call with its arguments parsed; undefined if its text is not JSON, or too long to be parsed here. */
+function withArguments(call: ModelToolCall): ModelToolCall | undefined {
+  const { kind, argumentsText, arguments: parsed } = call;
+  if (parsed !== undefined || kind === "custom") return call;
+  if (argumentsText.length > MAX_PARSED_CHARS) return undefined;
+  try {
+    return { ...call, arguments: argumentsText.trim() === "" ? {} : JSON.parse(argumentsText) };
+  } catch {
+    return undefined;
+  }
 }
 
 /** A decision about a call. The model receives the reason of a denial. */

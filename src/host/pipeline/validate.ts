@@ -8,13 +8,7 @@ import type { RegisteredTool, ToolRegistry } from "../registry.ts";
 import type { SchemaThread } from "../schema-thread.ts";
 import type { ToolContext } from "../tool-call.ts";
 import { type BesideText, sizeOfBytes, type TextWithBytes, type ToolValue, toTextWithBytes } from "../tool-value.ts";
-import {
-  type Amendment,
-  type ArgumentOptions,
-  amendArguments,
-  repairArguments,
-  resolveArgumentOptions,
-} from "./amend.ts";
+import { type Amendment, type ArgumentOptions, amendArguments, resolveArgumentOptions } from "./amend.ts";
 import type { Clock } from "./clock.ts";
 import { checkKeys, describe, invalid, readFields, readText } from "./read-fields.ts";
 import {
@@ -242,25 +236,33 @@ async function checkInput(
   return isSmallJson(read.text) ? checkSmallInput(read) : await checkLargeInput(read, thread, signal);
 }
 
-/** The call with its text made JSON, where that is asked for and needed. @throws {ToolError} PARAM_INVALID, as a rejection */
-export async function repairCall(
+/**
+ * Returns the call with its arguments repaired, pruned and coerced as the host, the tool and the call state: a hook decides about the
+ * arguments that the tool gets. Arguments with bytes in them are changed after the hook only.
+ * Rejects with PARAM_INVALID for arguments that cannot be read.
+ */
+export async function amendCall(
   envelope: CallEnvelope,
   tool: RegisteredTool,
   context: ToolContext,
   options: ValidateOptions,
 ): Promise<CallEnvelope> {
   const handling = resolveArgumentOptions(options.arguments, tool.arguments, context.arguments);
-  if (handling?.repair !== true || envelope.argumentsText === undefined) return envelope;
-  const { text } = serializeArguments(envelope);
+  if (handling === undefined) return envelope;
+  const { text, bytes } = serializeArguments(envelope);
+  if (bytes !== undefined) return envelope;
   const bounds = inputBounds(options.bounds, tool);
   const what = `The arguments of ${envelope.toolName}`;
   checkJsonBytes(text.length, bounds, INPUT_CODES, what);
   const { thread } = options;
-  const repaired = await inTime(tool, options, (signal) =>
-    repairArguments(text, { bounds, codes: INPUT_CODES, what, thread, signal }),
-  );
-  if (repaired === undefined) return envelope;
-  return { ...envelope, argumentsText: repaired.text, amendments: [repaired.amendment] };
+  const isForeign = envelope.argumentsText !== undefined;
+  const amended = await inTime(tool, options, (signal) => {
+    const read = { bounds, codes: INPUT_CODES, what, schema: tool.inputSchema, thread, signal };
+    return amendArguments({ text, bytes, isForeign }, { ...read, options: handling, value: envelope.arguments });
+  });
+  if (amended.amendments.length === 0) return envelope;
+  const { callId, toolName } = envelope;
+  return { callId, toolName, arguments: undefined, argumentsText: amended.text, amendments: amended.amendments };
 }
 
 /**

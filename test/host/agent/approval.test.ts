@@ -11,6 +11,7 @@ import {
   AgentLoop,
   type AgentOutcome,
   type AgentState,
+  type ApprovalQuestion,
   type ApprovalRule,
   checkConversation,
   createFileClaims,
@@ -334,4 +335,24 @@ describe("in another process", () => {
     expect(resumed.messages[2]).toMatchObject({ role: "tool", callId: "c1", result: { success: true, output: 3 } });
     await expect(run(process.execPath, args, { env: { HOME: folder } })).rejects.toThrow("resumed before");
   });
+});
+
+test("a call whose arguments are not JSON waits, although the router would repair them", async () => {
+  const asked: unknown[] = [];
+  const needsApproval = ({ call: { arguments: args } }: ApprovalQuestion): boolean => {
+    asked.push(args);
+    return ((args as { readonly amount?: number } | undefined)?.amount ?? 0) > 100;
+  };
+  for (const [text, status] of [
+    ['{"amount": 1000000,}', "paused"],
+    ['{"amount": 5}', "finished"],
+    ["", "finished"],
+  ] as const) {
+    const { router, ran } = makeRouter();
+    const { model } = scriptModel(says(call("x", "remove", text)), says("Done"));
+    const context = { arguments: { repair: true } };
+    const outcome = await loop.run({ model, router, context, messages: [USER], needsApproval });
+    expect([outcome.status, ran.length]).toEqual([status, status === "paused" ? 0 : 1]);
+  }
+  expect(asked).toEqual([{ amount: 5 }, {}]);
 });

@@ -7,12 +7,27 @@ import type { Glovebox } from "../../../src/host/runtime.ts";
 import type { ToolContext, ToolResult } from "../../../src/host/tool-call.ts";
 import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 import { startScriptedServer, startToolServer } from "../../support/mcp-http.ts";
+import { RecordingServer } from "../../support/oauth-servers.ts";
 import { treeOf } from "../../support/process-tree.ts";
 
 const TOOLS = fileURLToPath(new URL("../../support/mcp-server-script.ts", import.meta.url));
 const STUBBORN = fileURLToPath(new URL("../../support/mcp-stubborn-script.ts", import.meta.url));
 const tools = { command: process.execPath, args: [TOOLS] } as const;
 const stubborn = (how: string): McpServerOptions => ({ command: process.execPath, args: [STUBBORN, how] });
+
+interface RpcRequest {
+  readonly id?: number;
+  readonly method?: string;
+}
+const RESULTS: { readonly [method: string]: unknown } = {
+  initialize: {
+    protocolVersion: "2025-11-25",
+    capabilities: { tools: {} },
+    serverInfo: { name: "scripted", version: "0" },
+  },
+  "tools/list": { tools: [{ name: "t", inputSchema: { type: "object" } }] },
+  "tools/call": { content: [{ type: "text", text: "done" }] },
+};
 
 const isAlive = (pid: number): boolean => {
   try {
@@ -64,6 +79,30 @@ describe("box.close()", () => {
     expect(codeOf(await running)).toBe("CANCELLED");
     expect(codeOf(await call(box, "up__t"))).toBe("TOOL_UNAVAILABLE");
     expect(() => box.mcp.addServer("late", tools)).toThrow(/closed/);
+  });
+});
+
+describe("an HTTP session", () => {
+  test("whose end the server never confirms leaves no open request", async () => {
+    const open = new Set<string>();
+    await using server = await RecordingServer.start(({ method, body }, response) => {
+      const rpc = body === "" ? {} : (JSON.parse(body) as RpcRequest);
+      response.on("close", () => open.delete(method));
+      if (method !== "POST") {
+        open.add(method);
+        if (method === "GET") response.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders();
+        return new Promise(() => {});
+      }
+      if (rpc.id === undefined) return void response.writeHead(202).end();
+      response.setHeader("mcp-session-id", "s1");
+      return { jsonrpc: "2.0", id: rpc.id, result: RESULTS[rpc.method ?? ""] ?? {} };
+    });
+    const up = withServer({ url: `${server.origin}/mcp`, protocol: "legacy" });
+    expect(codeOf(await call(box, "up__t"))).toBe("ok");
+    await expect.poll(() => [...open]).toEqual(["GET"]);
+    await up[Symbol.asyncDispose]();
+    expect(server.paths).toContain("DELETE /mcp");
+    await expect.poll(() => [...open]).toEqual([]);
   });
 });
 

@@ -1,4 +1,5 @@
 // OAuth of upstream servers: where their metadata may lead the host, and who gets the credentials that it keeps.
+import type { OAuthClientProvider, StoredOAuthClientInformation } from "@modelcontextprotocol/client";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { McpHttpServer } from "../../../src/host/mcp/client/mcp-options.ts";
 import { createOAuthFetch } from "../../../src/host/mcp/client/oauth/oauth-fetch.ts";
@@ -49,6 +50,13 @@ function issues(origin: string, metadata: object = issuerMetadata(origin)): Answ
   };
 }
 
+const openIdMetadata = (origin: string): object => ({
+  ...issuerMetadata(origin),
+  jwks_uri: `${origin}/jwks`,
+  subject_types_supported: ["public"],
+  id_token_signing_alg_values_supported: ["RS256"],
+});
+
 function add(oauth: McpHttpServer["oauth"] = {}, more: Partial<McpHttpServer> = {}): void {
   const options = { protocol: "legacy", timeoutMs: 2_000, authProvider: provider, oauth, ...more } as const;
   box.mcp.addServer("up", { url: `${server.origin}/mcp`, ...options });
@@ -81,6 +89,26 @@ describe("discovery", () => {
     expect(bystander.requests).toEqual([]);
   });
 
+  test.for([404, 403, 400] as const)(
+    "tries the metadata of OpenID Connect where the first metadata are an error in JSON (%i)",
+    async (status) => {
+      const issued = issues(issuer.origin);
+      issuer.answers = (request, response) => {
+        if (request.path === "/.well-known/oauth-authorization-server") {
+          const body = JSON.stringify({ message: "Not Found", issuer: bystander.origin });
+          return void response.writeHead(status, { "content-type": "application/json" }).end(body);
+        }
+        if (request.path === "/.well-known/openid-configuration") return openIdMetadata(issuer.origin);
+        return issued(request, response);
+      };
+      server.answers = protectedBy(server, metadataOf(server), issuer.origin);
+      add({ issuers: [issuer.origin] });
+      expect(errorOf(await call()).message).toMatch(/asks for an authorization that its authProvider does not have/);
+      expect(issuer.paths).toContain("GET /.well-known/openid-configuration");
+      expect(provider.pages).toEqual([`${issuer.origin}/authorize`]);
+    },
+  );
+
   test("uses no authorization server that the host has not configured", async () => {
     server.answers = protectedBy(server, metadataOf(server), bystander.origin);
     add();
@@ -110,6 +138,30 @@ describe("discovery", () => {
       if (endpoint === "registration_endpoint") expect(bystander.paths).toEqual(["POST /x"]);
     },
   );
+
+  test.for(["userinfo_endpoint", "introspection_endpoint"])(
+    "ignores where %s is, which it never uses",
+    async (name) => {
+      issuer.answers = issues(issuer.origin, { ...issuerMetadata(issuer.origin), [name]: `${bystander.origin}/x` });
+      server.answers = protectedBy(server, metadataOf(server), issuer.origin);
+      add({ issuers: [issuer.origin] });
+      await call();
+      expect(provider.pages).toEqual([`${issuer.origin}/authorize`]);
+      expect(bystander.requests).toEqual([]);
+    },
+  );
+
+  test("looks for an authorization server at its own origin where its resource metadata are HTML", async () => {
+    const own = issues(server.origin);
+    server.answers = (request, response) => {
+      if (request.path === "/mcp") return void response.writeHead(401).end();
+      if (!request.path.startsWith("/.well-known/oauth-protected-resource")) return own(request, response);
+      return void response.writeHead(200, { "content-type": "text/html" }).end("<!doctype html>");
+    };
+    add();
+    expect(errorOf(await call()).code).toBe("TOOL_UNAVAILABLE");
+    expect(provider.pages).toEqual([`${server.origin}/authorize`]);
+  });
 
   test.for([301, 302, 307, 308] as const)("follows no redirect (%i)", async (status) => {
     server.answers = ({ path }, response) => {
@@ -253,6 +305,27 @@ describe("stored credentials", () => {
 });
 
 describe("an authProvider", () => {
+  test("may be a frozen object", async () => {
+    server.answers = protectedBy(server, metadataOf(server), issuer.origin);
+    const kept: { client?: StoredOAuthClientInformation } = {};
+    const frozen: OAuthClientProvider = Object.freeze({
+      redirectUrl: provider.redirectUrl,
+      clientMetadata: provider.clientMetadata,
+      clientInformation: () => kept.client,
+      saveClientInformation: (saved: StoredOAuthClientInformation) => {
+        kept.client = saved;
+      },
+      tokens: () => undefined,
+      saveTokens: () => {},
+      saveCodeVerifier: () => {},
+      codeVerifier: () => "",
+      redirectToAuthorization: (page: URL) => provider.redirectToAuthorization(page),
+    });
+    add({ issuers: [issuer.origin] }, { authProvider: frozen });
+    expect(errorOf(await call()).message).toMatch(/asks for an authorization that its authProvider does not have/);
+    expect(provider.pages).toEqual([`${issuer.origin}/authorize`]);
+  });
+
   test.for([
     ["a number", 7],
     ["an object", { toString: () => "token" }],

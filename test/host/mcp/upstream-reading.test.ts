@@ -1,14 +1,20 @@
 // What reads an upstream server's messages: events however they are cut, JSON over several turns, and stubs in the place of messages.
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { isDeepStrictEqual } from "node:util";
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { toStubStream } from "../../../src/host/mcp/client/http/event-stream.ts";
+import { createMessageFetch } from "../../../src/host/mcp/client/http/message-fetch.ts";
 import { MessageStubs } from "../../../src/host/mcp/client/http/message-stubs.ts";
 import { EventReader } from "../../../src/host/mcp/client/reading/event-reader.ts";
 import { hasAtMost, sizeOf } from "../../../src/host/mcp/client/reading/json-size.ts";
 import { ReadingBudget } from "../../../src/host/mcp/client/reading/reading-budget.ts";
 import { isSameJson } from "../../../src/host/mcp/client/reading/same-json.ts";
 import { writeJson } from "../../../src/host/mcp/client/reading/write-json.ts";
+import { toReturned } from "../../../src/host/mcp/client/upstream-result.ts";
+import { CONTENT_KEY } from "../../../src/sandbox/content.ts";
 import type { JsonValue } from "../../../src/sandbox/errors.ts";
 
 const { signal } = new AbortController();
@@ -128,6 +134,40 @@ describe("JSON over several turns", () => {
   });
 });
 
+describe("a result with a value", () => {
+  const text = (said: unknown) => ({ type: "text", text: JSON.stringify(said) });
+
+  test("counts the keys of its value once, whatever texts come with it", async () => {
+    let counted = 0;
+    const countOwnKeys = (target: object): (string | symbol)[] => {
+      counted += 1;
+      return Reflect.ownKeys(target);
+    };
+    const structuredContent = new Proxy({ a: 1, b: 2 }, { ownKeys: countOwnKeys });
+    await toReturned({ structuredContent, content: [] }, "t", signal);
+    const without = counted;
+    counted = 0;
+    const content = Array.from({ length: 1_000 }, () => text({}));
+    const returned = await toReturned({ structuredContent, content }, "t", signal);
+    expect(counted - without).toBe(1);
+    expect(returned).toHaveProperty("output", structuredContent);
+  });
+
+  test("leaves out a text that repeats the value, also after another text", async () => {
+    const value = { a: [1, { b: 2 }] };
+    expect(await toReturned({ structuredContent: value, content: [text(value)] }, "t", signal)).toBe(value);
+    const both = { structuredContent: value, content: [text("Hi"), text(value)] };
+    const returned = (await toReturned(both, "t", signal)) as { readonly [CONTENT: symbol]: unknown };
+    expect(returned[Symbol.for(CONTENT_KEY)]).toEqual([text("Hi")]);
+  });
+
+  test("is not compared any more once its call has ended", async () => {
+    const ended = AbortSignal.abort(new Error("ended"));
+    const result = { structuredContent: { a: 1 }, content: [text({})] };
+    await expect(toReturned(result, "t", ended)).rejects.toThrow("ended");
+  });
+});
+
 describe("MessageStubs", () => {
   const answer = { jsonrpc: "2.0", id: 1, result: { content: [] } } as JSONRPCMessage;
 
@@ -150,6 +190,85 @@ describe("MessageStubs", () => {
     expect(one.take(stub)).toBeUndefined();
     expect(one.put({ jsonrpc: "2.0", result: {} } as never)).toBeUndefined();
   });
+});
+
+describe("an event stream", () => {
+  const LIMIT = 1_000;
+  const eventOf = (message: object): Buffer => Buffer.from(`data: ${JSON.stringify(message)}\n\n`);
+  const answerTo = (id: unknown): Buffer => eventOf({ jsonrpc: "2.0", id, result: {} });
+
+  /** A source that gives these chunks one by one, then `end` or nothing more; records whether it was cancelled. */
+  function sourceOf(chunks: readonly Buffer[], end?: (controller: ReadableStreamDefaultController) => void) {
+    const left = [...chunks];
+    const state = { isCancelled: false };
+    const stream = new ReadableStream<Uint8Array>({
+      pull: (controller) => {
+        const next = left.shift();
+        if (next !== undefined) controller.enqueue(next);
+        else end?.(controller);
+      },
+      cancel: () => {
+        state.isCancelled = true;
+      },
+    });
+    return { stream, state };
+  }
+  const readAllOf = async (stream: ReadableStream<Uint8Array>): Promise<string> => await new Response(stream).text();
+
+  test("keeps no message whose id the SDK rejects", async () => {
+    const stubs = new MessageStubs();
+    const ids = [1.5, -0.5, 2 ** 53, null, true, {}, []];
+    const { stream } = sourceOf(ids.map(answerTo), (controller) => controller.close());
+    expect(await readAllOf(toStubStream(stream, { maxBytes: LIMIT, stubs }))).toBe("");
+    expect(stubs.size).toBe(0);
+  });
+
+  test("keeps a bounded number of messages that nobody takes", async () => {
+    const stubs = new MessageStubs();
+    const chunks = Array.from({ length: 200 }, (_, id) => answerTo(id));
+    const { stream } = sourceOf(chunks, (controller) => controller.close());
+    await readAllOf(toStubStream(stream, { maxBytes: LIMIT, stubs }));
+    expect(stubs.size).toBeLessThanOrEqual(16);
+  });
+
+  test("that fails drops the messages that nobody has taken", async () => {
+    const stubs = new MessageStubs();
+    const { stream } = sourceOf([answerTo(1), answerTo(2)], (controller) => controller.error(new Error("reset")));
+    await expect(readAllOf(toStubStream(stream, { maxBytes: LIMIT, stubs }))).rejects.toThrow("reset");
+    await expect.poll(() => stubs.size).toBe(0);
+  });
+
+  test("with a line without an end cancels its source, and drops the messages before it", async () => {
+    const stubs = new MessageStubs();
+    const endless = Buffer.from("x".repeat(LIMIT));
+    const { stream, state } = sourceOf([answerTo(1), ...Array<Buffer>(40).fill(endless)]);
+    await expect(readAllOf(toStubStream(stream, { maxBytes: LIMIT, stubs }))).rejects.toThrow(/a line without an end/);
+    expect(state.isCancelled).toBe(true);
+    await expect.poll(() => stubs.size).toBe(0);
+  });
+
+  test.for([200, 202] as const)(
+    "that the SDK reads as text (%i) is cancelled, and keeps no message",
+    async (status) => {
+      let isClosed = false;
+      const events = createServer((_, response) => {
+        response.on("close", () => {
+          isClosed = true;
+        });
+        response.writeHead(status, { "content-type": "text/event-stream" });
+        for (let id = 0; id < 100; id += 1) response.write(answerTo(id));
+      });
+      await new Promise<void>((listening) => events.listen(0, "127.0.0.1", listening));
+      const endpoint = new URL(`http://127.0.0.1:${(events.address() as AddressInfo).port}/mcp`);
+      const stubs = new MessageStubs();
+      const get = createMessageFetch({ endpoint, headers: {}, maxBytes: LIMIT, stubs });
+      const response = await get(endpoint, { method: "POST" });
+      expect(await response.text()).toBe("");
+      await expect.poll(() => isClosed).toBe(true);
+      expect(stubs.size).toBe(0);
+      await new Promise((closed) => events.close(closed));
+    },
+  );
 });
 
 test("ReadingBudget lets a reader that has used its time wait, and all who wait go on", async () => {

@@ -282,14 +282,19 @@ export class Connection implements AsyncDisposable {
     clearTimeout(this.#relisten);
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, CLOSE_MS);
+    await Promise.race([this.#endSession(), late]);
+    // Also when the server does not answer: this ends all open requests.
     await Promise.race([this.#close(), late]);
     clearTimeout(timer);
   }
 
-  async #close(): Promise<void> {
+  /** Tells a server of the 2025 protocol that its session is over. The server may never answer. */
+  async #endSession(): Promise<void> {
     const { http } = this.#opened;
-    // A 2025-era session is told that it is over.
     if (http?.sessionId !== undefined) await http.terminateSession().catch(() => {});
+  }
+
+  async #close(): Promise<void> {
     await this.#client.close().catch(() => {});
     await this.transport.close().catch(() => {});
   }

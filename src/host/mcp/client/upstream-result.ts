@@ -7,7 +7,7 @@ import { type ErrorDetails, type JsonValue, ToolError } from "../../../sandbox/e
 import { parseLargeText, parseSmallJson } from "../../json-text.ts";
 import { noteJsonText } from "../../util/json-text-of.ts";
 import { isJsonObject, type JsonObject, sizeOf } from "./reading/json-size.ts";
-import { isSameJson } from "./reading/same-json.ts";
+import { countKeys, isSameJson } from "./reading/same-json.ts";
 import { writeJson } from "./reading/write-json.ts";
 import { toVisible } from "./text/visible-text.ts";
 
@@ -23,6 +23,8 @@ const TEXT_LIMITS = { depth: 256, values: 2_000_000, members: 40_000 } as const;
 const TEXT_CODES = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE" } as const;
 /** A value up to this, in characters and values, is made text of at once by the next stage of the call. */
 const SMALL_VALUE_SIZE = 256 * 1024;
+/** Plain texts that are compared with the value: a server that repeats the value does so once. */
+const MAX_COMPARED = 4;
 /** Longest time in ms that texts are compared before the event loop goes on. */
 const SLICE_MS = 4;
 
@@ -112,15 +114,14 @@ const isPlainText = (part: ContentPart): part is Text => part.type === "text" &&
  * Tells whether a part only repeats the value, as a server does for clients that do not know values: that is no content of its own.
  * The text is as large as a message may be, and nothing bounds what JSON it holds but this.
  */
-async function repeats(part: ContentPart, value: JsonValue, signal: AbortSignal): Promise<boolean> {
-  if (!isPlainText(part)) return false;
+async function repeats(part: Text, value: JsonValue, valueKeys: number, signal: AbortSignal): Promise<boolean> {
   const limits = { ...TEXT_LIMITS, bytes: part.text.length * 3 };
   try {
     const said =
       part.text.length <= SMALL_TEXT_LENGTH
         ? parseSmallJson(part.text, limits, TEXT_CODES, "The text")
         : await parseLargeText(part.text, limits, TEXT_CODES, "The text", signal);
-    return await isSameJson(said, value, signal);
+    return await isSameJson(said, value, signal, valueKeys);
   } catch (thrown) {
     if (signal.aborted) throw thrown;
     return false;
@@ -138,10 +139,14 @@ async function withoutRepeats(
   value: JsonValue,
   signal: AbortSignal,
 ): Promise<readonly ContentPart[]> {
+  const compared = new Set<ContentPart>(parts.filter(isPlainText).slice(0, MAX_COMPARED));
+  const valueKeys = compared.size === 0 ? 0 : countKeys(value);
   const others: ContentPart[] = [];
   let began = performance.now();
   for (const part of parts) {
-    if (!(await repeats(part, value, signal))) others.push(part);
+    signal.throwIfAborted();
+    const isRepeated = compared.has(part) && isPlainText(part) && (await repeats(part, value, valueKeys, signal));
+    if (!isRepeated) others.push(part);
     if (performance.now() - began < SLICE_MS) continue;
     await turn();
     began = performance.now();

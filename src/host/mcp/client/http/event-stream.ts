@@ -24,16 +24,26 @@ export function toStubStream(
   const aborter = new AbortController();
   const handed = new Set<number>();
   const events = readStubs(source, options, aborter.signal, handed);
+  const dropHanded = (): void => {
+    for (const number of handed) options.stubs.drop(number);
+    handed.clear();
+  };
   return new ReadableStream<Uint8Array>(
     {
       pull: async (controller) => {
-        const { value, done } = await events.next();
-        if (done === true) controller.close();
-        else controller.enqueue(Buffer.from(value, "utf8"));
+        try {
+          const { value, done } = await events.next();
+          if (done === true) controller.close();
+          else controller.enqueue(Buffer.from(value, "utf8"));
+        } catch (thrown) {
+          // The transport may be about to take the last stubs before the error, which it does within this turn of the event loop.
+          setImmediate(dropHanded);
+          throw thrown;
+        }
       },
       cancel: async (reason) => {
         aborter.abort();
-        for (const number of handed) options.stubs.drop(number);
+        dropHanded();
         await source.cancel(reason);
       },
     },
@@ -41,10 +51,24 @@ export function toStubStream(
   );
 }
 
-/** Numbers of the last stubs of a stream: of more, the transport has read the first. */
+/** Stubs of one stream that the transport may still have to read. It reads at most about four ahead, so older ones are dropped. */
 const MAX_UNREAD = 16;
 
+/** Cancels the source however the reading ends: otherwise an error would leave the connection open. */
 async function* readStubs(
+  source: ReadableStreamDefaultReader<Uint8Array>,
+  options: EventStreamOptions,
+  signal: AbortSignal,
+  handed: Set<number>,
+): AsyncGenerator<string, void> {
+  try {
+    yield* readEvents(source, options, signal, handed);
+  } finally {
+    source.cancel().catch(() => {});
+  }
+}
+
+async function* readEvents(
   source: ReadableStreamDefaultReader<Uint8Array>,
   { maxBytes, stubs }: EventStreamOptions,
   signal: AbortSignal,
@@ -93,7 +117,10 @@ function toText(
   if (stub !== undefined) {
     handed.add(stub.number);
     const [oldest] = handed;
-    if (handed.size > MAX_UNREAD && oldest !== undefined) handed.delete(oldest);
+    if (handed.size > MAX_UNREAD && oldest !== undefined) {
+      handed.delete(oldest);
+      stubs.drop(oldest);
+    }
   } else if (id === undefined) return undefined;
   const resume = id === undefined ? "" : `id: ${id}\n`;
   const retry = retryMs === undefined ? "" : `retry: ${retryMs}\n`;

@@ -58,9 +58,15 @@ function toBounded(response: Response, options: MessageFetchOptions, signal: Abo
     url: { value: url },
     type: { value: type },
     redirected: { value: redirected },
-    ...(events === null ? { text: { value: () => readNote(body) } } : {}),
+    text: { value: () => (events === null ? readNote(body) : discard(events)) },
     json: { value: () => readStub(body, options, signal) },
   });
+}
+
+/** The SDK reads a response as text only to discard it: nobody would take the messages of an event stream. Never rejects. */
+async function discard(events: ReadableStream<Uint8Array>): Promise<string> {
+  await events.cancel().catch(() => {});
+  return "";
 }
 
 /** Reads a body that is one message, and returns its stub. @throws {ProtocolError} for what is no message, as a rejection */

@@ -4,7 +4,8 @@
 import { randomUUID } from "node:crypto";
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
 
-const isId = (id: unknown): id is string | number => typeof id === "string" || typeof id === "number";
+/** The ids that the SDK's transport accepts: it rejects a stub with any other, and nobody would take its message. */
+const isId = (id: unknown): id is string | number => typeof id === "string" || Number.isSafeInteger(id);
 
 export class MessageStubs {
   /** No server can make a stub: this name never leaves the process. */
@@ -12,7 +13,7 @@ export class MessageStubs {
   readonly #messages = new Map<number, JSONRPCMessage>();
   #last = 0;
 
-  /** Keeps a message. Returns its number and the text of its stub; undefined for an answer without an id, which answers nothing. */
+  /** Keeps a message. Returns its number and the text of its stub; undefined for an answer without a valid id, which answers nothing. */
   put(message: JSONRPCMessage): { readonly number: number; readonly text: string } | undefined {
     this.#last += 1;
     const number = this.#last;
@@ -40,6 +41,11 @@ export class MessageStubs {
   /** Drops a message whose stub will not be read. */
   drop(number: number): void {
     this.#messages.delete(number);
+  }
+
+  /** How many messages wait for the transport to take them. */
+  get size(): number {
+    return this.#messages.size;
   }
 
   clear(): void {

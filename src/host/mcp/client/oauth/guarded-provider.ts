@@ -75,12 +75,14 @@ function guardOAuth(provider: OAuthClientProvider, policy: OAuthPolicy, lookUp: 
             readDiscovery(await lookUp("discoveryState", () => provider.discoveryState?.()), policy),
         }),
   };
-  // A proxy, since a provider may be an instance of a class with private members, and has what the SDK looks for and we do not know.
-  return new Proxy(provider, {
-    get: (target, key) => {
+  // A proxy, because a provider may be an instance of a class with private members, and may have members that only the SDK knows.
+  // Its target is an empty object: with a frozen provider as the target, a proxy may not return any other value than the provider's.
+  return new Proxy({} as OAuthClientProvider, {
+    has: (_, key) => Object.hasOwn(overrides, key) || Reflect.has(provider, key),
+    get: (_, key) => {
       if (Object.hasOwn(overrides, key)) return overrides[key as keyof typeof overrides];
-      const member: unknown = Reflect.get(target, key, target);
-      return typeof member === "function" ? member.bind(target) : member;
+      const member: unknown = Reflect.get(provider, key, provider);
+      return typeof member === "function" ? member.bind(provider) : member;
     },
   });
 }

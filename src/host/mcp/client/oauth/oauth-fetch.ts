@@ -42,12 +42,17 @@ export function createOAuthFetch(policy: OAuthPolicy, resolve: Resolver = resolv
     else if (method === "GET") policy.checkResourceMetadataUrl(url);
     const { status, headers, text } = await exchange(policy, resolve, url, method, init);
     if (status >= 300 && status < 400) throw new OAuthDenied(`${url.origin} answered with a redirect`);
-    const value = readAnswer(text, status);
-    const body = method === "GET" && isJsonObject(value) ? checkMetadata(policy, value, isIssuers) : value;
+    const isResources = method === "GET" && !isIssuers;
+    const value = readAnswer(text, status, isResources);
+    const isMetadata = method === "GET" && isSuccess(status) && isJsonObject(value);
+    const body = isMetadata ? checkMetadata(policy, value, isIssuers) : value;
     return new Response(body === undefined ? null : JSON.stringify(body), { status, headers });
   };
 }
 
+const isSuccess = (status: number): boolean => status >= 200 && status < 300;
+
+/** Checks the body of a success. The SDK does not use the body of an error as metadata: it tries the next URL. */
 function checkMetadata(
   policy: OAuthPolicy,
   metadata: { readonly [name: string]: unknown },
@@ -58,13 +63,21 @@ function checkMetadata(
   return metadata;
 }
 
-/** Parses an answer; undefined for an error whose body is no JSON. @throws {OAuthDenied} for any other that is none */
-function readAnswer(text: string, status: number): JsonValue | undefined {
-  const isSuccess = status >= 200 && status < 300;
+/**
+ * Parses an answer; undefined for an error whose body is no JSON.
+ * @param isResources whether it should be metadata of the resource. Where those are no JSON, the SDK treats them as missing and uses the
+ * server's own origin, as after a 404; the policy checks what it requests there.
+ * @throws {Error} for metadata of the resource that are no JSON
+ * @throws {OAuthDenied} for any other success that is no JSON
+ */
+function readAnswer(text: string, status: number, isResources: boolean): JsonValue | undefined {
   try {
-    return text === "" && !isSuccess ? undefined : parseSmallJson(text, ANSWER_LIMITS, ANSWER_CODES, "The answer");
+    return text === "" && !isSuccess(status)
+      ? undefined
+      : parseSmallJson(text, ANSWER_LIMITS, ANSWER_CODES, "The answer");
   } catch {
-    if (!isSuccess) return undefined;
+    if (!isSuccess(status)) return undefined;
+    if (isResources) throw new Error("The server's resource metadata are no JSON that can be read");
     throw new OAuthDenied("The authorization server's answer is no JSON that can be read");
   }
 }

@@ -14,6 +14,8 @@ export class OAuthDenied extends TypeError {}
 
 const LOCALHOST = /^(?:.+\.)?localhost$/;
 const LOOPBACK: AddressList = ["127.0.0.0/8", "::1"].map(parseCidr).filter((cidr) => cidr !== undefined);
+/** Endpoints that a client uses. Others, such as `userinfo_endpoint`, receive no request, and are often at another origin. */
+const ENDPOINTS = ["authorization_endpoint", "token_endpoint", "registration_endpoint", "revocation_endpoint"] as const;
 const MAX_SHOWN_LENGTH = 200;
 
 const isText = (value: unknown): value is string => typeof value === "string";
@@ -83,8 +85,9 @@ export class OAuthPolicy {
   checkIssuerMetadata(metadata: JsonObject): void {
     const { issuer } = metadata;
     if (!this.isIssuer(issuer)) throw this.#foreign("The authorization server", String(issuer));
-    for (const [name, value] of Object.entries(metadata)) {
-      if (name.endsWith("_endpoint") && isText(value)) this.checkEndpoint(issuer, value, name);
+    for (const name of ENDPOINTS) {
+      const value = metadata[name];
+      if (isText(value)) this.checkEndpoint(issuer, value, name);
     }
   }
 

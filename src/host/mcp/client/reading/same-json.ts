@@ -18,15 +18,22 @@ interface Frame {
 
 const isContainer = (value: unknown): value is object => typeof value === "object" && value !== null;
 
-/** Returns what is still to be compared of a pair: nothing, or a pair of containers; false where they differ already. */
-function open(one: unknown, other: unknown): Frame | boolean {
+/** How many keys an object has; 0 for any other value. Listing the keys of a large object takes milliseconds. */
+export const countKeys = (value: unknown): number =>
+  isContainer(value) && !Array.isArray(value) ? Object.keys(value).length : 0;
+
+/**
+ * Returns what is still to be compared of a pair: nothing, or a pair of containers; false where they differ already.
+ * @param otherKeys how many keys `other` has, where the caller has counted them
+ */
+function open(one: unknown, other: unknown, otherKeys?: number): Frame | boolean {
   if (!isContainer(one) || !isContainer(other)) return Object.is(one, other) || (one === 0 && other === 0);
   if (Array.isArray(one) !== Array.isArray(other)) return false;
   if (Array.isArray(one) && Array.isArray(other)) {
     return one.length === other.length && { one, other, keys: undefined, length: one.length, at: 0 };
   }
   const keys = Object.keys(one);
-  if (keys.length !== Object.keys(other).length) return false;
+  if (keys.length !== (otherKeys ?? countKeys(other))) return false;
   return { one: one as JsonObject, other: other as JsonObject, keys, length: keys.length, at: 0 };
 }
 
@@ -40,9 +47,17 @@ function nextPair(frame: Frame): readonly [unknown, unknown] | undefined {
   return [(frame.one as JsonObject)[key], (frame.other as JsonObject)[key]];
 }
 
-/** The order of an object's members does not count. Rejects with the signal's reason. */
-export async function isSameJson(one: unknown, other: unknown, signal: AbortSignal): Promise<boolean> {
-  const first = open(one, other);
+/**
+ * The order of an object's members does not count. Rejects with the signal's reason.
+ * @param otherKeys countKeys(other), for a caller that compares several values with the same one
+ */
+export async function isSameJson(
+  one: unknown,
+  other: unknown,
+  signal: AbortSignal,
+  otherKeys?: number,
+): Promise<boolean> {
+  const first = open(one, other, otherKeys);
   if (typeof first === "boolean") return first;
   const frames = [first];
   let isSame = true;
