@@ -4,7 +4,8 @@ import { once } from "node:events";
 import { request as httpRequest } from "node:http";
 import { connect, type Socket } from "node:net";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { BoundedBody } from "../../../src/host/mcp/server/bounded-body.ts";
 import { createMcpHandler, type McpHandlerOptions } from "../../../src/host/mcp/server/handler.ts";
 import { createQuotas, HttpLimitsSchema } from "../../../src/host/mcp/server/http-limits.ts";
 import { answerWithinLimits } from "../../../src/host/mcp/server/open-request.ts";
@@ -294,6 +295,71 @@ describe("limits.responseBytes and limits.unreadMs", () => {
     await expect.poll(() => logging, { timeout: 10_000 }).toBe(0);
     await expect(response.text()).rejects.toThrow("unread");
   });
+});
+
+describe("BoundedBody", () => {
+  const UNREAD_MS = 50;
+  const make = () => {
+    const outcomes: string[] = [];
+    const owner = { take: () => undefined, give: () => {}, ended: (outcome: string) => void outcomes.push(outcome) };
+    const body = new BoundedBody(owner, UNREAD_MS);
+    return { body, outcomes, reader: body.stream.getReader() };
+  };
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
+  afterEach(() => void vi.useRealTimers());
+
+  test.for([
+    ["the last part of a whole response", (body: BoundedBody) => body.addAll(Buffer.from("text"))],
+    ["what a stream brought so far", (body: BoundedBody) => body.addFrom(new Blob(["text"]).stream())],
+    ["what an endless stream brought so far", (body: BoundedBody) => body.addFrom(endless("text"))],
+  ] as const)("is aborted if its reader stops after %s", async ([, fill]) => {
+    const { body, outcomes, reader } = make();
+    fill(body);
+    expect(Buffer.from((await reader.read()).value ?? "").toString()).toBe("text");
+    await vi.advanceTimersByTimeAsync(UNREAD_MS - 1);
+    expect(outcomes).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(outcomes).toEqual(["aborted"]);
+    await expect(reader.read()).rejects.toThrow("unread");
+  });
+
+  test("is aborted if its end stays unread", async () => {
+    const { body, outcomes } = make();
+    body.addFrom(new Blob([]).stream());
+    await vi.advanceTimersByTimeAsync(UNREAD_MS);
+    await vi.advanceTimersByTimeAsync(UNREAD_MS);
+    expect(outcomes).toEqual(["aborted"]);
+  });
+
+  test("stays open while its reader waits for more", async () => {
+    const { body, outcomes, reader } = make();
+    body.addFrom(endless("text"));
+    await reader.read();
+    const next = reader.read();
+    await vi.advanceTimersByTimeAsync(100 * UNREAD_MS);
+    expect(outcomes).toEqual([]);
+    body.close();
+    expect((await next).done).toBe(true);
+    expect(outcomes).toEqual(["read"]);
+    await vi.advanceTimersByTimeAsync(UNREAD_MS);
+    expect(outcomes).toEqual(["read"]);
+  });
+});
+
+/** Brings a text, and then nothing more. */
+const endless = (text: string): ReadableStream<Uint8Array> =>
+  new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from(text)) });
+
+test("a response that comes after its caller's token has expired is cancelled", async () => {
+  const limits = HttpLimitsSchema.parse({});
+  const { promise: cancelled, resolve: cancel } = Promise.withResolvers<void>();
+  const parts = { kind: "listen", owner: "a", limits, quotas: createQuotas(limits), expiresAtMs: 1, onEnd: () => {} } as const;
+  const response = await answerWithinLimits(new Request("http://localhost/mcp"), parts, async ({ signal }) => {
+    await once(signal, "abort");
+    return new Response(new ReadableStream({ cancel }));
+  });
+  expect(response.status).toBe(401);
+  await cancelled;
 });
 
 describe("30 clients that read nothing", () => {

@@ -219,7 +219,10 @@ export async function answerWithinLimits(
   }
   try {
     const response = await answer(open.request);
-    return await open.respond(open.isExpired ? rejectExpired() : response);
+    if (!open.isExpired) return await open.respond(response);
+    // Nobody will read it, and what produces it would wait for a reader.
+    response.body?.cancel().catch(() => {});
+    return await open.respond(rejectExpired());
   } catch (thrown) {
     open.end("aborted");
     throw thrown;
