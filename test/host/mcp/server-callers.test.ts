@@ -124,7 +124,7 @@ describe("expiresAt of a caller", () => {
     [Number.POSITIVE_INFINITY, 200],
     [Number.NEGATIVE_INFINITY, 401],
     [Number.NaN, 500],
-  ])("%d: the request is answered with %i", async ([expiresAt, status]) => {
+  ] as const)("%d: the request is answered with %i", async ([expiresAt, status]) => {
     const auth = { authenticate: async () => caller({ expiresAt }), serveMetadata: () => undefined };
     const response = await post(URL_HERE, modernCall("add"), sendTo(handlerOf({ auth })));
     await response.text();

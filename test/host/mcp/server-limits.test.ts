@@ -353,7 +353,14 @@ const endless = (text: string): ReadableStream<Uint8Array> =>
 test("a response that comes after its caller's token has expired is cancelled", async () => {
   const limits = HttpLimitsSchema.parse({});
   const { promise: cancelled, resolve: cancel } = Promise.withResolvers<void>();
-  const parts = { kind: "listen", owner: "a", limits, quotas: createQuotas(limits), expiresAtMs: 1, onEnd: () => {} } as const;
+  const parts = {
+    kind: "listen",
+    owner: "a",
+    limits,
+    quotas: createQuotas(limits),
+    expiresAtMs: 1,
+    onEnd: () => {},
+  } as const;
   const response = await answerWithinLimits(new Request("http://localhost/mcp"), parts, async ({ signal }) => {
     await once(signal, "abort");
     return new Response(new ReadableStream({ cancel }));

@@ -46,7 +46,9 @@ export function createAdmission(parts: AdmissionParts): (request: Request) => Pr
 /** Rejects a URL with a user name or a password (`http://user:password@host/`), of which no `Request` can be made. */
 function rejectUserinfo({ url }: Request): Response | undefined {
   const { username, password } = new URL(url);
-  return username === "" && password === "" ? undefined : reject(400, "Expected a URL without a user name and password");
+  return username === "" && password === ""
+    ? undefined
+    : reject(400, "Expected a URL without a user name and password");
 }
 
 async function admitBody(
