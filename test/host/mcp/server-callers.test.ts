@@ -5,7 +5,14 @@ import { type AuthenticatedCaller, ownerOf, principalOf } from "../../../src/hos
 import { createMcpHandler, type McpHandler, type McpHandlerOptions } from "../../../src/host/mcp/server/handler.ts";
 import type { Glovebox } from "../../../src/host/runtime.ts";
 import { makeBox } from "../../support/host-zone.ts";
-import { initializeRequest, legacyRequest, modernCall, modernRequest, post } from "../../support/mcp-raw-client.ts";
+import {
+  initializeRequest,
+  legacyRequest,
+  modernCall,
+  modernRequest,
+  post,
+  type RawRequest,
+} from "../../support/mcp-raw-client.ts";
 
 let box: Glovebox;
 beforeAll(async () => {
@@ -60,6 +67,68 @@ describe("the owner of a session", () => {
     const principal = principalOf(caller({ subject: "x" }));
     expect(ownerOf({ tenantId: "a", principal: `b${principal}` })).not.toBe(ownerOf({ tenantId: "ab", principal }));
     expect(ownerOf({ tenantId: "a\0", principal })).not.toBe(ownerOf({ tenantId: "a", principal: `\0${principal}` }));
+  });
+});
+
+describe("requests of a session of 2025", () => {
+  const idOf = (request: RawRequest, id: unknown): RawRequest => ({
+    ...request,
+    body: JSON.stringify({ ...JSON.parse(request.body), id }),
+  });
+
+  test("are rejected with 400 while another one with the same id runs", async () => {
+    const { promise: finished, resolve: finish } = Promise.withResolvers<string>();
+    let running = 0;
+    box.router.register("held", {}, async () => {
+      running += 1;
+      return await finished;
+    });
+    onTestFinished(() => void box.removeTool("held"));
+    const send = sendTo(handlerOf({}));
+    const begin = async () => {
+      const begun = await post(URL_HERE, initializeRequest(), send);
+      await begun.text();
+      return { "mcp-session-id": begun.headers.get("mcp-session-id") ?? "" };
+    };
+    const [session, other] = [await begin(), await begin()];
+    const ask = (headers: typeof session, id: unknown) =>
+      post(URL_HERE, idOf(legacyRequest("ping", {}, headers), id), send);
+    const statusOf = async (headers: typeof session, id: unknown) => {
+      const response = await ask(headers, id);
+      await response.text();
+      return response.status;
+    };
+    const call = await post(URL_HERE, legacyRequest("tools/call", { name: "held", arguments: {} }, session), send);
+    await expect.poll(() => running).toBe(1);
+    const rejected = await ask(session, 1);
+    expect(rejected.status).toBe(400);
+    expect(await rejected.json()).toMatchObject({ error: { code: -32_600, message: /id is running/ } });
+    expect([await statusOf(session, "1"), await statusOf(session, 2), await statusOf(other, 1)]).toEqual([
+      200, 200, 200,
+    ]);
+    finish("the answer");
+    expect(await call.text()).toContain("the answer");
+    expect(await statusOf(session, 1)).toBe(200);
+  });
+
+  test.for([undefined, null, {}, true])("do not begin one as an initialize with the id %j: 400", async (id) => {
+    const send = sendTo(handlerOf({ sessions: { max: 1 } }));
+    const response = await post(URL_HERE, idOf(initializeRequest(), id), send);
+    expect([response.status, response.headers.get("mcp-session-id")]).toEqual([400, null]);
+    expect(await response.json()).toMatchObject({ error: { code: expect.any(Number) } });
+  });
+});
+
+describe("expiresAt of a caller", () => {
+  test.for([
+    [Number.POSITIVE_INFINITY, 200],
+    [Number.NEGATIVE_INFINITY, 401],
+    [Number.NaN, 500],
+  ] as const)("%d: the request is answered with %i", async ([expiresAt, status]) => {
+    const auth = { authenticate: async () => caller({ expiresAt }), serveMetadata: () => undefined };
+    const response = await post(URL_HERE, modernCall("add"), sendTo(handlerOf({ auth })));
+    await response.text();
+    expect(response.status).toBe(status);
   });
 });
 

@@ -4,8 +4,11 @@ import { once } from "node:events";
 import { request as httpRequest } from "node:http";
 import { connect, type Socket } from "node:net";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { BoundedBody } from "../../../src/host/mcp/server/bounded-body.ts";
 import { createMcpHandler, type McpHandlerOptions } from "../../../src/host/mcp/server/handler.ts";
+import { createQuotas, HttpLimitsSchema } from "../../../src/host/mcp/server/http-limits.ts";
+import { answerWithinLimits } from "../../../src/host/mcp/server/open-request.ts";
 import type { Glovebox } from "../../../src/host/runtime.ts";
 import { makeBox } from "../../support/host-zone.ts";
 import {
@@ -123,6 +126,51 @@ describe("limits.requests", () => {
       await expect.poll(() => running, { timeout: 10_000 }).toBe(0);
     }
     await expect.poll(() => statusOf(post(url, modernCall("small"))), { timeout: 10_000 }).toBe(200);
+  });
+});
+
+/** Sends the head of a request as it stands, and returns the status of the response. */
+async function statusOfRaw({ hostname, port }: URL, target: string): Promise<number> {
+  const socket = connect(Number(port), hostname);
+  socket.on("error", () => {});
+  onTestFinished(() => void socket.destroy());
+  socket.write(`${target} HTTP/1.1\r\nHost: ${hostname}:${port}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
+  return Number(/^HTTP\/1.1 (\d+)/.exec(Buffer.concat(await socket.toArray()).toString())?.[1]);
+}
+
+describe("a request that Fetch cannot represent", () => {
+  test.for([
+    ["TRACE", "TRACE /mcp", 405],
+    ["TRACE of a whole URL", "TRACE http://localhost:3000/mcp", 405],
+    ["a user name and password in the URL (GET)", "GET http://u:p@localhost:3000/mcp", 400],
+    ["a user name and password in the URL (DELETE)", "DELETE http://u:p@localhost:3000/mcp", 400],
+    ["a user name and password in the URL (POST)", "POST http://u:p@localhost:3000/mcp", 400],
+  ] as const)("is rejected and holds no slot: %s", async ([, target, status]) => {
+    const one = { perCaller: 1, total: 1 };
+    const url = await start({ limits: { requests: one, listenStreams: one } });
+    for (let count = 0; count < 3; count += 1) expect(await statusOfRaw(url, target)).toBe(status);
+    expect(await statusOf(post(url, modernCall("small")))).toBe(200);
+    const listening = await listenModern(url);
+    await listening.body?.cancel();
+    expect(listening.status).toBe(200);
+  });
+
+  test("gives back what it holds when it reaches the quotas", async () => {
+    const limits = HttpLimitsSchema.parse({ requests: { perCaller: 1, total: 1 } });
+    const quotas = createQuotas(limits);
+    let ended = 0;
+    const parts = { kind: "call", owner: "a", limits, quotas, expiresAtMs: undefined } as const;
+    const onEnd = (): void => {
+      ended += 1;
+    };
+    const { headers, signal } = new Request("http://localhost/mcp");
+    const trace = { method: "TRACE", url: "http://localhost/mcp", headers, signal } as Request;
+    const answer = async () => new Response();
+    for (let count = 1; count <= 2; count += 1) {
+      expect((await answerWithinLimits(trace, { ...parts, onEnd }, answer)).status).toBe(400);
+      expect(ended).toBe(count);
+    }
+    expect((await answerWithinLimits(new Request(trace.url), { ...parts, onEnd }, answer)).status).toBe(200);
   });
 });
 
@@ -247,6 +295,78 @@ describe("limits.responseBytes and limits.unreadMs", () => {
     await expect.poll(() => logging, { timeout: 10_000 }).toBe(0);
     await expect(response.text()).rejects.toThrow("unread");
   });
+});
+
+describe("BoundedBody", () => {
+  const UNREAD_MS = 50;
+  const make = () => {
+    const outcomes: string[] = [];
+    const owner = { take: () => undefined, give: () => {}, ended: (outcome: string) => void outcomes.push(outcome) };
+    const body = new BoundedBody(owner, UNREAD_MS);
+    return { body, outcomes, reader: body.stream.getReader() };
+  };
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
+  afterEach(() => void vi.useRealTimers());
+
+  test.for([
+    ["the last part of a whole response", (body: BoundedBody) => body.addAll(Buffer.from("text"))],
+    ["what a stream brought so far", (body: BoundedBody) => body.addFrom(new Blob(["text"]).stream())],
+    ["what an endless stream brought so far", (body: BoundedBody) => body.addFrom(endless("text"))],
+  ] as const)("is aborted if its reader stops after %s", async ([, fill]) => {
+    const { body, outcomes, reader } = make();
+    fill(body);
+    expect(Buffer.from((await reader.read()).value ?? "").toString()).toBe("text");
+    await vi.advanceTimersByTimeAsync(UNREAD_MS - 1);
+    expect(outcomes).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(outcomes).toEqual(["aborted"]);
+    await expect(reader.read()).rejects.toThrow("unread");
+  });
+
+  test("is aborted if its end stays unread", async () => {
+    const { body, outcomes } = make();
+    body.addFrom(new Blob([]).stream());
+    await vi.advanceTimersByTimeAsync(UNREAD_MS);
+    await vi.advanceTimersByTimeAsync(UNREAD_MS);
+    expect(outcomes).toEqual(["aborted"]);
+  });
+
+  test("stays open while its reader waits for more", async () => {
+    const { body, outcomes, reader } = make();
+    body.addFrom(endless("text"));
+    await reader.read();
+    const next = reader.read();
+    await vi.advanceTimersByTimeAsync(100 * UNREAD_MS);
+    expect(outcomes).toEqual([]);
+    body.close();
+    expect((await next).done).toBe(true);
+    expect(outcomes).toEqual(["read"]);
+    await vi.advanceTimersByTimeAsync(UNREAD_MS);
+    expect(outcomes).toEqual(["read"]);
+  });
+});
+
+/** Brings a text, and then nothing more. */
+const endless = (text: string): ReadableStream<Uint8Array> =>
+  new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from(text)) });
+
+test("a response that comes after its caller's token has expired is cancelled", async () => {
+  const limits = HttpLimitsSchema.parse({});
+  const { promise: cancelled, resolve: cancel } = Promise.withResolvers<void>();
+  const parts = {
+    kind: "listen",
+    owner: "a",
+    limits,
+    quotas: createQuotas(limits),
+    expiresAtMs: 1,
+    onEnd: () => {},
+  } as const;
+  const response = await answerWithinLimits(new Request("http://localhost/mcp"), parts, async ({ signal }) => {
+    await once(signal, "abort");
+    return new Response(new ReadableStream({ cancel }));
+  });
+  expect(response.status).toBe(401);
+  await cancelled;
 });
 
 describe("30 clients that read nothing", () => {

@@ -594,7 +594,8 @@ describe("McpHandler.fetch()", () => {
       };
       return { begin, ask, ping };
     };
-    const pause = (ms: number): string => rpc("tools/call", { name: "pause", arguments: { ms } });
+    /** Its id is not that of other requests: an id that is running in a session is rejected. */
+    const pause = (ms: number): string => rpc("tools/call", { name: "pause", arguments: { ms } }, 2);
 
     test("a new one takes the place of one of whoever has most", async () => {
       const { begin, ping } = begun(createMcpHandler(box, { tenantOf, sessions: { max: 4 } }));

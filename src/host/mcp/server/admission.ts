@@ -8,6 +8,8 @@ import { reject, rejectOverLimit } from "./rejection.ts";
 import { readJsonBody } from "./request-body.ts";
 
 const INVALID_REQUEST = -32_600;
+/** Methods that can belong to MCP. `fetch` cannot even represent some of the others (TRACE). */
+const METHODS: ReadonlySet<string> = new Set(["GET", "POST", "DELETE", "OPTIONS"]);
 
 export interface AdmittedRequest {
   readonly caller: IdentifiedCaller;
@@ -31,11 +33,22 @@ export function createAdmission(parts: AdmissionParts): (request: Request) => Pr
   const { authenticator, limits } = parts;
   const identify = createIdentifier({ ...parts, timeoutMs: limits.identifyMs });
   return async (request) => {
+    const malformed = rejectUserinfo(request);
+    if (malformed !== undefined) return malformed;
     const metadata = await authenticator.serveMetadata(request);
     if (metadata !== undefined) return metadata;
+    if (!METHODS.has(request.method)) return reject(405, "Expected a POST", -32_000, { Allow: "POST" });
     const caller = await identify(request);
     return "tenantId" in caller ? await admitBody(request, caller, parts) : caller;
   };
+}
+
+/** Rejects a URL with a user name or a password (`http://user:password@host/`), of which no `Request` can be made. */
+function rejectUserinfo({ url }: Request): Response | undefined {
+  const { username, password } = new URL(url);
+  return username === "" && password === ""
+    ? undefined
+    : reject(400, "Expected a URL without a user name and password");
 }
 
 async function admitBody(

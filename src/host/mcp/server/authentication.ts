@@ -15,7 +15,8 @@ const CallerSchema = strictObject({
   clientId: z.string().optional(),
   issuer: z.string().optional(),
   scopes: z.array(z.string()),
-  expiresAt: z.number(),
+  // zod's numbers are finite, and credentials may never expire.
+  expiresAt: z.custom<number>((value) => typeof value === "number" && !Number.isNaN(value), "Expected a number"),
   claims: z.custom<Readonly<Record<string, unknown>>>(isPlainObject, "Expected a plain object"),
 });
 

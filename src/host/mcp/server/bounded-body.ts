@@ -102,17 +102,21 @@ export class BoundedBody {
     this.#unread += bytes.byteLength;
     // Copies: a view would keep all of a large message until its last part has been read.
     for (let at = 0; at < bytes.byteLength; at += PART_BYTES) this.#parts.push(bytes.slice(at, at + PART_BYTES));
-    this.#timer ??= setTimeout(() => this.abort(`unread for ${this.#unreadMs} ms`), this.#unreadMs).unref();
+    this.#startTimer();
     this.#onChange?.();
     return undefined;
   }
 
   #complete(): void {
     this.#isComplete = true;
+    // The end of the stream is unread too.
+    this.#startTimer();
     this.#onChange?.();
   }
 
   async #pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    // The client has read everything, and waits for more.
+    if (this.#unread === 0 && !this.#isComplete) this.#stopTimer();
     while (this.#parts.length === 0 && !this.#isComplete && !this.#isEnded) {
       await new Promise<void>((resolve) => {
         this.#onChange = resolve;
@@ -127,15 +131,19 @@ export class BoundedBody {
     }
     this.#unread -= part.byteLength;
     this.#owner.give(part.byteLength);
-    this.#restartTimer();
+    // Also after the last part: a server asks for more only when its client has read enough of what was handed over.
+    this.#startTimer();
+    this.#timer?.refresh();
     controller.enqueue(part);
   }
 
-  #restartTimer(): void {
-    if (this.#unread > 0) {
-      this.#timer?.refresh();
-      return;
-    }
+  /** Without effect while the timer runs. */
+  #startTimer(): void {
+    if (this.#isEnded) return;
+    this.#timer ??= setTimeout(() => this.abort(`unread for ${this.#unreadMs} ms`), this.#unreadMs).unref();
+  }
+
+  #stopTimer(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
   }
@@ -143,7 +151,7 @@ export class BoundedBody {
   #end(outcome: "read" | "aborted"): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
-    clearTimeout(this.#timer);
+    this.#stopTimer();
     this.#owner.give(this.#unread);
     this.#unread = 0;
     this.#parts.length = 0;

@@ -7,7 +7,7 @@ export interface AuthenticatedCaller {
   readonly clientId?: string | undefined;
   readonly issuer?: string | undefined;
   readonly scopes: readonly string[];
-  /** In seconds since 1970. The request is denied after it, and streams that are open then end. */
+  /** In seconds since 1970; `Infinity` if the credentials do not expire. The request is denied after it, and streams that are open then end. */
   readonly expiresAt: number;
   readonly claims: Readonly<Record<string, unknown>>;
 }

@@ -38,6 +38,9 @@ const CancelledSchema = z.object({
   params: z.object({ requestId: z.union([z.string(), z.number()]) }),
 });
 
+const RequestSchema = z.object({ method: z.string(), id: z.union([z.string(), z.number()]) });
+const INVALID_REQUEST = -32_600;
+
 type CreateServer = (caller: McpCaller) => Promise<McpServer>;
 
 interface HttpSessionsParts extends z.infer<typeof SessionOptionsSchema> {
@@ -55,6 +58,8 @@ interface HttpSession {
   /** Responses under way, and those of them that are to requests: the rest listens. */
   open: number;
   running: number;
+  /** Ids of the requests among them. */
+  readonly requestIds: Set<string | number>;
 }
 
 /** Tells once when nothing more of a response will be read: it has ended, broken off, or nobody is there. */
@@ -72,6 +77,12 @@ function whenOver(response: Response, tell: () => void): Response {
 function cancelledRequest(body: unknown): string | number | undefined {
   const parsed = CancelledSchema.safeParse(body);
   return parsed.success ? parsed.data.params.requestId : undefined;
+}
+
+/** Returns the id of a request; undefined for every other message. */
+function requestIdOf(body: unknown): string | number | undefined {
+  const parsed = RequestSchema.safeParse(body);
+  return parsed.success ? parsed.data.id : undefined;
 }
 
 /** GET and DELETE are about sessions: clients of 2026, which have none, POST all that they ask. */
@@ -110,6 +121,8 @@ export class HttpSessions implements AsyncDisposable {
     if (request.method !== "POST" || !isInitializeRequest(body)) {
       return reject(400, "Expected an initialize request, or the Mcp-Session-Id that one was answered with");
     }
+    if (requestIdOf(body) === undefined)
+      return reject(400, "Expected an initialize request with an id", INVALID_REQUEST);
     const owner = ownerOf(caller);
     const server = await this.#create(caller);
     // After the server was made, which may take a while: nothing else begins a session in between.
@@ -123,7 +136,16 @@ export class HttpSessions implements AsyncDisposable {
       onsessionclosed: () => this.#end(id),
     });
     const { tenantId } = caller;
-    const session = { tenantId, owner, server, transport, timer: undefined, open: 0, running: 0 };
+    const session = {
+      tenantId,
+      owner,
+      server,
+      transport,
+      timer: undefined,
+      open: 0,
+      running: 0,
+      requestIds: new Set<string | number>(),
+    };
     this.#sessions.set(id, session);
     try {
       await server.connect(transport);
@@ -138,6 +160,14 @@ export class HttpSessions implements AsyncDisposable {
   }
 
   async #serve(session: HttpSession, id: string, request: Request, body: unknown): Promise<Response> {
+    const requestId = requestIdOf(body);
+    if (requestId !== undefined) {
+      // The SDK would send the response of one request on the stream of the other, and the first stream would never end.
+      if (session.requestIds.has(requestId)) {
+        return reject(400, "A request with this id is running in this session: send another id", INVALID_REQUEST);
+      }
+      session.requestIds.add(requestId);
+    }
     this.#sessions.delete(id);
     this.#sessions.set(id, session);
     const running = request.method === "POST" ? 1 : 0;
@@ -148,6 +178,7 @@ export class HttpSessions implements AsyncDisposable {
     const release = (): void => {
       session.open -= 1;
       session.running -= running;
+      if (requestId !== undefined) session.requestIds.delete(requestId);
       if (session.open > 0 || this.#sessions.get(id) !== session) return;
       session.timer = setTimeout(() => this.#endSafely(id), this.#options.idleMs).unref();
     };

@@ -28,12 +28,26 @@ const NAMES = { listen: "listen streams", call: "requests or unread responses", 
 /** Longest delay of a timer, in ms. */
 const MAX_DELAY_MS = 2_147_483_647;
 
+interface InnerRequest {
+  /** The request without its body. */
+  readonly request: Request;
+  /** Aborts it. */
+  readonly controller: AbortController;
+  /** Aborted when the client leaves. */
+  readonly client: AbortSignal;
+}
+
+function toInner({ method, headers, url, signal }: Request): InnerRequest {
+  const controller = new AbortController();
+  return { request: new Request(url, { method, headers, signal: controller.signal }), controller, client: signal };
+}
+
 class OpenRequest {
   /** The request without its body, with a signal that also aborts when the response is aborted. */
   readonly request: Request;
   readonly #parts: OpenRequestParts;
   readonly #client: AbortSignal;
-  readonly #controller = new AbortController();
+  readonly #controller: AbortController;
   readonly #slot: CallerQuota | undefined;
   #body: BoundedBody | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -41,24 +55,29 @@ class OpenRequest {
   /** The token has expired, and nothing was answered before. */
   isExpired = false;
 
-  private constructor(client: Request, parts: OpenRequestParts, slot: CallerQuota | undefined) {
-    const { method, headers, url, signal } = client;
-    this.request = new Request(url, { method, headers, signal: this.#controller.signal });
+  private constructor(inner: InnerRequest, parts: OpenRequestParts, slot: CallerQuota | undefined) {
+    this.request = inner.request;
+    this.#controller = inner.controller;
+    this.#client = inner.client;
     this.#parts = parts;
     this.#slot = slot;
-    this.#client = signal;
-    signal.addEventListener("abort", this.#onClientGone, { once: true });
-    if (signal.aborted) this.#onClientGone();
-    else this.#awaitExpiry();
   }
 
-  /** Takes a slot of the caller's quota; returns the limit that has been reached. */
+  /**
+   * Takes a slot of the caller's quota; returns the limit that has been reached.
+   * @throws {TypeError} for a request that the Fetch standard does not allow, such as one with a password in its URL; no slot is taken then
+   */
   static open(client: Request, parts: OpenRequestParts): OpenRequest | { readonly exceeded: Exceeded } {
     const { kind, owner, quotas } = parts;
+    // First, because it can throw: a slot that is taken before would never be given back.
+    const inner = toInner(client);
     const slot = { listen: quotas.listening, call: quotas.answering, message: undefined }[kind];
     // A caller that reads nothing gets no further calls: their results would be lost.
     const exceeded = (kind === "call" ? isFull(quotas.responseBytes, owner) : undefined) ?? slot?.take(owner, 1);
-    return exceeded === undefined ? new OpenRequest(client, parts, slot) : { exceeded };
+    if (exceeded !== undefined) return { exceeded };
+    const open = new OpenRequest(inner, parts, slot);
+    open.#watch();
+    return open;
   }
 
   /** Returns the response for the client, bounded by the caller's quotas. The request ends when it has been read or aborted. */
@@ -124,9 +143,15 @@ class OpenRequest {
     else this.#body.leave();
   };
 
+  #watch(): void {
+    this.#client.addEventListener("abort", this.#onClientGone, { once: true });
+    if (this.#client.aborted) this.#onClientGone();
+    else this.#awaitExpiry();
+  }
+
   #awaitExpiry(): void {
     const { expiresAtMs, kind, limits } = this.#parts;
-    if (expiresAtMs === undefined) return;
+    if (expiresAtMs === undefined || expiresAtMs === Number.POSITIVE_INFINITY) return;
     const endsAtMs = kind === "listen" ? expiresAtMs : expiresAtMs + limits.expiredCallMs;
     const wait = (): void => {
       const leftMs = endsAtMs - Date.now();
@@ -166,6 +191,14 @@ const rejectUnread = (exceeded: Exceeded): Response =>
     "The call has run, and its response was dropped: too many bytes of responses are unread (limits.responseBytes)",
   );
 
+function tryOpen(client: Request, parts: OpenRequestParts): ReturnType<typeof OpenRequest.open> | undefined {
+  try {
+    return OpenRequest.open(client, parts);
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * Answers a request within the quotas of its caller.
  * @param answer receives the request without its body, with a signal that also aborts when the response is aborted
@@ -175,14 +208,21 @@ export async function answerWithinLimits(
   parts: OpenRequestParts,
   answer: (request: Request) => Promise<Response>,
 ): Promise<Response> {
-  const open = OpenRequest.open(client, parts);
+  const open = tryOpen(client, parts);
+  if (open === undefined) {
+    parts.onEnd();
+    return reject(400, "Expected a request that the Fetch standard allows");
+  }
   if ("exceeded" in open) {
     parts.onEnd();
     return rejectOverLimit(open.exceeded, NAMES[parts.kind]);
   }
   try {
     const response = await answer(open.request);
-    return await open.respond(open.isExpired ? rejectExpired() : response);
+    if (!open.isExpired) return await open.respond(response);
+    // Nobody will read it, and what produces it would wait for a reader.
+    response.body?.cancel().catch(() => {});
+    return await open.respond(rejectExpired());
   } catch (thrown) {
     open.end("aborted");
     throw thrown;
