@@ -138,7 +138,7 @@ async function expectRejected(entry: PublicEntry, given: unknown, path: readonly
   expect(error?.message).toContain([entry.where, ...path].filter((step) => step !== "").join("."));
 }
 
-const RUNS = 40;
+const RUNS = 100;
 
 /** Declares the fuzz tests of a table's entries. */
 export function fuzzOptions(entries: readonly PublicEntry[]): void {

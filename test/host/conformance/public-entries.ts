@@ -55,7 +55,6 @@ const egress: OptionTable = {
 const redactOptions: OptionTable = {
   ...{ names: "list", allowNames: "list", maxTextUnits: "number", maxDepth: "number", maxValues: "number" },
 };
-const health: OptionTable = { failures: "number", openMs: "number", maxOpenMs: "number" };
 
 const gloveboxOptions: OptionTable = {
   tools: {
@@ -75,7 +74,13 @@ const gloveboxOptions: OptionTable = {
   workers: { max: "number", spares: "number", pythonSpares: "number", memoryMiB: "number", maxQueued: "number" },
   python: { packages: { store: "text", allow: "list" }, capabilities: "object" },
   ...{ egress, secrets: "object", capabilities: "list", mcp: { servers: "object" }, arguments: argumentOptions },
-  ...{ coarseTime: "boolean", health, hooks: "list", logger: "boolean, text or object", onError: "function" },
+  ...{
+    coarseTime: "boolean",
+    health: "boolean or object",
+    hooks: "list",
+    logger: "boolean, text or object",
+    onError: "function",
+  },
   telemetry: "boolean or object",
 };
 const edgeOptions: OptionTable = { tenantId: "text", tools: "list", context: "object" };
@@ -261,7 +266,12 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       where: "",
       options: {
         ...{ limits, tenants: "object or function", coarseTime: "boolean", enabled: "boolean", hooks: "list" },
-        ...{ flags: "object or function", health, arguments: argumentOptions, onInternalError: "function" },
+        ...{
+          flags: "object or function",
+          health: "boolean or object",
+          arguments: argumentOptions,
+          onInternalError: "function",
+        },
       },
       call: (options) => closing(new ToolRouter(given(options))),
     },
