@@ -101,7 +101,8 @@ describe("a tool whose top level is run ahead", () => {
     await pause(STUCK_AFTER_MS);
     // The last one that was made before it became a trap; the next one is made behind it.
     expect(outputOf(await run(box, "trap"))).toBe(1);
-    await expectDead(pids);
+    // A state, not a bound: on a busy machine the kernel takes its time.
+    await expectDead(pids, 20_000);
   });
 });
 

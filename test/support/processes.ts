@@ -72,7 +72,7 @@ export function withDescendants(pids: readonly number[]): number[] {
 
 const ticksOf = (pids: readonly number[]): number => pids.reduce((sum, pid) => sum + (statOf(pid)?.ticks ?? 0), 0);
 
-export async function expectDead(pids: readonly number[], withinMs = 20_000): Promise<void> {
+export async function expectDead(pids: readonly number[], withinMs = 2_000): Promise<void> {
   await vi.waitFor(() => expect(pids.filter(isAlive)).toEqual([]), { timeout: withinMs, interval: 10 });
 }
 

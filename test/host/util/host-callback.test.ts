@@ -8,6 +8,7 @@ import {
   inOtherRealm,
   toThenable,
 } from "../../support/failing-callbacks.ts";
+import { watchRejections } from "../../support/unhandled-rejections.ts";
 
 test.for(FAILING_CALLBACKS)("a callback that %s is a failure with its cause", async ([, run]) => {
   const outcome = await runCallback(run, { timeoutMs: 10_000 });
@@ -15,18 +16,9 @@ test.for(FAILING_CALLBACKS)("a callback that %s is a failure with its cause", as
 });
 
 test.for(FAILING_CALLBACKS)("a listener that %s is ignored", async ([, run]) => {
-  const unhandled: unknown[] = [];
-  const listen = (reason: unknown): void => void unhandled.push(reason);
-  process.on("unhandledRejection", listen);
-  try {
-    notifySafely(run);
-    // Node reports a rejection that nothing handles once the queue of microtasks is empty.
-    await nextTurn();
-    await nextTurn();
-  } finally {
-    process.off("unhandledRejection", listen);
-  }
-  expect(unhandled).toEqual([]);
+  const unhandled = watchRejections();
+  notifySafely(run);
+  expect(await unhandled()).toEqual([]);
 });
 
 test("an answer that is no promise is returned in the same turn", () => {
