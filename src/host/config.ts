@@ -34,6 +34,7 @@ import { parseOptions } from "./option-problems.ts";
 import { type ArgumentOptions, ArgumentOptionsSchema } from "./pipeline/amend.ts";
 import { TenantIdSchema } from "./routing/tenant-scope.ts";
 import { type TelemetryOptions, TelemetryOptionsSchema } from "./telemetry/telemetry-options.ts";
+import { TENANCIES, type TenancyMode } from "./tenants/tenancy.ts";
 import { type Tenants, TenantsSchema } from "./tenants.ts";
 import { LAYER_NAMES, type Layer } from "./workers/hardening/layers.ts";
 
@@ -99,6 +100,8 @@ export interface GloveboxOptions {
   readonly isolation?: Isolation | undefined;
   /** Whom a worker process serves; `tenant` unless stated. */
   readonly placement?: Placement | undefined;
+  /** Whether there is one tenant, or several that each method and call must name. */
+  readonly tenancy?: TenancyMode | undefined;
   /** What is stated for single tenants: limits, and their share of the machine. */
   readonly tenants?: Tenants | undefined;
   /**
@@ -249,6 +252,7 @@ const OptionsSchema = strictObject({
   limits: PartialLimitsSchema.default({}),
   isolation: z.enum(ISOLATIONS).default("call"),
   placement: z.enum(PLACEMENTS).default("tenant"),
+  tenancy: z.enum(TENANCIES).optional(),
   tenants: TenantsSchema.default({}),
   hardening: HardeningSchema.prefault("auto"),
   bundler: strictObject({

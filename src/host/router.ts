@@ -47,6 +47,7 @@ import { checkSource, parseRouterOptions, type ToolRouterOptions } from "./routi
 import { checkString, parseTenantScope, type TenantScope } from "./routing/tenant-scope.ts";
 import { SchemaThread } from "./schema-thread.ts";
 import { AddedSource, type SourceTransport } from "./source.ts";
+import { Tenancy } from "./tenants/tenancy.ts";
 import { TenantPolicies } from "./tenants.ts";
 import type { PreparedCall, ToolCall, ToolContext, ToolResult, ToolUsage } from "./tool-call.ts";
 import { type ChunkQueue, type ChunkReading, createToolStream, type ToolStream } from "./tool-stream.ts";
@@ -93,6 +94,8 @@ export class ToolRouter implements AsyncDisposable {
   readonly #health: SourceHealthRegistry;
   readonly #sources = new Set<string>();
   readonly #discoveries: Discoveries;
+  /** Which tenant a method is about, by the `tenancy` option. */
+  readonly tenancy: Tenancy;
   /** Policies of single tenants. */
   readonly tenants: TenantPolicies;
   readonly #onInternalError: ((error: ToolError) => unknown) | undefined;
@@ -102,10 +105,11 @@ export class ToolRouter implements AsyncDisposable {
 
   /** @throws {ToolError} PARAM_INVALID, naming the path of each option that is wrong */
   constructor(options: ToolRouterOptions = {}) {
-    const { registry, limits, tenants, coarseTime, egress, secrets, ...given } = parseRouterOptions(options);
+    const { registry, limits, tenancy, tenants, coarseTime, egress, secrets, ...given } = parseRouterOptions(options);
     const { enabled, flags, health, onInternalError, hooks, telemetry, log } = given;
     this.registry = toCheckedRegistry(registry);
     this.#limits = limits;
+    this.tenancy = new Tenancy(tenancy);
     this.tenants = new TenantPolicies(tenants, limits, { coarseTime, egress, secrets });
     const isOn = enabled ?? flags === undefined;
     // Where all tools are on for every tenant there is nothing to ask.

@@ -395,7 +395,7 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
   if (config.egress.allow.length > 0) loadHttpClient();
   const artifacts = await loadSandboxArtifacts();
   const { limits, tenants, coarseTime, egress, secrets, hardening, workers, bundler, onError, health, hooks } = config;
-  const { tools, flags } = config;
+  const { tenancy, tools, flags } = config;
   const telemetry = config.telemetry === undefined ? undefined : await createTelemetry(config.telemetry);
   const log = config.logger === undefined ? undefined : await createHostLog(config.logger);
   const { cache: cacheOptions } = config;
@@ -438,6 +438,7 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
   const learner = new Learner({ pool, cache, engineKey });
   const routing = {
     limits: lowestTimeout(limits, tools?.executionTimeoutMs),
+    tenancy,
     tenants,
     coarseTime,
     egress,

@@ -14,6 +14,7 @@ import { type ArgumentOptions, ArgumentOptionsSchema } from "../pipeline/amend.t
 import { MemoryToolRegistry, type ToolRegistry } from "../registry.ts";
 import type { SourceDiscovery, SourceTransport } from "../source.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import { TENANCIES, type TenancyMode } from "../tenants/tenancy.ts";
 import { type Tenants, TenantsSchema } from "../tenants.ts";
 import { isToolRegistry } from "./checked-registry.ts";
 
@@ -22,6 +23,8 @@ export interface ToolRouterOptions {
   readonly registry?: ToolRegistry | undefined;
   /** For every call; a tool and a call can only lower them. */
   readonly limits?: PartialLimits | undefined;
+  /** Whether calls and tools belong to one tenant or must each name theirs. */
+  readonly tenancy?: TenancyMode | undefined;
   /** Policies of single tenants. */
   readonly tenants?: Tenants | undefined;
   /** Whether guests see a clock that stands still while they run, unless their tenant's policy says otherwise. */
@@ -56,6 +59,7 @@ const RouterOptionsSchema = strictObject({
     .custom<ToolRegistry>(isToolRegistry, "Expected a ToolRegistry: { add, remove, get, list }")
     .default(() => new MemoryToolRegistry()),
   limits: PartialLimitsSchema.default({}),
+  tenancy: z.enum(TENANCIES).optional(),
   tenants: TenantsSchema.default({}),
   coarseTime: z.boolean().default(false),
   egress: z.custom<EgressPolicy>(isEgressPolicy, "Expected a parsed egress policy").default(NO_EGRESS),
