@@ -7,20 +7,21 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/glovebox/node", import.meta.url));
 
 /**
- * Files that follow each other in one process: to start one and load our modules anew takes most of a second of CPU time, several
- * hundred times. Only what is tested in processes of its own, or keeps nothing in this one: what holds isolates here, or changes what belongs
- * to the whole process, has one to itself.
+ * Files that run one after the other in the same process: starting a process and loading the modules takes most of a second of CPU time,
+ * several hundred times. A file that holds isolates in its process, or changes what belongs to the whole process, has one to itself.
  */
 const SHARED = [
-  // Not those with a folder or an esbuild of their own for each file.
+  // author-places has a folder and an esbuild of its own.
   "test/host/!(author-places).test.ts",
   "test/host/{capabilities,json-schema,redaction,workers}/*.test.ts",
-  // Not how long the event loop is held: a full collection of many files' heap takes 100 ms and more, what is measured 9.
+  // event-loop measures how long the event loop is held: a full collection of many files' heap takes 100 ms and more.
   "test/host/pipeline/!(event-loop).test.ts",
-  // Not attacks with a Glovebox of their own: to start its first workers a process of many files' size is held up for 100 ms and more.
-  "test/hostile/{cpu,memory,output}.test.ts",
-  "test/hostile/{cpu,memory,output}/*.test.ts",
 ];
+/** The same for attacks. Those with a Glovebox of their own keep a process of their own: a large process starts workers too slowly. */
+const SHARED_HOSTILE = ["test/hostile/{cpu,memory,output}.test.ts", "test/hostile/{cpu,memory,output}/*.test.ts"];
+/** Attacks, and runs in which processes are killed at random: slow, and the same on every version of Node. */
+const HOSTILE = ["test/hostile/**/*.test.ts"];
+const CHAOS = ["test/chaos/*.test.ts"];
 
 /** The longest, which vitest takes for the shortest: their tests are in other files. */
 const LONGEST = /\/test\/hostile\/(capabilities|cpu|isolation|memory|output|protocol|python)\.test\.ts$/;
@@ -55,23 +56,23 @@ export default defineConfig({
     },
     setupFiles: ["test/setup.ts"],
     sequence: { sequencer: LongestFirst },
+    // `npm run test:node24` leaves out "hostile" and "chaos".
     projects: [
+      { extends: true, test: { name: "shared process", include: SHARED, isolate: false } },
       {
         extends: true,
         test: {
           name: "own process",
           include: ["test/**/*.test.ts", "tools/**/*.test.ts"],
-          exclude: [...configDefaults.exclude, ...SHARED],
+          exclude: [...configDefaults.exclude, ...SHARED, ...HOSTILE, ...CHAOS],
         },
       },
+      { extends: true, test: { name: "hostile shared", include: SHARED_HOSTILE, isolate: false } },
       {
         extends: true,
-        test: {
-          name: "shared process",
-          include: SHARED,
-          isolate: false,
-        },
+        test: { name: "hostile", include: HOSTILE, exclude: [...configDefaults.exclude, ...SHARED_HOSTILE] },
       },
+      { extends: true, test: { name: "chaos", include: CHAOS } },
     ],
   },
 });
