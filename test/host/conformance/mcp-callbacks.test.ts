@@ -124,6 +124,8 @@ const verifiedBy = (verify: Callback): Promise<Outcome> =>
   });
 
 let box: Glovebox;
+/** Scenarios that wait run side by side, each with an upstream server of its own. */
+let upstreams = 0;
 beforeAll(async () => {
   box = await makeBox();
 });
@@ -150,16 +152,18 @@ async function callUpstream(options: Partial<McpHttpServer>, ask?: string): Prom
     response.on("close", () => clearInterval(poll));
     return undefined;
   });
+  upstreams += 1;
+  const name = `up${upstreams}`;
   // A person may take minutes to answer, and the call's clock stands still meanwhile: what ends a wait early is its caller.
-  box.mcp.addServer("up", { url: server.url, timeoutMs: 1_000, ...options });
+  box.mcp.addServer(name, { url: server.url, timeoutMs: 1_000, ...options });
   try {
     const result = await box.execute(
-      { id: "c1", toolName: "up__t", arguments: {} },
+      { id: "c1", toolName: `${name}__t`, arguments: {} },
       { signal: AbortSignal.timeout(4_000) },
     );
     return result.success && (ask === undefined || answer?.result !== undefined) ? "ok" : "denied";
   } finally {
-    await box.mcp.removeServer("up");
+    await box.mcp.removeServer(name);
   }
 }
 
