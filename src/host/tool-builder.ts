@@ -75,6 +75,11 @@ export interface BuildFor {
   readonly prebuilt?: ToolBundle | undefined;
 }
 
+/** The same, with the policy of the tenant. */
+interface Build extends Omit<BuildFor, "prebuilt"> {
+  readonly policy: TenantPolicy;
+}
+
 export class ToolBuilder {
   readonly #parts: ToolBuilderParts;
 
@@ -82,23 +87,23 @@ export class ToolBuilder {
     this.#parts = parts;
   }
 
-  #policyOf(tenantId: string | undefined): TenantPolicy {
+  async #policyOf(tenantId: string | undefined): Promise<TenantPolicy> {
     const { tenants } = this.#parts;
-    return tenantId === undefined ? tenants.default : tenants.of(tenantId);
+    return tenantId === undefined ? tenants.default : await tenants.whenKnown(tenantId);
   }
 
   /** A global tool's process serves no tenant: it learns, and is ended. */
-  #learningFor(tenantId: string | undefined, features: readonly EngineFeature[], isOurs: boolean): Learning {
+  #learningFor({ tenantId, policy, features }: Build, isOurs: boolean): Learning {
     const owner = tenantId === undefined ? undefined : this.#parts.ownerOf(tenantId);
-    const { limits, weight, coarseTime } = this.#policyOf(tenantId);
+    const { limits, weight, coarseTime } = policy;
     // What comes with Glovebox is known to end, on however busy a machine.
     const own = isOurs ? { ...limits, timeoutMs: LIMITS.timeoutMs.max, cpuMs: LIMITS.cpuMs.max } : limits;
     return { owner, account: tenantId ?? "", weight, limits: own, features, coarseTime };
   }
 
   /** Of those that are stated for the source and its bundle, the lowest; the bundler has defaults of its own. */
-  #sizeLimits(tenantId: string | undefined, toolLimits: PartialLimits | undefined): Partial<BundleLimits> {
-    const stated = [this.#parts.config.limits, this.#policyOf(tenantId).stated, toolLimits];
+  #sizeLimits(policy: TenantPolicy, toolLimits: PartialLimits | undefined): Partial<BundleLimits> {
+    const stated = [this.#parts.config.limits, policy.stated, toolLimits];
     const lowest = (name: "sourceBytes" | "bundleBytes"): number =>
       Math.min(...stated.map((limits) => limits?.[name] ?? Number.POSITIVE_INFINITY));
     return { sourceBytes: lowest("sourceBytes"), outputBytes: lowest("bundleBytes") };
@@ -113,15 +118,17 @@ export class ToolBuilder {
         `A script (mode: "script") is JavaScript, got the language ${JSON.stringify(language)}`,
       );
     }
-    const sizes = this.#sizeLimits(tenantId, overrides?.limits);
+    const policy = await this.#policyOf(tenantId);
+    const build = { tenantId, policy, features };
+    const sizes = this.#sizeLimits(policy, overrides?.limits);
     const python = locatePythonTool(source, language, this.#pythonSourceBytes(sizes));
-    if (python !== undefined) return await this.#buildPython(input, python, tenantId, features);
+    if (python !== undefined) return await this.#buildPython(input, python, build);
     const { bundle, durationMs, cached, files } =
       prebuilt === undefined
         ? await this.#parts.bundler.bundle(source, { limits: sizes })
         : { bundle: prebuilt, durationMs: 0, cached: true, files: [] };
     const bundled = performance.now();
-    const learning = this.#learningFor(tenantId, features, prebuilt !== undefined);
+    const learning = this.#learningFor(build, prebuilt !== undefined);
     const stackMapper = createStackMapper(bundle.sourceMap);
     const learned = await this.#unlessClosed(this.#parts.learner.learn(bundle, stackMapper, learning));
     const { definition } = learned;
@@ -146,19 +153,14 @@ export class ToolBuilder {
     return Math.min(sourceBytes, this.#parts.config.bundler.limits?.sourceBytes ?? DEFAULT_BUNDLE_LIMITS.sourceBytes);
   }
 
-  async #buildPython(
-    input: ToolInput,
-    source: PythonSource,
-    tenantId: string | undefined,
-    features: readonly EngineFeature[],
-  ): Promise<BuiltTool> {
+  async #buildPython(input: ToolInput, source: PythonSource, build: Build): Promise<BuiltTool> {
     const began = performance.now();
     this.#parts.refuseUnlimited(withRuntimeFeatures([]));
     const bundle = toPythonBundle(source);
     const runs = await this.#parts.python.toolOf(source);
-    const { stated } = this.#policyOf(tenantId);
+    const { stated } = build.policy;
     const limits = resolveLimits([this.#parts.config.limits, stated], undefined, PYTHON_DEFAULT_LIMITS);
-    const learning = { ...this.#learningFor(tenantId, features, false), limits };
+    const learning = { ...this.#learningFor(build, false), limits };
     const learned = await this.#unlessClosed(this.#parts.python.learn(source, runs, learning));
     const definition = toDefinition(input, learned, bundle);
     const { capabilities: asked, limits: authorLimits } = learned;

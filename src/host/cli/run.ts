@@ -70,11 +70,11 @@ async function showStream(stream: ToolStream, io: Io): Promise<ToolResult> {
 }
 
 async function call(box: Glovebox, tool: ToolInspection, request: RunRequest, io: Io): Promise<ToolResult> {
-  const { path, tenantId } = request;
+  const { path, tenant } = request;
   const args = await readInput(request.input, tool.definition.inputSchema, io, io.stop);
-  const { name } = await box.addTool({ path, name: tool.definition.name }, { tenantId, grant: request.grant });
+  const { name } = await box.addTool({ path, name: tool.definition.name }, { ...tenant.scope, grant: request.grant });
   const toolCall = { id: CALL_ID, toolName: name, arguments: args };
-  const context = { tenantId, signal: io.stop, logPlaces: request.logPlaces };
+  const context = { ...tenant.scope, signal: io.stop, logPlaces: request.logPlaces };
   if (request.asJson) return await box.execute(toolCall, context);
   return await showStream(box.stream(toolCall, { ...context, onLog: (entry) => printLog(entry, io.stderr) }), io);
 }
@@ -93,15 +93,15 @@ function report(result: ToolResult, tool: ToolInspection | undefined, request: R
 
 export async function runCommand(given: Arguments, io: Io): Promise<number> {
   const request = readRequest(given, io.env);
-  const { limits, egress } = request;
+  const { limits, egress, tenant } = request;
   const started = performance.now();
-  const options = { limits, ...egress.host, workers: { spares: 1 }, shutdown: false } as const;
+  const options = { limits, ...tenant.host, ...egress.host, workers: { spares: 1 }, shutdown: false } as const;
   await using box = await openBox(io, () => createGlovebox(options));
   let tool: ToolInspection | undefined;
   let result: ToolResult;
   // Here the call is what the tool is built for, so its building is part of what the call cost.
   try {
-    tool = await box.inspectTool({ path: request.path }, { tenantId: request.tenantId, grant: request.grant });
+    tool = await box.inspectTool({ path: request.path }, { ...request.tenant.scope, grant: request.grant });
     const called = await call(box, tool, request, io);
     result = { ...called, usage: { ...called.usage, bundleMs: tool.bundleMs } };
   } catch (thrown) {
