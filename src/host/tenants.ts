@@ -37,8 +37,8 @@ export interface TenantOptions {
   readonly secrets?: Secrets | undefined;
 }
 
-/** The options of a tenant, or a promise of them. It must be known to the host: undefined denies the call. */
-export type TenantLookup = (tenantId: string) => TenantOptions | Promise<TenantOptions>;
+/** Returns the options of a tenant, or a promise of them. Undefined stands for a tenant that the host does not know: its calls are denied. */
+export type TenantLookup = (tenantId: string) => TenantOptions | undefined | Promise<TenantOptions | undefined>;
 
 /**
  * Policies of tenants, with `tenancy: "multi"`.
