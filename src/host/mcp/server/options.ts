@@ -123,7 +123,7 @@ export function checkTenantOf(tenantOf: unknown, { mode }: Tenancy): void {
 
 /** Returns the tenant whose tools have changed; undefined for all tenants. @throws {ToolError} PARAM_INVALID */
 export function parseChanged(whose: unknown, tenancy: Tenancy): string | undefined {
-  if (isPlainObject(whose)) return tenancy.reachOf(parseTenantReach(whose));
+  if (isPlainObject(whose) && whose.scope !== undefined) return tenancy.reachOf(parseTenantReach(whose));
   const tenantId = whose === undefined ? undefined : parseOptions(TenantIdSchema, whose, "tenantId");
   return tenancy.reachOf({ tenantId });
 }
