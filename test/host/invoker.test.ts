@@ -53,7 +53,7 @@ function setUp(maxConcurrentTools?: number, tenancy: "single" | "multi" = "singl
     throw new Error("at /root/secret.ts");
   };
   router.register("fail", {}, fail, { scope: "global" });
-  router.register("never", {}, () => new Promise(() => {}));
+  router.register("never", {}, () => new Promise(() => {}), { scope: "global" });
   return { router, invoker: new ToolInvoker(router, { maxConcurrentTools }), gate };
 }
 const echo = (value: unknown): ToolInvocation => ({ toolName: "echo", arguments: { value } });

@@ -210,7 +210,6 @@ describe("a source's discovery", () => {
     const { router, errors, discovered } = discovering({ isFor: answer });
     expect(await namesOf(router)).toEqual(["other"]);
     expect([codeOf(await router.execute(CALL)), discovered()]).toEqual(["TOOL_UNAVAILABLE", 0]);
-    expect(router.health()).toHaveLength(1);
     expect(errors[0]).toMatchObject({
       code: "INTERNAL",
       message: expect.stringContaining("discovery.isFor() of the source remote"),
