@@ -86,6 +86,12 @@ export interface PythonOptions {
   readonly capabilities?: CapabilityRequests | undefined;
 }
 
+/** What is probably wrong with a tool that was added. */
+export interface ToolWarning {
+  readonly toolName: string;
+  readonly message: string;
+}
+
 /** All of it optional; the defaults are the safe ones. */
 export interface GloveboxOptions {
   /** Which tools are on, and what holds for all; left out, every tool that the host adds is on. */
@@ -195,6 +201,11 @@ export interface GloveboxOptions {
   readonly telemetry?: true | TelemetryOptions | undefined;
   /** The operator's log: a pino of the host's own, pino's options, a level, or `true`; none unless stated. */
   readonly logger?: LoggerOption | undefined;
+  /**
+   * Receives what is probably a mistake, such as a tool that exports `parameters` in the place of `inputSchema`. Default: the `logger`, or
+   * without one `process.emitWarning()`.
+   */
+  readonly onWarning?: ((warning: ToolWarning) => void) | undefined;
   /** Told of failures that a caller may not see the cause of. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
@@ -332,6 +343,7 @@ const OptionsSchema = strictObject({
       "Expected a pino logger, pino's options, a level or true",
     )
     .optional(),
+  onWarning: z.custom<(warning: ToolWarning) => void>(isFunction, "Expected a function").optional(),
   onError: z.custom<(error: unknown) => void>(isFunction, "Expected a function").optional(),
 });
 

@@ -59,6 +59,7 @@ export type {
   ShutdownSignal,
   ToolInput,
   ToolsOptions,
+  ToolWarning,
 } from "./config.ts";
 export { type OpenApiDocument, type OpenApiOptions, toCallSchema, toOpenApi } from "./edges/openapi.ts";
 export type { SourceKind } from "./executors/executor.ts";

@@ -32,12 +32,13 @@ import {
   parseInspectToolOptions,
   parseToolInput,
   type ToolInput,
+  type ToolWarning,
   WORKER_IDLE_MS,
 } from "./config.ts";
 import { Learner } from "./executors/learn.ts";
 import { createSandboxExecutor } from "./executors/sandbox.ts";
 import type { SourceHealth } from "./health/source-health.ts";
-import { createHostLog } from "./host-log.ts";
+import { createHostLog, type HostLog } from "./host-log.ts";
 import { type BatchContext, ToolInvoker } from "./invoker.ts";
 import { McpManager } from "./mcp/client/manager.ts";
 import { packageVersion } from "./package-version.ts";
@@ -67,6 +68,7 @@ import type { TenantReach, ToolOwner } from "./tenants/tenancy.ts";
 import { type Registrable, ToolBuilder } from "./tool-builder.ts";
 import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "./tool-call.ts";
 import type { ToolStream } from "./tool-stream.ts";
+import { notifySafely } from "./util/host-callback.ts";
 import { EngineCache } from "./workers/engine-cache.ts";
 import { Launcher } from "./workers/hardening/launcher.ts";
 import type { HardeningReport } from "./workers/hardening/layers.ts";
@@ -78,6 +80,8 @@ import { WorkerPool } from "./workers/worker-pool.ts";
 export interface ToolInspection {
   readonly definition: ToolDefinition;
   readonly bundle: ToolBundle;
+  /** What is probably a mistake, such as a schema that is exported by another name than `inputSchema`. */
+  readonly warnings: readonly string[];
   /** Paths on this machine that it was made from, or that were looked for in vain: a change of one may change the tool. */
   readonly files: readonly string[];
   readonly codeCacheBytes: number;
@@ -111,6 +115,7 @@ export class Glovebox implements AsyncDisposable {
   readonly #launcher: Launcher;
   readonly #surroundings: Surroundings;
   readonly #sessions: Sessions;
+  readonly #log: HostLog | undefined;
   readonly #ownStore: KvStore | undefined;
   readonly #onSignals: Disposable | undefined;
   #closed = false;
@@ -126,8 +131,10 @@ export class Glovebox implements AsyncDisposable {
     readonly launcher: Launcher;
     /** Sessions are no tools that are listed. */
     readonly sessionRouter: ToolRouter;
+    readonly log: HostLog | undefined;
   }) {
     this.#config = parts.config;
+    this.#log = parts.log;
     this.router = parts.router;
     const { maxConcurrentTools } = parts.config.tools ?? {};
     this.invoker = new ToolInvoker(parts.router, { maxConcurrentTools });
@@ -238,7 +245,16 @@ export class Glovebox implements AsyncDisposable {
     this.#refuseWhenClosed();
     const options = { isolation, tenantId, arguments: argumentOptions };
     this.#register(built, grants, input, options);
+    for (const message of built.warnings) this.#warn({ toolName: built.definition.name, message });
     return built.definition;
+  }
+
+  #warn(warning: ToolWarning): void {
+    const { onWarning } = this.#config;
+    if (onWarning !== undefined) notifySafely(onWarning, warning);
+    this.#log?.toolWarned(warning.toolName, warning.message);
+    if (onWarning !== undefined || this.#log !== undefined) return;
+    process.emitWarning(`${warning.toolName}: ${warning.message}`, { type: "GloveboxWarning" });
   }
 
   #register(
@@ -497,6 +513,7 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
     pool,
     learner,
     launcher,
+    log,
   };
   const box = new Glovebox(parts);
   try {

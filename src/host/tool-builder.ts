@@ -13,6 +13,7 @@ import {
 import type { EngineFeature } from "../sandbox/engine-features.ts";
 import { ToolError } from "../sandbox/errors.ts";
 import { LIMITS, type PartialLimits } from "../sandbox/limits.ts";
+import { MISNAMED_SCHEMAS } from "../sandbox/schema-names.ts";
 import type { Config, ToolInput } from "./config.ts";
 import type { Learner, Learning } from "./executors/learn.ts";
 import type { SandboxTool } from "./executors/sandbox.ts";
@@ -25,6 +26,8 @@ import type { TenantPolicies, TenantPolicy } from "./tenants.ts";
 /** A tool as far as it has to be known to be registered. */
 export interface Registrable {
   readonly definition: ToolDefinition;
+  /** What is probably a mistake of its author's. */
+  readonly warnings?: readonly string[] | undefined;
   /** What its author asks for, and states for it. */
   readonly asked?: CapabilityRequests | undefined;
   readonly authorLimits: PartialLimits | undefined;
@@ -35,6 +38,7 @@ export interface Registrable {
 export type Runs = Pick<SandboxTool, "bundle" | "codeCache" | "chunks" | "stackMapper" | "python">;
 
 export interface BuiltTool extends Registrable {
+  readonly warnings: readonly string[];
   readonly bundle: ToolBundle;
   readonly files: readonly string[];
   readonly bundleMs: number;
@@ -135,8 +139,20 @@ export class ToolBuilder {
     const runs = { bundle, stackMapper, codeCache: learned.codeCache, chunks: learned.chunks };
     const learnMs = performance.now() - bundled;
     const whole = toDefinition(input, definition, bundle);
+    const warnings = schemaWarnings(definition, overrides, "inputSchema", "outputSchema");
     const { capabilities: asked, limits: authorLimits } = definition;
-    return { definition: whole, asked, authorLimits, bundle, runs, bundleMs: durationMs, learnMs, cached, files };
+    return {
+      definition: whole,
+      warnings,
+      asked,
+      authorLimits,
+      bundle,
+      runs,
+      bundleMs: durationMs,
+      learnMs,
+      cached,
+      files,
+    };
   }
 
   /** Its process was ended because all of them were: that is what to say. */
@@ -165,12 +181,28 @@ export class ToolBuilder {
     const definition = toDefinition(input, learned, bundle);
     const { capabilities: asked, limits: authorLimits } = learned;
     const learnMs = performance.now() - began;
-    return { definition, asked, authorLimits, bundle, runs, bundleMs: 0, learnMs, cached: false, files: source.paths };
+    const warnings = schemaWarnings(learned, input.definition, "input_schema", "output_schema");
+    return {
+      definition,
+      warnings,
+      asked,
+      authorLimits,
+      bundle,
+      runs,
+      bundleMs: 0,
+      learnMs,
+      cached: false,
+      files: source.paths,
+    };
   }
 }
 
 /** What its source tells of it, and what the host states in its place. @throws {ToolError} PARAM_INVALID for a name that is none */
-function toDefinition(input: ToolInput, learned: LearnedDefinition, bundle: ToolBundle): ToolDefinition {
+function toDefinition(
+  input: ToolInput,
+  { misnamed: _misnamed, ...learned }: LearnedDefinition,
+  bundle: ToolBundle,
+): ToolDefinition {
   const { name, definition: overrides, language: _language, ...source } = input;
   const chosen = overrides?.name ?? learned.name ?? name ?? nameFromSource(source, bundle);
   if (!TOOL_NAME_PATTERN.test(chosen)) {
@@ -181,4 +213,21 @@ function toDefinition(input: ToolInput, learned: LearnedDefinition, bundle: Tool
   }
   const stated = Object.entries(overrides ?? {}).filter(([, value]) => value !== undefined);
   return { ...learned, ...Object.fromEntries(stated), name: chosen } as ToolDefinition;
+}
+
+/** What a tool's author has called by a name that is not read, with the right one. A schema of the host's takes its place anyway. */
+function schemaWarnings(
+  { misnamed = [] }: LearnedDefinition,
+  overrides: ToolInput["definition"],
+  inputName: string,
+  outputName: string,
+): readonly string[] {
+  return misnamed.flatMap((name) => {
+    const meant = MISNAMED_SCHEMAS[name.toLowerCase()];
+    if (meant === undefined || overrides?.[meant] !== undefined) return [];
+    const [what, right] = meant === "inputSchema" ? ["input", inputName] : ["output", outputName];
+    return [
+      `The tool exports ${JSON.stringify(name)}, which is not read: its ${what} is not validated by it. Export the schema as "${right}"`,
+    ];
+  });
 }

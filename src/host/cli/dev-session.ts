@@ -10,7 +10,7 @@ import { ignoreOutcome } from "../util/host-callback.ts";
 import { toVisibleLine } from "../util/visible-text.ts";
 import type { CallOptions } from "./call-options.ts";
 import { readInput } from "./input.ts";
-import { printError, printLog, printOutput } from "./print.ts";
+import { printError, printLog, printOutput, printWarnings } from "./print.ts";
 import { createShowCode } from "./source-lines.ts";
 import { styled } from "./terminal/output.ts";
 import type { Io } from "./terminal/process-io.ts";
@@ -104,6 +104,7 @@ export class DevSession {
     try {
       tool = await this.#box.inspectTool({ path }, { ...tenant.scope, grant: this.#options.grant });
       this.#files = tool.files;
+      printWarnings(tool.warnings, this.#io.stderr);
       this.#show(await this.#execute(tool), tool);
     } catch (thrown) {
       if (this.#isOver) return false;

@@ -1,9 +1,11 @@
 // glovebox mcp: serves tools to MCP clients, over stdin and stdout or over HTTP, until the client goes or it is told to stop.
 import type { AddressInfo } from "node:net";
 import { BUILTIN_TOOL_NAMES, type BuiltinToolName } from "../../bundler/builtin-bundles.ts";
+import type { ToolWarning } from "../config.ts";
 import { createGlovebox, type Glovebox } from "../runtime.ts";
 import { type CallOptions, readCallOptions } from "./call-options.ts";
 import { openBox } from "./open-box.ts";
+import { printWarnings } from "./print.ts";
 import type { Io } from "./terminal/process-io.ts";
 import { type Arguments, OutputError, UsageError } from "./usage.ts";
 
@@ -110,7 +112,16 @@ export async function mcpCommand(given: Arguments, io: Io): Promise<number> {
   const request = readRequest(given, io.env);
   const { limits, egress, tenant, grant, paths, builtinTools, http } = request;
   const tools = { enabled: true, builtinTools };
-  const options = { limits, ...tenant.host, ...egress.host, workers: { spares: 1 }, shutdown: false, tools } as const;
+  const onWarning = ({ toolName, message }: ToolWarning): void => printWarnings([`${toolName}: ${message}`], io.stderr);
+  const options = {
+    limits,
+    ...tenant.host,
+    ...egress.host,
+    workers: { spares: 1 },
+    shutdown: false,
+    tools,
+    onWarning,
+  } as const;
   await using box = await openBox(io, () => createGlovebox(options));
   for (const path of paths) await box.addTool({ path }, { ...tenant.scope, grant });
   io.stop.throwIfAborted();

@@ -6,12 +6,14 @@ import type { ToolStream } from "../tool-stream.ts";
 import { type CallOptions, readCallOptions } from "./call-options.ts";
 import { readInput } from "./input.ts";
 import { openBox } from "./open-box.ts";
-import { printChunk, printError, printJson, printLog, printOutput, printTimes } from "./print.ts";
+import { printChunk, printError, printJson, printLog, printOutput, printTimes, printWarnings } from "./print.ts";
 import { createShowCode } from "./source-lines.ts";
 import { type Io, stopCodeOf } from "./terminal/process-io.ts";
 import type { Arguments } from "./usage.ts";
 
 const CALL_ID = "cli";
+/** The warnings of its inspection have been printed. */
+const SHOWN = (): void => {};
 
 interface RunRequest extends CallOptions {
   readonly path: string;
@@ -95,13 +97,21 @@ export async function runCommand(given: Arguments, io: Io): Promise<number> {
   const request = readRequest(given, io.env);
   const { limits, egress, tenant } = request;
   const started = performance.now();
-  const options = { limits, ...tenant.host, ...egress.host, workers: { spares: 1 }, shutdown: false } as const;
+  const options = {
+    limits,
+    ...tenant.host,
+    ...egress.host,
+    workers: { spares: 1 },
+    shutdown: false,
+    onWarning: SHOWN,
+  } as const;
   await using box = await openBox(io, () => createGlovebox(options));
   let tool: ToolInspection | undefined;
   let result: ToolResult;
   // Here the call is what the tool is built for, so its building is part of what the call cost.
   try {
     tool = await box.inspectTool({ path: request.path }, { ...request.tenant.scope, grant: request.grant });
+    printWarnings(tool.warnings, io.stderr);
     const called = await call(box, tool, request, io);
     result = { ...called, usage: { ...called.usage, bundleMs: tool.bundleMs } };
   } catch (thrown) {
