@@ -9,7 +9,7 @@ import { benchmarkPath, createCaller } from "./support/tools.ts";
 
 const INPUT = { day: "2026-02-28", numbers: [1, 2, 3] };
 const path = benchmarkPath("tools/large.ts");
-await using box = await createGlovebox();
+await using box = await createGlovebox({ tenancy: "multi" });
 const call = createCaller(box);
 await box.addTool({ path, name: "large" }, { tenantId: "acme" });
 await box.addTool({ path, name: "large-warm" }, { tenantId: "acme", isolation: "tool" });

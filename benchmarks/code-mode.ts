@@ -16,7 +16,7 @@ const ask = defineCapability({
 });
 
 await using peers = await Peers.start({ asks: true });
-await using box = await createGlovebox({ capabilities: [ask] });
+await using box = await createGlovebox({ tenancy: "multi", capabilities: [ask] });
 const call = createCaller(box);
 
 async function measureJob(name: string, question: string, job: Job): Promise<void> {

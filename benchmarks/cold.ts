@@ -8,12 +8,12 @@ import { NOT_AHEAD, RAW_COLD } from "./support/result.ts";
 import { createCaller } from "./support/tools.ts";
 
 await using peers = await Peers.start();
-await using box = await createGlovebox();
+await using box = await createGlovebox({ tenancy: "multi" });
 const call = createCaller(box);
 const tool = { source: toToolSource(ADD) };
 const { bundle } = await box.inspectTool(tool);
 await box.addTool({ ...tool, name: "add", definition: { prewarm: false } }, { tenantId: "acme" });
-await box.addTool({ ...tool, name: "global-add" });
+await box.addTool({ ...tool, name: "global-add" }, { scope: "global" });
 
 await measure({
   name: "cold",

@@ -10,7 +10,7 @@ import { createCaller } from "./support/tools.ts";
 const job = nbody(times(200_000, 20_000));
 
 await using peers = await Peers.start();
-await using box = await createGlovebox();
+await using box = await createGlovebox({ tenancy: "multi" });
 const call = createCaller(box);
 const tool = { source: toToolSource(job) };
 const { bundle } = await box.inspectTool(tool);

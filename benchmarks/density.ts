@@ -29,7 +29,7 @@ const toRow = ({ rssMiB, pssMiB }: Memory): { readonly "RSS MiB": number; readon
 });
 
 /** No spare processes: those that there are belong to tenants. */
-const openBox = (): Promise<Glovebox> => createGlovebox({ workers: { spares: 0 } });
+const openBox = (): Promise<Glovebox> => createGlovebox({ tenancy: "multi", workers: { spares: 0 } });
 
 /** Each differs from the others, or they would be one bundle. */
 const toolOf = (index: number): { readonly name: string; readonly source: string } => ({
@@ -78,7 +78,7 @@ async function measureTools(isolation: "call" | "tool"): Promise<{ readonly warm
 async function measureTenants(): Promise<{ readonly warm: Memory; readonly cold: Memory }> {
   await using box = await openBox();
   const call = createCaller(box);
-  await box.addTool(toolOf(0));
+  await box.addTool(toolOf(0), { scope: "global" });
   for (let n = 0; n < TENANTS; n += 1) {
     for (let round = 0; round < CALLS; round += 1) await call("add-0", ADD.input, `tenant-${n}`);
   }
@@ -90,7 +90,7 @@ async function measureTenants(): Promise<{ readonly warm: Memory; readonly cold:
 
 async function measureRaw(): Promise<Memory> {
   await using box = await openBox();
-  const { bundle } = await box.inspectTool(toolOf(0));
+  const { bundle } = await box.inspectTool(toolOf(0), { scope: "global" });
   const isolates: RawTool[] = [];
   const add = async (): Promise<void> => {
     const tool = await createRawTool(bundle.code);

@@ -18,7 +18,7 @@ const CALLERS = 16;
 
 // Its end is the program's: when peers are closed, what they have left running is given two seconds.
 await using peers = await Peers.start({ only: ["quickjs-emscripten"] });
-await using box = await createGlovebox();
+await using box = await createGlovebox({ tenancy: "multi" });
 const call = createCaller(box);
 const tool = { source: toToolSource(ADD) };
 const { bundle } = await box.inspectTool(tool);

@@ -13,7 +13,7 @@ const DEADLINE_MS = 200;
 const SETTLE_MS = 400;
 const TENANT = "acme";
 
-await using box = await createGlovebox();
+await using box = await createGlovebox({ tenancy: "multi" });
 const call = createCaller(box);
 await box.addTool({ name: "add", source: toToolSource(ADD) }, { tenantId: TENANT });
 

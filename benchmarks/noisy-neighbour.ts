@@ -40,9 +40,9 @@ class PhaseRecord {
 const ping = defineCapability({ name: "ping", inputSchema: {}, outputSchema: {}, handler: () => null });
 
 async function openBox(): Promise<Glovebox> {
-  const box = await createGlovebox({ capabilities: [ping] });
-  await box.addTool({ name: "small", source: SMALL_TOOL });
-  await box.addTool({ name: "computing", source: COMPUTING_TOOL });
+  const box = await createGlovebox({ tenancy: "multi", capabilities: [ping] });
+  await box.addTool({ name: "small", source: SMALL_TOOL }, { scope: "global" });
+  await box.addTool({ name: "computing", source: COMPUTING_TOOL }, { scope: "global" });
   for (const { name, source, asks } of HOSTILE_TOOLS) {
     await box.addTool({ name, source }, { tenantId: name, ...(asks ? { grant: ["ping"] } : {}) });
   }

@@ -40,7 +40,7 @@ function makeRecords(bytes: number): { readonly records: readonly object[] } {
 }
 
 await using peers = await Peers.start({ only: ["quickjs-emscripten", "run", "workerd"] });
-await using box = await createGlovebox({ limits: LIMITS });
+await using box = await createGlovebox({ tenancy: "multi", limits: LIMITS });
 const call = createCaller(box);
 const tool = { source: toToolSource({ source: ECHO_SOURCE }) };
 const { bundle } = await box.inspectTool(tool);

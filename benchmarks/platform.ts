@@ -21,10 +21,10 @@ const CACHES_MS = QUICK ? 0 : 6_000;
 const directory = await mkdtemp(join(tmpdir(), "glovebox-bench-"));
 try {
   // A host before this one has left its caches on disk.
-  await using before = await createGlovebox({ cache: { directory } });
+  await using before = await createGlovebox({ tenancy: "multi", cache: { directory } });
   await pause(CACHES_MS);
   await before.close();
-  await using box = await createGlovebox({ cache: { directory } });
+  await using box = await createGlovebox({ tenancy: "multi", cache: { directory } });
   const call = createCaller(box);
   const definition = { prewarm: false };
   await box.addTool({ source: NOTHING, name: "nothing", definition }, { tenantId: "acme" });

@@ -95,19 +95,18 @@ async def main(input, ctx):
 `;
 
 await using box = await createGlovebox({
+  tenancy: "multi",
   limits: { timeoutMs: 60_000, cpuMs: 60_000 },
   capabilities: [add],
   tools: { enabled: true, builtinTools: ["python_exec"] },
 });
-await box.addTool({
-  name: "host",
-  source: HOST_TOOL,
-  language: "python",
-  definition: { capabilities: { add_one: true } },
-});
+await box.addTool(
+  { name: "host", source: HOST_TOOL, language: "python", definition: { capabilities: { add_one: true } } },
+  { scope: "global" },
+);
 await box.addTool(
   { name: "kept", source: "def main(input):\n    return 2", language: "python" },
-  { isolation: "tool" },
+  { scope: "global", isolation: "tool" },
 );
 let tenants = 0;
 

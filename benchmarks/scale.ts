@@ -31,7 +31,7 @@ async function throughput(callers: number, call: () => Promise<unknown>): Promis
 }
 
 async function measureCallers(): Promise<void> {
-  await using box = await createGlovebox();
+  await using box = await createGlovebox({ tenancy: "multi" });
   const call = createCaller(box);
   await box.addTool({ name: "add", source }, { tenantId: "acme" });
   await box.addTool({ name: "warm-add", source }, { tenantId: "acme", isolation: "tool" });
@@ -68,7 +68,7 @@ async function measureCallers(): Promise<void> {
 
 /** A box with so many tools, of which one is called; they differ, or they would be one bundle. */
 async function openWithTools(count: number): Promise<{ readonly box: Glovebox; readonly msPerTool: number }> {
-  const box = await createGlovebox({ isolation: "tool", cache: false });
+  const box = await createGlovebox({ tenancy: "multi", isolation: "tool", cache: false });
   const started = performance.now();
   let next = 0;
   const lane = async (): Promise<void> => {
@@ -109,9 +109,13 @@ async function measureTools(): Promise<void> {
 
 async function measureTenants(): Promise<void> {
   // In one shared process: with one each, a thousand tenants would measure the start of processes and nothing else.
-  await using box = await createGlovebox({ placement: "shared", limits: { queueMs: 60_000, timeoutMs: 60_000 } });
+  await using box = await createGlovebox({
+    tenancy: "multi",
+    placement: "shared",
+    limits: { queueMs: 60_000, timeoutMs: 60_000 },
+  });
   const call = createCaller(box);
-  await box.addTool({ name: "add", source });
+  await box.addTool({ name: "add", source }, { scope: "global" });
   for (let tenant = 0; tenant < MANY; tenant += 1) {
     // Each has a tool of its own in the registry, besides the one that all of them call.
     box.router.register("own", { description: "A tenant's own" }, () => null, { tenantId: `tenant-${tenant}` });

@@ -3,7 +3,11 @@ import { createGlovebox, type StreamItem } from "../src/host/index.ts";
 import { percentile, report, times } from "./support/measure.ts";
 
 const MiB = 1024 * 1024;
-await using box = await createGlovebox({ isolation: "tool", limits: { outputBytes: 64 * MiB, timeoutMs: 120_000 } });
+await using box = await createGlovebox({
+  tenancy: "multi",
+  isolation: "tool",
+  limits: { outputBytes: 64 * MiB, timeoutMs: 120_000 },
+});
 const source = `export default async function* ({ count, bytes, isBinary }) {
   const chunk = isBinary ? new Uint8Array(bytes).fill(7) : "x".repeat(bytes);
   for (let index = 0; index < count; index += 1) yield chunk;

@@ -10,7 +10,7 @@ const parsed = RECORDED_CALLS.map(({ argumentsText, ...call }) => ({
   ...call,
   arguments: JSON.parse(argumentsText) as unknown,
 }));
-const context = { tenantId: "acme" };
+const context = {};
 
 await measure({
   name: "tool-calls",

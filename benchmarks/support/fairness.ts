@@ -55,8 +55,8 @@ async function spin(box: Glovebox, tenantId: string, tally: Tally, signal: Abort
 
 /** CPU time of completed calls per tenant; both always have more to do than they are given. */
 export async function measureFairness(): Promise<{ readonly [tenant: string]: TenantShare }> {
-  await using box = await createGlovebox();
-  await box.addTool({ name: "spin", source: SPIN });
+  await using box = await createGlovebox({ tenancy: "multi" });
+  await box.addTool({ name: "spin", source: SPIN }, { scope: "global" });
   const eachMs = await costOfOne(box);
   const over = new AbortController();
   const tallies = Object.entries(TENANTS).map(([tenant, inFlight]) => {

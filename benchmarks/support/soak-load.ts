@@ -35,6 +35,7 @@ export class SoakLoad implements AsyncDisposable {
     const ping = defineCapability({ name: "ping", ...any, handler: () => null });
     const reflect = defineCapability({ name: "reflect", ...any, handler: (input) => input });
     const box = await createGlovebox({
+      tenancy: "multi",
       // Small enough to fill while the run warms up: from then on whatever grows is a leak.
       cache: { directory: false, memoryBytes: CACHE_BYTES },
       capabilities: [ping, reflect],
@@ -44,7 +45,7 @@ export class SoakLoad implements AsyncDisposable {
     const load = new SoakLoad(box);
     for (const tool of SOAK_TOOLS) {
       const { name, source, isolation = "call", grant = [] } = tool;
-      await box.addTool({ name, source }, { isolation, grant });
+      await box.addTool({ name, source }, { scope: "global", isolation, grant });
     }
     load.#lanes = [
       ...SOAK_TOOLS.flatMap((tool) =>

@@ -3,7 +3,7 @@ import { createGlovebox } from "../../src/host/index.ts";
 
 const [directory = "", path = "", input = "{}"] = process.argv.slice(2);
 const opened = performance.now();
-const box = await createGlovebox({ cache: { directory } });
+const box = await createGlovebox({ tenancy: "multi", cache: { directory } });
 await box.addTool({ path, name: "tool" }, { tenantId: "acme" });
 const result = await box.execute(
   { id: "c", toolName: "tool", arguments: JSON.parse(input) as unknown },

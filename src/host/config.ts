@@ -32,10 +32,12 @@ import { MAX_CONCURRENT_TOOLS } from "./invoker.ts";
 import { type McpOptions, McpSchema } from "./mcp/client/mcp-options.ts";
 import { parseOptions } from "./option-problems.ts";
 import { type ArgumentOptions, ArgumentOptionsSchema } from "./pipeline/amend.ts";
-import { TenantIdSchema } from "./routing/tenant-scope.ts";
+import { ownerFields } from "./routing/tenant-scope.ts";
 import { type TelemetryOptions, TelemetryOptionsSchema } from "./telemetry/telemetry-options.ts";
-import { TENANCIES, type TenancyMode } from "./tenants/tenancy.ts";
-import { type Tenants, TenantsSchema } from "./tenants.ts";
+import type { TenantCacheOptions } from "./tenants/policy-cache.ts";
+import type { TenancyMode } from "./tenants/tenancy.ts";
+import { checkTenancyOptions, tenancyFields } from "./tenants/tenancy-options.ts";
+import type { Tenants } from "./tenants.ts";
 import { LAYER_NAMES, type Layer } from "./workers/hardening/layers.ts";
 
 export const PLACEMENTS = ["tenant", "shared"] as const;
@@ -84,6 +86,12 @@ export interface PythonOptions {
   readonly capabilities?: CapabilityRequests | undefined;
 }
 
+/** What is probably wrong with a tool that was added. */
+export interface ToolWarning {
+  readonly toolName: string;
+  readonly message: string;
+}
+
 /** All of it optional; the defaults are the safe ones. */
 export interface GloveboxOptions {
   /** Which tools are on, and what holds for all; left out, every tool that the host adds is on. */
@@ -100,10 +108,15 @@ export interface GloveboxOptions {
   readonly isolation?: Isolation | undefined;
   /** Whom a worker process serves; `tenant` unless stated. */
   readonly placement?: Placement | undefined;
-  /** Whether there is one tenant, or several that each method and call must name. */
+  /**
+   * `"single"`: there is one tenant, and passing a `tenantId` anywhere is an error. `"multi"`: every method that concerns a tool, a call, a
+   * session or a stored value requires `tenantId`; a tool of all tenants is added with `scope: "global"`. Default: `"single"`.
+   */
   readonly tenancy?: TenancyMode | undefined;
-  /** What is stated for single tenants: limits, and their share of the machine. */
+  /** Policies of tenants, such as their limits and their share of the machine: a record, or a function that looks them up. */
   readonly tenants?: Tenants | undefined;
+  /** How answers of an asynchronous `tenants` function are cached. */
+  readonly tenantCache?: TenantCacheOptions | undefined;
   /**
    * What worker processes are wrapped in. `auto` unless stated: every layer that holds on this machine; `box.hardening` tells which.
    * `strict`: `createGlovebox` refuses to start where one is missing. Or name those without which it may not start, and those
@@ -188,6 +201,11 @@ export interface GloveboxOptions {
   readonly telemetry?: true | TelemetryOptions | undefined;
   /** The operator's log: a pino of the host's own, pino's options, a level, or `true`; none unless stated. */
   readonly logger?: LoggerOption | undefined;
+  /**
+   * Receives what is probably a mistake, such as a tool that exports `parameters` in the place of `inputSchema`. Default: the `logger`, or
+   * without one `process.emitWarning()`.
+   */
+  readonly onWarning?: ((warning: ToolWarning) => void) | undefined;
   /** Told of failures that a caller may not see the cause of. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
@@ -252,8 +270,7 @@ const OptionsSchema = strictObject({
   limits: PartialLimitsSchema.default({}),
   isolation: z.enum(ISOLATIONS).default("call"),
   placement: z.enum(PLACEMENTS).default("tenant"),
-  tenancy: z.enum(TENANCIES).optional(),
-  tenants: TenantsSchema.default({}),
+  ...tenancyFields,
   hardening: HardeningSchema.prefault("auto"),
   bundler: strictObject({
     store: z.string().min(1).optional(),
@@ -326,6 +343,7 @@ const OptionsSchema = strictObject({
       "Expected a pino logger, pino's options, a level or true",
     )
     .optional(),
+  onWarning: z.custom<(warning: ToolWarning) => void>(isFunction, "Expected a function").optional(),
   onError: z.custom<(error: unknown) => void>(isFunction, "Expected a function").optional(),
 });
 
@@ -342,7 +360,9 @@ export const maxWorkersPerOwner = (): number => Math.max(1, availableParallelism
 
 /** @throws {ToolError} PARAM_INVALID, naming the path of each option that is wrong */
 export function parseConfig(options: GloveboxOptions = {}): Config {
-  return parseOptions(OptionsSchema, options, "options");
+  const config = parseOptions(OptionsSchema, options, "options");
+  checkTenancyOptions(config);
+  return config;
 }
 
 /** A tool's source as a host hands it in, with what the host supplies or overrides. */
@@ -368,8 +388,10 @@ export type ToolInput = (
 };
 
 export interface AddToolOptions {
-  /** Whose tool it is; everybody's unless stated. */
+  /** The tenant that the tool belongs to, 1 to 1,024 characters. With `tenancy: "multi"`, this or `scope` is required. */
   readonly tenantId?: string | undefined;
+  /** `"global"`: every tenant may call it. */
+  readonly scope?: "global" | undefined;
   /** Capabilities and engine features granted by name. `log` always is. */
   readonly grant?: readonly string[] | undefined;
   /** For this tool, instead of the host's own. */
@@ -395,13 +417,13 @@ const ToolInputSchema = z.union(
   "Expected { path }, { files, entry? } or { source }, each with an optional language, name and definition",
 );
 const AddToolOptionsSchema = strictObject({
-  tenantId: TenantIdSchema.optional(),
+  ...ownerFields,
   grant: z.array(z.string()).default([]),
   isolation: z.enum(ISOLATIONS).optional(),
   arguments: ArgumentOptionsSchema.optional(),
 });
 const InspectToolOptionsSchema = strictObject({
-  tenantId: TenantIdSchema.optional(),
+  ...ownerFields,
   grant: z.array(z.string()).default([]),
 });
 const CloseOptionsSchema = strictObject({ drainMs: z.int().min(0).max(MAX_DRAIN_MS).default(0) });

@@ -107,6 +107,11 @@ export class HostLog {
     this.#write("warn", line, `The hook ${hook} ${reason} at ${stage}`);
   }
 
+  /** What is probably a mistake in a tool that was added. */
+  toolWarned(toolName: string, message: string): void {
+    this.#write("warn", { event: "tool.warning", toolName }, `${toolName}: ${message}`);
+  }
+
   /** A source that is left alone, is tried again, or is there again. */
   circuitChanged({ sourceId, tenantId, from, state, failures, code }: CircuitChange): void {
     const line = {

@@ -59,6 +59,7 @@ export type {
   ShutdownSignal,
   ToolInput,
   ToolsOptions,
+  ToolWarning,
 } from "./config.ts";
 export { type OpenApiDocument, type OpenApiOptions, toCallSchema, toOpenApi } from "./edges/openapi.ts";
 export type { SourceKind } from "./executors/executor.ts";
@@ -113,7 +114,9 @@ export type { RunOptions, Session } from "./sessions/session.ts";
 export type { SessionOptions } from "./sessions/session-options.ts";
 export type { AddedSource, SourceDiscovery, SourceToolOptions, SourceTransport } from "./source.ts";
 export type { TelemetryOptions } from "./telemetry/telemetry-options.ts";
-export type { TenantOptions, Tenants } from "./tenants.ts";
+export type { TenantCacheOptions } from "./tenants/policy-cache.ts";
+export type { TenancyMode, TenantReach, ToolOwner } from "./tenants/tenancy.ts";
+export type { TenantLookup, TenantOptions, Tenants } from "./tenants.ts";
 export type { NestedCall, ToolCall, ToolContext, ToolInvocation, ToolResult, ToolUsage } from "./tool-call.ts";
 export type { StreamedResult, StreamItem, ToolChunk, ToolStream } from "./tool-stream.ts";
 export { type ToolValue, toJson } from "./tool-value.ts";

@@ -9,9 +9,9 @@ import { parseOptions } from "./option-problems.ts";
 import { toFailure } from "./pipeline/normalize.ts";
 import { readStatedContext } from "./pipeline/read-context.ts";
 import { checkKeys, describe, invalid, readFields } from "./pipeline/read-fields.ts";
-import { DEFAULT_TENANT } from "./pipeline/validate.ts";
 import { readNames, type ToolRouter } from "./router.ts";
 import { type Place, TenantPlaces } from "./tenant-places.ts";
+import { type Tenancy, tenancyOf } from "./tenants/tenancy.ts";
 import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "./tool-call.ts";
 
 export const MAX_CONCURRENT_TOOLS = 10;
@@ -49,7 +49,13 @@ interface Reading {
   readonly callId: string;
   readonly toolName: string;
   readonly asked:
-    | { readonly toolCall: ToolCall; readonly context: ToolContext; readonly timeoutMs: number | undefined }
+    | {
+        readonly toolCall: ToolCall;
+        readonly context: ToolContext;
+        readonly timeoutMs: number | undefined;
+        /** Whose calls it waits with. */
+        readonly tenantId: string;
+      }
     | { readonly error: ToolError };
 }
 
@@ -58,6 +64,8 @@ type Batch = object;
 
 export class ToolInvoker {
   readonly #router: Pick<ToolRouter, "execute">;
+  /** Undefined for an object of the host's own in the place of a router. */
+  readonly #tenancy: Tenancy | undefined;
   readonly #places: TenantPlaces;
 
   /** @throws {ToolError} PARAM_INVALID for a router without `execute`, or an option that is wrong, naming its path */
@@ -67,6 +75,7 @@ export class ToolInvoker {
     }
     const { maxConcurrentTools } = parseOptions(InvokerOptionsSchema, options, "options");
     this.#router = router;
+    this.#tenancy = tenancyOf(router);
     this.#places = new TenantPlaces(maxConcurrentTools);
   }
 
@@ -75,7 +84,7 @@ export class ToolInvoker {
    * then or until its `context.signal` aborts.
    */
   async execute(invocation: ToolInvocation): Promise<ToolResult> {
-    return await this.#run(readInvocation(invocation, {}), {});
+    return await this.#run(readInvocation(invocation, {}, this.#tenancy), {});
   }
 
   /**
@@ -90,7 +99,7 @@ export class ToolInvoker {
     invocations: readonly (ToolCall | ToolInvocation)[],
     options?: BatchContext,
   ): Promise<ToolResult[]> {
-    const { readings, lanes } = readBatch(invocations, options);
+    const { readings, lanes } = readBatch(invocations, options, this.#tenancy);
     const batch: Batch = {};
     const results: ToolResult[] = new Array(readings.length);
     let next = 0;
@@ -112,8 +121,8 @@ export class ToolInvoker {
 
   async #run({ asked, ...facts }: Reading, batch: Batch): Promise<ToolResult> {
     if ("error" in asked) return toFailure(facts, asked.error);
-    const { toolCall, context, timeoutMs } = asked;
-    const { tenantId = DEFAULT_TENANT, signal } = context;
+    const { toolCall, context, timeoutMs, tenantId } = asked;
+    const { signal } = context;
     const place = signal?.aborted === true ? undefined : await this.#enter(tenantId, batch, signal);
     if (place === undefined) {
       const message = `The call of ${facts.toolName} was cancelled by its caller`;
@@ -150,6 +159,7 @@ function checkConcurrency(wanted: unknown): number {
 function readBatch(
   invocations: unknown,
   options: unknown,
+  tenancy: Tenancy | undefined,
 ): { readonly readings: readonly Reading[]; readonly lanes: number } {
   const started = performance.now();
   const failed = (value: unknown, error: ToolError): Reading => ({ started, ...readNames(value), asked: { error } });
@@ -164,7 +174,7 @@ function readBatch(
     const lanes = readFields("context", () =>
       checkConcurrency((options as { readonly maxConcurrency?: unknown } | undefined)?.maxConcurrency),
     );
-    return { readings: list.map((value) => readInvocation(value, around)), lanes };
+    return { readings: list.map((value) => readInvocation(value, around, tenancy)), lanes };
   } catch (thrown) {
     const error = toToolError(thrown);
     return { readings: list.map((value) => failed(value, error)), lanes: 1 };
@@ -189,11 +199,13 @@ function readItem(invocations: readonly unknown[], index: number): unknown {
   }
 }
 
+/** In the place of an id, where the router decides by itself. No tenant's id is empty. */
+const NO_TENANT = "";
 const FIELDS = ["id", "toolName", "arguments", "argumentsText", "timeoutMs", "context"];
 const EXPECTED = "an object { toolName, arguments, id?, timeoutMs?, context? }";
 
 /** Each field once; what is in them the router reads. */
-function readInvocation(value: unknown, around: ToolContext): Reading {
+function readInvocation(value: unknown, around: ToolContext, tenancy: Tenancy | undefined): Reading {
   const started = performance.now();
   try {
     if (!isPlainObject(value)) throw invalid("invocation", EXPECTED, describe(value));
@@ -204,7 +216,9 @@ function readInvocation(value: unknown, around: ToolContext): Reading {
       return { call: { id, toolName, arguments: args, ...text }, timeoutMs, context };
     });
     const toolCall = call as ToolCall;
-    const asked = { toolCall, context: merge(around, readStatedContext(context)), timeoutMs: timeoutMs as number };
+    const merged = merge(around, readStatedContext(context));
+    const tenantId = tenancy?.tenantOf(merged.tenantId, "context.tenantId") ?? merged.tenantId ?? NO_TENANT;
+    const asked = { toolCall, context: merged, timeoutMs: timeoutMs as number, tenantId };
     return { started, ...readNames(toolCall), asked };
   } catch (thrown) {
     return { started, ...readNames(value), asked: { error: toToolError(thrown) } };

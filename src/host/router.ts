@@ -19,19 +19,19 @@ import { Clocks } from "./pipeline/clock.ts";
 import { executeCall } from "./pipeline/execute.ts";
 import { normalize, type ResultFacts, toFailure } from "./pipeline/normalize.ts";
 import { type PrepareOptions, prepareCall, startCall } from "./pipeline/prepare.ts";
-import { checkTimeout, readContext } from "./pipeline/read-context.ts";
+import { checkTimeout, type NamedContext, readContext } from "./pipeline/read-context.ts";
 import { digestOfTool, isSameDefinition } from "./pipeline/tool-digest.ts";
 import {
   amendCall,
   type CallEnvelope,
   copyArguments,
-  DEFAULT_TENANT,
   noSuchTool,
   readEnvelope,
   type ValidateOptions,
   validateCall,
 } from "./pipeline/validate.ts";
 import type { RegisteredTool, ToolRegistry } from "./registry.ts";
+import { resolveLimits } from "./resolve-limits.ts";
 import { toCheckedRegistry } from "./routing/checked-registry.ts";
 import { Discoveries } from "./routing/discovery.ts";
 import {
@@ -44,11 +44,18 @@ import {
   type RegisterOptions,
 } from "./routing/registration.ts";
 import { checkSource, parseRouterOptions, type ToolRouterOptions } from "./routing/router-options.ts";
-import { checkString, parseTenantScope, type TenantScope } from "./routing/tenant-scope.ts";
+import {
+  checkString,
+  parseTenantId,
+  parseTenantReach,
+  parseTenantScope,
+  type TenantScope,
+} from "./routing/tenant-scope.ts";
 import { SchemaThread } from "./schema-thread.ts";
 import { AddedSource, type SourceTransport } from "./source.ts";
-import { Tenancy } from "./tenants/tenancy.ts";
-import { TenantPolicies } from "./tenants.ts";
+import type { PendingPolicy } from "./tenants/policy-cache.ts";
+import { Tenancy, type TenantReach } from "./tenants/tenancy.ts";
+import { TenantPolicies, type TenantPolicy } from "./tenants.ts";
 import type { PreparedCall, ToolCall, ToolContext, ToolResult, ToolUsage } from "./tool-call.ts";
 import { type ChunkQueue, type ChunkReading, createToolStream, type ToolStream } from "./tool-stream.ts";
 import { type ToolValue, toTextWithBytes } from "./tool-value.ts";
@@ -58,7 +65,7 @@ import { CallWatch, type WatchParts } from "./watch.ts";
 export type { HostToolDefinition, RegisterOptions } from "./routing/registration.ts";
 export type { ToolRouterOptions } from "./routing/router-options.ts";
 
-interface RegistryEntry extends RegisterOptions {
+interface RegistryEntry extends Omit<RegisterOptions, "scope"> {
   readonly defaultLimits?: PartialLimits | undefined;
   readonly hostLimits?: PartialLimits | undefined;
   readonly authorLimits?: PartialLimits | undefined;
@@ -96,21 +103,28 @@ export class ToolRouter implements AsyncDisposable {
   readonly #discoveries: Discoveries;
   /** Which tenant a method is about, by the `tenancy` option. */
   readonly tenancy: Tenancy;
-  /** Policies of single tenants. */
+  /** Policies of tenants. */
   readonly tenants: TenantPolicies;
+  readonly #ownPolicies: TenantPolicies | undefined;
   readonly #onInternalError: ((error: ToolError) => unknown) | undefined;
   /** Undefined where nothing observes calls, which are faster then. */
   readonly #watching: WatchParts | undefined;
   readonly #arguments: ArgumentOptions | undefined;
 
-  /** @throws {ToolError} PARAM_INVALID, naming the path of each option that is wrong */
-  constructor(options: ToolRouterOptions = {}) {
-    const { registry, limits, tenancy, tenants, coarseTime, egress, secrets, ...given } = parseRouterOptions(options);
-    const { enabled, flags, health, onInternalError, hooks, telemetry, log } = given;
+  /**
+   * @param policies those of another router, which disposes them
+   * @throws {ToolError} PARAM_INVALID, naming the path of each option that is wrong
+   */
+  constructor(options: ToolRouterOptions = {}, policies?: TenantPolicies) {
+    const { registry, limits, tenancy, tenants, tenantCache, ...given } = parseRouterOptions(options);
+    const { enabled, flags, health, onInternalError, hooks, telemetry, log, coarseTime, egress, secrets } = given;
     this.registry = toCheckedRegistry(registry);
     this.#limits = limits;
     this.tenancy = new Tenancy(tenancy);
-    this.tenants = new TenantPolicies(tenants, limits, { coarseTime, egress, secrets });
+    const defaults = { coarseTime, egress, secrets };
+    const cache = { ...tenantCache, onError: onInternalError };
+    this.tenants = policies ?? new TenantPolicies(tenants, limits, defaults, cache);
+    this.#ownPolicies = policies === undefined ? this.tenants : undefined;
     const isOn = enabled ?? flags === undefined;
     // Where all tools are on for every tenant there is nothing to ask.
     this.#gate =
@@ -135,7 +149,8 @@ export class ToolRouter implements AsyncDisposable {
    * Adds a trusted host function as a tool. Its schemas are JSON Schema, or of any library that implements Standard Schema: the library
    * then validates and transforms each call's arguments and output.
    * @throws {ToolError} PARAM_INVALID for a malformed or taken name, a handler that is not a function, or a field or option that is
-   *   unknown or of the wrong type; BUNDLE_FAILED for a JSON Schema that cannot be used
+   *   unknown or of the wrong type; BUNDLE_FAILED for a JSON Schema that cannot be used. With `tenancy: "multi"` also PARAM_INVALID without
+   *   `tenantId` or `scope: "global"`
    */
   register<Input extends HostSchema = JsonSchema>(
     toolName: string,
@@ -150,7 +165,11 @@ export class ToolRouter implements AsyncDisposable {
       sourceId: `host:${toolName}`,
       schemas: parsed.schemas,
     });
-    this.#register(toolName, parsed.definition, executor, parseRegisterOptions(options));
+    const { tenantId, scope, ...rest } = parseRegisterOptions(options);
+    this.#register(toolName, parsed.definition, executor, {
+      ...rest,
+      tenantId: this.tenancy.ownerOf({ tenantId, scope }),
+    });
   }
 
   /**
@@ -165,6 +184,7 @@ export class ToolRouter implements AsyncDisposable {
     const { kind = "host", discovery } = transport;
     if (discovery !== undefined) this.#discoveries.add({ source: kind, sourceId: id, discovery });
     return new AddedSource(id, transport, {
+      ownerOf: (options) => this.tenancy.ownerOf(options),
       add: (toolName, definition, executor, options) => this.#register(toolName, definition, executor, options),
       remove: (toolName, tenantId, executor) => {
         const tool = this.registry.get(toolName, tenantId);
@@ -182,13 +202,16 @@ export class ToolRouter implements AsyncDisposable {
     toolName: string,
     definition: Omit<ToolDefinition, "name">,
     executor: Executor,
-    options: RegisterOptions,
+    options: Omit<RegisterOptions, "scope">,
   ): void {
     const whole: ToolDefinition = { ...definition, name: toolName };
     this.add(toRegisteredTool(whole, executor, { ...options, hostLimits: definition.limits }));
   }
 
-  /** Puts a tool into the registry; what was known of the health of another one by its name is forgotten. Throws as the registry does. */
+  /**
+   * Puts a tool into the registry; what was known of the health of another one by its name is forgotten. Throws as the registry does.
+   * @internal the tool's tenant has been resolved
+   */
   add(tool: RegisteredTool): void {
     this.registry.add(tool);
     const { source, sourceId } = tool.executor;
@@ -196,14 +219,31 @@ export class ToolRouter implements AsyncDisposable {
   }
 
   /**
-   * Sources of tools and whether they can be asked, by id: those of the tenant's and the global tools. Without a tenant: those of the global
+   * Sources of tools and whether they can be asked, by id: those of the tenant's and the global tools. Of all tenants: those of the global
    * tools, those that were added, and all that fail for any tenant.
-   * @throws {ToolError} PARAM_INVALID for options other than `{ tenantId }`
+   * @param options with `tenancy: "multi"`: `{ tenantId }`, or `{ scope: "all" }` for all tenants
+   * @throws {ToolError} PARAM_INVALID for other options
    */
-  health(options?: TenantScope): readonly SourceHealth[] {
-    const { tenantId } = parseTenantScope(options);
+  health(options?: TenantReach): readonly SourceHealth[] {
+    const tenantId = this.tenancy.reachOf(parseTenantReach(options));
     const executors = this.registry.list(tenantId).map(({ executor }) => executor);
     return this.#health.list([...executors, ...this.#discoveries.listFor(tenantId)], tenantId);
+  }
+
+  /** Waits for a tenant's policy within the call's own time, as far as that is known without the policy. */
+  async #waitForPolicy(
+    pending: PendingPolicy<TenantPolicy>,
+    toolName: string,
+    context: NamedContext,
+    options: FindOptions,
+  ): Promise<TenantPolicy> {
+    const { admittedAt, timeoutMs } = options;
+    // With flags, how long it waits must not tell whether there is such a tool.
+    const tool = this.#gate === undefined ? this.registry.get(toolName, context.tenantId) : undefined;
+    const stated = [this.#limits, tool?.hostLimits, { timeoutMs: context.timeoutMs }, { timeoutMs }];
+    const { timeoutMs: withinMs } = resolveLimits(stated, tool?.authorLimits, tool?.defaultLimits);
+    using clock = this.#clocks.start({ timeoutMs: withinMs, toolName, caller: context.signal, admittedAt });
+    return await pending.wait(clock.signal);
   }
 
   /** Before a call of an unknown name: asks the sources that the tool may come from, within the time of the call. */
@@ -223,13 +263,26 @@ export class ToolRouter implements AsyncDisposable {
     if (failure !== undefined) throw failure.reason;
   }
 
+  #tenantOf(options: TenantScope | undefined): string {
+    return this.tenancy.tenantOf(parseTenantScope(options).tenantId);
+  }
+
   /**
-   * Definitions of a tenant's and the global tools, by name; without a tenant, those that a call of the tenant `default` finds. Only tools
-   * that are known to be on: for flags that answer with a promise, use {@link ToolRouter.listTools}.
-   * @throws {ToolError} PARAM_INVALID for options other than `{ tenantId }`
+   * Forgets what the `tenants` function answered about a tenant: the next call asks again. An answer that is still pending is used for the
+   * calls that wait for it only. Calls that run keep the policy that they were admitted with.
+   * @throws {ToolError} PARAM_INVALID for a `tenantId` that is not text of 1 to 1,024 characters, and with `tenancy: "single"`
+   */
+  invalidateTenant(tenantId: string): void {
+    this.tenants.invalidate(this.tenancy.tenantOf(parseTenantId(tenantId), "tenantId"));
+  }
+
+  /**
+   * Definitions of a tenant's and the global tools, by name. Only tools that are known to be on: for flags that answer with a promise, use
+   * {@link ToolRouter.listTools}.
+   * @throws {ToolError} PARAM_INVALID for options other than `{ tenantId }`, and for a missing or unexpected tenant
    */
   getRegisteredTools(options?: TenantScope): readonly ToolDefinition[] {
-    const { tenantId = DEFAULT_TENANT } = parseTenantScope(options);
+    const tenantId = this.#tenantOf(options);
     const tools = this.registry.list(tenantId).map((tool) => tool.definition);
     const gate = this.#gate;
     return gate === undefined ? tools : tools.filter(({ name }) => gate.isSurelyOn({ tenantId, toolName: name }));
@@ -238,10 +291,11 @@ export class ToolRouter implements AsyncDisposable {
   /**
    * The same, also with tools whose flags answer within a second, and with those of sources that are asked now, within the router's
    * `limits.timeoutMs` (300 s by default). A source that fails is left out; {@link ToolRouter.health} lists it.
-   * @throws {ToolError} as a rejection: PARAM_INVALID for options other than `{ tenantId }`; INTERNAL where the host's registry fails
+   * @throws {ToolError} as a rejection: PARAM_INVALID for options other than `{ tenantId }`, and for a missing or unexpected tenant;
+   *   INTERNAL where the host's registry fails
    */
   async listTools(options?: TenantScope): Promise<readonly ToolDefinition[]> {
-    const { tenantId = DEFAULT_TENANT } = parseTenantScope(options);
+    const tenantId = this.#tenantOf(options);
     if (this.#discoveries.size > 0 && !this.#clocks.isClosed) {
       const timeoutMs = Math.min(LIMITS.timeoutMs.max, this.#limits.timeoutMs ?? LIMITS.timeoutMs.max);
       using clock = this.#clocks.start({
@@ -262,11 +316,12 @@ export class ToolRouter implements AsyncDisposable {
    * capabilities that it is granted. A call with this digest as `context.toolDigest` runs this tool or none. Undefined if the tenant no
    * longer has a tool with this definition.
    * @param definition as `listTools` or `getRegisteredTools` returned it
-   * @throws {ToolError} PARAM_INVALID for a value that is not a definition, or options other than `{ tenantId }`
+   * @throws {ToolError} PARAM_INVALID for a value that is not a definition, options other than `{ tenantId }`, and a missing or
+   *   unexpected tenant
    */
   digestOf(definition: ToolDefinition, options?: TenantScope): string | undefined {
     const toolName = checkString(isPlainObject(definition) ? definition.name : undefined, "definition.name");
-    const { tenantId = DEFAULT_TENANT } = parseTenantScope(options);
+    const tenantId = this.#tenantOf(options);
     const tool = this.registry.get(toolName, tenantId);
     if (tool === undefined || !isSameDefinition(tool.definition, definition)) return undefined;
     return digestOfTool(tool);
@@ -274,11 +329,12 @@ export class ToolRouter implements AsyncDisposable {
 
   /**
    * Tells whether a tenant has a tool of this name that is known to be on.
-   * @throws {ToolError} PARAM_INVALID for a name that is not a string, or options other than `{ tenantId }`
+   * @throws {ToolError} PARAM_INVALID for a name that is not a string, options other than `{ tenantId }`, and a missing or
+   *   unexpected tenant
    */
   hasTool(toolName: string, options?: TenantScope): boolean {
     checkString(toolName, "toolName");
-    const { tenantId = DEFAULT_TENANT } = parseTenantScope(options);
+    const tenantId = this.#tenantOf(options);
     if (this.registry.get(toolName, tenantId) === undefined) return false;
     return this.#gate === undefined || this.#gate.isSurelyOn({ tenantId, toolName });
   }
@@ -286,7 +342,8 @@ export class ToolRouter implements AsyncDisposable {
   /**
    * Runs one call; settles within its timeout of admission, queueing included. Never throws, never rejects, whatever it is
    * given: every failure is a ToolResult with a code. A call or context with an unknown key or a wrong value, or that is not a plain
-   * object (a promise, an array, a Map), gets PARAM_INVALID.
+   * object (a promise, an array, a Map), gets PARAM_INVALID; so does a context without `tenantId` if the router has `tenancy: "multi"`, and one
+   * with it if not.
    * @param timeoutMs wall time, 1 to 300,000; the lowest of host, tool, context and this wins
    */
   async execute(toolCall: ToolCall, context?: ToolContext, timeoutMs?: number): Promise<ToolResult> {
@@ -294,10 +351,11 @@ export class ToolRouter implements AsyncDisposable {
   }
 
   /**
-   * Runs a call that another one makes, as {@link execute} does; also while Glovebox is shutting down, since that one may finish.
+   * Runs a call that another one makes, as {@link execute} does, for the tenant of that one; also while Glovebox is shutting down, since that
+   * one may finish.
    * @internal
    */
-  async executeNested(toolCall: ToolCall, context: ToolContext, parent: CallChain): Promise<ToolResult> {
+  async executeNested(toolCall: ToolCall, context: NamedContext, parent: CallChain): Promise<ToolResult> {
     return await this.#track(this.#run(toolCall, context, undefined, { parent }));
   }
 
@@ -339,9 +397,14 @@ export class ToolRouter implements AsyncDisposable {
       const envelope = readEnvelope(toolCall);
       facts = { callId: envelope.callId, toolName: envelope.toolName, started };
       checkTimeout(timeoutMs, "timeoutMs");
-      const given = readContext(context);
+      const given = readContext(context, parent === undefined ? this.tenancy : undefined);
       const read = stream === undefined ? given : { ...given, signal: eitherOf(given.signal, stream.stop) };
-      const tenant = this.tenants.of(read.tenantId);
+      const found = this.tenants.of(read.tenantId);
+      // What is known costs a warm call no `await`.
+      const tenant =
+        "wait" in found
+          ? await this.#waitForPolicy(found, envelope.toolName, read, { admittedAt: started, timeoutMs })
+          : found;
       const chunks = stream?.chunks;
       if (this.#watching !== undefined) {
         const begun = { ...facts, context: read, isNested: parent !== undefined };
@@ -415,7 +478,7 @@ export class ToolRouter implements AsyncDisposable {
   async #admit(
     watch: CallWatch,
     envelope: CallEnvelope,
-    context: ToolContext & { readonly tenantId: string },
+    context: NamedContext,
     validate: ValidateOptions,
     prepare: PrepareOptions,
     timeoutMs: number | undefined,
@@ -444,7 +507,7 @@ export class ToolRouter implements AsyncDisposable {
   async #pass(
     gate: ToolGate,
     toolName: string,
-    { tenantId = DEFAULT_TENANT, timeoutMs: contextMs, signal }: ToolContext,
+    { tenantId, timeoutMs: contextMs, signal }: NamedContext,
     ownMs: number | undefined,
   ): Promise<void> {
     const stated = [ownMs, contextMs, this.#limits.timeoutMs].filter((ms) => ms !== undefined);
@@ -468,6 +531,7 @@ export class ToolRouter implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#clocks.close();
+    this.#ownPolicies?.[Symbol.dispose]();
     await Promise.allSettled([...this.#inFlight]);
     await this.#thread[Symbol.asyncDispose]();
   }

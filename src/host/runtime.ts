@@ -9,6 +9,7 @@ import type { ToolDefinition } from "../sandbox/definition.ts";
 import { ToolError } from "../sandbox/errors.ts";
 import type { PartialLimits } from "../sandbox/limits.ts";
 import { createAskCapabilities } from "./capabilities/ask-client.ts";
+import { callOf } from "./capabilities/call-scope.ts";
 import { createEgress } from "./capabilities/egress.ts";
 import { loadHttpClient } from "./capabilities/http-client.ts";
 import { createKvCapability } from "./capabilities/kv/kv.ts";
@@ -31,24 +32,30 @@ import {
   parseInspectToolOptions,
   parseToolInput,
   type ToolInput,
+  type ToolWarning,
   WORKER_IDLE_MS,
 } from "./config.ts";
 import { Learner } from "./executors/learn.ts";
 import { createSandboxExecutor } from "./executors/sandbox.ts";
 import type { SourceHealth } from "./health/source-health.ts";
-import { createHostLog } from "./host-log.ts";
+import { createHostLog, type HostLog } from "./host-log.ts";
 import { type BatchContext, ToolInvoker } from "./invoker.ts";
 import { McpManager } from "./mcp/client/manager.ts";
 import { packageVersion } from "./package-version.ts";
 import { digestOfContent } from "./pipeline/tool-digest.ts";
-import { DEFAULT_TENANT } from "./pipeline/validate.ts";
 import { PythonLearner } from "./python/learn-python.ts";
 import { loadPythonRuntime } from "./python/load-runtime.ts";
 import { PYTHON_EXEC, pythonExecDefinition } from "./python/python-exec.ts";
 import { PythonHost } from "./python/python-host.ts";
 import { PYTHON_DEFAULT_LIMITS, withRuntimeFeatures } from "./python/python-tool.ts";
 import { ToolRouter, toRegisteredTool } from "./router.ts";
-import { checkString, parseTenantScope, type TenantScope } from "./routing/tenant-scope.ts";
+import {
+  checkString,
+  parseTenantReach,
+  parseTenantScope,
+  parseToolOwner,
+  type TenantScope,
+} from "./routing/tenant-scope.ts";
 import type { SessionInfo } from "./sessions/conversation.ts";
 import type { Session } from "./sessions/session.ts";
 import type { ParsedSessionOptions, SessionOptions } from "./sessions/session-options.ts";
@@ -57,9 +64,11 @@ import { createSessionToolExecutor } from "./sessions/tool-sessions.ts";
 import { closeOnSignals } from "./shutdown.ts";
 import { type Grants, type SurroundedTool, Surroundings } from "./surroundings.ts";
 import { createTelemetry } from "./telemetry/telemetry.ts";
+import type { TenantReach, ToolOwner } from "./tenants/tenancy.ts";
 import { type Registrable, ToolBuilder } from "./tool-builder.ts";
 import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "./tool-call.ts";
 import type { ToolStream } from "./tool-stream.ts";
+import { notifySafely } from "./util/host-callback.ts";
 import { EngineCache } from "./workers/engine-cache.ts";
 import { Launcher } from "./workers/hardening/launcher.ts";
 import type { HardeningReport } from "./workers/hardening/layers.ts";
@@ -71,6 +80,8 @@ import { WorkerPool } from "./workers/worker-pool.ts";
 export interface ToolInspection {
   readonly definition: ToolDefinition;
   readonly bundle: ToolBundle;
+  /** What is probably a mistake, such as a schema that is exported by another name than `inputSchema`. */
+  readonly warnings: readonly string[];
   /** Paths on this machine that it was made from, or that were looked for in vain: a change of one may change the tool. */
   readonly files: readonly string[];
   readonly codeCacheBytes: number;
@@ -104,6 +115,7 @@ export class Glovebox implements AsyncDisposable {
   readonly #launcher: Launcher;
   readonly #surroundings: Surroundings;
   readonly #sessions: Sessions;
+  readonly #log: HostLog | undefined;
   readonly #ownStore: KvStore | undefined;
   readonly #onSignals: Disposable | undefined;
   #closed = false;
@@ -119,8 +131,10 @@ export class Glovebox implements AsyncDisposable {
     readonly launcher: Launcher;
     /** Sessions are no tools that are listed. */
     readonly sessionRouter: ToolRouter;
+    readonly log: HostLog | undefined;
   }) {
     this.#config = parts.config;
+    this.#log = parts.log;
     this.router = parts.router;
     const { maxConcurrentTools } = parts.config.tools ?? {};
     this.invoker = new ToolInvoker(parts.router, { maxConcurrentTools });
@@ -136,7 +150,7 @@ export class Glovebox implements AsyncDisposable {
     this.#ownStore =
       store === "memory" ? new MemoryKvStore() : "path" in store ? new SqliteKvStore(store.path) : undefined;
     const kv = createKvCapability(this.#ownStore ?? (store as KvStore));
-    const egress = createEgress((tenantId) => parts.router.tenants.of(tenantId));
+    const egress = createEgress((context) => callOf(context).tenant);
     const own = [logCapability, ...egress, kv, createToolsCapability(parts.router), ...createAskCapabilities()];
     const all = [...own, ...parts.config.capabilities];
     this.#surroundings = new Surroundings(all, parts.config, parts.launcher);
@@ -149,6 +163,7 @@ export class Glovebox implements AsyncDisposable {
     });
     this.#sessions = new Sessions({
       router: parts.sessionRouter,
+      tenancy: parts.router.tenancy,
       ...{ pool: this.#pool, bundler: this.#bundler, python: this.#python },
       toolOf: (options) => this.#sessionTool(options),
     });
@@ -160,17 +175,18 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /**
-   * Sources of tools and whether they can be asked: those of a tenant's and the global tools. Without a tenant: those of the global tools,
-   * and all that fail for any tenant.
-   * @throws {ToolError} PARAM_INVALID for options other than `{ tenantId }`
+   * Sources of tools and whether they can be asked: those of a tenant's and the global tools. Of all tenants: those of the global tools, and
+   * all that fail for any tenant.
+   * @param options with `tenancy: "multi"`: `{ tenantId }`, or `{ scope: "all" }` for all tenants
+   * @throws {ToolError} PARAM_INVALID for other options
    */
-  health(options?: TenantScope): readonly SourceHealth[] {
+  health(options?: TenantReach): readonly SourceHealth[] {
     return this.router.health(options);
   }
 
   /**
    * Definitions of the tools that a tenant may call at present: `box.router.listTools()`.
-   * @throws {ToolError} as a rejection: PARAM_INVALID for options other than `{ tenantId }`
+   * @throws {ToolError} as a rejection: PARAM_INVALID for options other than `{ tenantId }`, and for a missing or unexpected tenant
    */
   listTools(options?: TenantScope): Promise<readonly ToolDefinition[]> {
     return this.router.listTools(options);
@@ -183,15 +199,21 @@ export class Glovebox implements AsyncDisposable {
 
   /**
    * Bundles a tool, learns its definition in an isolate, and registers it.
-   * @throws {ToolError} PARAM_INVALID for bad options or a taken name; BUNDLE_FAILED when it cannot be built or is no tool;
+   * @param options with `tenancy: "multi"`: `tenantId`, or `scope: "global"` for a tool of all tenants
+   * @throws {ToolError} PARAM_INVALID for bad options, a missing or unexpected tenant, or a taken name; BUNDLE_FAILED when it cannot be built or is no tool;
    *   TOOL_FAILED, TOOL_TIMEOUT, MEMORY_LIMIT, CPU_LIMIT, SANDBOX_CRASHED when its top level throws, hangs or runs away
    */
   async addTool(tool: ToolInput, options?: AddToolOptions): Promise<ToolDefinition> {
     this.#refuseWhenClosed();
-    return await this.#add(parseToolInput(tool), parseAddToolOptions(options));
+    const input = parseToolInput(tool);
+    const { scope, ...given } = parseAddToolOptions(options);
+    return await this.#add(input, {
+      ...given,
+      tenantId: this.router.tenancy.ownerOf({ tenantId: given.tenantId, scope }),
+    });
   }
 
-  /** @internal the first-party tools that the host has named, for everybody, with all that they ask for */
+  /** @internal the first-party tools that the host has named, for all tenants, with all that they ask for */
   async addBuiltinTools(names: readonly BuiltinToolName[], cache: BundleCache): Promise<void> {
     const bundled = names.filter((name): name is BundledToolName => name !== PYTHON_EXEC);
     const bundles = await loadBuiltinBundles(bundled, cache);
@@ -215,7 +237,7 @@ export class Glovebox implements AsyncDisposable {
   /** @param prebuilt what is registered in the place of the input's own source */
   async #add(
     input: ToolInput,
-    { tenantId, grant, isolation, arguments: argumentOptions }: ReturnType<typeof parseAddToolOptions>,
+    { tenantId, grant, isolation, arguments: argumentOptions }: Omit<ReturnType<typeof parseAddToolOptions>, "scope">,
     prebuilt?: ToolBundle,
   ): Promise<ToolDefinition> {
     const grants = this.#surroundings.grant(grant, input);
@@ -223,14 +245,23 @@ export class Glovebox implements AsyncDisposable {
     this.#refuseWhenClosed();
     const options = { isolation, tenantId, arguments: argumentOptions };
     this.#register(built, grants, input, options);
+    for (const message of built.warnings) this.#warn({ toolName: built.definition.name, message });
     return built.definition;
+  }
+
+  #warn(warning: ToolWarning): void {
+    const { onWarning } = this.#config;
+    if (onWarning !== undefined) notifySafely(onWarning, warning);
+    this.#log?.toolWarned(warning.toolName, warning.message);
+    if (onWarning !== undefined || this.#log !== undefined) return;
+    process.emitWarning(`${warning.toolName}: ${warning.message}`, { type: "GloveboxWarning" });
   }
 
   #register(
     { definition, asked = {}, authorLimits, runs }: Registrable,
     { granted, features }: Grants,
     input: Pick<ToolInput, "definition">,
-    { isolation, tenantId, arguments: argumentOptions }: Omit<AddToolOptions, "grant">,
+    { isolation, tenantId, arguments: argumentOptions }: Omit<AddToolOptions, "grant" | "scope">,
   ): void {
     const isPython = runs.python !== undefined;
     const grants = { granted, features: isPython ? withRuntimeFeatures(features) : features };
@@ -258,17 +289,23 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /**
-   * Removes a tenant's tool, or without a tenant a global one; calls that have begun go on. Returns false when there was none.
-   * @throws {ToolError} PARAM_INVALID for a name that is not a string, or options other than `{ tenantId }`
+   * Removes a tool; calls that have begun go on. Returns false when there was none.
+   * @param options with `tenancy: "multi"`: `{ tenantId }` for a tool of that tenant, or `{ scope: "global" }` for one of all tenants
+   * @throws {ToolError} PARAM_INVALID for a name that is not a string, and for other options
    */
-  removeTool(toolName: string, options?: TenantScope): boolean {
-    return this.router.registry.remove(checkString(toolName, "toolName"), parseTenantScope(options).tenantId);
+  removeTool(toolName: string, options?: ToolOwner): boolean {
+    const name = checkString(toolName, "toolName");
+    return this.router.registry.remove(name, this.router.tenancy.ownerOf(parseToolOwner(options)));
   }
 
   /** Bundles a tool and learns its definition, without registering it. Throws as `addTool` does. */
-  async inspectTool(tool: ToolInput, options?: Pick<AddToolOptions, "tenantId" | "grant">): Promise<ToolInspection> {
+  async inspectTool(
+    tool: ToolInput,
+    options?: Pick<AddToolOptions, "tenantId" | "scope" | "grant">,
+  ): Promise<ToolInspection> {
     this.#refuseWhenClosed();
-    const { tenantId, grant } = parseInspectToolOptions(options);
+    const { grant, ...owner } = parseInspectToolOptions(options);
+    const tenantId = this.router.tenancy.ownerOf(owner);
     const input = parseToolInput(tool);
     const { features } = this.#surroundings.grant(grant, input);
     const { runs, asked, authorLimits, ...built } = await this.#builder.build(input, { tenantId, features });
@@ -286,29 +323,39 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /**
-   * A tenant's sessions, those of its tools (`context.sessionId`) included; without a tenant those of all tenants.
-   * @throws {ToolError} PARAM_INVALID for options other than `{ tenantId }`
+   * Lists sessions, those of tools (`context.sessionId`) included.
+   * @param options with `tenancy: "multi"`: `{ tenantId }`, or `{ scope: "all" }` for those of all tenants
+   * @throws {ToolError} PARAM_INVALID for other options
    */
-  listSessions(options?: TenantScope): readonly SessionInfo[] {
-    return this.#sessions.list(parseTenantScope(options));
+  listSessions(options?: TenantReach): readonly SessionInfo[] {
+    return this.#sessions.list(this.router.tenancy.reachOf(parseTenantReach(options)));
   }
 
   /**
-   * Ends a session of a tenant (of `default`, without one), with what runs in it. Returns false when the tenant has none of this id.
-   * @throws {ToolError} PARAM_INVALID, as a rejection, for an id that is not a string, or options other than `{ tenantId }`
+   * Ends a session of a tenant, with what runs in it. Returns false when the tenant has none of this id.
+   * @throws {ToolError} PARAM_INVALID, as a rejection, for an id that is not a string, options other than `{ tenantId }`, and a missing or
+   *   unexpected tenant
    */
   async closeSession(id: string, options?: TenantScope): Promise<boolean> {
-    const { tenantId = DEFAULT_TENANT } = parseTenantScope(options);
+    const tenantId = this.router.tenancy.tenantOf(parseTenantScope(options).tenantId);
     return await this.#sessions.close(checkString(id, "id"), tenantId);
   }
 
   /**
-   * Ends all sessions of a tenant (of `default`, without one). Returns how many there were.
-   * @throws {ToolError} PARAM_INVALID, as a rejection, for options other than `{ tenantId }`
+   * Ends all sessions of a tenant. Returns how many there were.
+   * @throws {ToolError} PARAM_INVALID, as a rejection, for options other than `{ tenantId }`, and for a missing or unexpected tenant
    */
   async closeSessions(options?: TenantScope): Promise<number> {
-    const { tenantId = DEFAULT_TENANT } = parseTenantScope(options);
-    return await this.#sessions.closeAll(tenantId);
+    return await this.#sessions.closeAll(this.router.tenancy.tenantOf(parseTenantScope(options).tenantId));
+  }
+
+  /**
+   * Forgets what the `tenants` function answered about a tenant: the next call asks again. Call it when a stored policy changes; without it
+   * the change counts once `tenantCache.ttlMs` has passed. Calls that run keep the policy that they were admitted with.
+   * @throws {ToolError} PARAM_INVALID for a `tenantId` that is not text of 1 to 1,024 characters, and with `tenancy: "single"`
+   */
+  invalidateTenant(tenantId: string): void {
+    this.router.invalidateTenant(tenantId);
   }
 
   #sessionTool({ language, grant }: ParsedSessionOptions): SurroundedTool {
@@ -395,7 +442,7 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
   if (config.egress.allow.length > 0) loadHttpClient();
   const artifacts = await loadSandboxArtifacts();
   const { limits, tenants, coarseTime, egress, secrets, hardening, workers, bundler, onError, health, hooks } = config;
-  const { tenancy, tools, flags } = config;
+  const { tenancy, tenantCache, tools, flags } = config;
   const telemetry = config.telemetry === undefined ? undefined : await createTelemetry(config.telemetry);
   const log = config.logger === undefined ? undefined : await createHostLog(config.logger);
   const { cache: cacheOptions } = config;
@@ -440,6 +487,7 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
     limits: lowestTimeout(limits, tools?.executionTimeoutMs),
     tenancy,
     tenants,
+    tenantCache,
     coarseTime,
     egress,
     secrets,
@@ -449,7 +497,8 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
     ...(onError === undefined ? {} : { onInternalError: onError }),
   };
   const router = new ToolRouter({ ...routing, enabled: tools?.enabled, flags });
-  const sessionRouter = new ToolRouter(routing);
+  // Its calls name the tenant of their session, whose policy is that of every other call.
+  const sessionRouter = new ToolRouter({ ...routing, tenancy: "multi" }, router.tenants);
   const python = new PythonHost({
     learner: new PythonLearner(pool, cache),
     loadRuntime: () =>
@@ -464,10 +513,13 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
     pool,
     learner,
     launcher,
+    log,
   };
   const box = new Glovebox(parts);
   try {
-    for (const [name, server] of Object.entries(config.mcp.servers)) box.mcp.add(name, server);
+    for (const [name, server] of Object.entries(config.mcp.servers)) {
+      box.mcp.add(name, server, `options.mcp.servers.${name}`);
+    }
     // Without a flag, what is off stays off.
     if (tools?.enabled === true || flags !== undefined) await box.addBuiltinTools(tools?.builtinTools ?? [], cache);
   } catch (thrown) {

@@ -12,6 +12,7 @@ import {
   type RegisterOptions,
 } from "./routing/registration.ts";
 import { checkString } from "./routing/tenant-scope.ts";
+import type { ToolOwner } from "./tenants/tenancy.ts";
 import type { ToolValue } from "./tool-value.ts";
 
 /** How a source is asked. */
@@ -46,7 +47,14 @@ export interface SourceToolOptions extends RegisterOptions {
 }
 
 interface Registrar {
-  add(toolName: string, definition: Omit<ToolDefinition, "name">, executor: Executor, options: RegisterOptions): void;
+  /** @throws {ToolError} PARAM_INVALID for a missing or unexpected tenant */
+  ownerOf(options: ToolOwner): string | undefined;
+  add(
+    toolName: string,
+    definition: Omit<ToolDefinition, "name">,
+    executor: Executor,
+    options: Omit<RegisterOptions, "scope">,
+  ): void;
   remove(toolName: string, tenantId: string | undefined, executor: Executor): void;
   dispose(): void;
 }
@@ -74,8 +82,8 @@ export class AddedSource implements Disposable {
   register(toolName: string, definition: HostToolDefinition<HostSchema>, options?: SourceToolOptions): Disposable {
     if (this.#isDisposed) throw new ToolError("TOOL_UNAVAILABLE", `The source ${this.id} has been removed`);
     checkString(toolName, "toolName");
-    const { nameAtSource = toolName, ...registration } = parseSourceToolOptions(options);
-    const { tenantId } = registration;
+    const { nameAtSource = toolName, scope, ...given } = parseSourceToolOptions(options);
+    const tenantId = this.#registrar.ownerOf({ tenantId: given.tenantId, scope });
     const parsed = parseHostDefinition(definition);
     const transport = this.#transport;
     const executor = createHostFunctionExecutor((input, context) => transport.call(nameAtSource, input, context), {
@@ -84,7 +92,7 @@ export class AddedSource implements Disposable {
       schemas: parsed.schemas,
       isRemote: true,
     });
-    this.#registrar.add(toolName, parsed.definition, executor, registration);
+    this.#registrar.add(toolName, parsed.definition, executor, { ...given, tenantId });
     const registered = {
       [Symbol.dispose]: () => {
         if (this.#tools.delete(registered)) this.#registrar.remove(toolName, tenantId, executor);

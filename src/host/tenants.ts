@@ -1,7 +1,7 @@
-// What the host states for single tenants: their limits, their weight in the scheduler, their clock.
+// Policies of tenants: their limits, their weight in the scheduler, their clock, their egress rules and secrets. Looked up when a tenant calls.
 import * as z from "zod";
 import { describeKind, isPlainObject, strictObject } from "../sandbox/contract/plain-object.ts";
-import { ToolError } from "../sandbox/errors.ts";
+import type { ToolError } from "../sandbox/errors.ts";
 import { type Limits, type PartialLimits, PartialLimitsSchema } from "../sandbox/limits.ts";
 import {
   type EgressOptions,
@@ -16,7 +16,13 @@ import type { JsonTextLimits } from "./json-refusals.ts";
 import { toOptionProblems } from "./option-problems.ts";
 import { resolveLimits } from "./resolve-limits.ts";
 import { TenantIdSchema } from "./routing/tenant-scope.ts";
-import { ignoreOutcome, isThenable } from "./util/host-callback.ts";
+import {
+  DEFAULT_TENANT_CACHE,
+  noPolicy,
+  type PendingPolicy,
+  PolicyCache,
+  type TenantCacheLimits,
+} from "./tenants/policy-cache.ts";
 
 export interface TenantOptions {
   /** For all of the tenant's calls: with the host's own, the lowest wins. */
@@ -31,14 +37,20 @@ export interface TenantOptions {
   readonly secrets?: Secrets | undefined;
 }
 
+/** Returns the options of a tenant, or a promise of them. Undefined stands for a tenant that the host does not know: its calls are denied. */
+export type TenantLookup = (tenantId: string) => TenantOptions | undefined | Promise<TenantOptions | undefined>;
+
 /**
- * Policies by tenant id, or a function that is called each time a tenant calls. A tenant that is not listed, or for which the function
- * returns undefined, has the defaults. The function must answer at once: a promise, a wrong value or a throw denies the call with INTERNAL,
- * and `onError` receives the cause.
+ * Policies of tenants, with `tenancy: "multi"`.
+ *
+ * A record overrides the defaults for the tenants that it lists; every other tenant has the defaults.
+ *
+ * A function decides about every tenant, and may be asynchronous. It returns `{}` for a tenant that has the defaults. A function that throws,
+ * rejects, returns undefined or an invalid policy, or does not answer within `tenantCache.timeoutMs`, denies the call with INTERNAL, and
+ * `onError` receives the cause. A value that it returns at once is used for one call. The answer of a promise is cached as `tenantCache`
+ * says; calls of one tenant share one pending lookup, each within its own time.
  */
-export type Tenants =
-  | { readonly [tenantId: string]: TenantOptions }
-  | ((tenantId: string) => TenantOptions | undefined);
+export type Tenants = { readonly [tenantId: string]: TenantOptions } | TenantLookup;
 
 export const TenantOptionsSchema = strictObject({
   limits: PartialLimitsSchema.optional(),
@@ -58,11 +70,10 @@ const TenantsByIdSchema = z
     for (const { pointer, message } of error === undefined ? [] : toOptionProblems(TenantsRecordSchema, error))
       context.addIssue({ code: "custom", path: pointer === "" ? [] : [pointer], message, continue: false });
   });
-const isLookUp = (value: unknown): value is (tenantId: string) => TenantOptions | undefined =>
-  typeof value === "function";
+const isLookUp = (value: unknown): value is TenantLookup => typeof value === "function";
 
 export const TenantsSchema: z.ZodType<Tenants, Tenants> = z.union(
-  [TenantsByIdSchema, z.custom<(tenantId: string) => TenantOptions | undefined>(isLookUp)],
+  [TenantsByIdSchema, z.custom<TenantLookup>(isLookUp)],
   "Expected { [tenantId]: { limits?, weight?, egress?, secrets? … } }, or a function that gives such for a tenant",
 );
 
@@ -86,48 +97,89 @@ export interface TenantPolicy {
   readonly secrets: SecretPolicies;
 }
 
-export class TenantPolicies {
+export interface TenantPoliciesOptions extends Partial<TenantCacheLimits> {
+  /** Receives the failure of a lookup that no call waits for any more. */
+  readonly onError?: ((error: ToolError) => unknown) | undefined;
+}
+
+/** Dispose it to end pending lookups. */
+export class TenantPolicies implements Disposable {
   readonly #hostLimits: PartialLimits;
   readonly #defaults: TenantDefaults;
-  readonly #lookUp: (tenantId: string) => TenantOptions | undefined;
-  /** Of a tenant of whom nothing is stated. */
+  readonly #find: (tenantId: string) => TenantPolicy | PendingPolicy<TenantPolicy>;
+  readonly #cache: PolicyCache<TenantPolicy> | undefined;
+  /** Of a tenant without options of its own. */
   readonly default: TenantPolicy;
-  /** A function may answer with the same object again and again: it is read once. */
-  readonly #known = new WeakMap<TenantOptions, TenantPolicy>();
+  /** A function may return the same object for each call: it is parsed once. */
+  #parsed = new WeakMap<TenantOptions, { readonly policy: TenantPolicy; readonly until: number }>();
 
-  constructor(tenants: Tenants, hostLimits: PartialLimits, defaults: TenantDefaults = NO_DEFAULTS) {
+  constructor(
+    tenants: Tenants,
+    hostLimits: PartialLimits,
+    defaults: TenantDefaults = NO_DEFAULTS,
+    { onError, ...limits }: TenantPoliciesOptions = {},
+  ) {
     this.#hostLimits = hostLimits;
     this.#defaults = defaults;
     this.default = this.#toPolicy({});
-    const byId = typeof tenants === "function" ? undefined : new Map(Object.entries(tenants));
-    this.#lookUp = typeof tenants === "function" ? tenants : (tenantId) => byId?.get(tenantId);
+    if (typeof tenants === "function") {
+      const parse = (options: unknown): TenantPolicy => this.#parse(options);
+      const cache = new PolicyCache({ ...DEFAULT_TENANT_CACHE, ...limits, lookUp: tenants, parse, onError });
+      // What a function returns at once may be the same object, changed since.
+      this.#find = (tenantId) => cache.get(tenantId, (options) => this.#parseOnce(options, cache.ttlMs));
+      this.#cache = cache;
+    } else {
+      const byId = new Map(Object.entries(tenants));
+      this.#find = (tenantId) => {
+        const options = byId.get(tenantId);
+        return options === undefined ? this.default : this.#parseOnce(options, Number.POSITIVE_INFINITY);
+      };
+    }
   }
 
-  /** @throws {ToolError} INTERNAL when the host's function throws, or returns anything but a policy or undefined */
-  of(tenantId: string): TenantPolicy {
-    const options = this.#ask(tenantId);
-    if (options === undefined) return this.default;
-    const known = this.#known.get(options);
-    if (known !== undefined) return known;
-    const parsed = parsePolicy(options);
-    if (!parsed.success) throw refused(parsed.error);
-    const policy = this.#toPolicy(parsed.data);
-    this.#known.set(options, policy);
+  /**
+   * Returns the policy of a tenant; a pending one only while a lookup runs.
+   * @throws {ToolError} INTERNAL if the host's function throws, or returns anything but a policy or a promise
+   */
+  of(tenantId: string): TenantPolicy | PendingPolicy<TenantPolicy> {
+    return this.#find(tenantId);
+  }
+
+  /** Returns the policy of a tenant when it is known. @throws {ToolError} INTERNAL, as a rejection */
+  async whenKnown(tenantId: string, signal?: AbortSignal): Promise<TenantPolicy> {
+    const found = this.of(tenantId);
+    return "wait" in found ? await found.wait(signal) : found;
+  }
+
+  /** Forgets the policy of a tenant. A lookup that is pending answers only the calls that wait for it. */
+  invalidate(tenantId: string): void {
+    this.#cache?.invalidate(tenantId);
+    // Which objects were this tenant's is not known.
+    this.#parsed = new WeakMap();
+  }
+
+  #parseOnce(options: unknown, ttlMs: number): TenantPolicy {
+    const now = performance.now();
+    const known = this.#parsed.get(options as TenantOptions);
+    if (known !== undefined && known.until > now) return known.policy;
+    const policy = this.#parse(options);
+    this.#parsed.set(options as TenantOptions, { policy, until: now + ttlMs });
     return policy;
   }
 
-  #ask(tenantId: string): TenantOptions | undefined {
-    let options: unknown;
-    let isPromise: boolean;
-    try {
-      options = this.#lookUp(tenantId);
-      isPromise = isThenable(options);
-    } catch (cause) {
-      throw refused(cause);
+  /** @throws {ToolError} INTERNAL */
+  #parse(options: unknown): TenantPolicy {
+    if (options === undefined) {
+      throw noPolicy(
+        new TypeError("options.tenants() returned undefined: expected a policy; {} stands for the defaults"),
+      );
     }
-    if (isPromise) ignoreOutcome(() => options);
-    if (options === undefined || (!isPromise && isPlainObject(options))) return options;
-    throw refused(new TypeError(`options.tenants() returned ${describeKind(options)}: expected a policy or undefined`));
+    if (!isPlainObject(options)) {
+      throw noPolicy(new TypeError(`options.tenants() returned ${describeKind(options)}: expected a policy`));
+    }
+    const parsed = parsePolicy(options);
+    if (!parsed.success) throw noPolicy(parsed.error);
+    return this.#toPolicy(parsed.data);
   }
 
   #toPolicy({ limits = {}, weight = 1, ...stated }: StatedForTenant): TenantPolicy {
@@ -138,16 +190,17 @@ export class TenantPolicies {
     const { egress = this.#defaults.egress, secrets = this.#defaults.secrets } = stated;
     return { stated: limits, limits: resolved, inputBounds, weight, coarseTime, egress, secrets };
   }
-}
 
-/** A policy may be a proxy, whose reading throws. */
-function parsePolicy(options: TenantOptions): ReturnType<typeof TenantOptionsSchema.safeParse> {
-  try {
-    return TenantOptionsSchema.safeParse(options);
-  } catch (cause) {
-    throw refused(cause);
+  [Symbol.dispose](): void {
+    this.#cache?.[Symbol.dispose]();
   }
 }
 
-const refused = (cause: unknown): ToolError =>
-  new ToolError("INTERNAL", "The tenants option gave no valid policy for this tenant", { cause });
+/** A policy may be a proxy, whose reading throws. */
+function parsePolicy(options: object): ReturnType<typeof TenantOptionsSchema.safeParse> {
+  try {
+    return TenantOptionsSchema.safeParse(options);
+  } catch (cause) {
+    throw noPolicy(cause);
+  }
+}

@@ -9,17 +9,16 @@ import type { Capability, CapabilityContext } from "./capabilities/capability.ts
 import { createStandIn, type StubInput } from "./capabilities/stand-ins.ts";
 import { CAPABILITY_RULE, type GloveboxOptions, isCapability } from "./config.ts";
 import { parseOptions } from "./option-problems.ts";
-import { checkString, TenantIdSchema } from "./routing/tenant-scope.ts";
+import { checkString, TenantIdSchema, type TenantScope } from "./routing/tenant-scope.ts";
 import { createGlovebox, type Glovebox } from "./runtime.ts";
 import type { ToolContext, ToolResult } from "./tool-call.ts";
 import { mergeDefined } from "./util/merge-defined.ts";
 
 /** Room for a slow, busy machine: what a tool's author states for it counts all the same. */
 const TIMEOUT_MS = 20_000;
-const DEFAULT_TENANT = "test";
 
 export interface OpenToolOptions {
-  /** The tenant for which it is called. Default: `test`. */
+  /** The tenant that it is added for and called by; the host then has `tenancy: "multi"`. Default: the one tenant of a host of its own. */
   readonly tenantId?: string | undefined;
   /** Stubs of what a host would grant, also of the own `fetch`, `kv`, `secrets` and `tools`: each is granted. */
   readonly capabilities?: readonly Capability[] | undefined;
@@ -33,7 +32,7 @@ export interface OpenToolOptions {
 
 /** Only what is used here: the rest is checked where a tool is added, and where the Glovebox is created. */
 const OpenToolOptionsSchema = strictObject({
-  tenantId: TenantIdSchema.default(DEFAULT_TENANT),
+  tenantId: TenantIdSchema.optional(),
   capabilities: z.array(z.custom<Capability>(isCapability, CAPABILITY_RULE)).default([]),
   grant: z.array(z.string()).default([]),
   definition: z.custom<DefinitionOverrides>(isPlainObject, "Expected a plain object").optional(),
@@ -89,16 +88,18 @@ export async function openTool(path: string | URL, options: OpenToolOptions = {}
   const parsed = parseOptions(OpenToolOptionsSchema, options, "options");
   const { tenantId, capabilities, grant, definition: overrides, host } = parsed;
   if (!(path instanceof URL)) checkString(path, "path");
-  const box = await createGlovebox(toHostOptions(host, capabilities));
+  const tenancy = tenantId === undefined ? {} : { tenancy: "multi" as const };
+  const whose = tenantId === undefined ? {} : { tenantId };
+  const box = await createGlovebox(toHostOptions(mergeDefined(tenancy, host), capabilities));
   try {
     const definition = await box.addTool(
       {
         path: path instanceof URL ? fileURLToPath(path) : path,
         ...(overrides === undefined ? {} : { definition: overrides }),
       },
-      { tenantId, grant: [...grant, ...capabilities.map(({ name }) => name)] },
+      { ...whose, grant: [...grant, ...capabilities.map(({ name }) => name)] },
     );
-    return openedTool(box, definition, tenantId);
+    return openedTool(box, definition, whose);
   } catch (thrown) {
     await box.close();
     throw thrown;
@@ -123,12 +124,12 @@ function toHostOptions(host: GloveboxOptions, capabilities: readonly Capability[
   };
 }
 
-function openedTool(box: Glovebox, definition: ToolDefinition, tenantId: string): OpenedTool {
+function openedTool(box: Glovebox, definition: ToolDefinition, whose: TenantScope): OpenedTool {
   let calls = 0;
   const call: OpenedTool["call"] = (input = {}, context = {}) => {
     calls += 1;
     // Spread into another object, a promise for a context would have no fields.
-    const given = isPlainObject(context) ? mergeDefined({ tenantId }, context as ToolContext) : context;
+    const given = isPlainObject(context) ? mergeDefined(whose, context as ToolContext) : context;
     return box.execute({ id: `call-${calls}`, toolName: definition.name, arguments: input }, given);
   };
   const tool: OpenedTool = {

@@ -13,6 +13,7 @@ import {
 import type { EngineFeature } from "../sandbox/engine-features.ts";
 import { ToolError } from "../sandbox/errors.ts";
 import { LIMITS, type PartialLimits } from "../sandbox/limits.ts";
+import { MISNAMED_SCHEMAS } from "../sandbox/schema-names.ts";
 import type { Config, ToolInput } from "./config.ts";
 import type { Learner, Learning } from "./executors/learn.ts";
 import type { SandboxTool } from "./executors/sandbox.ts";
@@ -25,6 +26,8 @@ import type { TenantPolicies, TenantPolicy } from "./tenants.ts";
 /** A tool as far as it has to be known to be registered. */
 export interface Registrable {
   readonly definition: ToolDefinition;
+  /** What is probably a mistake of its author's. */
+  readonly warnings?: readonly string[] | undefined;
   /** What its author asks for, and states for it. */
   readonly asked?: CapabilityRequests | undefined;
   readonly authorLimits: PartialLimits | undefined;
@@ -35,6 +38,7 @@ export interface Registrable {
 export type Runs = Pick<SandboxTool, "bundle" | "codeCache" | "chunks" | "stackMapper" | "python">;
 
 export interface BuiltTool extends Registrable {
+  readonly warnings: readonly string[];
   readonly bundle: ToolBundle;
   readonly files: readonly string[];
   readonly bundleMs: number;
@@ -75,6 +79,11 @@ export interface BuildFor {
   readonly prebuilt?: ToolBundle | undefined;
 }
 
+/** The same, with the policy of the tenant. */
+interface Build extends Omit<BuildFor, "prebuilt"> {
+  readonly policy: TenantPolicy;
+}
+
 export class ToolBuilder {
   readonly #parts: ToolBuilderParts;
 
@@ -82,23 +91,23 @@ export class ToolBuilder {
     this.#parts = parts;
   }
 
-  #policyOf(tenantId: string | undefined): TenantPolicy {
+  async #policyOf(tenantId: string | undefined): Promise<TenantPolicy> {
     const { tenants } = this.#parts;
-    return tenantId === undefined ? tenants.default : tenants.of(tenantId);
+    return tenantId === undefined ? tenants.default : await tenants.whenKnown(tenantId);
   }
 
   /** A global tool's process serves no tenant: it learns, and is ended. */
-  #learningFor(tenantId: string | undefined, features: readonly EngineFeature[], isOurs: boolean): Learning {
+  #learningFor({ tenantId, policy, features }: Build, isOurs: boolean): Learning {
     const owner = tenantId === undefined ? undefined : this.#parts.ownerOf(tenantId);
-    const { limits, weight, coarseTime } = this.#policyOf(tenantId);
+    const { limits, weight, coarseTime } = policy;
     // What comes with Glovebox is known to end, on however busy a machine.
     const own = isOurs ? { ...limits, timeoutMs: LIMITS.timeoutMs.max, cpuMs: LIMITS.cpuMs.max } : limits;
     return { owner, account: tenantId ?? "", weight, limits: own, features, coarseTime };
   }
 
   /** Of those that are stated for the source and its bundle, the lowest; the bundler has defaults of its own. */
-  #sizeLimits(tenantId: string | undefined, toolLimits: PartialLimits | undefined): Partial<BundleLimits> {
-    const stated = [this.#parts.config.limits, this.#policyOf(tenantId).stated, toolLimits];
+  #sizeLimits(policy: TenantPolicy, toolLimits: PartialLimits | undefined): Partial<BundleLimits> {
+    const stated = [this.#parts.config.limits, policy.stated, toolLimits];
     const lowest = (name: "sourceBytes" | "bundleBytes"): number =>
       Math.min(...stated.map((limits) => limits?.[name] ?? Number.POSITIVE_INFINITY));
     return { sourceBytes: lowest("sourceBytes"), outputBytes: lowest("bundleBytes") };
@@ -113,23 +122,37 @@ export class ToolBuilder {
         `A script (mode: "script") is JavaScript, got the language ${JSON.stringify(language)}`,
       );
     }
-    const sizes = this.#sizeLimits(tenantId, overrides?.limits);
+    const policy = await this.#policyOf(tenantId);
+    const build = { tenantId, policy, features };
+    const sizes = this.#sizeLimits(policy, overrides?.limits);
     const python = locatePythonTool(source, language, this.#pythonSourceBytes(sizes));
-    if (python !== undefined) return await this.#buildPython(input, python, tenantId, features);
+    if (python !== undefined) return await this.#buildPython(input, python, build);
     const { bundle, durationMs, cached, files } =
       prebuilt === undefined
         ? await this.#parts.bundler.bundle(source, { limits: sizes })
         : { bundle: prebuilt, durationMs: 0, cached: true, files: [] };
     const bundled = performance.now();
-    const learning = this.#learningFor(tenantId, features, prebuilt !== undefined);
+    const learning = this.#learningFor(build, prebuilt !== undefined);
     const stackMapper = createStackMapper(bundle.sourceMap);
     const learned = await this.#unlessClosed(this.#parts.learner.learn(bundle, stackMapper, learning));
     const { definition } = learned;
     const runs = { bundle, stackMapper, codeCache: learned.codeCache, chunks: learned.chunks };
     const learnMs = performance.now() - bundled;
     const whole = toDefinition(input, definition, bundle);
+    const warnings = schemaWarnings(definition, overrides, "inputSchema", "outputSchema");
     const { capabilities: asked, limits: authorLimits } = definition;
-    return { definition: whole, asked, authorLimits, bundle, runs, bundleMs: durationMs, learnMs, cached, files };
+    return {
+      definition: whole,
+      warnings,
+      asked,
+      authorLimits,
+      bundle,
+      runs,
+      bundleMs: durationMs,
+      learnMs,
+      cached,
+      files,
+    };
   }
 
   /** Its process was ended because all of them were: that is what to say. */
@@ -146,29 +169,40 @@ export class ToolBuilder {
     return Math.min(sourceBytes, this.#parts.config.bundler.limits?.sourceBytes ?? DEFAULT_BUNDLE_LIMITS.sourceBytes);
   }
 
-  async #buildPython(
-    input: ToolInput,
-    source: PythonSource,
-    tenantId: string | undefined,
-    features: readonly EngineFeature[],
-  ): Promise<BuiltTool> {
+  async #buildPython(input: ToolInput, source: PythonSource, build: Build): Promise<BuiltTool> {
     const began = performance.now();
     this.#parts.refuseUnlimited(withRuntimeFeatures([]));
     const bundle = toPythonBundle(source);
     const runs = await this.#parts.python.toolOf(source);
-    const { stated } = this.#policyOf(tenantId);
+    const { stated } = build.policy;
     const limits = resolveLimits([this.#parts.config.limits, stated], undefined, PYTHON_DEFAULT_LIMITS);
-    const learning = { ...this.#learningFor(tenantId, features, false), limits };
+    const learning = { ...this.#learningFor(build, false), limits };
     const learned = await this.#unlessClosed(this.#parts.python.learn(source, runs, learning));
     const definition = toDefinition(input, learned, bundle);
     const { capabilities: asked, limits: authorLimits } = learned;
     const learnMs = performance.now() - began;
-    return { definition, asked, authorLimits, bundle, runs, bundleMs: 0, learnMs, cached: false, files: source.paths };
+    const warnings = schemaWarnings(learned, input.definition, "input_schema", "output_schema");
+    return {
+      definition,
+      warnings,
+      asked,
+      authorLimits,
+      bundle,
+      runs,
+      bundleMs: 0,
+      learnMs,
+      cached: false,
+      files: source.paths,
+    };
   }
 }
 
 /** What its source tells of it, and what the host states in its place. @throws {ToolError} PARAM_INVALID for a name that is none */
-function toDefinition(input: ToolInput, learned: LearnedDefinition, bundle: ToolBundle): ToolDefinition {
+function toDefinition(
+  input: ToolInput,
+  { misnamed: _misnamed, ...learned }: LearnedDefinition,
+  bundle: ToolBundle,
+): ToolDefinition {
   const { name, definition: overrides, language: _language, ...source } = input;
   const chosen = overrides?.name ?? learned.name ?? name ?? nameFromSource(source, bundle);
   if (!TOOL_NAME_PATTERN.test(chosen)) {
@@ -179,4 +213,21 @@ function toDefinition(input: ToolInput, learned: LearnedDefinition, bundle: Tool
   }
   const stated = Object.entries(overrides ?? {}).filter(([, value]) => value !== undefined);
   return { ...learned, ...Object.fromEntries(stated), name: chosen } as ToolDefinition;
+}
+
+/** What a tool's author has called by a name that is not read, with the right one. A schema of the host's takes its place anyway. */
+function schemaWarnings(
+  { misnamed = [] }: LearnedDefinition,
+  overrides: ToolInput["definition"],
+  inputName: string,
+  outputName: string,
+): readonly string[] {
+  return misnamed.flatMap((name) => {
+    const meant = MISNAMED_SCHEMAS[name.toLowerCase()];
+    if (meant === undefined || overrides?.[meant] !== undefined) return [];
+    const [what, right] = meant === "inputSchema" ? ["input", inputName] : ["output", outputName];
+    return [
+      `The tool exports ${JSON.stringify(name)}, which is not read: its ${what} is not validated by it. Export the schema as "${right}"`,
+    ];
+  });
 }

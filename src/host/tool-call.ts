@@ -25,7 +25,7 @@ export interface ToolCall {
   readonly argumentsText?: string | undefined;
 }
 
-/** Who calls, and how. Without a `tenantId` the call belongs to the tenant `default`. */
+/** Who calls, and how. `tenantId` is required with `tenancy: "multi"`, and rejected with `tenancy: "single"`. */
 export interface ToolContext {
   readonly tenantId?: string | undefined;
   readonly executionId?: string | undefined;

@@ -3,6 +3,7 @@ import * as z from "zod";
 import { plainObject, strictObject } from "./contract/plain-object.ts";
 import type { JsonValue } from "./errors.ts";
 import { type PartialLimits, PartialLimitsSchema } from "./limits.ts";
+import { MAX_MISNAMED } from "./schema-names.ts";
 
 /** MCP allows 1-128 of these, and dots (spec 2025-11-25, tools, "Tool Names"). */
 export const TOOL_NAME_PATTERN = /^[A-Za-z0-9_.-]{1,128}$/;
@@ -80,10 +81,15 @@ const definitionFields = {
 };
 
 /** A definition as the guest tells it: the name may be missing, and then the source gives it. */
-export type LearnedDefinition = Omit<ToolDefinition, "name" | "origin"> & { readonly name?: string | undefined };
+export type LearnedDefinition = Omit<ToolDefinition, "name" | "origin"> & {
+  readonly name?: string | undefined;
+  /** Fields that look like a schema under another name, and are not read. */
+  readonly misnamed?: readonly string[] | undefined;
+};
 export const LearnedDefinitionSchema: z.ZodType<LearnedDefinition> = z.strictObject({
   ...definitionFields,
   name: ToolNameSchema.optional(),
+  misnamed: z.array(z.string().max(64)).max(MAX_MISNAMED).optional(),
 });
 
 /** Fields that a host supplies or overrides. */

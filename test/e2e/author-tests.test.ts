@@ -76,8 +76,8 @@ describe("openTool()", () => {
     const lookUp = stubCapability("lookUp", (input) => ({ price: (input as { sku: string }).sku.length }));
     await using tool = await openTool(join(folder, "price.ts"), { capabilities: [lookUp] });
     expect(tool.definition).toMatchObject({ name: "price" });
-    expect(await tool.output({ sku: "A1" })).toEqual({ price: 2, tenant: "test" });
-    expect(await tool.output({ sku: "B22" }, { tenantId: "test" })).toEqual({ price: 3, tenant: "test" });
+    expect(await tool.output({ sku: "A1" })).toEqual({ price: 2, tenant: "default" });
+    expect(await tool.output({ sku: "B22" }, { executionId: "e1" })).toEqual({ price: 3, tenant: "default" });
     expect(lookUp.inputs).toEqual([{ sku: "A1" }, { sku: "B22" }]);
     expect(await tool.failure({ sku: "none" })).toMatch(/^TOOL_FAILED: no such none [\s\S]*price\.ts:3:\d+/);
     await expect(tool.output({ sku: "none" })).rejects.toThrow("TOOL_FAILED: no such none");

@@ -12,7 +12,7 @@ let box: Glovebox;
 let root = "";
 beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), "glovebox-places-"));
-  box = await makeBox({ bundler: { root } });
+  box = await makeBox({ tenancy: "multi", bundler: { root } });
 });
 afterAll(async () => {
   await box.close();

@@ -215,7 +215,6 @@ describe("Glovebox.execute() with a tool that answers badly", () => {
   ])("%s", async ([answer, code, message]) => {
     const call = { id: "c1", toolName: "odd", arguments: { answer } };
     const result = await box.execute(call, {
-      tenantId: `tenant-${code}`,
       timeoutMs: code === "TOOL_TIMEOUT" ? 300 : 20_000,
     });
     const error = errorOf(result);
@@ -225,7 +224,7 @@ describe("Glovebox.execute() with a tool that answers badly", () => {
 
   test("memory without end: MEMORY_LIMIT", async () => {
     const call = { id: "c1", toolName: "odd", arguments: { answer: "memory" } };
-    const error = errorOf(await box.execute(call, { tenantId: "memory" }));
+    const error = errorOf(await box.execute(call));
     expect([error.code, error.message]).toEqual([
       "MEMORY_LIMIT",
       "odd used more than 64 MiB of memory and was stopped",

@@ -98,7 +98,7 @@ beforeAll(async () => {
 afterAll(() => box.close());
 
 const run = (toolName: string, step: string, input?: unknown, context?: ToolContext): Promise<ToolResult> =>
-  box.execute({ id: "c1", toolName, arguments: { step, input } }, { tenantId: "acme", ...context });
+  box.execute({ id: "c1", toolName, arguments: { step, input } }, context);
 
 describe("defineCapability()", () => {
   const options = { name: "kv", inputSchema: {}, outputSchema: {}, handler: () => null };
@@ -170,7 +170,7 @@ describe("a granted capability", () => {
   test("answers, and is told of the call by the host and not by the guest", async () => {
     expect(outputOf(await run("granted", "lookUp", { sku: "abc" }))).toEqual({ value: { price: 3 } });
     const context = contexts.at(-1);
-    expect(context).toMatchObject({ callId: "c1", tenantId: "acme", toolName: "granted" });
+    expect(context).toMatchObject({ callId: "c1", tenantId: "default", toolName: "granted" });
     expect(context?.signal.aborted).toBe(true);
   });
 

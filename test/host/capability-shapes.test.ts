@@ -108,7 +108,7 @@ beforeAll(async () => {
 afterAll(() => box.close());
 
 const run = (step: string, input?: unknown, { toolName = "granted", id = "c1" } = {}): Promise<ToolResult> =>
-  box.execute({ id, toolName, arguments: { step, input } }, { tenantId: "acme" });
+  box.execute({ id, toolName, arguments: { step, input } });
 
 describe("a capability with members", () => {
   test.for<[string, JsonValue]>([

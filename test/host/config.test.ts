@@ -1,6 +1,7 @@
 // createGlovebox's options: each does what it says, and an error names the path of what is wrong and what would be right.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseConfig, parseToolInput } from "../../src/host/config.ts";
+import type { HostFunction } from "../../src/host/executors/host-function.ts";
 import type { Glovebox } from "../../src/host/runtime.ts";
 import { ToolError } from "../../src/sandbox/errors.ts";
 import { codeOf, errorOf, makeBox, outputOf } from "../support/host-zone.ts";
@@ -107,6 +108,7 @@ describe("createGlovebox({ tools })", () => {
   let box: Glovebox;
   beforeAll(async () => {
     box = await makeBox({
+      tenancy: "multi",
       tools: {
         enabled: true,
         builtinTools: ["json-query", "run-js", "run-js", "http-get"],
@@ -145,15 +147,17 @@ describe("createGlovebox({ tools })", () => {
   test("executionTimeoutMs is the time of every call; maxConcurrentTools bounds those of a tenant", async () => {
     let running = 0;
     let most = 0;
-    box.router.register("busy", {}, async (_, { signal }) => {
+    const busy: HostFunction = async (_, { signal }) => {
       running += 1;
       most = Math.max(most, running);
       await new Promise((resolve) => setImmediate(resolve));
       running -= 1;
       return signal.aborted;
-    });
+    };
+    box.router.register("busy", {}, busy, { scope: "global" });
     const calls = Array.from({ length: 12 }, () => ({ toolName: "busy" }));
-    const batches = [box.executeBatch(calls, { maxConcurrency: 10 }), box.invoker.executeBatch(calls)];
+    const whose = { tenantId: "acme" };
+    const batches = [box.executeBatch(calls, { ...whose, maxConcurrency: 10 }), box.invoker.executeBatch(calls, whose)];
     expect((await Promise.all(batches)).flat().map(codeOf)).toEqual(Array(24).fill("ok"));
     expect(most).toBe(2);
   });

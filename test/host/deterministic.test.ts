@@ -49,7 +49,7 @@ let calls = 0;
 async function run(step: string, deterministic: Deterministic, toolName = "fresh"): Promise<string> {
   calls += 1;
   const call = { id: `call ${calls}`, toolName, arguments: { step } };
-  return JSON.stringify(outputOf(await box.execute(call, { tenantId: "acme", deterministic })));
+  return JSON.stringify(outputOf(await box.execute(call, { deterministic })));
 }
 
 describe("context.deterministic", () => {

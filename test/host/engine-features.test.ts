@@ -25,11 +25,8 @@ beforeAll(async () => {
 });
 afterAll(() => box.close());
 
-const run = (
-  toolName: string,
-  args: JsonValue = {},
-  context: ToolContext = { tenantId: "acme" },
-): Promise<ToolResult> => box.execute({ id: "c1", toolName, arguments: args }, context);
+const run = (toolName: string, args: JsonValue = {}, context: ToolContext = {}): Promise<ToolResult> =>
+  box.execute({ id: "c1", toolName, arguments: args }, context);
 
 describe("an engine feature", () => {
   test("is not given to a tool that only asks for it", async () => {
@@ -68,10 +65,10 @@ describe("an engine feature", () => {
   });
 
   test("is one tool's own, in isolates that are kept warm too", async () => {
-    const options = { tenantId: "warm", isolation: "tool" as const };
+    const options = { isolation: "tool" as const };
     await box.addTool({ name: "with", source: SOURCE }, { ...options, grant: ["atomics", "sharedArrayBuffer"] });
     await box.addTool({ name: "without", source: SOURCE }, options);
-    const context = { tenantId: "warm" };
+    const context = {};
     for (let round = 0; round < 3; round += 1) {
       expect(outputOf(await run("with", {}, context))).toEqual(["sharedArrayBuffer", "atomics"]);
       expect(outputOf(await run("without", {}, context))).toEqual([]);
@@ -123,8 +120,8 @@ describe("an engine feature", () => {
     const module =
       "0,97,115,109,1,0,0,0,1,5,1,96,0,1,127,3,2,1,0,5,3,1,0,1,7,5,1,1,102,0,0,10,12,1,10,0,65,128,128,128,8,40,2,0,11";
     const source = `export default async () => (await WebAssembly.instantiate(new Uint8Array([${module}]))).instance.exports.f();`;
-    await box.addTool({ name: "trap", source }, { tenantId: "trap", grant: ["webAssembly"] });
-    const context = { tenantId: "trap" };
+    await box.addTool({ name: "trap", source }, { grant: ["webAssembly"] });
+    const context = {};
     expect(errorOf(await run("trap", {}, context))).toMatchObject({
       code: "TOOL_FAILED",
       message: "memory access out of bounds",

@@ -16,8 +16,8 @@ interface Setup {
 function setUp(options: ToolRouterOptions): Setup {
   const told: ToolError[] = [];
   const router = new ToolRouter({ ...options, onInternalError: (error) => told.push(error) });
-  router.register("add", {}, () => 3);
-  router.register("sub", {}, () => 1);
+  router.register("add", {}, () => 3, { scope: "global" });
+  router.register("sub", {}, () => 1, { scope: "global" });
   return { router, told };
 }
 
@@ -70,8 +70,11 @@ describe("ToolRouter, tools that are on or off", () => {
 
   test("a flag is asked for each tenant, for each call", async () => {
     let isOn = true;
-    const { router } = setUp({ flags: (_, { tenantId }) => isOn && tenantId === "acme" });
-    expect([await seenOf(router, { tenantId: "acme" }), await seenOf(router)]).toEqual([ALL, NONE]);
+    const { router } = setUp({ tenancy: "multi", flags: (_, { tenantId }) => isOn && tenantId === "acme" });
+    expect([await seenOf(router, { tenantId: "acme" }), await seenOf(router, { tenantId: "other" })]).toEqual([
+      ALL,
+      NONE,
+    ]);
     isOn = false;
     expect(await seenOf(router, { tenantId: "acme" })).toEqual(NONE);
   });
@@ -98,9 +101,7 @@ describe("ToolRouter, tools that are on or off", () => {
 
   test("a tool that another one calls is asked about too", async () => {
     const { router } = setUp({ flags: says({ "tools.both": true }) });
-    router.register("both", {}, async (_, { tenantId }) =>
-      codeOf(await router.execute({ id: "c2", toolName: "add" }, { tenantId })),
-    );
+    router.register("both", {}, async () => codeOf(await router.execute({ id: "c2", toolName: "add" })));
     const result = await router.execute({ id: "c1", toolName: "both" });
     expect(result.success && result.output).toBe("TOOL_UNAVAILABLE");
   });
@@ -204,6 +205,6 @@ describe("ToolRouter with an OpenFeature client", () => {
   ])("%s", async ([, flags, enabled, expected]) => {
     provider.putConfiguration(flags);
     const { router } = setUp({ flags: client, enabled });
-    expect(await seenOf(router, { tenantId: "acme" })).toEqual({ ran: expected, listed: expected, surely: [] });
+    expect(await seenOf(router)).toEqual({ ran: expected, listed: expected, surely: [] });
   });
 });

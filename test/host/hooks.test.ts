@@ -40,7 +40,7 @@ describe("a hook that observes", () => {
   test("hears each stage begin and end, and the result", async () => {
     const events: ObservedEvent[] = [];
     const { call } = routerOf([{ name: "eye", observe: (event) => events.push(event) }]);
-    const result = await call(undefined, { tenantId: "acme", executionId: "e1", stepId: "s1" });
+    const result = await call(undefined, { executionId: "e1", stepId: "s1" });
     expect(events.map(({ stage, phase }) => `${stage} ${phase}`)).toEqual([
       ...["validate", "prepare", "execute", "normalize"].flatMap((stage) => [`${stage} begin`, `${stage} end`]),
       "result end",
@@ -48,7 +48,7 @@ describe("a hook that observes", () => {
     expect(events[0]?.call).toEqual({
       callId: "c1",
       toolName: "add",
-      tenantId: "acme",
+      tenantId: "default",
       executionId: "e1",
       stepId: "s1",
     });

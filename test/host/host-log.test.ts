@@ -35,12 +35,12 @@ describe("logger", () => {
     await using box = await createGlovebox({ logger, cache: false, workers: { spares: 0 } });
     box.router.register("sum", { inputSchema: { type: "object", properties: { n: { type: "number" } } } }, () => 1);
     box.router.register("broken", {}, fail);
-    const context = { tenantId: "acme", executionId: "e1", stepId: "s1" };
+    const context = { executionId: "e1", stepId: "s1" };
     await box.execute({ id: "c1", toolName: "sum", arguments: { n: 1 } }, context);
     expect(lines).toEqual([]);
     await box.execute({ id: "c2", toolName: "sum", arguments: { n: "Bearer abc123def" } }, context);
     await box.execute({ id: "c3", toolName: "broken" }, context);
-    const ids = { tenantId: "acme", executionId: "e1", stepId: "s1", component: "glovebox", event: "call.failed" };
+    const ids = { tenantId: "default", executionId: "e1", stepId: "s1", component: "glovebox", event: "call.failed" };
     expect(lines).toMatchObject([
       { ...ids, level: 40, callId: "c2", toolName: "sum", code: "PARAM_INVALID", msg: "sum failed: PARAM_INVALID" },
       { ...ids, level: 40, callId: "c3", toolName: "broken", code: "TOOL_FAILED", durationMs: expect.any(Number) },
@@ -92,14 +92,13 @@ describe("logger", () => {
       },
     });
     source.register("ping", {});
-    const ping = async (): Promise<string> =>
-      codeOf(await router.execute({ id: "c1", toolName: "ping" }, { tenantId: "a" }));
+    const ping = async (): Promise<string> => codeOf(await router.execute({ id: "c1", toolName: "ping" }));
     await ping();
     await ping();
     isDown = false;
     await vi.waitFor(async () => expect(await ping()).toBe("ok"));
     expect(lines.filter(({ event }) => event === "circuit")).toMatchObject([
-      { level: 40, sourceId: "up", tenantId: "a", from: "closed", state: "open", failures: 2 },
+      { level: 40, sourceId: "up", tenantId: "default", from: "closed", state: "open", failures: 2 },
       { level: 30, from: "open", state: "half-open" },
       { level: 30, from: "half-open", state: "closed" },
     ]);

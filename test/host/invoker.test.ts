@@ -44,15 +44,16 @@ interface Setup {
   readonly gate: Gate;
 }
 
-function setUp(maxConcurrentTools?: number): Setup {
-  const router = new ToolRouter({ limits: { timeoutMs: 20_000 } });
+function setUp(maxConcurrentTools?: number, tenancy: "single" | "multi" = "single"): Setup {
+  const router = new ToolRouter({ tenancy, limits: { timeoutMs: 20_000 } });
   const gate = new Gate();
-  router.register("gate", {}, gate.handler);
-  router.register("echo", {}, (input) => input);
-  router.register("fail", {}, () => {
+  router.register("gate", {}, gate.handler, { scope: "global" });
+  router.register("echo", {}, (input) => input, { scope: "global" });
+  const fail = (): never => {
     throw new Error("at /root/secret.ts");
-  });
-  router.register("never", {}, () => new Promise(() => {}));
+  };
+  router.register("fail", {}, fail, { scope: "global" });
+  router.register("never", {}, () => new Promise(() => {}), { scope: "global" });
   return { router, invoker: new ToolInvoker(router, { maxConcurrentTools }), gate };
 }
 const echo = (value: unknown): ToolInvocation => ({ toolName: "echo", arguments: { value } });
@@ -87,14 +88,15 @@ describe("ToolInvoker.execute()", () => {
     router.register("who", {}, (_, { tenantId, stepId, executionId }) => ({ tenantId, stepId, executionId }));
     const late = await invoker.execute({ toolName: "never", timeoutMs: 20 });
     expect([errorOf(late).code, errorOf(late).details]).toEqual(["TOOL_TIMEOUT", { timeoutMs: 20 }]);
-    const context = { tenantId: "acme", stepId: "s1", executionId: "e1" };
-    expect(outputOf(await invoker.execute({ toolName: "who", context }))).toEqual(context);
+    const context = { stepId: "s1", executionId: "e1" };
+    expect(outputOf(await invoker.execute({ toolName: "who", context }))).toEqual({ tenantId: "default", ...context });
   });
 
   test("waits for a place of its tenant; the time of the call begins with it", async () => {
-    const { invoker, gate } = setUp(1);
-    const first = invoker.execute(gated("first"));
-    const second = invoker.execute({ ...echo("second"), timeoutMs: 50 });
+    const { invoker, gate } = setUp(1, "multi");
+    const context = { tenantId: "acme" };
+    const first = invoker.execute({ ...gated("first"), context });
+    const second = invoker.execute({ ...echo("second"), timeoutMs: 50, context });
     const other = await invoker.execute({ ...echo("other"), context: { tenantId: "other" } });
     expect(codeOf(other)).toBe("ok");
     await pause(80);
@@ -230,7 +232,7 @@ describe("ToolInvoker.executeBatch()", () => {
   });
 
   test("one tenant's places are not another's", async () => {
-    const { invoker, gate } = setUp(1);
+    const { invoker, gate } = setUp(1, "multi");
     const acme = invoker.executeBatch([gated("a"), gated("b")], { tenantId: "acme" });
     expect((await invoker.executeBatch([echo(1), echo(2)], { tenantId: "other" })).map(codeOf)).toEqual(["ok", "ok"]);
     await gate.passAll();
@@ -268,7 +270,7 @@ describe("ToolInvoker.executeBatch()", () => {
   });
 
   test("a batch with a tenant is that tenant's: an invocation that names another is refused", async () => {
-    const { invoker } = setUp();
+    const { invoker } = setUp(undefined, "multi");
     const results = await invoker.executeBatch(
       [echo(1), { ...echo(2), context: { tenantId: "other" } }, { ...echo(3), context: { tenantId: "acme" } }],
       { tenantId: "acme" },
@@ -353,7 +355,7 @@ describe("ToolInvoker.executeBatch()", () => {
         fc.integer({ min: 1, max: 10 }),
         fc.integer({ min: 1, max: 10 }),
         async (batch, cap, max) => {
-          const { invoker } = setUp(max);
+          const { invoker } = setUp(max, "multi");
           const results = await invoker.executeBatch(batch, { maxConcurrency: cap });
           const codes = { echo: "ok", fail: "TOOL_FAILED", nobody: "TOOL_UNAVAILABLE" };
           expect(results.map((result) => [result.callId, codeOf(result)])).toEqual(

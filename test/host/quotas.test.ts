@@ -11,11 +11,11 @@ const SLEEP = "export default ({ ms }) => new Promise((done) => setTimeout(done,
 const LOOP = "export default () => { for (;;); }";
 
 async function boxOf(options: GloveboxOptions, toolLimits?: PartialLimits): Promise<Glovebox> {
-  const box = await makeBox(options);
+  const box = await makeBox({ tenancy: "multi", ...options });
   onTestFinished(() => box.close());
   const definition = toolLimits === undefined ? {} : { definition: { limits: toolLimits } };
-  await box.addTool({ name: "sleep", source: SLEEP, ...definition });
-  await box.addTool({ name: "loop", source: LOOP });
+  await box.addTool({ name: "sleep", source: SLEEP, ...definition }, { scope: "global" });
+  await box.addTool({ name: "loop", source: LOOP }, { scope: "global" });
   return box;
 }
 const sleep = (box: Glovebox, ms: number, tenantId = "acme"): Promise<ToolResult> =>
@@ -66,7 +66,7 @@ describe("queueMs", () => {
 describe("concurrentCalls", () => {
   test("of a tool holds that tool back and no other", async () => {
     const box = await boxOf({ limits: { timeoutMs: 20_000 } }, { concurrentCalls: 1 });
-    await box.addTool({ name: "free", source: SLEEP.replace("ms, ms", "ms, 0 + ms") });
+    await box.addTool({ name: "free", source: SLEEP.replace("ms, ms", "ms, 0 + ms") }, { scope: "global" });
     const order: string[] = [];
     const call = async (toolName: string, id: string, ms: number): Promise<void> => {
       outputOf(await box.execute({ id, toolName, arguments: { ms } }, { tenantId: "acme", timeoutMs: 20_000 }));
@@ -94,10 +94,10 @@ describe("tenants", () => {
     const asked: string[] = [];
     const tenants = (tenantId: string) => {
       asked.push(tenantId);
-      return tenantId === "small" ? { limits: { outputBytes: 4 } } : undefined;
+      return tenantId === "small" ? { limits: { outputBytes: 4 } } : {};
     };
     const box = await boxOf({ tenants });
-    await box.addTool({ name: "text", source: 'export default () => "long enough"' });
+    await box.addTool({ name: "text", source: 'export default () => "long enough"' }, { scope: "global" });
     const codes = ["small", "large"].map(async (tenantId) =>
       codeOf(await box.execute({ id: "c", toolName: "text" }, { tenantId })),
     );
@@ -106,15 +106,15 @@ describe("tenants", () => {
   });
 
   test("that cannot be used are named at the start, or cost the call INTERNAL", async () => {
-    const error = await failureOf(makeBox({ tenants: { acme: { weight: 0 } } }));
+    const error = await failureOf(makeBox({ tenancy: "multi", tenants: { acme: { weight: 0 } } }));
     expect([error.code, error.message]).toEqual(["PARAM_INVALID", expect.stringContaining("options.tenants")]);
     const heard: unknown[] = [];
     const tenants = () => {
       throw new Error("the tenants' database is down");
     };
-    const box = await makeBox({ tenants, onError: (thrown) => heard.push(thrown) });
+    const box = await makeBox({ tenancy: "multi", tenants, onError: (thrown) => heard.push(thrown) });
     onTestFinished(() => box.close());
-    await box.addTool({ name: "sleep", source: SLEEP });
+    await box.addTool({ name: "sleep", source: SLEEP }, { scope: "global" });
     expect(codeOf(await sleep(box, 1))).toBe("INTERNAL");
     expect(heard).toHaveLength(1);
   });
@@ -175,7 +175,7 @@ describe("sourceBytes and bundleBytes", () => {
     ],
     ["the host, of the bundle", { limits: { bundleBytes: 1_000 } }, undefined, "outputBytes is 1000 bytes"],
   ] as const)("stated by %s refuse what is larger", async ([, options, limits, expected]) => {
-    const box = await makeBox(options);
+    const box = await makeBox({ tenancy: "multi", ...options });
     onTestFinished(() => box.close());
     const tool = { name: "big", source, definition: limits === undefined ? {} : { limits } };
     const error = await failureOf(box.addTool(tool, { tenantId: "acme" }));

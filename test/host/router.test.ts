@@ -101,22 +101,21 @@ describe("ToolRouter.register()", () => {
 
 describe("ToolRouter: what a tenant sees", () => {
   function twoTenants(): ToolRouter {
-    const router = new ToolRouter();
-    router.register("everybodys", { description: "for all" }, () => "global");
+    const router = new ToolRouter({ tenancy: "multi" });
+    router.register("everybodys", { description: "for all" }, () => "global", { scope: "global" });
     router.register("own", {}, () => "acme's", { tenantId: "acme" });
     router.register("own", {}, () => "other's", { tenantId: "other" });
     return router;
   }
 
   test("getRegisteredTools() lists a tenant's and the global tools, by name", () => {
-    const names = (tenantId?: string): string[] =>
+    const names = (tenantId: string): string[] =>
       twoTenants()
-        .getRegisteredTools(tenantId === undefined ? {} : { tenantId })
+        .getRegisteredTools({ tenantId })
         .map(({ name }) => name);
-    expect([names("acme"), names("other"), names("third"), names()]).toEqual([
+    expect([names("acme"), names("other"), names("third")]).toEqual([
       ["everybodys", "own"],
       ["everybodys", "own"],
-      ["everybodys"],
       ["everybodys"],
     ]);
   });
@@ -127,16 +126,14 @@ describe("ToolRouter: what a tenant sees", () => {
     expect(router.getRegisteredTools()).toEqual([{ name: "bare", description: "", inputSchema: { type: "object" } }]);
   });
 
-  test.for<[string, string | undefined, boolean]>([
-    ["everybodys", undefined, true],
+  test.for<[string, string, boolean]>([
     ["everybodys", "acme", true],
     ["own", "acme", true],
     ["own", "third", false],
-    ["own", undefined, false],
     ["__proto__", "acme", false],
     ["", "acme", false],
   ])("hasTool(%j) of tenant %s is %s", ([toolName, tenantId, has]) => {
-    expect(twoTenants().hasTool(toolName, tenantId === undefined ? {} : { tenantId })).toBe(has);
+    expect(twoTenants().hasTool(toolName, { tenantId })).toBe(has);
   });
 
   test("execute() runs the tenant's own tool, and knows no other's", async () => {
@@ -150,11 +147,13 @@ describe("ToolRouter: what a tenant sees", () => {
 
   test("execute() tells a host function for whom it works", async () => {
     const seen: unknown[] = [];
-    const router = routerOf((_input, { callId, tenantId, executionId, stepId }) => {
+    const handler: HostFunction = (_input, { callId, tenantId, executionId, stepId }) => {
       seen.push({ callId, tenantId, executionId, stepId });
-    });
+    };
+    const router = new ToolRouter({ tenancy: "multi" });
+    router.register("probe", {}, handler, { tenantId: "acme" });
     await run(router, { tenantId: "acme", executionId: "e1", stepId: "s1" });
-    await run(router);
+    await run(routerOf(handler));
     expect(seen).toEqual([
       { callId: "c1", tenantId: "acme", executionId: "e1", stepId: "s1" },
       { callId: "c1", tenantId: "default", executionId: undefined, stepId: undefined },

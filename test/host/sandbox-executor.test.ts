@@ -145,7 +145,7 @@ describe("sandbox executor: logs and progress", () => {
       await new Promise((resolve) => setTimeout(resolve, 300));
       return "done";
     }`;
-    await box.addTool({ name: "reporter", source }, { tenantId: "acme" });
+    await box.addTool({ name: "reporter", source });
     const heard: unknown[] = [];
     const heardAt: number[] = [];
     const hear = (what: unknown): void => {
@@ -153,7 +153,7 @@ describe("sandbox executor: logs and progress", () => {
       heardAt.push(performance.now());
     };
     const call = { id: "c1", toolName: "reporter" };
-    const result = await box.execute(call, { tenantId: "acme", onLog: hear, onProgress: hear });
+    const result = await box.execute(call, { onLog: hear, onProgress: hear });
     hear("over");
     expect(heard).toEqual([
       { progress: 1, total: 2 },
@@ -219,10 +219,9 @@ describe("sandbox executor: usage", () => {
   });
 
   test("tells who called", async () => {
-    const context = { tenantId: "acme" };
-    expect(outputOf(await run("script", { step: "who" }, context))).toEqual({
+    expect(outputOf(await run("script", { step: "who" }))).toEqual({
       callId: "c1",
-      tenantId: "acme",
+      tenantId: "default",
       aborted: false,
     });
   });
@@ -230,9 +229,8 @@ describe("sandbox executor: usage", () => {
 
 describe("sandbox executor: isolation", () => {
   test('"call" shares nothing between calls, one after the other or at once', async () => {
-    const context = { tenantId: "acme" };
-    const first = outputOf(await run("counter", {}, context));
-    const rest = await Promise.all([1, 2, 3, 4].map(() => run("counter", {}, context)));
+    const first = outputOf(await run("counter", {}));
+    const rest = await Promise.all([1, 2, 3, 4].map(() => run("counter", {})));
     expect([first, ...rest.map(outputOf)]).toEqual([
       [1, 1],
       [1, 1],
@@ -244,7 +242,7 @@ describe("sandbox executor: isolation", () => {
 
   test('"tool" shares an isolate between the calls of one tenant', async () => {
     const counts: JsonValue[] = [];
-    for (let call = 0; call < 3; call += 1) counts.push(outputOf(await run("warm", {}, { tenantId: "acme" })));
+    for (let call = 0; call < 3; call += 1) counts.push(outputOf(await run("warm", {})));
     expect(counts).toEqual([
       [1, 1],
       [2, 2],
@@ -253,13 +251,21 @@ describe("sandbox executor: isolation", () => {
   });
 
   test('"tool" shares nothing between tenants', async () => {
-    await run("warm", {}, { tenantId: "first" });
-    expect(outputOf(await run("warm", {}, { tenantId: "second" }))).toEqual([1, 1]);
+    await using own = await makeBox({ tenancy: "multi" });
+    await own.addTool({ name: "warm", source: COUNTER }, { scope: "global", isolation: "tool" });
+    for (const tenantId of ["first", "second"]) {
+      expect(outputOf(await own.execute({ id: "c", toolName: "warm" }, { tenantId }))).toEqual([1, 1]);
+    }
   });
 
   test('"tool" shares nothing between tenants in one process either', async () => {
-    await using shared = await makeBox({ placement: "shared", isolation: "tool", workers: { max: 1 } });
-    await shared.addTool({ name: "counter", source: COUNTER });
+    await using shared = await makeBox({
+      tenancy: "multi",
+      placement: "shared",
+      isolation: "tool",
+      workers: { max: 1 },
+    });
+    await shared.addTool({ name: "counter", source: COUNTER }, { scope: "global" });
     const outputs: JsonValue[] = [];
     for (const tenantId of ["a", "b", "a", "b"]) {
       outputs.push(outputOf(await shared.execute({ id: "c", toolName: "counter" }, { tenantId })));
@@ -274,13 +280,13 @@ describe("sandbox executor: isolation", () => {
   });
 
   test('"tool" shares nothing between two versions of a tool', async () => {
-    await run("warm", {}, { tenantId: "versions" });
+    await run("warm", {});
     box.removeTool("warm");
     await box.addTool(
       { name: "warm", source: `${COUNTER} // second version, same name\nexport const version = 2;` },
       { isolation: "tool" },
     );
-    expect(outputOf(await run("warm", {}, { tenantId: "versions" }))).toEqual([1, 1]);
+    expect(outputOf(await run("warm", {}))).toEqual([1, 1]);
   });
 
   test('"tool" ends an isolate that has failed its call', async () => {
@@ -293,7 +299,7 @@ describe("sandbox executor: isolation", () => {
     );
     const results: string[] = [];
     for (const n of [0, 1, 0]) {
-      const result = await run("grumpy", { n }, { tenantId: "grumpy", timeoutMs: n === 1 ? 200 : 5_000 });
+      const result = await run("grumpy", { n }, { timeoutMs: n === 1 ? 200 : 5_000 });
       results.push(result.success ? JSON.stringify(result.output) : result.error.code);
     }
     expect(results).toEqual(["1", "TOOL_TIMEOUT", "1"]);
@@ -302,8 +308,8 @@ describe("sandbox executor: isolation", () => {
 
 describe("sandbox executor: placement", () => {
   test('"tenant" gives each tenant processes of its own, which nobody else ever enters', async () => {
-    await using own = await makeBox({ workers: { max: 8 } });
-    await own.addTool({ name: "echo", source: "export default ({ value }) => value" });
+    await using own = await makeBox({ tenancy: "multi", workers: { max: 8 } });
+    await own.addTool({ name: "echo", source: "export default ({ value }) => value" }, { scope: "global" });
     const seen = new Map<string, Set<number>>();
     const before = new Set(own.workerPids);
     for (const tenantId of ["a", "b", "c"]) {
@@ -319,8 +325,8 @@ describe("sandbox executor: placement", () => {
   });
 
   test('"tenant" ends one tenant\'s idle process to make room for another, never shares it', async () => {
-    await using tight = await makeBox({ workers: { max: 1 } });
-    await tight.addTool({ name: "echo", source: "export default ({ value }) => value" });
+    await using tight = await makeBox({ tenancy: "multi", workers: { max: 1 } });
+    await tight.addTool({ name: "echo", source: "export default ({ value }) => value" }, { scope: "global" });
     const pids = new Set<number | undefined>();
     for (const tenantId of ["a", "b", "a"]) {
       expect(codeOf(await tight.execute({ id: "c", toolName: "echo" }, { tenantId }))).toBe("ok");

@@ -13,7 +13,7 @@ const SLEEP = "export default async ({ ms }) => { await new Promise((done) => se
 const HANG = "export default () => Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1);";
 
 async function boxOf(options: GloveboxOptions, tenants: readonly string[], tools: object): Promise<Glovebox> {
-  const box = await makeBox(options);
+  const box = await makeBox({ tenancy: "multi", ...options });
   onTestFinished(() => box.close());
   for (const tenantId of tenants) {
     for (const [name, source] of Object.entries(tools)) await box.addTool({ name, source }, { tenantId });

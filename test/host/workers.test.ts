@@ -22,9 +22,9 @@ const CACHE = mkdtempSync(join(tmpdir(), "glovebox-workers-"));
 afterAll(() => rmSync(CACHE, { recursive: true, force: true }));
 
 async function boxOf(tools: { readonly [name: string]: string }, options: GloveboxOptions = {}): Promise<Glovebox> {
-  const box = await makeBox({ cache: { directory: CACHE }, ...options });
+  const box = await makeBox({ cache: { directory: CACHE }, tenancy: "multi", ...options });
   onTestFinished(() => box.close());
-  await Promise.all(Object.entries(tools).map(([name, source]) => box.addTool({ name, source })));
+  await Promise.all(Object.entries(tools).map(([name, source]) => box.addTool({ name, source }, { scope: "global" })));
   return box;
 }
 const run = (box: Glovebox, toolName: string, context?: ToolContext, args: unknown = {}): Promise<ToolResult> =>
@@ -43,7 +43,7 @@ describe("a process that was given more bundles than it may keep", () => {
     const source = (name: string): string =>
       `const text = "${text}"; export default async () => "${name}" + text.length;`;
     const box = await boxOf({}, { workers: { spares: 0 } });
-    for (const name of names) await box.addTool({ name, source: source(name) });
+    for (const name of names) await box.addTool({ name, source: source(name) }, { scope: "global" });
     const call = async (name: string): Promise<void> => expect(outputOf(await run(box, name))).toBe(name + text.length);
     await call("big_0");
     await vi.waitFor(() => expect(box.workerPids).toHaveLength(1));
@@ -211,10 +211,10 @@ describe("a process that dies", () => {
         return request.promise;
       },
     });
-    const box = await makeBox({ capabilities: [ask] });
+    const box = await makeBox({ tenancy: "multi", capabilities: [ask] });
     onTestFinished(() => box.close());
     const source = "export const annotations = { idempotentHint: true }; export default (_, ctx) => ctx.ask();";
-    await box.addTool({ name: "asker", source }, { grant: ["ask"] });
+    await box.addTool({ name: "asker", source }, { scope: "global", grant: ["ask"] });
     const result = run(box, "asker");
     await second.promise;
     requests[0]?.resolve("for the first run");

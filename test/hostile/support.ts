@@ -61,7 +61,13 @@ const BUILD_MS = 5_000;
 export function openBox(
   options: Pick<GloveboxOptions, "limits" | "placement" | "capabilities" | "store" | "tenants">,
 ): Promise<Glovebox> {
-  return makeBox({ ...options, cache: CACHE, limits: { ...LIMITS, ...options.limits }, workers: { max: 6 } });
+  return makeBox({
+    ...options,
+    tenancy: "multi",
+    cache: CACHE,
+    limits: { ...LIMITS, ...options.limits },
+    workers: { max: 6 },
+  });
 }
 
 /** Before there is an attack: on a machine that other tests keep busy a process may take longer to start than a call has. */
@@ -87,9 +93,9 @@ class Neighbours {
   }
 
   static async settle(box: Glovebox): Promise<Neighbours> {
-    await box.addTool({ name: "neighbour", source: "export default ({ n }) => n * 2.1" });
+    await box.addTool({ name: "neighbour", source: "export default ({ n }) => n * 2.1" }, { scope: "global" });
     const warm = "let calls = 0; export default () => (calls += 1);";
-    await box.addTool({ name: "counter", source: warm }, { isolation: "tool" });
+    await box.addTool({ name: "counter", source: warm }, { scope: "global", isolation: "tool" });
     const neighbours = new Neighbours(box);
     await Promise.all([atLast(() => neighbours.callCold()), atLast(() => neighbours.callWarm())]);
     return neighbours;

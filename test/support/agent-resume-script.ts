@@ -5,7 +5,7 @@ import { ToolRouter } from "../../src/host/router.ts";
 import { says, scriptModel } from "./scripted-model.ts";
 
 const [stateFile = "", claims = "", approved = ""] = process.argv.slice(2);
-const router = new ToolRouter();
+const router = new ToolRouter({ tenancy: "multi" });
 const add = (input: unknown): number => {
   const { a, b } = input as { readonly a: number; readonly b: number };
   return a + b;

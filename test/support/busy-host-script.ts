@@ -2,9 +2,12 @@
 // Writes one line when all of it is under way. Run by test/chaos/host-death.test.ts.
 import { createGlovebox } from "../../src/host/runtime.ts";
 
-const box = await createGlovebox({ cache: false, workers: { max: 6, spares: 1 } });
-await box.addTool({ name: "loop", source: 'export default () => { console.log("begun"); for (;;); }' });
-await box.addTool({ name: "quick", source: "export default () => 1" });
+const box = await createGlovebox({ cache: false, tenancy: "multi", workers: { max: 6, spares: 1 } });
+await box.addTool(
+  { name: "loop", source: 'export default () => { console.log("begun"); for (;;); }' },
+  { scope: "global" },
+);
+await box.addTool({ name: "quick", source: "export default () => 1" }, { scope: "global" });
 
 const loops = ["a", "b"].map(
   (tenantId) =>
@@ -25,7 +28,7 @@ async function buildForever(): Promise<never> {
   for (let n = 0; ; n += 1) {
     const lines = Array.from({ length: 20_000 }, (_, line) => `export const x${line} = (a) => a + ${n};`);
     const source = `${lines.join("\n")}\nexport default () => ${n}; import "not-in-any-store";`;
-    await box.inspectTool({ source }).catch(() => {});
+    await box.inspectTool({ source }, { scope: "global" }).catch(() => {});
   }
 }
 

@@ -127,10 +127,10 @@ export async function openChaos(
       return null;
     },
   });
-  const box = await makeBox({ ...options, capabilities: [mark] });
+  const box = await makeBox({ ...options, tenancy: "multi", capabilities: [mark] });
   onTestFinished(() => box.close());
   for (const { name, source, isolation, marks } of TOOLS) {
-    await box.addTool({ name, source }, { isolation, ...(marks ? { grant: ["mark"] } : {}) });
+    await box.addTool({ name, source }, { scope: "global", isolation, ...(marks ? { grant: ["mark"] } : {}) });
   }
   return { box, ledger };
 }

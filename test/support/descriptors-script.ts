@@ -2,8 +2,8 @@
 import { closeSync, openSync } from "node:fs";
 import { createGlovebox } from "../../src/host/runtime.ts";
 
-const box = await createGlovebox({ cache: false, workers: { spares: 0 } });
-await box.addTool({ name: "one", source: "export default () => 1" });
+const box = await createGlovebox({ cache: false, tenancy: "multi", workers: { spares: 0 } });
+await box.addTool({ name: "one", source: "export default () => 1" }, { scope: "global" });
 const codeOfCall = async (tenantId: string): Promise<string> => {
   const result = await box.execute({ id: "c", toolName: "one" }, { tenantId });
   return result.success ? "ok" : result.error.code;

@@ -1,12 +1,15 @@
 // A host of its own, to be killed: starts calls that never end by themselves, and writes its workers' process ids to stdout.
 import { createGlovebox } from "../../src/host/runtime.ts";
 
-const box = await createGlovebox({ cache: false, workers: { max: 4, spares: 1 } });
-await box.addTool({ name: "loop", source: 'export default () => { console.log("begun"); for (;;); }' });
-await box.addTool({
-  name: "wait",
-  source: 'export default () => { console.log("begun"); return new Promise(() => {}); }',
-});
+const box = await createGlovebox({ cache: false, tenancy: "multi", workers: { max: 4, spares: 1 } });
+await box.addTool(
+  { name: "loop", source: 'export default () => { console.log("begun"); for (;;); }' },
+  { scope: "global" },
+);
+await box.addTool(
+  { name: "wait", source: 'export default () => { console.log("begun"); return new Promise(() => {}); }' },
+  { scope: "global" },
+);
 
 const begun = ["loop", "wait"].map(
   (toolName) =>

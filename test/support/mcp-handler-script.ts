@@ -11,6 +11,8 @@ import { AUTH_ANSWERS, METADATA_ANSWERS, validCaller } from "./mcp-auth-answers.
 const RESOURCE = "https://tools.example.com/mcp";
 const MiB = 1_024 * 1_024;
 const box = await makeBox();
+/** Callers are assigned to tenants only where there are several. */
+const multi = await makeBox({ tenancy: "multi" });
 let ran = 0;
 box.router.register("count", {}, () => {
   ran += 1;
@@ -43,11 +45,11 @@ const MAKERS: Readonly<Record<string, (callback: Callback, index: number) => Mcp
     createMcpHandler(box, { auth: { ...open, authenticate: () => AUTH_ANSWERS[index]?.[1](urlOf) as never } }),
   metadata: (_, index) =>
     createMcpHandler(box, { auth: { ...open, serveMetadata: () => METADATA_ANSWERS[index]?.[1](urlOf) as never } }),
-  onError: (onError) => createMcpHandler(box, { onError, tenantOf: fail }),
+  onError: (onError) => createMcpHandler(multi, { onError, tenantOf: fail }),
   // One forged token, whose key cannot be found: both listeners receive an error.
   forged: (onError) => createMcpHandler(box, { auth: resourceServer({ onError }), onError }),
   verify: (verify) => createMcpHandler(box, { auth: resourceServer({ verify, onError: verify }), onError: verify }),
-  tenantOf: (tenantOf) => createMcpHandler(box, { tenantOf, onError: tenantOf }),
+  tenantOf: (tenantOf) => createMcpHandler(multi, { tenantOf, onError: tenantOf }),
   authenticate: (authenticate) => createMcpHandler(box, { auth: { ...open, authenticate }, onError: authenticate }),
   serveMetadata: (serveMetadata) => createMcpHandler(box, { auth: { ...open, serveMetadata }, onError: serveMetadata }),
   register: (register) => createMcpHandler(box, { register, onError: register }),
@@ -82,7 +84,7 @@ const server = serve(
       // Of a server that serves no prompts, and whose sessions end.
       if (request.method === "PATCH") {
         handler.promptsChanged();
-        handler.toolsChanged();
+        handler.toolsChanged({ scope: "all" });
         await handler.close();
         return new Response(null, { status: 204 });
       }

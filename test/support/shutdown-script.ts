@@ -3,13 +3,18 @@ import { writeSync } from "node:fs";
 import { createGlovebox } from "../../src/host/runtime.ts";
 
 const [drainMs = "1000", mode = "alone"] = process.argv.slice(2);
-const box = await createGlovebox({ cache: false, shutdown: { drainMs: Number(drainMs) }, workers: { spares: 0 } });
-const say = (value: unknown): number => writeSync(1, `${JSON.stringify(value)}\n`);
-await box.addTool({
-  name: "wait",
-  source: "export default ({ ms }) => new Promise((done) => setTimeout(done, ms, ms))",
+const box = await createGlovebox({
+  cache: false,
+  tenancy: "multi",
+  shutdown: { drainMs: Number(drainMs) },
+  workers: { spares: 0 },
 });
-await box.addTool({ name: "loop", source: "export default () => { for (;;); }" });
+const say = (value: unknown): number => writeSync(1, `${JSON.stringify(value)}\n`);
+await box.addTool(
+  { name: "wait", source: "export default ({ ms }) => new Promise((done) => setTimeout(done, ms, ms))" },
+  { scope: "global" },
+);
+await box.addTool({ name: "loop", source: "export default () => { for (;;); }" }, { scope: "global" });
 
 async function call(id: string, toolName: string, ms: number): Promise<string> {
   const result = await box.execute({ id, toolName, arguments: { ms } }, { tenantId: toolName, timeoutMs: 60_000 });

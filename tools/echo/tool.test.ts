@@ -27,7 +27,7 @@ test("echo returns its example unchanged, with the facts of the call", async () 
   const { parameters, metadata } = await tool.output<Echo>(example);
   expect(parameters).toEqual(example);
   expect(metadata).toMatchObject({
-    tenantId: "test",
+    tenantId: "default",
     parameterNames: ["greeting", "limit", "nested"],
     parameterCount: 3,
   });

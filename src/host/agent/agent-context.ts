@@ -5,6 +5,7 @@ import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { ToolError } from "../../sandbox/errors.ts";
 import { parseOptions } from "../option-problems.ts";
 import { readStatedContext } from "../pipeline/read-context.ts";
+import { tenancyOf } from "../tenants/tenancy.ts";
 import type { ToolContext } from "../tool-call.ts";
 import { definedFields, mergeDefined } from "../util/merge-defined.ts";
 
@@ -51,6 +52,14 @@ export function checkValues<Context extends AgentContext>(context: Context, wher
     throw new ToolError("PARAM_INVALID", `${where}${thrown.message}`, { cause: thrown });
   }
   return definedFields(context) as Context;
+}
+
+/**
+ * Checks the tenant of a run before anything of it runs. A router of the host's own checks it by itself.
+ * @throws {ToolError} PARAM_INVALID if the tenant is missing with `tenancy: "multi"`, or given with `tenancy: "single"`
+ */
+export function checkTenant(router: object, { tenantId }: AgentContext, where: string): void {
+  tenancyOf(router)?.tenantOf(tenantId, `${where}.tenantId`);
 }
 
 /**

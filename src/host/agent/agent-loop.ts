@@ -1,7 +1,7 @@
 // AgentLoop: a model and a router take turns until the model has said what it had to say. Always one outcome, never a call without an answer.
 import { toToolError } from "../../sandbox/errors.ts";
 import type { ToolContext } from "../tool-call.ts";
-import { mergeContexts, parseCallContext } from "./agent-context.ts";
+import { checkTenant, mergeContexts, parseCallContext } from "./agent-context.ts";
 import type { AgentEvent, AgentOutcome, AgentStream } from "./agent-events.ts";
 import { type AgentLoopOptions, parseLoopOptions, parseRunOptions, type RunOptions } from "./agent-options.ts";
 import { AgentRun } from "./agent-run.ts";
@@ -43,6 +43,7 @@ export class AgentLoop {
     const callRouter = toCallRouter(router, "router");
     const conversation = parseMessages(messages, "messages");
     const whole = mergeContexts(this.#defaults.context, parseCallContext(context), "context");
+    checkTenant(callRouter, whole, "context");
     return await runSingleTurn(conversation, toolCall, { ...this.#defaults, callRouter, context: whole });
   }
 

@@ -4,7 +4,7 @@ import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { ToolError } from "../../sandbox/errors.ts";
 import { parseOptions } from "../option-problems.ts";
 import { mergeDefined } from "../util/merge-defined.ts";
-import { type AgentContext, checkValues, mergeContexts } from "./agent-context.ts";
+import { type AgentContext, checkTenant, checkValues, mergeContexts } from "./agent-context.ts";
 import { type AgentState, StateKeySchema } from "./agent-state.ts";
 import type { ApprovalDecisions, ApprovalRule } from "./approval.ts";
 import { type AgentRouter, type CallRouter, toCallRouter } from "./call-tool.ts";
@@ -150,11 +150,13 @@ export function parseRunOptions(own: AgentLoopOptions, given: unknown): { settin
   const merged = mergeDefined(own, run);
   const { maxSteps = 16, maxParallelTools = 4, stopWhen = [] } = merged;
   requireStateKey(merged, state !== undefined);
+  const callRouter = toCallRouter(merged.router, "options.router");
+  const context = mergeContexts(own.context, run.context, "options.context");
+  checkTenant(callRouter, context, "options.context");
   const settings: RunSettings = {
     ...merged,
     model: requireModel(merged.model),
-    callRouter: toCallRouter(merged.router, "options.router"),
-    context: mergeContexts(own.context, run.context, "options.context"),
+    ...{ callRouter, context },
     ...{ maxSteps, maxParallelTools },
     stopConditions: typeof stopWhen === "function" ? [stopWhen] : stopWhen,
     signal: run.signal,

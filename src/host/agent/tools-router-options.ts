@@ -5,7 +5,7 @@ import type { ToolError, ToolErrorData } from "../../sandbox/errors.ts";
 import { parseOptions } from "../option-problems.ts";
 import { type ArgumentOptions, ArgumentOptionsSchema } from "../pipeline/amend.ts";
 import { mergeDefined } from "../util/merge-defined.ts";
-import { type AgentContext, checkValues, mergeContexts } from "./agent-context.ts";
+import { type AgentContext, checkTenant, checkValues, mergeContexts } from "./agent-context.ts";
 import { requireModel } from "./agent-options.ts";
 import { type AgentRouter, type CallRouter, toCallRouter } from "./call-tool.ts";
 import type { Message, Model } from "./model.ts";
@@ -104,6 +104,8 @@ export function toSettings(own: ToolsRouterOptions, given: unknown): ToolsRouter
   const run = parseToolsRouterOptions(given);
   const merged = mergeDefined(own, run);
   const context = mergeContexts(own.context, run.context, "options.context");
+  const callRouter = toCallRouter(merged.router, "options.router");
+  checkTenant(callRouter, context, "options.context");
   const handling = [context.arguments, own.arguments, run.arguments].reduce<ArgumentOptions>(
     (before, next) => mergeDefined(before, next),
     { unknownKeys: "prune" },
@@ -114,7 +116,7 @@ export function toSettings(own: ToolsRouterOptions, given: unknown): ToolsRouter
     ...merged,
     ...{ maxTools, routingRetries, toolRetries, backoffMs, streamTools, answer, responseSchema },
     model: requireModel(merged.model),
-    callRouter: toCallRouter(merged.router, "options.router"),
+    callRouter,
     context: { ...context, arguments: handling },
   };
 }

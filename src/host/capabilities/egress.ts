@@ -4,21 +4,21 @@ import type { EgressPolicy, SecretPolicies } from "./egress-policy.ts";
 import { createFetchCapability } from "./fetch.ts";
 import { CallSecrets, createSecretsCapability } from "./secrets.ts";
 
-/** What is stated for a tenant, or for all of them. */
+/** The rules of a call's tenant. */
 export interface EgressOfTenant {
   readonly egress: EgressPolicy;
   readonly secrets: SecretPolicies;
 }
 
-/** @param ofTenant asked at most once for each capability and call */
-export function createEgress(ofTenant: (tenantId: string) => EgressOfTenant): readonly Capability[] {
+/** @param ofCall called at most once for each capability and call */
+export function createEgress(ofCall: (context: CapabilityContext) => EgressOfTenant): readonly Capability[] {
   const open = (context: CapabilityContext): CallSecrets => {
     const asked = Object.hasOwn(context.asked, "secrets") ? context.asked.secrets : undefined;
-    return new CallSecrets(ofTenant(context.tenantId).secrets, asked, context);
+    return new CallSecrets(ofCall(context).secrets, asked, context);
   };
   const secretsOf = (context: CapabilityContext): CallSecrets => context.perCall(open);
   return [
-    createFetchCapability({ policyOf: (tenantId) => ofTenant(tenantId).egress, secretsOf }),
+    createFetchCapability({ policyOf: (context) => ofCall(context).egress, secretsOf }),
     createSecretsCapability(secretsOf),
   ];
 }

@@ -90,7 +90,7 @@ class CallExchanges implements Disposable {
 }
 
 export interface FetchParts {
-  readonly policyOf: (tenantId: string) => EgressPolicy;
+  readonly policyOf: (context: CapabilityContext) => EgressPolicy;
   /** The secrets of a call, the same for each of its capabilities. */
   readonly secretsOf: (context: CapabilityContext) => CallSecrets;
 }
@@ -98,7 +98,7 @@ export interface FetchParts {
 export function createFetchCapability({ policyOf, secretsOf }: FetchParts): Capability {
   const resolver = new SystemResolver();
   const open = async (context: CapabilityContext): Promise<CallExchanges> => {
-    const policy = policyOf(context.tenantId);
+    const policy = policyOf(context);
     const asked = readAskedHosts(Object.hasOwn(context.asked, "fetch") ? context.asked.fetch : undefined);
     const secrets = secretsOf(context);
     const connections = new Connections(policy, (host, signal) => resolver.resolve(host, context.tenantId, signal));

@@ -7,14 +7,15 @@ import { MAX_BYTES_VALUES } from "../../sandbox/guest-protocol.ts";
 import type { CallChain } from "../call-chain.ts";
 import { markBytes, unmarkBytes } from "../marked-bytes.ts";
 import { matchesName } from "../name-pattern.ts";
-import type { PreparedCall, ToolCall, ToolContext, ToolResult } from "../tool-call.ts";
+import type { NamedContext } from "../pipeline/read-context.ts";
+import type { PreparedCall, ToolCall, ToolResult } from "../tool-call.ts";
 import { untilAborted } from "../until-aborted.ts";
 import { callOf } from "./call-scope.ts";
 import { type Capability, type CapabilityContext, defineCapability } from "./capability.ts";
 
 /** The router, as far as it is needed here. */
 export interface NestedRouter {
-  executeNested(toolCall: ToolCall, context: ToolContext, parent: CallChain): Promise<ToolResult>;
+  executeNested(toolCall: ToolCall, context: NamedContext, parent: CallChain): Promise<ToolResult>;
 }
 
 /** Names of tools, or their beginnings with a `*` behind; true or absent: all that the tenant has. */
@@ -50,7 +51,7 @@ function contextOf(
   call: PreparedCall,
   callId: string,
   { signal, traceparent, tracestate }: CapabilityContext,
-): ToolContext {
+): NamedContext {
   const { tenantId, context, chain } = call;
   const { deterministic, logPlaces, onLog, client } = context;
   return {

@@ -10,7 +10,7 @@ import { ignoreOutcome } from "../util/host-callback.ts";
 import { toVisibleLine } from "../util/visible-text.ts";
 import type { CallOptions } from "./call-options.ts";
 import { readInput } from "./input.ts";
-import { printError, printLog, printOutput } from "./print.ts";
+import { printError, printLog, printOutput, printWarnings } from "./print.ts";
 import { createShowCode } from "./source-lines.ts";
 import { styled } from "./terminal/output.ts";
 import type { Io } from "./terminal/process-io.ts";
@@ -97,13 +97,14 @@ export class DevSession {
 
   /** False when there is no bundle, so that nobody knows which files matter. */
   async #once(): Promise<boolean> {
-    const { path, tenantId } = this.#options;
+    const { path, tenant } = this.#options;
     this.#runs += 1;
     this.#say("cyan", `${new Date().toTimeString().slice(0, 8)} ${path}`);
     let tool: ToolInspection | undefined;
     try {
-      tool = await this.#box.inspectTool({ path }, { tenantId, grant: this.#options.grant });
+      tool = await this.#box.inspectTool({ path }, { ...tenant.scope, grant: this.#options.grant });
       this.#files = tool.files;
+      printWarnings(tool.warnings, this.#io.stderr);
       this.#show(await this.#execute(tool), tool);
     } catch (thrown) {
       if (this.#isOver) return false;
@@ -118,12 +119,12 @@ export class DevSession {
   }
 
   async #execute(tool: ToolInspection): Promise<ToolResult> {
-    const { path, tenantId, input, logPlaces, hub } = this.#options;
+    const { path, tenant, input, logPlaces, hub } = this.#options;
     const args = await readInput(input, tool.definition.inputSchema, this.#io, this.#call.signal);
-    if (this.#registered !== undefined) this.#box.removeTool(this.#registered, { tenantId });
+    if (this.#registered !== undefined) this.#box.removeTool(this.#registered, tenant.scope);
     const { name } = await this.#box.addTool(
       { path, name: tool.definition.name },
-      { tenantId, grant: this.#options.grant },
+      { ...tenant.scope, grant: this.#options.grant },
     );
     this.#registered = name;
     hub?.setSourceMap(tool.bundle.sourceMap);
@@ -133,7 +134,7 @@ export class DevSession {
     };
     return await this.#box.execute(
       { id: `dev-${this.#runs}`, toolName: name, arguments: args },
-      { tenantId, logPlaces, signal: this.#call.signal, onLog },
+      { ...tenant.scope, logPlaces, signal: this.#call.signal, onLog },
     );
   }
 

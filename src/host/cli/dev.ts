@@ -63,7 +63,16 @@ export async function devCommand(given: Arguments, io: Io): Promise<number> {
   if (given.values.inspect !== undefined && given.values["inspect-brk"] !== undefined) {
     throw new UsageError("Expected one of --inspect and --inspect-brk, got both");
   }
-  const boxOptions = { limits, ...options.egress.host, workers: { spares: 1 }, shutdown: false } as const;
+  // Those of its inspection have been printed.
+  const onWarning = (): void => {};
+  const boxOptions = {
+    limits,
+    ...options.tenant.host,
+    ...options.egress.host,
+    workers: { spares: 1 },
+    shutdown: false,
+    onWarning,
+  } as const;
   await using inspection = await openInspection(given, path, io);
   const hub = inspection?.hub;
   const create = (): Promise<Glovebox> =>

@@ -2,7 +2,7 @@
 import { ToolError } from "../../sandbox/errors.ts";
 import { createGlovebox, type ToolInspection } from "../runtime.ts";
 import { openBox } from "./open-box.ts";
-import { printError, printJson } from "./print.ts";
+import { printError, printJson, printWarnings } from "./print.ts";
 import { createShowCode } from "./source-lines.ts";
 import type { Io } from "./terminal/process-io.ts";
 import type { Arguments } from "./usage.ts";
@@ -33,16 +33,17 @@ function describeTool({ definition, bundle, codeCacheBytes }: ToolInspection): s
   ].join("\n");
 }
 
-function toJson({ definition, bundle, codeCacheBytes }: ToolInspection): object {
+function toJson({ definition, bundle, codeCacheBytes, warnings }: ToolInspection): object {
   const { sha256, entry, exports, inputs, packages, code, sourceMap } = bundle;
   const sizes = { code: code.length, sourceMap: sourceMap.length, codeCache: codeCacheBytes };
-  return { definition, bundle: { sha256, entry, exports, packages, inputs, sizes } };
+  return { definition, warnings, bundle: { sha256, entry, exports, packages, inputs, sizes } };
 }
 
 export async function inspectCommand({ values, positionals: [path = ""] }: Arguments, io: Io): Promise<number> {
   await using box = await openBox(io, () => createGlovebox({ shutdown: false }));
   try {
     const tool = await box.inspectTool({ path });
+    printWarnings(tool.warnings, io.stderr);
     if (values.json === true) printJson(toJson(tool), io.stdout);
     else io.stdout.print(`${describeTool(tool)}\n`);
     return 0;

@@ -1,9 +1,11 @@
 // glovebox mcp: serves tools to MCP clients, over stdin and stdout or over HTTP, until the client goes or it is told to stop.
 import type { AddressInfo } from "node:net";
 import { BUILTIN_TOOL_NAMES, type BuiltinToolName } from "../../bundler/builtin-bundles.ts";
+import type { ToolWarning } from "../config.ts";
 import { createGlovebox, type Glovebox } from "../runtime.ts";
 import { type CallOptions, readCallOptions } from "./call-options.ts";
 import { openBox } from "./open-box.ts";
+import { printWarnings } from "./print.ts";
 import type { Io } from "./terminal/process-io.ts";
 import { type Arguments, OutputError, UsageError } from "./usage.ts";
 
@@ -63,7 +65,7 @@ function untilStopped({ stop }: Io): Promise<void> {
 async function serveHttp(
   box: Glovebox,
   {
-    tenantId,
+    tenant: { scope },
     http: { port, hostname, allowedHosts },
   }: ServeRequest & { readonly http: NonNullable<ServeRequest["http"]> },
   stopped: Promise<void>,
@@ -73,7 +75,10 @@ async function serveHttp(
     import("../mcp/server/handler.ts"),
     import("@hono/node-server"),
   ]);
-  await using handler = createMcpHandler(box, { allowedHosts, tenantOf: () => tenantId });
+  await using handler = createMcpHandler(box, {
+    allowedHosts,
+    ...(scope.tenantId === undefined ? {} : { tenantOf: () => scope.tenantId }),
+  });
   const server = serve({ fetch: handler.fetch, port, hostname, serverOptions: SERVER_OPTIONS });
   server.maxConnections = MAX_CONNECTIONS;
   const failed = new Promise<never>((_resolve, reject) => {
@@ -90,7 +95,7 @@ async function serveHttp(
   await new Promise((resolve) => server.close(resolve));
 }
 
-async function serveStdio(box: Glovebox, { tenantId }: ServeRequest, stopped: Promise<void>, io: Io): Promise<void> {
+async function serveStdio(box: Glovebox, { tenant }: ServeRequest, stopped: Promise<void>, io: Io): Promise<void> {
   const { serveMcpStdio } = await import("../mcp/server/stdio.ts");
   const stdout = io.stdout.takeStream();
   const failed = Promise.withResolvers<never>();
@@ -98,18 +103,27 @@ async function serveStdio(box: Glovebox, { tenantId }: ServeRequest, stopped: Pr
     // A client that has closed its end has gone, as one that ends stdin.
     if (error.code !== "EPIPE") failed.reject(new OutputError(`Cannot write to stdout: ${error.message}`));
   });
-  await using server = serveMcpStdio(box, { tenantId, stdin: io.stdin, stdout });
+  await using server = serveMcpStdio(box, { ...tenant.scope, stdin: io.stdin, stdout });
   await Promise.race([server.closed, stopped, failed.promise]);
 }
 
 /** Ends with 0 when its client has gone, or when SIGINT or SIGTERM stops it once its tools are there. */
 export async function mcpCommand(given: Arguments, io: Io): Promise<number> {
   const request = readRequest(given, io.env);
-  const { limits, egress, tenantId, grant, paths, builtinTools, http } = request;
+  const { limits, egress, tenant, grant, paths, builtinTools, http } = request;
   const tools = { enabled: true, builtinTools };
-  const options = { limits, ...egress.host, workers: { spares: 1 }, shutdown: false, tools } as const;
+  const onWarning = ({ toolName, message }: ToolWarning): void => printWarnings([`${toolName}: ${message}`], io.stderr);
+  const options = {
+    limits,
+    ...tenant.host,
+    ...egress.host,
+    workers: { spares: 1 },
+    shutdown: false,
+    tools,
+    onWarning,
+  } as const;
   await using box = await openBox(io, () => createGlovebox(options));
-  for (const path of paths) await box.addTool({ path }, { tenantId, grant });
+  for (const path of paths) await box.addTool({ path }, { ...tenant.scope, grant });
   io.stop.throwIfAborted();
   const stopped = untilStopped(io);
   if (http === undefined) await serveStdio(box, request, stopped, io);

@@ -15,6 +15,11 @@ const isDetails = (value: unknown): value is Details =>
 
 const LEVEL_STYLES = { debug: "dim", info: "reset", warn: "yellow", error: "red" } as const;
 
+/** What is probably a mistake of the tool's author. */
+export function printWarnings(warnings: readonly string[], output: CliOutput): void {
+  for (const warning of warnings) output.print(styled("yellow", "Warning"), ` ${warning}\n`);
+}
+
 export function printLog(entry: LogEntry, output: CliOutput): void {
   const { level, message, place, callId } = entry;
   const data = entry.data === undefined ? "" : ` ${JSON.stringify(entry.data)}`;

@@ -6,12 +6,14 @@ import type { ToolStream } from "../tool-stream.ts";
 import { type CallOptions, readCallOptions } from "./call-options.ts";
 import { readInput } from "./input.ts";
 import { openBox } from "./open-box.ts";
-import { printChunk, printError, printJson, printLog, printOutput, printTimes } from "./print.ts";
+import { printChunk, printError, printJson, printLog, printOutput, printTimes, printWarnings } from "./print.ts";
 import { createShowCode } from "./source-lines.ts";
 import { type Io, stopCodeOf } from "./terminal/process-io.ts";
 import type { Arguments } from "./usage.ts";
 
 const CALL_ID = "cli";
+/** The warnings of its inspection have been printed. */
+const SHOWN = (): void => {};
 
 interface RunRequest extends CallOptions {
   readonly path: string;
@@ -70,11 +72,11 @@ async function showStream(stream: ToolStream, io: Io): Promise<ToolResult> {
 }
 
 async function call(box: Glovebox, tool: ToolInspection, request: RunRequest, io: Io): Promise<ToolResult> {
-  const { path, tenantId } = request;
+  const { path, tenant } = request;
   const args = await readInput(request.input, tool.definition.inputSchema, io, io.stop);
-  const { name } = await box.addTool({ path, name: tool.definition.name }, { tenantId, grant: request.grant });
+  const { name } = await box.addTool({ path, name: tool.definition.name }, { ...tenant.scope, grant: request.grant });
   const toolCall = { id: CALL_ID, toolName: name, arguments: args };
-  const context = { tenantId, signal: io.stop, logPlaces: request.logPlaces };
+  const context = { ...tenant.scope, signal: io.stop, logPlaces: request.logPlaces };
   if (request.asJson) return await box.execute(toolCall, context);
   return await showStream(box.stream(toolCall, { ...context, onLog: (entry) => printLog(entry, io.stderr) }), io);
 }
@@ -93,15 +95,23 @@ function report(result: ToolResult, tool: ToolInspection | undefined, request: R
 
 export async function runCommand(given: Arguments, io: Io): Promise<number> {
   const request = readRequest(given, io.env);
-  const { limits, egress } = request;
+  const { limits, egress, tenant } = request;
   const started = performance.now();
-  const options = { limits, ...egress.host, workers: { spares: 1 }, shutdown: false } as const;
+  const options = {
+    limits,
+    ...tenant.host,
+    ...egress.host,
+    workers: { spares: 1 },
+    shutdown: false,
+    onWarning: SHOWN,
+  } as const;
   await using box = await openBox(io, () => createGlovebox(options));
   let tool: ToolInspection | undefined;
   let result: ToolResult;
   // Here the call is what the tool is built for, so its building is part of what the call cost.
   try {
-    tool = await box.inspectTool({ path: request.path }, { tenantId: request.tenantId, grant: request.grant });
+    tool = await box.inspectTool({ path: request.path }, { ...request.tenant.scope, grant: request.grant });
+    printWarnings(tool.warnings, io.stderr);
     const called = await call(box, tool, request, io);
     result = { ...called, usage: { ...called.usage, bundleMs: tool.bundleMs } };
   } catch (thrown) {

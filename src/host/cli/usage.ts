@@ -23,7 +23,7 @@ PATH is a file or a folder with a tool in it
 Options of run and dev, and of mcp but for the input and --log-places
   --input JSON        the input; {} unless given
   --input-file FILE   the input from a file: JSON, or any other text for a tool that takes one text
-  --tenant ID         on whose behalf; "default" unless given
+  --tenant ID         the tenant that is served; there is one without a name by default
   --timeout-ms N      wall time, ${LIMITS.timeoutMs.min} to ${LIMITS.timeoutMs.max}; ${LIMITS.timeoutMs.default} unless given
   --cpu-ms N          CPU time, ${LIMITS.cpuMs.min} to ${LIMITS.cpuMs.max}
   --memory-mib N      memory, ${LIMITS.memoryMiB.min} to ${LIMITS.memoryMiB.max}; ${LIMITS.memoryMiB.default} unless given

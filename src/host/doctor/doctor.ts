@@ -133,7 +133,7 @@ const BAD_TOOLS: readonly BadTool[] = [
 const TIMEOUT_MS = 1_000;
 
 async function strike(box: Glovebox, { attack, source, codes, timeoutMs = TIMEOUT_MS }: BadTool): Promise<ToolFinding> {
-  const { name } = await box.addTool({ source });
+  const { name } = await box.addTool({ source }, { scope: "global" });
   const began = performance.now();
   const result = await box.execute({ id: "doctor", toolName: name }, { tenantId: `bad: ${attack}`, timeoutMs });
   const ms = Math.round(performance.now() - began);
@@ -146,9 +146,9 @@ async function strike(box: Glovebox, { attack, source, codes, timeoutMs = TIMEOU
 
 async function tryBadTools(signal: AbortSignal): Promise<readonly ToolFinding[]> {
   const limits = { memoryMiB: 64, timeoutMs: 10_000, cpuMs: 10_000 };
-  await using box = await createGlovebox({ cache: false, shutdown: false, limits });
+  await using box = await createGlovebox({ cache: false, shutdown: false, tenancy: "multi", limits });
   signal.addEventListener("abort", () => ignoreOutcome(() => box.close()), { once: true });
-  await box.addTool({ name: "good", source: "export default () => 1" });
+  await box.addTool({ name: "good", source: "export default () => 1" }, { scope: "global" });
   const findings: ToolFinding[] = [];
   for (const tool of BAD_TOOLS) {
     signal.throwIfAborted();

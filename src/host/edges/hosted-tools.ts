@@ -6,16 +6,19 @@ import { ToolError } from "../../sandbox/errors.ts";
 import { type AgentRouter, type CallRouter, toCallRouter } from "../agent/call-tool.ts";
 import { parseOptions, unknownOptionError } from "../option-problems.ts";
 import { CONTEXT_FIELDS, readStatedContext } from "../pipeline/read-context.ts";
-import { DEFAULT_TENANT } from "../pipeline/validate.ts";
 import { checkDefinition, checkDefinitions } from "../routing/definitions.ts";
 import { TenantIdSchema } from "../routing/tenant-scope.ts";
+import { tenancyOf } from "../tenants/tenancy.ts";
 import type { ToolContext } from "../tool-call.ts";
 
 /** A Glovebox, or a ToolRouter. */
 export type HostedTools = AgentRouter;
 
 export interface EdgeTools {
-  /** The tenant whose tools these are, and for which they are called, 1 to 1,024 characters. Default: `default`. */
+  /**
+   * The tenant whose tools these are, and for which they are called, 1 to 1,024 characters. Required for a host with `tenancy: "multi"`, and
+   * rejected for one with `tenancy: "single"`.
+   */
   readonly tenantId?: string | undefined;
   /**
    * Only these, by name or as `await box.listTools({ tenantId })` returns them, which waits for feature flags too. Default: all tools of the
@@ -30,7 +33,7 @@ const OWN_FIELDS: readonly string[] = ["tenantId", "signal"];
 const CALL_FIELDS: readonly string[] = CONTEXT_FIELDS.filter((field) => !OWN_FIELDS.includes(field));
 
 const EdgeToolsSchema = strictObject({
-  tenantId: TenantIdSchema.default(DEFAULT_TENANT),
+  tenantId: TenantIdSchema.optional(),
   tools: z.custom<readonly unknown[]>(Array.isArray, "Expected an array of names and tool definitions").optional(),
   context: z.custom<object>(isPlainObject, "Expected a plain object").default({}),
 });
@@ -44,8 +47,8 @@ export interface SelectedTools {
 }
 
 /**
- * @throws {ToolError} PARAM_INVALID for an option that is unknown or of the wrong type, naming its path; TOOL_UNAVAILABLE for a tool that is
- *   requested by name and is not there
+ * @throws {ToolError} PARAM_INVALID for an option that is unknown or of the wrong type, naming its path, and for a missing or unexpected
+ *   tenant; TOOL_UNAVAILABLE for a tool that is requested by name and is not there
  */
 export function selectTools(host: HostedTools, options: unknown = {}): SelectedTools {
   const { tenantId, tools: wanted, context } = parseOptions(EdgeToolsSchema, options, "options");
@@ -53,7 +56,9 @@ export function selectTools(host: HostedTools, options: unknown = {}): SelectedT
   if (unknown !== undefined) throw unknownOptionError("options.context", unknown, CALL_FIELDS);
   const stated = readStatedContext(context);
   const router = toCallRouter(host);
-  const all = checkDefinitions(router.getRegisteredTools({ tenantId }), "host.getRegisteredTools()");
+  tenancyOf(router)?.tenantOf(tenantId);
+  const whose = tenantId === undefined ? {} : { tenantId };
+  const all = checkDefinitions(router.getRegisteredTools(whose), "host.getRegisteredTools()");
   const find = (name: string): ToolDefinition => {
     const found = all.find((definition) => definition.name === name);
     if (found !== undefined) return found;
@@ -64,6 +69,6 @@ export function selectTools(host: HostedTools, options: unknown = {}): SelectedT
   return {
     router,
     definitions: wanted === undefined ? all : Array.from(wanted, toDefinition),
-    contextOf: (signal) => ({ ...stated, tenantId, signal }),
+    contextOf: (signal) => ({ ...stated, ...whose, signal }),
   };
 }

@@ -1,14 +1,14 @@
-// Reads the context of a call, once and strictly: who calls, and how. A key that is not known is an error, because a misspelled `tenantId`
-// or `timeoutMs` would run the call as another tenant, or without its bound.
+// Reads the context of a call, once and strictly: who calls, and how. A key that is not known is an error, because a misspelled `timeoutMs`
+// would run the call without its bound.
 import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
 import { LIMITS } from "../../sandbox/limits.ts";
 import { MAX_SEED_UNITS } from "../../sandbox/protocol.ts";
 import type { CallClient } from "../capabilities/ask-client.ts";
+import type { Tenancy } from "../tenants/tenancy.ts";
 import type { ToolContext } from "../tool-call.ts";
 import { isThenable } from "../util/host-callback.ts";
 import { parseArgumentOptions } from "./amend.ts";
 import { checkKeys, describe, invalid, readFields, readText } from "./read-fields.ts";
-import { DEFAULT_TENANT } from "./validate.ts";
 
 /** Of a conversation's name. */
 export const MAX_SESSION_ID_UNITS = 256;
@@ -72,7 +72,7 @@ const BATCH_FIELDS: readonly string[] = [...CONTEXT_FIELDS, "maxConcurrency"];
 
 /**
  * Reads the context's fields, each once. The context must be a plain object: a promise or a Map has no fields of its own, and its call
- * would run as the tenant `default`.
+ * would run without its limits.
  * @param isBatch allows `maxConcurrency`, which {@link readStatedContext} leaves to its caller
  * @throws {ToolError} PARAM_INVALID for an unknown key or a wrong value, naming its path
  */
@@ -130,14 +130,19 @@ function copyContext(context: ToolContext, known: readonly string[]): ToolContex
   };
 }
 
-type NamedContext = ToolContext & { readonly tenantId: string };
+/** A context whose tenant is known. */
+export type NamedContext = ToolContext & { readonly tenantId: string };
 
-/** The same, of a tenant that is named: `default` where none is. */
-export function readContext(context: unknown): NamedContext {
-  const stated = readStatedContext(context);
-  const { tenantId } = stated;
-  // A copy costs more than all the rest of this.
-  return tenantId === undefined ? { ...stated, tenantId: DEFAULT_TENANT } : (stated as NamedContext);
+/**
+ * Reads the context of a call and decides which tenant it belongs to.
+ * @param tenancy undefined for a call that another call makes: its context names the tenant of that one
+ * @throws {ToolError} PARAM_INVALID as {@link readStatedContext}; also for a missing or unexpected tenant
+ */
+export function readContext(context: unknown, tenancy: Tenancy | undefined): NamedContext {
+  const stated = readStatedContext(context) as { -readonly [Field in keyof ToolContext]: ToolContext[Field] };
+  // Our own copy of the caller's object: to copy it again costs more than all the rest of this.
+  if (tenancy !== undefined) stated.tenantId = tenancy.tenantOf(stated.tenantId, "context.tenantId");
+  return stated as NamedContext;
 }
 
 type DeterministicOption = ToolContext["deterministic"];

@@ -21,7 +21,6 @@ import {
 } from "./read-value.ts";
 import { checkDecided, checkToolDigest } from "./tool-digest.ts";
 
-export const DEFAULT_TENANT = "default";
 const MAX_SHOWN_UNITS = 100;
 const INPUT_CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
 

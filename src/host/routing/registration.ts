@@ -15,7 +15,7 @@ import { isStandardSchema, toJsonSchema } from "../json-schema/standard-schema.t
 import { parseOptions } from "../option-problems.ts";
 import { type ArgumentOptions, ArgumentOptionsSchema } from "../pipeline/amend.ts";
 import type { ToolValue } from "../tool-value.ts";
-import { TenantIdSchema } from "./tenant-scope.ts";
+import { ownerFields } from "./tenant-scope.ts";
 
 /** A schema of a host's tool: of any library that implements Standard Schema (zod, valibot, arktype …), or JSON Schema 2020-12. */
 export type HostSchema = StandardSchemaV1 | JsonSchema;
@@ -38,8 +38,10 @@ export interface HostToolDefinition<Input extends HostSchema = JsonSchema>
 
 /** Options of a host's tool. */
 export interface RegisterOptions {
-  /** The tenant that the tool belongs to, 1 to 1,024 characters. Default: every tenant may call it. */
+  /** The tenant that the tool belongs to, 1 to 1,024 characters. With `tenancy: "multi"`, this or `scope` is required. */
   readonly tenantId?: string | undefined;
+  /** `"global"`: every tenant may call it. */
+  readonly scope?: "global" | undefined;
   /** How arguments are coerced that the schema would reject. */
   readonly arguments?: ArgumentOptions | undefined;
 }
@@ -62,7 +64,7 @@ const HostDefinitionSchema = strictObject({
   origin: OriginSchema.optional(),
 });
 
-const registerShape = { tenantId: TenantIdSchema.optional(), arguments: ArgumentOptionsSchema.optional() };
+const registerShape = { ...ownerFields, arguments: ArgumentOptionsSchema.optional() };
 const RegisterOptionsSchema = strictObject(registerShape);
 const SourceToolOptionsSchema = strictObject({ ...registerShape, nameAtSource: z.string().min(1).optional() });
 

@@ -14,8 +14,10 @@ import { type ArgumentOptions, ArgumentOptionsSchema } from "../pipeline/amend.t
 import { MemoryToolRegistry, type ToolRegistry } from "../registry.ts";
 import type { SourceDiscovery, SourceTransport } from "../source.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import { TENANCIES, type TenancyMode } from "../tenants/tenancy.ts";
-import { type Tenants, TenantsSchema } from "../tenants.ts";
+import type { TenantCacheOptions } from "../tenants/policy-cache.ts";
+import type { TenancyMode } from "../tenants/tenancy.ts";
+import { checkTenancyOptions, tenancyFields } from "../tenants/tenancy-options.ts";
+import type { Tenants } from "../tenants.ts";
 import { isToolRegistry } from "./checked-registry.ts";
 
 export interface ToolRouterOptions {
@@ -23,10 +25,15 @@ export interface ToolRouterOptions {
   readonly registry?: ToolRegistry | undefined;
   /** For every call; a tool and a call can only lower them. */
   readonly limits?: PartialLimits | undefined;
-  /** Whether calls and tools belong to one tenant or must each name theirs. */
+  /**
+   * `"single"`: there is one tenant, and no caller passes a `tenantId`. `"multi"`: every tool, call and session names its tenant; a tool of all
+   * tenants is registered with `scope: "global"`. Default: `"single"`.
+   */
   readonly tenancy?: TenancyMode | undefined;
-  /** Policies of single tenants. */
+  /** Policies of tenants: a record, or a function that looks them up. Requires `tenancy: "multi"`. */
   readonly tenants?: Tenants | undefined;
+  /** How answers of an asynchronous `tenants` function are cached. Requires such a function. */
+  readonly tenantCache?: TenantCacheOptions | undefined;
   /** Whether guests see a clock that stands still while they run, unless their tenant's policy says otherwise. */
   readonly coarseTime?: boolean | undefined;
   /** Where sandboxed tools may send requests, and with which secrets, unless their tenant's policy says otherwise; parsed already. */
@@ -59,8 +66,7 @@ const RouterOptionsSchema = strictObject({
     .custom<ToolRegistry>(isToolRegistry, "Expected a ToolRegistry: { add, remove, get, list }")
     .default(() => new MemoryToolRegistry()),
   limits: PartialLimitsSchema.default({}),
-  tenancy: z.enum(TENANCIES).optional(),
-  tenants: TenantsSchema.default({}),
+  ...tenancyFields,
   coarseTime: z.boolean().default(false),
   egress: z.custom<EgressPolicy>(isEgressPolicy, "Expected a parsed egress policy").default(NO_EGRESS),
   secrets: z.custom<SecretPolicies>(isPlainObject, "Expected a plain object of secrets").default({}),
@@ -80,7 +86,9 @@ export type ParsedRouterOptions = z.output<typeof RouterOptionsSchema>;
 
 /** @throws {ToolError} PARAM_INVALID, naming the path of each option that is wrong */
 export function parseRouterOptions(options: unknown = {}): ParsedRouterOptions {
-  return parseOptions(RouterOptionsSchema, options, "options");
+  const parsed = parseOptions(RouterOptionsSchema, options, "options");
+  checkTenancyOptions(parsed);
+  return parsed;
 }
 
 const TRANSPORT_FIELDS: readonly string[] = ["kind", "call", "discovery"];

@@ -1,22 +1,49 @@
-// Whose tools or sessions a public method is about: `{ tenantId }`, checked strictly, because a misread tenant would act as another one.
+// Whose tools or sessions a public method is about, checked strictly, because a misread tenant would act as another one.
 import * as z from "zod";
 import { describeKind, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { ToolError } from "../../sandbox/errors.ts";
 import { parseOptions } from "../option-problems.ts";
+import type { TenantReach, ToolOwner } from "../tenants/tenancy.ts";
 
 export const TenantIdSchema: z.ZodString = z.string().min(1).max(1_024);
 
+/** The tenant of a method. Required with `tenancy: "multi"`, rejected with `tenancy: "single"`. */
 export interface TenantScope {
   /** 1 to 1,024 characters. */
   readonly tenantId?: string | undefined;
 }
 
+/** The fields of an options object that name the owner of a tool. */
+export const ownerFields = {
+  tenantId: TenantIdSchema.optional(),
+  scope: z.literal("global", 'Expected "global", or no scope and a tenantId').optional(),
+};
+
 const TenantScopeSchema = strictObject({ tenantId: TenantIdSchema.optional() });
-const NO_TENANT: TenantScope = {};
+const ToolOwnerSchema = strictObject(ownerFields);
+const TenantReachSchema = strictObject({
+  tenantId: TenantIdSchema.optional(),
+  scope: z.literal("all", 'Expected "all", or no scope and a tenantId').optional(),
+});
 
 /** @throws {ToolError} PARAM_INVALID for anything but a plain object with at most a `tenantId` */
-export function parseTenantScope(options: unknown): TenantScope {
-  return options === undefined ? NO_TENANT : parseOptions(TenantScopeSchema, options, "options");
+export function parseTenantScope(options: unknown = {}): TenantScope {
+  return parseOptions(TenantScopeSchema, options, "options");
+}
+
+/** @throws {ToolError} PARAM_INVALID for anything but a plain object with `tenantId` or `scope: "global"` */
+export function parseToolOwner(options: unknown = {}): ToolOwner {
+  return parseOptions(ToolOwnerSchema, options, "options");
+}
+
+/** @throws {ToolError} PARAM_INVALID for anything but a plain object with `tenantId` or `scope: "all"` */
+export function parseTenantReach(options: unknown = {}): TenantReach {
+  return parseOptions(TenantReachSchema, options, "options");
+}
+
+/** @throws {ToolError} PARAM_INVALID for anything but text of 1 to 1,024 characters */
+export function parseTenantId(tenantId: unknown): string {
+  return parseOptions(TenantIdSchema, tenantId, "tenantId");
 }
 
 /** Returns a text that a public method was given. @throws {ToolError} PARAM_INVALID for anything else, naming `what` */

@@ -6,8 +6,8 @@ import { PartialLimitsSchema } from "../../sandbox/limits.ts";
 import { LANGUAGES } from "../config.ts";
 import { parseOptions } from "../option-problems.ts";
 import { MAX_SESSION_ID_UNITS } from "../pipeline/read-context.ts";
-import { DEFAULT_TENANT } from "../pipeline/validate.ts";
 import { TenantIdSchema } from "../routing/tenant-scope.ts";
+import type { Tenancy } from "../tenants/tenancy.ts";
 import type { ConversationBounds } from "./conversation.ts";
 
 const HOUR_MS = 3_600_000;
@@ -16,7 +16,7 @@ const DAY_MS = 24 * HOUR_MS;
 const bound = (max: number, otherwise: number) => z.int().min(1).max(max).default(otherwise);
 
 const SessionOptionsSchema = strictObject({
-  tenantId: TenantIdSchema.default(DEFAULT_TENANT),
+  tenantId: TenantIdSchema.optional(),
   language: z.enum(LANGUAGES).default("javascript"),
   id: z.string().min(1).max(MAX_SESSION_ID_UNITS).optional(),
   limits: PartialLimitsSchema.optional(),
@@ -29,14 +29,17 @@ const SessionOptionsSchema = strictObject({
   }).prefault({}),
 });
 
-/** `id` is made where there is none. */
+/** `tenantId` is required with `tenancy: "multi"`. `id` is made where there is none. */
 export type SessionOptions = z.input<typeof SessionOptionsSchema>;
-export type ParsedSessionOptions = z.output<typeof SessionOptionsSchema> & { readonly id: string };
+export type ParsedSessionOptions = z.output<typeof SessionOptionsSchema> & {
+  readonly id: string;
+  readonly tenantId: string;
+};
 
 /** @throws {ToolError} PARAM_INVALID */
-export function parseSessionOptions(options: unknown = {}): ParsedSessionOptions {
-  const parsed = parseOptions(SessionOptionsSchema, options, "options");
-  return { ...parsed, id: parsed.id ?? randomUUID() };
+export function parseSessionOptions(options: unknown, tenancy: Tenancy): ParsedSessionOptions {
+  const parsed = parseOptions(SessionOptionsSchema, options === undefined ? {} : options, "options");
+  return { ...parsed, tenantId: tenancy.tenantOf(parsed.tenantId), id: parsed.id ?? randomUUID() };
 }
 
 /** Of a tool's conversations, which nobody opens. */

@@ -1,11 +1,13 @@
 // The sessions of a box: opened, listed and closed for a tenant. Their runs go down the same stairs as any call, through a router whose
 // registry has nothing but them.
 import type { Bundler } from "../../bundler/bundler.ts";
+import { ToolError } from "../../sandbox/errors.ts";
 import type { PythonHost } from "../python/python-host.ts";
 import { PYTHON_DEFAULT_LIMITS } from "../python/python-tool.ts";
 import type { RegisteredTool } from "../registry.ts";
 import { type ToolRouter, toRegisteredTool } from "../router.ts";
 import type { SurroundedTool } from "../surroundings.ts";
+import type { Tenancy } from "../tenants/tenancy.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
 import { CellScripts } from "./cell-scripts.ts";
 import { type Conversation, Conversations, type SessionInfo } from "./conversation.ts";
@@ -20,7 +22,9 @@ import {
 import { type ParsedSessionOptions, parseSessionOptions, type SessionOptions } from "./session-options.ts";
 
 export interface SessionsParts {
+  /** Of its own: its calls name the tenant of their session. */
   readonly router: ToolRouter;
+  readonly tenancy: Tenancy;
   readonly pool: WorkerPool;
   readonly bundler: Bundler;
   readonly python: PythonHost;
@@ -39,6 +43,7 @@ const NO_CHUNKS = { names: [], add() {} } as const;
 export class Sessions implements AsyncDisposable {
   readonly conversations: Conversations;
   readonly #parts: SessionsParts;
+  #isClosed = false;
 
   constructor(parts: SessionsParts) {
     this.#parts = parts;
@@ -47,18 +52,19 @@ export class Sessions implements AsyncDisposable {
 
   /** @throws {ToolError} PARAM_INVALID, QUOTA_EXCEEDED, TOOL_UNAVAILABLE */
   async open(given: SessionOptions | undefined): Promise<Session> {
-    const options = parseSessionOptions(given);
+    const options = parseSessionOptions(given, this.#parts.tenancy);
     const { id, tenantId, language, idleMs, total, limits } = options;
     const { router, pool, python } = this.#parts;
     const surroundings = { ...this.#parts.toolOf(options), isolation: "session" as const };
     // No run's time goes into it.
     if (language === "python") await python.load();
+    const { limits: ofTenant } = await router.tenants.whenKnown(tenantId);
+    if (this.#isClosed) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is closed");
     const isTaken = ({ info }: Conversation): boolean => info.id === id && info.kind === language;
     if (this.conversations.list(tenantId).some(isTaken)) throw sessionTaken(id);
     const bounds = { idleMs, ...total };
     const once = language !== "python";
-    const quota = router.tenants.of(tenantId).limits.sessions;
-    const conversation = this.conversations.open({ id, tenantId, kind: language, bounds, once }, quota);
+    const conversation = this.conversations.open({ id, tenantId, kind: language, bounds, once }, ofTenant.sessions);
     const compile = language === "python" ? this.#compilePython(conversation.seat.id) : this.#compileCell(language);
     const fileExtension = EXTENSIONS[language];
     const executor = createSessionExecutor({ conversation, compile, fileExtension, tool: surroundings, pool });
@@ -85,8 +91,8 @@ export class Sessions implements AsyncDisposable {
     }
   }
 
-  /** Those of tools included. */
-  list({ tenantId }: { readonly tenantId?: string | undefined } = {}): readonly SessionInfo[] {
+  /** Lists the sessions of a tenant, or of all tenants, those of tools included. */
+  list(tenantId: string | undefined): readonly SessionInfo[] {
     return this.conversations.list(tenantId).map(({ info }) => ({ ...info }));
   }
 
@@ -124,6 +130,7 @@ export class Sessions implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true;
     // Those that run are told of the box's end first.
     await this.#parts.router[Symbol.asyncDispose]();
     this.conversations[Symbol.dispose]();

@@ -1,22 +1,30 @@
 // Decides which tenant a public method is about, by the one rule that `createGlovebox({ tenancy })` selects. Every method that concerns a
 // tool, a call, a session or a stored value asks here, so that a missing or unexpected tenant is an error and never a default.
 import { ToolError } from "../../sandbox/errors.ts";
-import { DEFAULT_TENANT } from "../pipeline/validate.ts";
 
 export const TENANCIES = ["single", "multi"] as const;
 /** Whether a Glovebox serves one tenant or several. */
 export type TenancyMode = (typeof TENANCIES)[number];
 
-/** Whom a tool is registered for: one tenant, or with `scope: "global"` all tenants. */
+/** The one tenant of `tenancy: "single"`, as capabilities, hooks, flags and stores see it. No caller passes it. */
+const SINGLE_TENANT = "default";
+
+/** Whom a tool belongs to: one tenant, or with `scope: "global"` all tenants. */
 export interface ToolOwner {
   readonly tenantId?: string | undefined;
   readonly scope?: "global" | undefined;
 }
 
-export class Tenancy {
-  readonly mode: TenancyMode | undefined;
+/** What an overview covers: one tenant, or with `scope: "all"` all tenants. */
+export interface TenantReach {
+  readonly tenantId?: string | undefined;
+  readonly scope?: "all" | undefined;
+}
 
-  constructor(mode?: TenancyMode) {
+export class Tenancy {
+  readonly mode: TenancyMode;
+
+  constructor(mode: TenancyMode = "single") {
     this.mode = mode;
   }
 
@@ -26,25 +34,44 @@ export class Tenancy {
    * @throws {ToolError} PARAM_INVALID if the tenant is missing with `tenancy: "multi"`, or given with `tenancy: "single"`
    */
   tenantOf(tenantId: string | undefined, where = "options.tenantId"): string {
-    if (this.mode === "single" && tenantId !== undefined) throw unexpected(where);
-    if (this.mode === "multi" && tenantId === undefined) throw missing(where);
-    return tenantId ?? DEFAULT_TENANT;
+    if (this.mode === "single") {
+      if (tenantId !== undefined) throw unexpected(where);
+      return SINGLE_TENANT;
+    }
+    if (tenantId === undefined) throw missing(where, "pass the tenant");
+    return tenantId;
   }
 
   /**
-   * Returns the tenant that a tool is registered for; undefined for a tool of all tenants.
+   * Returns the tenant that a tool belongs to; undefined for a tool of all tenants. With `tenancy: "single"` every tool is one of those.
    * @throws {ToolError} PARAM_INVALID as {@link tenantOf}; also if both `tenantId` and `scope` are given
    */
   ownerOf({ tenantId, scope }: ToolOwner, where = "options"): string | undefined {
+    return this.#oneOf(tenantId, scope, where, 'pass the tenant, or scope: "global" for all tenants');
+  }
+
+  /**
+   * Returns the tenant that an overview covers; undefined for all tenants.
+   * @throws {ToolError} PARAM_INVALID as {@link tenantOf}; also if both `tenantId` and `scope` are given
+   */
+  reachOf({ tenantId, scope }: TenantReach, where = "options"): string | undefined {
+    return this.#oneOf(tenantId, scope, where, 'pass the tenant, or scope: "all" for all tenants');
+  }
+
+  /** Returns the option that names a resolved tenant to a public method of the same Glovebox. */
+  optionOf(tenantId: string): { readonly tenantId?: string } {
+    return this.mode === "single" ? {} : { tenantId };
+  }
+
+  #oneOf(tenantId: string | undefined, scope: string | undefined, where: string, rule: string): string | undefined {
+    if (this.mode === "single" && tenantId !== undefined) throw unexpected(`${where}.tenantId`);
     if (tenantId !== undefined && scope !== undefined) {
-      throw new ToolError("PARAM_INVALID", `${where}: Expected tenantId or scope: "global", got both`);
+      const message = `${where}: Expected one of tenantId and scope: ${JSON.stringify(scope)}, got both`;
+      throw new ToolError("PARAM_INVALID", message);
     }
-    if (scope === "global") return undefined;
-    if (tenantId === undefined && this.mode === "multi") {
-      const rule = 'this Glovebox has tenancy: "multi": pass tenantId, or scope: "global" for a tool of all tenants';
-      throw new ToolError("PARAM_INVALID", `${where}.tenantId: Missing; ${rule}`);
+    if (this.mode === "multi" && tenantId === undefined && scope === undefined) {
+      throw missing(`${where}.tenantId`, rule);
     }
-    if (tenantId !== undefined && this.mode === "single") throw unexpected(`${where}.tenantId`);
     return tenantId;
   }
 }
@@ -52,7 +79,13 @@ export class Tenancy {
 const unexpected = (where: string): ToolError =>
   new ToolError(
     "PARAM_INVALID",
-    `${where}: This Glovebox has one tenant; create it with tenancy: "multi" to pass a tenantId`,
+    `${where}: This Glovebox has one tenant (tenancy: "single"), so no tenant can be passed; several need tenancy: "multi"`,
   );
-const missing = (where: string): ToolError =>
-  new ToolError("PARAM_INVALID", `${where}: Missing; this Glovebox has tenancy: "multi", so the tenant must be named`);
+const missing = (where: string, rule: string): ToolError =>
+  new ToolError("PARAM_INVALID", `${where}: Missing; this Glovebox has tenancy: "multi": ${rule}`);
+
+/** Returns the tenancy of a router that a caller passed; undefined for an object with methods of its own, which decides by itself. */
+export function tenancyOf(router: object): Tenancy | undefined {
+  const { tenancy } = router as { readonly tenancy?: unknown };
+  return tenancy instanceof Tenancy ? tenancy : undefined;
+}

@@ -1,5 +1,6 @@
 // Loads the bundle, tells its definition, and runs a call. Every entry ends in exactly one `done`.
 import type { GuestOutcome, InvokeHeader } from "../guest-protocol.ts";
+import { MAX_MISNAMED, MISNAMED_SCHEMAS } from "../schema-names.ts";
 import { forgetPending } from "./bridge.ts";
 import { fromTextWithBytes, type PackedBytes } from "./bytes-text.ts";
 import { beginCall, callState } from "./call-state.ts";
@@ -10,10 +11,13 @@ import { capText, describeValue, toGuestError } from "./error-text.ts";
 import { post, postWithBytes } from "./host.ts";
 import { type Serialized, serialize, sizeOf } from "./json-output.ts";
 import {
+  ArrayIsArray,
   JSONParse,
   JSONStringify,
+  ObjectKeys,
   ReflectApply,
   StringConstructor,
+  StringPrototypeToLowerCase,
   SymbolAsyncIterator,
   secure,
   Uint8ArrayConstructor,
@@ -100,6 +104,29 @@ function schemaField(fields: LoadedTool["fields"], name: SchemaField): unknown {
   return isStandardSchema(schema) ? toJsonSchema(schema, name === "inputSchema" ? "input" : "output") : schema;
 }
 
+/** Fields that look like a schema by another name than the one that is read. */
+function misnamedFields(fields: LoadedTool["fields"]): readonly string[] {
+  const found: string[] = [];
+  const names = ObjectKeys(fields);
+  for (let index = 0; index < names.length && found.length < MAX_MISNAMED; index += 1) {
+    const name = names[index] as string;
+    const meant = MISNAMED_SCHEMAS[StringPrototypeToLowerCase(name)];
+    if (meant === undefined || name === meant || fields[meant] !== undefined) continue;
+    if (looksLikeSchema(fields, name)) found[found.length] = name;
+  }
+  return found;
+}
+
+function looksLikeSchema(fields: LoadedTool["fields"], name: string): boolean {
+  try {
+    const value = fields[name];
+    return (typeof value === "object" && value !== null && !ArrayIsArray(value)) || isStandardSchema(value);
+  } catch {
+    // A getter of the author's: nothing else would have called it.
+    return false;
+  }
+}
+
 export function describe(): void {
   callState.active = true;
   try {
@@ -118,6 +145,8 @@ export function describe(): void {
     definition.inputSchema = schemaField(fields, "inputSchema") ?? { __proto__: null, type: "object" };
     const outputSchema = schemaField(fields, "outputSchema");
     if (outputSchema !== undefined) definition.outputSchema = outputSchema;
+    const misnamed = misnamedFields(fields);
+    if (misnamed.length > 0) definition.misnamed = misnamed;
     const { text, bytes, problem } = serialize(definition);
     if (bytes !== undefined) refuse("The tool's definition is not JSON. Expected a JSON value, got one with bytes");
     else if (text !== undefined) done("output", text);

@@ -33,14 +33,14 @@ const KEY = "a secret of thirty-two characters";
 const USER: Message = { role: "user", content: "Who am I?" };
 
 /** `ran` has the tenant and the conversation of each call. */
-function makeRouter(): { readonly router: ToolRouter; readonly ran: unknown[] } {
-  const router = new ToolRouter();
+function makeRouter(tenancy: "single" | "multi" = "single"): { readonly router: ToolRouter; readonly ran: unknown[] } {
+  const router = new ToolRouter({ tenancy });
   const ran: unknown[] = [];
   const whoami = (_input: unknown, { tenantId, sessionId }: { tenantId: string; sessionId?: string | undefined }) => {
     ran.push(sessionId === undefined ? tenantId : `${tenantId}/${sessionId}`);
     return tenantId;
   };
-  router.register("whoami", {}, whoami as never);
+  router.register("whoami", {}, whoami as never, { scope: "global" });
   return { router, ran };
 }
 
@@ -53,7 +53,7 @@ const AGENTS = [
   [
     "AgentLoop",
     async (made: object, run: object): Promise<readonly unknown[]> => {
-      const { router, ran } = makeRouter();
+      const { router, ran } = makeRouter("multi");
       await new AgentLoop({ model: modelOf(CALLS, says("ok")), router, ...made }).run({
         messages: [USER],
         ...run,
@@ -64,7 +64,7 @@ const AGENTS = [
   [
     "AgentLoop.executeSingleTurn()",
     async (made: object, { context }: { readonly context?: object | undefined }): Promise<readonly unknown[]> => {
-      const { router, ran } = makeRouter();
+      const { router, ran } = makeRouter("multi");
       await new AgentLoop(made).executeSingleTurn([USER], call("c", "whoami"), router, context as never);
       return ran;
     },
@@ -72,7 +72,7 @@ const AGENTS = [
   [
     "ToolsRouterAgent",
     async (made: object, run: object): Promise<readonly unknown[]> => {
-      const { router, ran } = makeRouter();
+      const { router, ran } = makeRouter("multi");
       await new ToolsRouterAgent({ model: choosing(), router, ...made }).run("Who am I?", run as never);
       return ran;
     },
@@ -461,7 +461,7 @@ test("a claim rejects an id that is not a UUID", async () => {
 });
 
 test("a state of another tenant is not resumed, wherever the tenant is configured", async () => {
-  const { router, ran } = makeRouter();
+  const { router, ran } = makeRouter("multi");
   const options = { router, stateKey: KEY, needsApproval: ["whoami"] };
   const acme = new AgentLoop({ ...options, model: modelOf(CALLS), context: { tenantId: "acme" } });
   const { state } = (await acme.run({ messages: [USER], context: { executionId: "e" } })) as Paused;

@@ -296,10 +296,11 @@ describe("a tool that changes after it was offered", () => {
 
 describe("ToolRouter.digestOf()", () => {
   const digestIn = (definition: object, tenantId?: string): string | undefined => {
-    const router = new ToolRouter();
-    router.register("a", definition, () => 1);
-    const [listed] = router.getRegisteredTools();
-    return router.digestOf(listed as ToolDefinition, tenantId === undefined ? {} : { tenantId });
+    const router = new ToolRouter({ tenancy: tenantId === undefined ? "single" : "multi" });
+    router.register("a", definition, () => 1, { scope: "global" });
+    const whose = tenantId === undefined ? {} : { tenantId };
+    const [listed] = router.getRegisteredTools(whose);
+    return router.digestOf(listed as ToolDefinition, whose);
   };
 
   test("is the same for the same definition, in whatever order its keys are and with undefined fields", () => {

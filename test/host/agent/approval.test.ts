@@ -30,17 +30,21 @@ const loop = new AgentLoop({ stateKey: "unsigned" });
 type Paused = Extract<AgentOutcome, { status: "paused" }>;
 
 /** `ran` are the inputs of calls, by tool. */
-function makeRouter(annotations: { readonly [name: string]: ToolAnnotations } = {}): {
+function makeRouter(
+  annotations: { readonly [name: string]: ToolAnnotations } = {},
+  tenancy: "single" | "multi" = "single",
+): {
   readonly router: ToolRouter;
   readonly ran: string[];
 } {
-  const router = new ToolRouter();
+  const router = new ToolRouter({ tenancy });
   const ran: string[] = [];
   for (const name of ["read", "remove"]) {
-    router.register(name, { annotations: annotations[name] }, (input) => {
+    const run = (input: unknown): Uint8Array => {
       ran.push(`${name} ${JSON.stringify(input)}`);
       return new Uint8Array([1, 2, 3]);
-    });
+    };
+    router.register(name, { annotations: annotations[name] }, run, { scope: "global" });
   }
   return { router, ran };
 }
@@ -238,7 +242,7 @@ describe("resuming", () => {
   });
 
   test("refuses another tenant's state", async () => {
-    const { router } = makeRouter();
+    const { router } = makeRouter({}, "multi");
     const { state } = await pause(router, { context: { tenantId: "acme" } });
     expect((await failureOf(resume(router, state, { context: { tenantId: "other" } }))).message).toContain("tenant");
     expect(await resume(router, state, { context: { tenantId: "acme" } })).toMatchObject({ status: "finished" });
@@ -301,13 +305,15 @@ describe("a sealed state", () => {
     ["another tenant", (state) => ({ ...state, tenantId: "acme" })],
   ];
   test.for(forgeries)("is refused with %s", async ([, forge]) => {
-    const { router, ran } = makeRouter();
-    const { state } = await pause(router, { stateKey: KEY });
+    const { router, ran } = makeRouter({}, "multi");
+    const context = { tenantId: "beta" };
+    const { state } = await pause(router, { stateKey: KEY, context });
     const forged = forge(state);
     expect(forged).not.toEqual(state);
-    const context = (forged as AgentState).tenantId === "acme" ? { tenantId: "acme" } : {};
-    expect((await failureOf(resume(router, forged, { stateKey: KEY, context }))).message).toMatch(/^options\.state: /);
-    expect((await failureOf(resume(router, state, { stateKey: `${KEY}!` }))).message).toContain("another key");
+    const { tenantId } = forged as AgentState;
+    const resumed = resume(router, forged, { stateKey: KEY, context: { tenantId: tenantId ?? "beta" } });
+    expect((await failureOf(resumed)).message).toMatch(/^options\.state: /);
+    expect((await failureOf(resume(router, state, { stateKey: `${KEY}!`, context }))).message).toContain("another key");
     expect(ran).toHaveLength(1);
   });
 });
@@ -319,7 +325,7 @@ describe("in another process", () => {
   test("a run that has paused in this one goes on, once", async () => {
     const folder = await mkdtemp(join(tmpdir(), "paused-"));
     onTestFinished(() => rm(folder, { recursive: true, force: true }));
-    const router = new ToolRouter();
+    const router = new ToolRouter({ tenancy: "multi" });
     router.register("add", {}, () => "never run here", { tenantId: "acme" });
     const { model } = scriptModel(says(call("c1", "add", { a: 1, b: 2 })));
     const outcome = await loop.run({

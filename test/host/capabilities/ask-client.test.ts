@@ -32,7 +32,7 @@ beforeAll(async () => {
 afterAll(() => box.close());
 
 const run = (args: object, context: ToolContext, toolName = "asker"): Promise<ToolResult> =>
-  box.execute({ id: "c1", toolName, arguments: args }, { tenantId: "acme", ...context });
+  box.execute({ id: "c1", toolName, arguments: args }, context);
 const form = { what: "elicit", request: { message: "Which size?", requestedSchema: FORM } };
 
 describe("ctx.elicit", () => {

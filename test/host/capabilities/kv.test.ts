@@ -28,12 +28,16 @@ const SOURCE = `
 let box: Glovebox;
 beforeAll(async () => {
   box = await makeBox({
+    tenancy: "multi",
     store: "memory",
     limits: { timeoutMs: 20_000, kvKeys: 5, kvBytes: 3_000_000, kvValueBytes: 1_500_000 },
   });
-  await box.addTool({ name: "keeper", source: SOURCE }, { grant: ["kv"] });
-  await box.addTool({ name: "other", source: SOURCE }, { grant: ["kv"] });
-  await box.addTool({ name: "bare", source: `export const capabilities = { kv: true }; ${SOURCE}` });
+  await box.addTool({ name: "keeper", source: SOURCE }, { scope: "global", grant: ["kv"] });
+  await box.addTool({ name: "other", source: SOURCE }, { scope: "global", grant: ["kv"] });
+  await box.addTool(
+    { name: "bare", source: `export const capabilities = { kv: true }; ${SOURCE}` },
+    { scope: "global" },
+  );
 });
 afterAll(() => box.close());
 
@@ -52,9 +56,9 @@ async function run(
   return [...(outputOf(result) as JsonValue[])];
 }
 async function otherBox(options: GloveboxOptions): Promise<Glovebox> {
-  const made = await makeBox({ ...options, limits: { timeoutMs: 20_000, ...options.limits } });
+  const made = await makeBox({ tenancy: "multi", ...options, limits: { timeoutMs: 20_000, ...options.limits } });
   onTestFinished(() => made.close());
-  await made.addTool({ name: "keeper", source: SOURCE }, { grant: ["kv"] });
+  await made.addTool({ name: "keeper", source: SOURCE }, { scope: "global", grant: ["kv"] });
   return made;
 }
 
@@ -208,13 +212,13 @@ describe("what one tool keeps for one tenant", () => {
   test("of everybody's tool is not seen by a tool of the tenant's own with the same name", async () => {
     const [tenantId, toolName] = ["shadow", "vault"];
     const vault = { name: toolName, source: SOURCE };
-    await box.addTool(vault, { grant: ["kv"] });
+    await box.addTool(vault, { scope: "global", grant: ["kv"] });
     await run([["set", "token", "the host's"]], { tenantId, toolName });
-    box.removeTool(toolName);
+    box.removeTool(toolName, { scope: "global" });
     await box.addTool(vault, { tenantId, grant: ["kv"] });
     expect(await run([["get", "token"]], { tenantId, toolName })).toEqual(["undefined"]);
     box.removeTool(toolName, { tenantId });
-    await box.addTool(vault, { grant: ["kv"] });
+    await box.addTool(vault, { scope: "global", grant: ["kv"] });
     expect(await run([["get", "token"]], { tenantId, toolName })).toEqual(["the host's"]);
   });
 });
@@ -266,8 +270,10 @@ describe("quotas of kv", () => {
 
   test("are the call's code where the tool does not catch it", async () => {
     const source = `export default async (input, { kv }) => { for (let i = 0; i < 9; i += 1) await kv.set("k" + i, i); }`;
-    await box.addTool({ name: "greedy", source }, { grant: ["kv"] });
-    expect(errorOf(await box.execute({ id: "c", toolName: "greedy" })).code).toBe("QUOTA_EXCEEDED");
+    await box.addTool({ name: "greedy", source }, { scope: "global", grant: ["kv"] });
+    expect(errorOf(await box.execute({ id: "c", toolName: "greedy" }, { tenantId: "greedy" })).code).toBe(
+      "QUOTA_EXCEEDED",
+    );
   });
 
   test("hold for calls that race", async () => {

@@ -3,6 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import type { GloveboxOptions } from "../../../src/host/config.ts";
+import type { HostFunction } from "../../../src/host/executors/host-function.ts";
 import type { Glovebox } from "../../../src/host/runtime.ts";
 import type { ToolContext, ToolResult } from "../../../src/host/tool-call.ts";
 import type { JsonValue } from "../../../src/sandbox/errors.ts";
@@ -20,7 +21,7 @@ const CALLER = `export default async ({ name, input, times = 1, catches = true }
 const ADD = "export default ({ a, b }) => ({ sum: a + b })";
 
 async function open(options: GloveboxOptions = {}): Promise<Glovebox> {
-  const box = await makeBox({ ...options, limits: { timeoutMs: 20_000, ...options.limits } });
+  const box = await makeBox({ tenancy: "multi", ...options, limits: { timeoutMs: 20_000, ...options.limits } });
   onTestFinished(() => box.close());
   return box;
 }
@@ -31,7 +32,7 @@ const run = (box: Glovebox, toolName: string, args: unknown, context: ToolContex
 
 let box: Glovebox;
 beforeAll(async () => {
-  box = await makeBox({ limits: { timeoutMs: 20_000 } });
+  box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 20_000 } });
   await add(box, "caller");
   await add(box, "add", ADD);
   await add(box, "some", CALLER, ["add", "sub_*"]);
@@ -44,12 +45,13 @@ beforeAll(async () => {
   );
   await add(box, "fails", 'export default () => { throw new Error("no such file /etc/shadow") }');
   await box.addTool({ name: "zeta_only", source: "export default () => 1" }, { tenantId: "zeta" });
-  await box.addTool({ name: "everybody", source: "export default () => 2" });
-  box.router.register("host-function", {}, (input, { tenantId, executionId }) => ({
+  await box.addTool({ name: "everybody", source: "export default () => 2" }, { scope: "global" });
+  const echo: HostFunction = (input, { tenantId, executionId }) => ({
     input,
     tenantId,
     executionId: executionId ?? null,
-  }));
+  });
+  box.router.register("host-function", {}, echo, { scope: "global" });
 });
 afterAll(() => box.close());
 
@@ -301,7 +303,7 @@ describe("the caller's time", () => {
   test.for([true, false])("ends the caller by its own clock, not by the other's (caught: %s)", async (catches) => {
     const own = await open({ health: false });
     await add(own, "caller");
-    own.router.register("waits", {}, () => new Promise(() => {}));
+    own.router.register("waits", {}, () => new Promise(() => {}), { scope: "global" });
     const timeouts = Array.from({ length: 24 }, (_, index) => 1_000 + 7 * index);
     const results = await Promise.all(
       timeouts.map((timeoutMs) => run(own, "caller", { name: "waits", catches }, { timeoutMs })),
@@ -322,10 +324,11 @@ describe("the caller's time", () => {
     const own = await open();
     await add(own, "caller");
     let ended = "";
-    own.router.register("waits", {}, async (_input, { signal }) => {
+    const waits: HostFunction = async (_input, { signal }) => {
       await new Promise((resolve) => signal.addEventListener("abort", resolve));
       ended = String((signal.reason as { readonly code?: string }).code);
-    });
+    };
+    own.router.register("waits", {}, waits, { scope: "global" });
     const controller = new AbortController();
     const running = run(own, "caller", { name: "waits" }, { signal: controller.signal });
     await pause(400);

@@ -26,13 +26,14 @@ const IDENTIFY_MS = 300;
 const CALLER = { subject: "ada", scopes: [], expiresAt: Math.floor(Date.now() / 1_000) + 3_600, claims: {} };
 
 /** Tools of everybody; the outcome of a scenario says whether one ran. */
-function openHost() {
+function openHost(tenancy: "single" | "multi" = "single") {
   let runs = 0;
-  const router = new ToolRouter();
-  router.register("run", {}, () => {
+  const router = new ToolRouter({ tenancy });
+  const run = () => {
     runs += 1;
     return {};
-  });
+  };
+  router.register("run", {}, run, { scope: "global" });
   const host: McpHost = {
     router,
     listTools: (options) => router.listTools(options),
@@ -42,7 +43,7 @@ function openHost() {
 }
 
 async function callOverHttp(options: McpHandlerOptions, token = "token"): Promise<Outcome> {
-  await using tools = openHost();
+  await using tools = openHost(options.tenantOf === undefined ? "single" : "multi");
   // Shorter than the default of 5 s: each hanging callback is waited for.
   await using handler = createMcpHandler(tools.host, { limits: { identifyMs: IDENTIFY_MS }, ...options });
   const transport = new StreamableHTTPClientTransport(new URL(URL_OF_SERVER), {
@@ -99,7 +100,7 @@ async function reportOverHttp(onError: Callback): Promise<Outcome> {
     if (requests === 1) throw new Error("no database");
     return "acme";
   };
-  await using tools = openHost();
+  await using tools = openHost("multi");
   await using handler = createMcpHandler(tools.host, { tenantOf, onError });
   const body = { jsonrpc: "2.0", id: 1, method: "ping" };
   const send = (): Promise<Response> =>

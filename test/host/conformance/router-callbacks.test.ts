@@ -1,4 +1,5 @@
 // Functions that a host passes to a ToolRouter: none of them can open a door, crash the host or hold up a call.
+import type { HostFunction } from "../../../src/host/executors/host-function.ts";
 import { ToolRouter, type ToolRouterOptions } from "../../../src/host/router.ts";
 import type { ToolContext, ToolResult } from "../../../src/host/tool-call.ts";
 import {
@@ -22,11 +23,12 @@ interface Setting {
 async function callTool({ options, context, handler }: Setting): Promise<{ ran: boolean; result: ToolResult }> {
   let ran = false;
   const router = new ToolRouter(options);
-  router.register("add", { inputSchema: { type: "object" } }, (input, call) => {
+  const add: HostFunction = (input, call) => {
     ran = true;
     call.log("adding");
     return handler === undefined ? { sum: 3 } : handler(input, call);
-  });
+  };
+  router.register("add", { inputSchema: { type: "object" } }, add, { scope: "global" });
   const result = await router.execute(CALL, { timeoutMs: TIMEOUT_MS, ...context });
   await router[Symbol.asyncDispose]();
   return { ran, result };
@@ -142,10 +144,9 @@ testCallbacks([
   },
   {
     name: "tenants",
-    run: guard((tenants) => ({ options: { tenants } })),
+    run: guard((tenants) => ({ options: { tenancy: "multi", tenants }, context: { tenantId: "acme" } })),
     good: () => ({}),
     bad: "denied",
-    except: { "returns undefined": "ok" },
   },
   { name: "onInternalError", run: onProblem, good: () => undefined, bad: "ok" },
   { name: "context.onLog", run: ended((onLog) => ({ context: { onLog } })), good: () => undefined, bad: "ok" },

@@ -28,7 +28,7 @@ const TOOLS: { readonly [name: string]: string } = {
 
 let box: Glovebox;
 beforeAll(async () => {
-  box = await makeBox({ limits: { timeoutMs: 20_000 } });
+  box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 20_000 } });
   for (const [name, source] of Object.entries(TOOLS)) await box.addTool({ name, source }, { tenantId: "acme" });
   await box.addTool({ name: "secret", source: "export default () => 1" }, { tenantId: "other" });
   // What is first called when its process is there has all of its time to itself.

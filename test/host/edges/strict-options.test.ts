@@ -14,7 +14,7 @@ import { expectStrict, failureOfAction, NOT_PLAIN } from "../../support/strict-o
 function makeRouter(): ToolRouter {
   const router = new ToolRouter();
   router.register("everybodys", { description: "For all" }, () => 1);
-  router.register("own", {}, () => 1, { tenantId: "acme" });
+  router.register("own", {}, () => 1);
   return router;
 }
 const [DEFINITION] = makeRouter().getRegisteredTools();
@@ -60,7 +60,7 @@ describe.for<[string, (router: ToolRouter, options?: unknown) => unknown]>([
 });
 
 describe("toOpenApi() and toCallSchema()", () => {
-  const definitions = makeRouter().getRegisteredTools({ tenantId: "acme" });
+  const definitions = makeRouter().getRegisteredTools();
 
   test("reject options that are wrong", async () => {
     await expectStrict(

@@ -74,6 +74,7 @@ describe("the addresses of an allow rule", () => {
   test("of one tenant hold for no other", async () => {
     const server = await serve((_request, response) => response.end("inside"));
     await using box = await makeBox({
+      tenancy: "multi",
       limits: { timeoutMs: 20_000 },
       egress: { allow: [server.origin] },
       tenants: { acme: { egress: { allow: [{ to: server.origin, addresses: here }] } } },
@@ -81,7 +82,7 @@ describe("the addresses of an allow rule", () => {
     const source = "export default async (url) => (await fetch(url)).status;";
     await box.addTool(
       { name: "get", source, definition: { inputSchema: { type: "string" }, capabilities: { fetch: true } } },
-      { grant: ["fetch"] },
+      { scope: "global", grant: ["fetch"] },
     );
     const call = { id: "c", toolName: "get", arguments: server.origin as never };
     expect(codeOf(await box.execute(call, { tenantId: "acme" }))).toBe("ok");

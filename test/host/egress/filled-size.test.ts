@@ -108,11 +108,12 @@ describe("a tool whose body grows when its secrets are filled in", () => {
     server = await serveCounter();
     const secretsOf = (value: string): Secrets => ({ KEY: { value, hosts: [server.origin] } });
     box = await makeBox({
+      tenancy: "multi",
       limits: { timeoutMs: 60_000 },
       egress: { allow: onLoopback(server.origin) },
       tenants: Object.fromEntries(Object.entries(VALUES).map(([id, value]) => [id, { secrets: secretsOf(value) }])),
     });
-    await box.addTool({ name: "send", source: SOURCE }, { grant: ["fetch", "secrets"] });
+    await box.addTool({ name: "send", source: SOURCE }, { scope: "global", grant: ["fetch", "secrets"] });
   });
   afterAll(async () => {
     await box.close();

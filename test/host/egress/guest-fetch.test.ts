@@ -29,11 +29,12 @@ let box: Glovebox;
 beforeAll(async () => {
   const ports = Array.from({ length: 0xffff - 1_024 }, (_, index) => index + 1_025);
   box = await makeBox({
+    tenancy: "multi",
     limits: { timeoutMs: 20_000 },
     egress: { allow: onLoopback("127.0.0.1"), ports, responseBytes: 5_000_000 },
     tenants: { shut: { egress: { allow: [] } } },
   });
-  await box.addTool({ name: "get", source: SOURCE }, { grant: ["fetch"] });
+  await box.addTool({ name: "get", source: SOURCE }, { scope: "global", grant: ["fetch"] });
 });
 afterAll(() => box.close());
 

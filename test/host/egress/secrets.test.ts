@@ -338,14 +338,15 @@ describe("a tool in the sandbox", () => {
   let box: Glovebox;
   beforeAll(async () => {
     box = await makeBox({
+      tenancy: "multi",
       limits: { timeoutMs: 20_000 },
       secrets: { API_KEY: { value: VALUE, hosts: [] } },
       tenants: {
         other: { secrets: {} },
       },
     });
-    await box.addTool({ name: "show", source: SOURCE }, { grant: ["fetch", "secrets"] });
-    await box.addTool({ name: "bare", source: SOURCE });
+    await box.addTool({ name: "show", source: SOURCE }, { scope: "global", grant: ["fetch", "secrets"] });
+    await box.addTool({ name: "bare", source: SOURCE }, { scope: "global" });
   });
   afterAll(() => box.close());
 

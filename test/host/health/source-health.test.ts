@@ -17,10 +17,14 @@ const HEALTH = { failures: 3, openMs: 60_000, maxOpenMs: 60_000 };
 /** Soon enough for a test, and not so soon that a busy machine passes it between two calls. */
 const SOON = { ...HEALTH, openMs: 400 };
 
-function routerOf(handler: HostFunction, health: typeof HEALTH | false = HEALTH): ToolRouter {
-  const router = new ToolRouter({ health });
-  router.register("probe", {}, handler);
-  router.register("other", {}, () => "well");
+function routerOf(
+  handler: HostFunction,
+  health: typeof HEALTH | false = HEALTH,
+  tenancy: "single" | "multi" = "single",
+): ToolRouter {
+  const router = new ToolRouter({ health, tenancy });
+  router.register("probe", {}, handler, { scope: "global" });
+  router.register("other", {}, () => "well", { scope: "global" });
   return router;
 }
 const run = (router: ToolRouter, args: unknown = {}, context?: ToolContext, timeoutMs?: number): Promise<ToolResult> =>
@@ -92,7 +96,7 @@ describe("ToolRouter, a host function that keeps failing", () => {
 
   test("for one tenant, is asked for every other", async () => {
     const handler: HostFunction = (input, { tenantId }) => (tenantId === "bad" ? new Promise(() => {}) : input);
-    const router = routerOf(handler);
+    const router = routerOf(handler, HEALTH, "multi");
     await repeat(3, () => run(router, {}, { tenantId: "bad" }, 10));
     const results = [await run(router, {}, { tenantId: "bad" }), await run(router, {}, { tenantId: "good" })];
     expect(results.map(codeOf)).toEqual(["TOOL_UNAVAILABLE", "ok"]);
@@ -209,7 +213,7 @@ describe("ToolRouter.addSource()", () => {
   });
 
   test("takes its tools along when it is disposed", async () => {
-    const router = new ToolRouter();
+    const router = new ToolRouter({ tenancy: "multi" });
     const source = router.addSource("weather", { call: () => 1 });
     source.register("forecast", {}, { tenantId: "acme" });
     expect(router.hasTool("forecast", { tenantId: "acme" })).toBe(true);
@@ -217,7 +221,7 @@ describe("ToolRouter.addSource()", () => {
     source[Symbol.dispose]();
     source[Symbol.dispose]();
     expect(router.hasTool("forecast", { tenantId: "acme" })).toBe(false);
-    expect(() => source.register("again", {})).toThrow(/removed/);
+    expect(() => source.register("again", {}, { scope: "global" })).toThrow(/removed/);
     router.addSource("weather", { call: () => 1 })[Symbol.dispose]();
   });
 
@@ -253,27 +257,28 @@ describe("Glovebox.health()", () => {
   });
 
   test("a tool whose processes keep dying is left alone, for that tenant; its other tools and other tenants go on", async () => {
+    await using own = await makeBox({ tenancy: "multi", health: HEALTH });
     const killed = async (): Promise<ToolResult> => {
       let hasBegun: (() => void) | undefined;
       const begun = new Promise<void>((resolve) => {
         hasBegun = resolve;
       });
-      const running = box.execute({ id: "c1", toolName: "die" }, { tenantId: "a", onLog: () => hasBegun?.() });
+      const running = own.execute({ id: "c1", toolName: "die" }, { tenantId: "a", onLog: () => hasBegun?.() });
       await begun;
-      for (const pid of box.workerPids) process.kill(pid, "SIGKILL");
+      for (const pid of own.workerPids) process.kill(pid, "SIGKILL");
       return await running;
     };
-    await box.addTool({
-      name: "die",
-      source: "export default () => { console.log('here'); return new Promise(() => setTimeout(() => {}, 60_000)); }",
-    });
+    const loop = { name: "loop", source: "export default ({ forever }) => { while (forever); return 1; }" };
+    const source =
+      "export default () => { console.log('here'); return new Promise(() => setTimeout(() => {}, 60_000)); }";
+    for (const tool of [loop, { name: "die", source }]) await own.addTool(tool, { scope: "global" });
     expect(await repeat(3, killed)).toEqual(Array(3).fill("SANDBOX_CRASHED"));
-    const refused = await box.execute({ id: "c1", toolName: "die" }, { tenantId: "a" });
+    const refused = await own.execute({ id: "c1", toolName: "die" }, { tenantId: "a" });
     expect(errorOf(refused).details).toMatchObject({ sourceId: "sandbox:die", source: "sandbox", state: "open" });
     const others = [
-      await box.execute({ id: "c2", toolName: "loop" }, { tenantId: "a" }),
-      await box.execute({ id: "c3", toolName: "loop" }, { tenantId: "b" }),
-      await box.execute({ id: "c4", toolName: "die" }, { tenantId: "b", timeoutMs: 400 }),
+      await own.execute({ id: "c2", toolName: "loop" }, { tenantId: "a" }),
+      await own.execute({ id: "c3", toolName: "loop" }, { tenantId: "b" }),
+      await own.execute({ id: "c4", toolName: "die" }, { tenantId: "b", timeoutMs: 400 }),
     ];
     expect(others.map(codeOf)).toEqual(["ok", "ok", "TOOL_TIMEOUT"]);
   });

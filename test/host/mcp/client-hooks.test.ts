@@ -36,7 +36,7 @@ afterAll(async () => {
   await server[Symbol.asyncDispose]();
 });
 
-const call = () => box.execute({ id: "c", toolName: "up__t", arguments: {} }, { tenantId: "a" });
+const call = () => box.execute({ id: "c", toolName: "up__t", arguments: {} });
 const hangs = (): Promise<never> => new Promise(() => {});
 
 /** Answers that are no credentials. */
@@ -105,9 +105,7 @@ describe("onElicitation and onSampling", () => {
     const options = { command: process.execPath, args: [HOSTILE, "calls"], onElicitation: hook, onSampling: hook };
     box.mcp.addServer("up", { ...options, protocol: "legacy" } as McpServerOptions);
     // The server says what it was answered: errors only.
-    const answers = String(
-      outputOf(await box.execute({ id: "c", toolName: "up__ask", arguments: {} }, { tenantId: "a" })),
-    );
+    const answers = String(outputOf(await box.execute({ id: "c", toolName: "up__ask", arguments: {} })));
     expect(answers).toBe("e: -32603, p: -32602, r: -32601, s: -32603, t: -32602");
   });
 });

@@ -12,7 +12,7 @@ import { type Answer, sendResult, startScriptedServer, startToolServer } from ".
 let box: Glovebox;
 const opened: AsyncDisposable[] = [];
 beforeAll(async () => {
-  box = await makeBox();
+  box = await makeBox({ tenancy: "multi" });
 });
 afterEach(async () => {
   await box.mcp.removeServer("up");
@@ -27,11 +27,11 @@ async function open(answer: Answer, options: Partial<McpHttpServer> = {}): Promi
     return answer(rpc, response, request);
   });
   opened.push(server);
-  box.mcp.addServer("up", { url: server.url, timeoutMs: 2_000, ...options });
+  box.mcp.addServer("up", { url: server.url, scope: "global", timeoutMs: 2_000, ...options });
 }
 
 const call = (context: ToolContext = {}, args: object = {}): Promise<ToolResult> =>
-  box.execute({ id: "c1", toolName: "up__t", arguments: args }, context);
+  box.execute({ id: "c1", toolName: "up__t", arguments: args }, { tenantId: "acme", ...context });
 
 const said = (text: string): object => ({ content: [{ type: "text", text }] });
 
@@ -142,7 +142,7 @@ describe("an error of the protocol", () => {
     isThere = false;
     await pause(1_100);
     expect(errorOf(await call())).toMatchObject({ code: "TOOL_UNAVAILABLE", message: /has no tool t any more/ });
-    expect(box.router.hasTool("up__t")).toBe(false);
+    expect(box.router.hasTool("up__t", { tenantId: "acme" })).toBe(false);
   });
 });
 
@@ -218,11 +218,11 @@ describe("a server that has gone", () => {
     await expect.poll(isHeard).toBe(true);
     await first[Symbol.asyncDispose]();
     expect(new Set((await cut).map(codeOf))).toEqual(new Set(["TOOL_UNAVAILABLE"]));
-    expect(box.health().find(({ sourceId }) => sourceId === "up")).toMatchObject({ failures: 1 });
+    expect(box.health({ scope: "all" }).find(({ sourceId }) => sourceId === "up")).toMatchObject({ failures: 1 });
     const gone = errorOf(await echo());
     expect(gone).toMatchObject({ code: "TOOL_UNAVAILABLE", recoverable: true });
     expect(gone.message).not.toMatch(/127|ECONN|fetch/);
-    expect(box.health().find(({ sourceId }) => sourceId === "up")).toMatchObject({ failures: 2 });
+    expect(box.health({ scope: "all" }).find(({ sourceId }) => sourceId === "up")).toMatchObject({ failures: 2 });
     opened.push(await startToolServer(Number(port)));
     expect(codeOf(await echo())).toBe("ok");
   });
@@ -233,7 +233,7 @@ describe("a server that has gone", () => {
     for (let n = 0; n < 8; n += 1) errors.push(errorOf(await call()));
     expect(errors.every(({ code }) => code === "TOOL_UNAVAILABLE")).toBe(true);
     expect(errors.at(-1)?.details).toHaveProperty("retryAfterMs");
-    expect(box.health().find(({ sourceId }) => sourceId === "up")).toMatchObject({ state: "open" });
+    expect(box.health({ scope: "all" }).find(({ sourceId }) => sourceId === "up")).toMatchObject({ state: "open" });
   });
 
   test.for([404, 400] as const)(
@@ -286,12 +286,13 @@ describe("a listing", () => {
     const headersFor = (): { readonly authorization: string } => ({ authorization: rotated.token });
     box.mcp.addServer("restarted", { url: await startForgetful(restarted), prefix: "" });
     box.mcp.addServer("rotated", { url: await startForgetful(rotated), prefix: "", headersFor });
-    const names = async (): Promise<readonly string[]> => (await box.listTools()).map(({ name }) => name);
+    const names = async (): Promise<readonly string[]> =>
+      (await box.listTools({ tenantId: "acme" })).map(({ name }) => name);
     expect(await names()).toEqual(["s-k1", "s1-"]);
     restarted.session = "s2";
     rotated.token = "k2";
     await expect.poll(names, { timeout: 5_000, interval: 200 }).toEqual(["s-k2", "s2-"]);
-    expect(box.health().map(({ failures }) => failures)).toEqual([0, 0]);
+    expect(box.health({ scope: "all" }).map(({ failures }) => failures)).toEqual([0, 0]);
     await Promise.all(["restarted", "rotated"].map((name) => box.mcp.removeServer(name)));
   });
 });

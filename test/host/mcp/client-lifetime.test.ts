@@ -41,15 +41,21 @@ const call = (box: Glovebox, toolName: string, context: ToolContext = {}, args: 
   box.execute({ id: "c1", toolName, arguments: args }, context);
 
 let box: Glovebox;
+/** Whose servers have several tenants. */
+let multi: Glovebox;
 beforeAll(async () => {
   box = await makeBox();
+  multi = await makeBox({ tenancy: "multi" });
 });
-afterAll(async () => await box.close());
+afterAll(async () => {
+  await box.close();
+  await multi.close();
+});
 
 /** In the one box there is, for as long as it is used: a server called `up`. */
-function withServer(options: McpServerOptions): AsyncDisposable {
-  box.mcp.addServer("up", options);
-  return { [Symbol.asyncDispose]: async () => void (await box.mcp.removeServer("up")) };
+function withServer(options: McpServerOptions, host = box): AsyncDisposable {
+  host.mcp.addServer("up", options);
+  return { [Symbol.asyncDispose]: async () => void (await host.mcp.removeServer("up")) };
 }
 
 describe("box.close()", () => {
@@ -135,29 +141,29 @@ describe("a connection", () => {
   });
 
   test("is one for many calls that come at once", async () => {
-    await using _up = withServer(tools);
+    await using _up = withServer({ ...tools, scope: "global" }, multi);
     const results = await Promise.all(
-      Array.from({ length: 50 }, (_, n) => call(box, "up__pid", { tenantId: `t${n}` })),
+      Array.from({ length: 50 }, (_, n) => call(multi, "up__pid", { tenantId: `t${n}` })),
     );
     expect(new Set(results.map(outputOf)).size).toBe(1);
-    expect(box.mcp.servers()[0]).toMatchObject({ connections: 1 });
+    expect(multi.mcp.servers()[0]).toMatchObject({ connections: 1 });
   });
 
   test("is each tenant's own where that is asked for", async () => {
     const envFor = (tenantId: string): { [name: string]: string } => ({ WHOSE: tenantId });
-    await using _up = withServer({ ...tools, envFor });
+    await using _up = withServer({ ...tools, scope: "global", envFor }, multi);
     const whose = async (tenantId: string): Promise<unknown> => {
-      const result = await call(box, "up__environment", { tenantId });
+      const result = await call(multi, "up__environment", { tenantId });
       return (JSON.parse(String(outputOf(result))) as { readonly WHOSE: string }).WHOSE;
     };
     expect(await Promise.all([whose("a"), whose("b"), whose("a")])).toEqual(["a", "b", "a"]);
-    expect(box.mcp.servers().map(({ tenantId, connections }) => [tenantId, connections])).toEqual([
+    expect(multi.mcp.servers().map(({ tenantId, connections }) => [tenantId, connections])).toEqual([
       ["a", 1],
       ["b", 1],
     ]);
-    expect(codeOf(await call(box, "up__die", { tenantId: "a" }))).toBe("TOOL_UNAVAILABLE");
+    expect(codeOf(await call(multi, "up__die", { tenantId: "a" }))).toBe("TOOL_UNAVAILABLE");
     expect(await whose("b")).toBe("b");
-    expect(box.mcp.servers().map(({ tenantId, failures }) => [tenantId, failures])).toEqual([
+    expect(multi.mcp.servers().map(({ tenantId, failures }) => [tenantId, failures])).toEqual([
       ["a", 1],
       ["b", 0],
     ]);
@@ -242,11 +248,11 @@ describe("traceparent", () => {
 
 describe("a tool in the sandbox", () => {
   test("calls an upstream tool, which nobody has listed before, as its own tenant", async () => {
-    await using _up = withServer({ ...tools, tenants: ["acme"] });
+    await using _up = withServer({ ...tools, tenants: ["acme"] }, multi);
     const source = "export default async (input, { tools }) => await tools.up__add({ a: 19, b: 23 })";
     const definition = { capabilities: { tools: ["up__add"] } };
-    await box.addTool({ name: "asks", source, definition });
-    expect(outputOf(await call(box, "asks", { tenantId: "acme", timeoutMs: 30_000 }))).toEqual({ sum: 42 });
+    await multi.addTool({ name: "asks", source, definition }, { scope: "global" });
+    expect(outputOf(await call(multi, "asks", { tenantId: "acme", timeoutMs: 30_000 }))).toEqual({ sum: 42 });
   });
 });
 

@@ -13,6 +13,7 @@ const asked: unknown[] = [];
 const common: Partial<McpServerOptions> = {
   // A busy machine may take a second for an answer.
   timeoutMs: 2_000,
+  scope: "global",
   onElicitation: (request, { tenantId, callId, toolName, server }) => {
     asked.push({ message: request.message, tenantId, callId, toolName, server });
     return { action: "accept", content: { name: "Ada" } };
@@ -27,6 +28,7 @@ beforeAll(async () => {
   http = await startToolServer();
   const url = http.url;
   box = await makeBox({
+    tenancy: "multi",
     onError: (error) => errors.push(error),
     mcp: {
       servers: {
@@ -36,12 +38,13 @@ beforeAll(async () => {
         "http-old": { url, ...common, protocol: "legacy" },
         quiet: {
           ...script,
+          scope: "global",
           prefix: "q.",
           tools: { allow: ["e*", "ask", "log"], deny: ["environment"] },
           env: { ONLY: "this" },
         },
-        many: { url },
-        gone: { command: "/there/is/no/such-program" },
+        many: { url, scope: "global" },
+        gone: { command: "/there/is/no/such-program", scope: "global" },
         private: { url, tenants: ["acme"], prefix: "" },
       },
     },
@@ -61,7 +64,7 @@ async function call(
   context: ToolContext = {},
 ): Promise<ToolResult> {
   calls += 1;
-  return await box.execute({ id: `call-${calls}`, toolName, arguments: input }, context);
+  return await box.execute({ id: `call-${calls}`, toolName, arguments: input }, { tenantId: "zeta", ...context });
 }
 
 /** As the host sees it: in a namespace of its own it has another number. */
@@ -71,12 +74,10 @@ const pidOfServer = (name: string): number =>
 describe("createGlovebox({ mcp })", () => {
   test("starts nothing before somebody asks", () => {
     expect(box.mcp.servers().map(({ state }) => state)).toEqual(Array.from({ length: 8 }, () => "idle"));
-    expect(box.router.getRegisteredTools()).toEqual([]);
-    expect(box.health().map(({ sourceId, source, state }) => [sourceId, source, state])).toContainEqual([
-      "http-new",
-      "mcp",
-      "closed",
-    ]);
+    expect(box.router.getRegisteredTools({ tenantId: "zeta" })).toEqual([]);
+    expect(box.health({ scope: "all" }).map(({ sourceId, source, state }) => [sourceId, source, state])).toContainEqual(
+      ["http-new", "mcp", "closed"],
+    );
   });
 
   test.for(ALL)("calls a tool that nobody has listed: %s", async (server) => {
@@ -98,7 +99,7 @@ describe("createGlovebox({ mcp })", () => {
   });
 
   test("lists the tools of all that answer, with what they say of them, marked as theirs", async () => {
-    const tools = await box.listTools();
+    const tools = await box.listTools({ tenantId: "zeta" });
     expect(tools.filter(({ name }) => name.startsWith("q.")).map(({ name }) => name)).toEqual([
       "q.ask",
       "q.echo",
@@ -131,7 +132,7 @@ describe("createGlovebox({ mcp })", () => {
     process.env.GLOVEBOX_TEST_LET_THROUGH = "yes";
     process.env.GLOVEBOX_TEST_KEPT = "no";
     try {
-      const result = await own.execute({ id: "c", toolName: "s__environment" }, { tenantId: "acme" });
+      const result = await own.execute({ id: "c", toolName: "s__environment" });
       const environment = JSON.parse(String(outputOf(result))) as { readonly [name: string]: string };
       expect(environment).toMatchObject({ GLOVEBOX_TEST_LET_THROUGH: "yes", MORE: "1" });
       expect(environment).not.toHaveProperty("GLOVEBOX_TEST_KEPT");
@@ -248,7 +249,7 @@ describe("a call of an upstream tool", () => {
     const error = errorOf(await call("gone__anything"));
     expect(error).toMatchObject({ code: "TOOL_UNAVAILABLE", recoverable: true, details: { server: "gone" } });
     expect(error.message).not.toMatch(/such-program/);
-    expect(box.health().find(({ sourceId }) => sourceId === "gone")?.failures).toBeGreaterThan(0);
+    expect(box.health({ scope: "all" }).find(({ sourceId }) => sourceId === "gone")?.failures).toBeGreaterThan(0);
   });
 });
 
@@ -282,7 +283,9 @@ describe("a server that ends in mid-call", () => {
       expect(error).toMatchObject({ code: "TOOL_UNAVAILABLE", recoverable: true, details: { server: "stdio-new" } });
       expect(error.message).toBe("The MCP server stdio-new was lost while hang ran");
     }
-    expect(box.health().find(({ sourceId }) => sourceId === "stdio-new")).toMatchObject({ failures: 1 });
+    expect(box.health({ scope: "all" }).find(({ sourceId }) => sourceId === "stdio-new")).toMatchObject({
+      failures: 1,
+    });
     const after = await pidOf("stdio-new");
     expect(after).not.toBe(before);
     expect(outputOf(await bystander)).toBe("3 steps");
@@ -297,8 +300,8 @@ describe("a server that ends in mid-call", () => {
 
 describe("box.mcp", () => {
   test("adds a server and takes it out again, with its tools and its process", async () => {
-    box.mcp.addServer("late", { ...script, prefix: "late-" });
-    expect(() => box.mcp.addServer("late", script)).toThrow(/already/);
+    box.mcp.addServer("late", { ...script, scope: "global", prefix: "late-" });
+    expect(() => box.mcp.addServer("late", { ...script, scope: "global" })).toThrow(/already/);
     await call("late-pid");
     const pid = pidOfServer("late");
     const hanging = call("late-hang", { id: "removed" });
@@ -308,11 +311,11 @@ describe("box.mcp", () => {
     expect(codeOf(await hanging)).toBe("CANCELLED");
     expect(() => process.kill(pid, 0)).toThrow(/ESRCH/);
     expect(codeOf(await call("late-pid"))).toBe("TOOL_UNAVAILABLE");
-    expect(box.health().map(({ sourceId }) => sourceId)).not.toContain("late");
+    expect(box.health({ scope: "all" }).map(({ sourceId }) => sourceId)).not.toContain("late");
   });
 
   test("takes a server out that is still being connected, and says so", async () => {
-    box.mcp.addServer("late", { command: "sh", args: ["-c", "while read -r line; do :; done"] });
+    box.mcp.addServer("late", { command: "sh", args: ["-c", "while read -r line; do :; done"], scope: "global" });
     const early = call("late__pid");
     await expect.poll(() => box.mcp.servers().find(({ server }) => server === "late")?.state).toBe("connecting");
     await box.mcp.removeServer("late");

@@ -25,10 +25,13 @@ beforeEach(() => {
 afterEach(() => void vi.restoreAllMocks());
 
 let box: Glovebox;
+/** Whose callers are assigned to tenants. */
+let multi: Glovebox;
 let running = 0;
 const finish = new Set<() => void>();
 beforeAll(async () => {
   box = await makeBox();
+  multi = await makeBox({ tenancy: "multi" });
   box.router.register("waits", {}, async (_input, { signal }) => {
     running += 1;
     await new Promise<void>((resolve) => {
@@ -39,7 +42,10 @@ beforeAll(async () => {
     return "waited";
   });
 });
-afterAll(async () => await box.close());
+afterAll(async () => {
+  await box.close();
+  await multi.close();
+});
 
 /** Its tokens are good for 0.2 s of the test's clock. */
 const authenticate = async (): Promise<AuthenticatedCaller> => ({
@@ -51,7 +57,8 @@ const authenticate = async (): Promise<AuthenticatedCaller> => ({
 const auth = { authenticate, serveMetadata: () => undefined };
 
 async function start(options: McpHandlerOptions): Promise<URL> {
-  const served = await serveHandler(createMcpHandler(box, options));
+  const host = options.tenantOf === undefined ? box : multi;
+  const served = await serveHandler(createMcpHandler(host, options));
   onTestFinished(() => served[Symbol.asyncDispose]());
   return served.url;
 }

@@ -5,6 +5,7 @@ import { request as httpRequest } from "node:http";
 import { connect, type Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import type { HostFunction } from "../../../src/host/executors/host-function.ts";
 import { BoundedBody } from "../../../src/host/mcp/server/bounded-body.ts";
 import { createMcpHandler, type McpHandlerOptions } from "../../../src/host/mcp/server/handler.ts";
 import { createQuotas, HttpLimitsSchema } from "../../../src/host/mcp/server/http-limits.ts";
@@ -32,10 +33,10 @@ let running = 0;
 let logging = 0;
 const finish = new Set<() => void>();
 beforeAll(async () => {
-  box = await makeBox();
-  box.router.register("big", {}, () => BIG);
-  box.router.register("small", {}, () => "small");
-  box.router.register("waits", {}, async (_input, { signal }) => {
+  box = await makeBox({ tenancy: "multi" });
+  box.router.register("big", {}, () => BIG, { scope: "global" });
+  box.router.register("small", {}, () => "small", { scope: "global" });
+  const waits: HostFunction = async (_input, { signal }) => {
     running += 1;
     await new Promise<void>((resolve) => {
       finish.add(resolve);
@@ -43,7 +44,8 @@ beforeAll(async () => {
     });
     running -= 1;
     return "waited";
-  });
+  };
+  box.router.register("waits", {}, waits, { scope: "global" });
   // A log line that nobody reads, and a call that goes on.
   const execute = box.router.execute.bind(box.router);
   box.router.execute = async (call, ...rest) => {
@@ -53,7 +55,10 @@ beforeAll(async () => {
       logging -= 1;
     });
   };
-  await box.addTool({ name: "logs", source: "export default () => { console.log('a line'); for (;;); }" });
+  await box.addTool(
+    { name: "logs", source: "export default () => { console.log('a line'); for (;;); }" },
+    { scope: "global" },
+  );
 });
 afterAll(async () => await box.close());
 
@@ -286,7 +291,7 @@ describe("limits.responseBytes and limits.unreadMs", () => {
   });
 
   test("cancels the call whose response stays unread", async () => {
-    await using handler = createMcpHandler(box, { limits: { unreadMs: 100 } });
+    await using handler = createMcpHandler(box, { tenantOf, limits: { unreadMs: 100 } });
     const { body, headers } = modernCall("logs");
     const withLogs = body.replace('"_meta":{', '"_meta":{"io.modelcontextprotocol/logLevel":"info",');
     const request = new Request("http://localhost/mcp", { method: "POST", body: withLogs, headers });

@@ -182,8 +182,14 @@ describe("McpHandler.toolsChanged()", () => {
     expectRejected(() => handler.toolsChanged(tenantId as string), "tenantId: Expected a tenant id");
   });
 
-  test("accepts a tenant, and none", () => {
-    handler.toolsChanged("acme");
+  test("accepts a tenant or all tenants of several, and none of one", async () => {
+    await using multi = await makeBox({ tenancy: "multi" });
+    await using several = createMcpHandler(multi, { tenantOf: () => "acme" });
+    several.toolsChanged("acme");
+    several.toolsChanged({ scope: "all" });
+    expectRejected(() => several.toolsChanged(), "tenancy");
     handler.toolsChanged();
+    handler.toolsChanged({ scope: "all" });
+    expectRejected(() => handler.toolsChanged("acme"), "tenancy");
   });
 });

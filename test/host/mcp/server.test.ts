@@ -74,9 +74,9 @@ async function listen(options: McpHandlerOptions): Promise<{ readonly url: URL }
 const closers: (() => Promise<void>)[] = [];
 
 beforeAll(async () => {
-  box = await makeBox({ limits: { timeoutMs: 20_000 } });
+  box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 20_000 } });
   const global = async (name: string, source: string, capabilities = {}) => {
-    await box.addTool({ name, source, definition: { capabilities } });
+    await box.addTool({ name, source, definition: { capabilities } }, { scope: "global" });
   };
   await global("add", ADD);
   await global("show", SHOW);
@@ -89,12 +89,9 @@ beforeAll(async () => {
   await global("text", "export const inputSchema = { type: 'string' }; export default (text) => text.length");
   await global("list", "export const outputSchema = { type: 'array' }; export default () => [1, 2]");
   await global("fails", "export default () => { throw new Error('no such thing in /etc/shadow') }");
-  await box.addTool({
-    name: "loop",
-    source: "export default () => { for (;;); }",
-    definition: { limits: { timeoutMs: 100 } },
-  });
-  await box.addTool({ name: "waits", source: "export default () => { for (;;); }" });
+  const loop = "export default () => { for (;;); }";
+  await box.addTool({ name: "loop", source: loop, definition: { limits: { timeoutMs: 100 } } }, { scope: "global" });
+  await box.addTool({ name: "waits", source: loop }, { scope: "global" });
   await box.addTool({ name: "only_acme", source: "export default () => 1" }, { tenantId: "acme" });
   ({ url } = await listen({ tenantOf: ({ request }) => request.headers.get("x-tenant") ?? "default" }));
 });
@@ -130,7 +127,7 @@ async function connect(
     await client.connect(new StreamableHTTPClientTransport(url));
   } else {
     const [up, down] = [new PassThrough(), new PassThrough()];
-    const server = serveMcpStdio(box, { stdin: up, stdout: down });
+    const server = serveMcpStdio(box, { tenantId: "default", stdin: up, stdout: down });
     onTestFinished(() => server.close());
     await client.connect(new StdioServerTransport(down, up));
   }
@@ -521,10 +518,10 @@ describe("McpHandler.fetch()", () => {
     for (const name of ["one", "two"]) box.router.register(name, {}, () => 1, { tenantId: "acme" });
     await expect.poll(() => heard).toEqual(["acme"]);
     for (const name of ["one", "two"]) box.removeTool(name, { tenantId: "zeta" });
-    box.router.register("three", {}, () => 1);
+    box.router.register("three", {}, () => 1, { scope: "global" });
     await expect.poll(() => [...heard].sort()).toEqual(["acme", "acme", "zeta"]);
     for (const name of ["one", "two"]) box.removeTool(name, { tenantId: "acme" });
-    box.removeTool("three");
+    box.removeTool("three", { scope: "global" });
   });
 
   test.for<[who: string, tenantOf: NonNullable<McpHandlerOptions["tenantOf"]>]>([
@@ -545,7 +542,7 @@ describe("McpHandler.fetch()", () => {
   });
 
   test("answers 503 once it is closed", async () => {
-    const other = createMcpHandler(box);
+    const other = createMcpHandler(box, { tenantOf: () => "acme" });
     await other.close();
     for (const body of [rpc("initialize", INITIALIZE), rpc("tools/list", { _meta: MODERN })]) {
       const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };

@@ -11,6 +11,7 @@ import {
 } from "../../../src/host/pipeline/validate.ts";
 import { MemoryToolRegistry } from "../../../src/host/registry.ts";
 import { SchemaThread } from "../../../src/host/schema-thread.ts";
+import { Tenancy } from "../../../src/host/tenants/tenancy.ts";
 import { ToolError } from "../../../src/sandbox/errors.ts";
 import { inOtherRealm } from "../../support/failing-callbacks.ts";
 import { fixedExecutor, makeTool, type ToolParts } from "../../support/registered-tool.ts";
@@ -204,15 +205,18 @@ describe("readEnvelope()", () => {
   });
 });
 
+/** What has been resolved: a nested call. */
+const TENANCY = undefined;
 describe("readContext()", () => {
-  test.for([undefined, {}, { tenantId: undefined }])("makes the tenant `default` of %s", (context) => {
-    expect(readContext(context).tenantId).toBe("default");
+  test.for([undefined, {}, { tenantId: undefined }])("decides the tenant of %s by the tenancy", (context) => {
+    expect(readContext(context, new Tenancy("single")).tenantId).toBe("default");
+    expect(refusalOf(() => readContext(context, new Tenancy("multi"))).message).toMatch(/^context\.tenantId: Missing/);
   });
 
   test("copies the fields of a context", () => {
     const { signal } = new AbortController();
     const known = { tenantId: "acme", executionId: "e", stepId: "s", signal, timeoutMs: 5, onLog: () => {} };
-    expect(readContext(known)).toMatchObject(known);
+    expect(readContext(known, TENANCY)).toMatchObject(known);
   });
 
   test.for<[string, unknown, string]>([
@@ -240,12 +244,12 @@ describe("readContext()", () => {
       'context.client.elicits: Unknown option. Did you mean "elicit"?',
     ],
   ])("rejects the unknown key of %s, and suggests the right one", ([, context, message]) => {
-    const error = refusalOf(() => readContext(context));
+    const error = refusalOf(() => readContext(context, TENANCY));
     expect([error.code, error.message]).toEqual(["PARAM_INVALID", message]);
   });
 
   test("rejects maxConcurrency, which only a batch has", () => {
-    expect(refusalOf(() => readContext({ maxConcurrency: 2 })).message).toMatch(
+    expect(refusalOf(() => readContext({ maxConcurrency: 2 }, TENANCY)).message).toMatch(
       /^context\.maxConcurrency: Unknown option/,
     );
   });
@@ -263,7 +267,7 @@ describe("readContext()", () => {
     ["a function", () => ({ tenantId: "acme" }), "a function"],
     ["an object with another prototype", Object.create({ tenantId: "acme" }), "an object that is not plain"],
   ])("rejects %s as a context", ([, context, got]) => {
-    const error = refusalOf(() => readContext(context));
+    const error = refusalOf(() => readContext(context, TENANCY));
     expect([error.code, error.message]).toEqual([
       "PARAM_INVALID",
       `context: expected a plain object { tenantId, signal, timeoutMs }, got ${got}`,
@@ -271,7 +275,7 @@ describe("readContext()", () => {
   });
 
   test("takes an object of another realm for a plain one", () => {
-    expect(readContext(inOtherRealm("({ tenantId: 'acme' })"))).toMatchObject({ tenantId: "acme" });
+    expect(readContext(inOtherRealm("({ tenantId: 'acme' })"), TENANCY)).toMatchObject({ tenantId: "acme" });
   });
 
   test.for<[string, object, RegExp]>([
@@ -289,7 +293,7 @@ describe("readContext()", () => {
     ],
     ["a Map as seed", { deterministic: new Map() }, /^context\.deterministic: .*got a Map$/],
   ])("rejects %s", ([, context, message]) => {
-    expect(refusalOf(() => readContext(context))).toMatchObject({
+    expect(refusalOf(() => readContext(context, TENANCY))).toMatchObject({
       code: "PARAM_INVALID",
       message: expect.stringMatching(message),
     });
@@ -302,7 +306,7 @@ describe("readContext()", () => {
       }
     }
     const client = new Person();
-    expect(readContext({ client }).client).toBe(client);
+    expect(readContext({ client }, TENANCY).client).toBe(client);
   });
 
   test.for<[string, unknown, RegExp]>([
@@ -318,7 +322,7 @@ describe("readContext()", () => {
     ["null as onProgress", { onProgress: null }, /^context\.onProgress: expected a function, got null$/],
     ["text as timeout", { timeoutMs: "5" }, /^context\.timeoutMs: expected a number of milliseconds from 1 to 300000/],
   ])("refuses %s", ([, context, message]) => {
-    const error = refusalOf(() => readContext(context));
+    const error = refusalOf(() => readContext(context, TENANCY));
     expect(error.code).toBe("PARAM_INVALID");
     expect(error.message).toMatch(message);
   });
@@ -337,7 +341,7 @@ describe("readContext()", () => {
     ["a revoked proxy as signal", () => ({ signal: revoked() })],
     ["what only looks like a signal", () => ({ signal: Object.create(AbortSignal.prototype) as unknown })],
   ])("refuses %s as PARAM_INVALID, for it is the caller's mistake", ([, make]) => {
-    const error = refusalOf(() => readContext(make()));
+    const error = refusalOf(() => readContext(make(), TENANCY));
     expect(error.code).toBe("PARAM_INVALID");
     expect(error.message).toMatch(
       /^context: expected .* got (one whose fields cannot be read|an object that is not plain)$/,

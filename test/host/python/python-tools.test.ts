@@ -20,6 +20,7 @@ beforeAll(async () => {
   };
   writeFileSync(join(store, "half-1.5-py3-none-any.whl"), makeWheel(files));
   box = await createGlovebox({
+    tenancy: "multi",
     cache: PYTHON_CACHE,
     tools: { enabled: true, builtinTools: ["python_exec"] },
     limits: { timeoutMs: 60_000 },
@@ -193,7 +194,9 @@ describe("a tool in Python", () => {
     ["def main(input:\n    pass\n", "tool.py", 1],
     ["x = 1\n\nif x\n    pass\n", "tool.py", 3],
   ] as const)("that cannot be compiled is BUNDLE_FAILED with its place (%#)", async ([code, file, line]) => {
-    await expect(box.addTool({ source: code, language: "python", name: "broken" })).rejects.toMatchObject({
+    await expect(
+      box.addTool({ source: code, language: "python", name: "broken" }, { scope: "global" }),
+    ).rejects.toMatchObject({
       code: "BUNDLE_FAILED",
       message: expect.stringMatching(new RegExp(`^${file}:${line}:\\d+: SyntaxError: `)),
       details: { file, line },
@@ -207,7 +210,9 @@ describe("a tool in Python", () => {
     ["x = '\0'", '"tool.py" has a NUL character in line 1'],
   ] as const)("whose definition cannot be one is BUNDLE_FAILED, and says why: %j", async ([code, says]) => {
     const source = `${code}\ndef main(input): pass`;
-    await expect(box.addTool({ source, language: "python", name: "faulty" })).rejects.toMatchObject({
+    await expect(
+      box.addTool({ source, language: "python", name: "faulty" }, { scope: "global" }),
+    ).rejects.toMatchObject({
       code: "BUNDLE_FAILED",
       message: expect.stringContaining(says),
     });
@@ -215,19 +220,26 @@ describe("a tool in Python", () => {
 
   test("that ends its process while it is learned is TOOL_FAILED with its line", async () => {
     const source = "import sys\nsys.exit(0)\ndef main(input): pass";
-    await expect(box.addTool({ source, language: "python", name: "leaves" })).rejects.toMatchObject({
+    await expect(
+      box.addTool({ source, language: "python", name: "leaves" }, { scope: "global" }),
+    ).rejects.toMatchObject({
       code: "TOOL_FAILED",
       details: { errorName: "SystemExit", line: 2 },
     });
   });
 
   test("without main is BUNDLE_FAILED, and one whose module throws is TOOL_FAILED", async () => {
-    await expect(box.addTool({ source: "x = 1", language: "python", name: "none" })).rejects.toMatchObject({
+    await expect(
+      box.addTool({ source: "x = 1", language: "python", name: "none" }, { scope: "global" }),
+    ).rejects.toMatchObject({
       code: "BUNDLE_FAILED",
       message: expect.stringContaining("main"),
     });
     await expect(
-      box.addTool({ source: "raise ValueError('no')\ndef main(i): pass", language: "python", name: "none" }),
+      box.addTool(
+        { source: "raise ValueError('no')\ndef main(i): pass", language: "python", name: "none" },
+        { scope: "global" },
+      ),
     ).rejects.toMatchObject({ code: "TOOL_FAILED", details: { errorName: "ValueError", line: 1 } });
   });
 

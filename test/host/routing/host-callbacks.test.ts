@@ -13,27 +13,42 @@ import { fixedExecutor, makeTool } from "../../support/registered-tool.ts";
 const CALL = { id: "c", toolName: "tool" };
 
 /** Promises and other values that come too late, or say nothing. */
-const NO_ANSWERS: readonly (readonly [string, () => unknown])[] = [
+const NO_VALUES: readonly (readonly [string, () => unknown])[] = [
   ...FAILING_CALLBACKS,
-  ["returns a promise", async () => ({})],
-  ["returns a promise of another realm", () => inOtherRealm("Promise.resolve({})")],
-  ["returns a thenable", () => toThenable((resolve) => resolve({}))],
   ["never answers", () => new Promise(() => {})],
   ["returns text", () => "acme"],
   ["returns a number", () => 1],
   ["returns null", () => null],
 ];
+const NO_ANSWERS: typeof NO_VALUES = [
+  ...NO_VALUES,
+  ["returns a promise", async () => ({})],
+  ["returns a promise of another realm", () => inOtherRealm("Promise.resolve({})")],
+  ["returns a thenable", () => toThenable((resolve) => resolve({}))],
+];
 
 describe("the tenants function of a host", () => {
-  test.for([...NO_ANSWERS, ["returns an array", () => []], ["returns a Map", () => new Map()]] as typeof NO_ANSWERS)(
+  const NO_POLICIES: typeof NO_VALUES = [
+    ...NO_VALUES,
+    ["returns an array", () => []],
+    ["returns a Map", () => new Map()],
+    ["returns undefined", () => undefined],
+    ["resolves with undefined", async () => undefined],
+    ["resolves with an unknown option", async () => ({ limit: {} })],
+  ];
+  test.for(NO_POLICIES)(
     "that %s denies the call with INTERNAL, and onInternalError receives the cause",
     async ([, answer]) => {
       const errors: ToolError[] = [];
-      const router = new ToolRouter({ tenants: answer as Tenants, onInternalError: (error) => errors.push(error) });
-      let ran = false;
-      router.register("tool", {}, () => {
-        ran = true;
+      const router = new ToolRouter({
+        ...{ tenancy: "multi", tenants: answer as Tenants, tenantCache: { timeoutMs: 300 } },
+        onInternalError: (error) => errors.push(error),
       });
+      let ran = false;
+      const run = () => {
+        ran = true;
+      };
+      router.register("tool", {}, run, { scope: "global" });
       const result = await router.execute(CALL, { tenantId: "acme" });
       expect([codeOf(result), ran]).toEqual(["INTERNAL", false]);
       expect(errors).toMatchObject([
@@ -42,9 +57,14 @@ describe("the tenants function of a host", () => {
     },
   );
 
-  test("that returns undefined gives the tenant the defaults", async () => {
-    const router = new ToolRouter({ tenants: () => undefined });
-    router.register("tool", {}, () => 1);
+  test.for([
+    ["returns {}", () => ({})],
+    ["resolves with {}", async () => ({})],
+    ["returns a promise of another realm", () => inOtherRealm("Promise.resolve({})")],
+    ["returns a thenable", () => toThenable((resolve) => resolve({}))],
+  ])("that %s gives the tenant the defaults", async ([, answer]) => {
+    const router = new ToolRouter({ tenancy: "multi", tenants: answer as Tenants });
+    router.register("tool", {}, () => 1, { scope: "global" });
     expect(outputOf(await router.execute(CALL, { tenantId: "acme" }))).toBe(1);
   });
 });
@@ -75,7 +95,7 @@ const failureOf = async (action: () => unknown): Promise<unknown> => {
 describe("a registry of a host's own", () => {
   test("works as the one in memory does", async () => {
     const router = new ToolRouter({ registry: registryWith("list", (memory) => memory.list("acme")) });
-    expect(outputOf(await router.execute(CALL, { tenantId: "acme" }))).toBe(1);
+    expect(outputOf(await router.execute(CALL))).toBe(1);
     expect(router.getRegisteredTools().map(({ name }) => name)).toEqual(["tool"]);
     expect(await failureOf(() => router.add(makeTool({ name: "tool" })))).toMatchObject({ code: "PARAM_INVALID" });
   });
@@ -92,7 +112,7 @@ describe("a registry of a host's own", () => {
     const errors: ToolError[] = [];
     const registry = registryWith("get", answer);
     const router = new ToolRouter({ registry, onInternalError: (error) => errors.push(error) });
-    expect(codeOf(await router.execute(CALL, { tenantId: "acme" }))).toBe("INTERNAL");
+    expect(codeOf(await router.execute(CALL))).toBe("INTERNAL");
     expect(errors).toMatchObject([
       { code: "INTERNAL", cause: { message: expect.stringMatching(/^registry\.get\(\) /) } },
     ]);
@@ -106,11 +126,7 @@ describe("a registry of a host's own", () => {
   ];
   test.for(LISTS)("whose list() %s lists nothing: INTERNAL", async ([, answer]) => {
     const router = new ToolRouter({ registry: registryWith("list", answer) });
-    const actions = [
-      () => router.getRegisteredTools(),
-      () => router.listTools({ tenantId: "acme" }),
-      () => router.health(),
-    ];
+    const actions = [() => router.getRegisteredTools(), () => router.listTools(), () => router.health()];
     for (const action of actions) expect(await failureOf(action)).toMatchObject({ code: "INTERNAL" });
   });
 
@@ -194,7 +210,6 @@ describe("a source's discovery", () => {
     const { router, errors, discovered } = discovering({ isFor: answer });
     expect(await namesOf(router)).toEqual(["other"]);
     expect([codeOf(await router.execute(CALL)), discovered()]).toEqual(["TOOL_UNAVAILABLE", 0]);
-    expect(router.health({ tenantId: "acme" })).toHaveLength(1);
     expect(errors[0]).toMatchObject({
       code: "INTERNAL",
       message: expect.stringContaining("discovery.isFor() of the source remote"),

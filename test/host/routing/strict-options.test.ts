@@ -292,7 +292,7 @@ describe("Glovebox", () => {
   beforeAll(async () => {
     box = await makeBox();
     await box.addTool({ name: "x", source: "export default () => 1" });
-    await box.addTool({ name: "mine", source: "export default () => 1" }, { tenantId: "acme" });
+    await box.addTool({ name: "mine", source: "export default () => 1" });
   });
   afterAll(() => box.close());
   const SOURCE = { source: "export default () => 1" };
@@ -334,7 +334,7 @@ describe("Glovebox", () => {
   ])("%s() rejects options that are wrong, and does nothing", async ([, toCall, options, message]) => {
     await expectStrictMethod(toCall(box), true, [[options, message]]);
     expect(codeOf(await box.execute({ id: "c", toolName: "x" }))).toBe("ok");
-    expect([box.listSessions(), box.router.registry.list().length]).toEqual([[], 1]);
+    expect([box.listSessions(), box.router.registry.list().length]).toEqual([[], 2]);
   });
 
   test.for<[string, (box: Glovebox) => unknown, string]>([
@@ -350,10 +350,14 @@ describe("Glovebox", () => {
     for await (const item of box.stream(call, {}, 0)) expect(item).toMatchObject({ error: { code: "PARAM_INVALID" } });
   });
 
-  test("removeTool() with a tenant never removes a global tool", () => {
-    expect(box.removeTool("x", { tenantId: "acme" })).toBe(false);
-    expect(box.removeTool("mine")).toBe(false);
-    expect([box.router.hasTool("x"), box.router.hasTool("mine", { tenantId: "acme" })]).toEqual([true, true]);
+  test("removeTool() with a tenant never removes a global tool", async () => {
+    await using own = await makeBox({ tenancy: "multi" });
+    await own.addTool({ name: "x", source: "export default () => 1" }, { scope: "global" });
+    await own.addTool({ name: "mine", source: "export default () => 1" }, { tenantId: "acme" });
+    expect(own.removeTool("x", { tenantId: "acme" })).toBe(false);
+    expect(own.removeTool("mine", { scope: "global" })).toBe(false);
+    const whose = { tenantId: "acme" };
+    expect([own.router.hasTool("x", whose), own.router.hasTool("mine", whose)]).toEqual([true, true]);
   });
 
   test.for(NOT_PLAIN)("createGlovebox() rejects %s for options", async ([kind, make]) => {

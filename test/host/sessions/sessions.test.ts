@@ -8,7 +8,7 @@ import { codeOf, errorOf, makeBox, outputOf, PYTHON_CACHE } from "../../support/
 
 let box: Glovebox;
 beforeAll(async () => {
-  box = await makeBox({ limits: { timeoutMs: 60_000, cpuMs: 60_000 }, cache: PYTHON_CACHE });
+  box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 60_000, cpuMs: 60_000 }, cache: PYTHON_CACHE });
 });
 afterAll(() => box.close());
 
@@ -281,13 +281,14 @@ describe("sessions of tenants", () => {
   });
 
   test("are as many as the tenant's limit says", async () => {
-    const own = await makeBox({ limits: { sessions: 2 } });
+    const own = await makeBox({ tenancy: "multi", limits: { sessions: 2 } });
     onTestFinished(() => own.close());
-    const [first] = [await own.openSession(), await own.openSession()];
-    await expect(own.openSession()).rejects.toMatchObject({ code: "QUOTA_EXCEEDED", details: { sessions: 2 } });
+    const openOne = () => own.openSession({ tenantId: "acme" });
+    const [first] = [await openOne(), await openOne()];
+    await expect(openOne()).rejects.toMatchObject({ code: "QUOTA_EXCEEDED", details: { sessions: 2 } });
     await own.openSession({ tenantId: "another" });
     await first?.close();
-    await own.openSession();
+    await openOne();
   });
 
   test.for([
@@ -298,7 +299,7 @@ describe("sessions of tenants", () => {
     [{ total: { runs: -1 } }, "total"],
     [{ tenant: "x" }, "tenant"],
   ])("are not opened with %j", async ([options, word]) => {
-    await expect(box.openSession(options as SessionOptions)).rejects.toMatchObject({
+    await expect(box.openSession({ tenantId: "x", ...(options as object) } as SessionOptions)).rejects.toMatchObject({
       code: "PARAM_INVALID",
       message: expect.stringContaining(word as string),
     });
@@ -338,7 +339,7 @@ describe('a tool with isolation "session"', () => {
     ],
   ])("finds what its conversation has left, in %s", async ([language, source, calls]) => {
     const toolName = `counter_${language}`;
-    await box.addTool({ name: toolName, source, language }, { isolation: "session" });
+    await box.addTool({ name: toolName, source, language }, { scope: "global", isolation: "session" });
     for (const [tenant, session, count] of calls) {
       expect([tenant, session, outputOf(await call(toolName, tenant, session))]).toEqual([tenant, session, count]);
     }
@@ -348,7 +349,7 @@ describe('a tool with isolation "session"', () => {
 
   test("says once that its conversation has ended, and begins a new one", async () => {
     const source = "let n = 0; export default ({ loop }) => { n += 1; while (loop); return n; }";
-    await box.addTool({ name: "loops", source }, { isolation: "session" });
+    await box.addTool({ name: "loops", source }, { scope: "global", isolation: "session" });
     expect(outputOf(await call("loops", "c", "1"))).toBe(1);
     const stopped = await box.execute(
       { id: "c", toolName: "loops", arguments: { loop: true } },
@@ -360,7 +361,7 @@ describe('a tool with isolation "session"', () => {
 
   test("ends its conversation's call when that is closed", async () => {
     const source = "export default async () => { console.log('on'); await new Promise(() => {}); }";
-    await box.addTool({ name: "waits", source }, { isolation: "session" });
+    await box.addTool({ name: "waits", source }, { scope: "global", isolation: "session" });
     const begun = Promise.withResolvers<void>();
     const running = box.execute(
       { id: "c", toolName: "waits", arguments: {} },

@@ -112,7 +112,7 @@ beforeEach(() => {
 });
 
 const run = (toolName: string, args: unknown = {}, more: object = {}): Promise<ToolResult> =>
-  box.execute({ id: "c1", toolName, arguments: args }, { tenantId: "acme", traceparent: TRACEPARENT, ...more });
+  box.execute({ id: "c1", toolName, arguments: args }, { traceparent: TRACEPARENT, ...more });
 const named = (name: string): ReadableSpan[] => spans.getFinishedSpans().filter((span) => span.name === name);
 function only(name: string): ReadableSpan {
   const found = named(name);
@@ -145,7 +145,7 @@ describe("spans and metrics", () => {
         "gen_ai.tool.name": "outer",
         "gen_ai.tool.call.id": "c1",
         "gen_ai.tool.type": "function",
-        "glovebox.tenant.id": "acme",
+        "glovebox.tenant.id": "default",
         "glovebox.execution.id": "e1",
         "glovebox.step.id": "s1",
         "glovebox.tool.source": "sandbox",

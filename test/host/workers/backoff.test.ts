@@ -41,8 +41,7 @@ describe("a tool that has cost its process its life", () => {
     const stuck = "export default () => Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)";
     await box.addTool({ name: "stuck", source: stuck });
     await box.addTool({ name: "slow", source: "export default () => new Promise((done) => setTimeout(done, 900, 1))" });
-    const call = (toolName: string, timeoutMs: number) =>
-      box.execute({ id: "c", toolName }, { tenantId: "acme", timeoutMs });
+    const call = (toolName: string, timeoutMs: number) => box.execute({ id: "c", toolName }, { timeoutMs });
     expect(codeOf(await call("stuck", 150))).toBe("TOOL_TIMEOUT");
     const [first, bad, second] = await Promise.all([call("slow", 3_000), call("stuck", 150), call("slow", 3_000)]);
     expect([outputOf(first), codeOf(bad), outputOf(second)]).toEqual([1, "TOOL_TIMEOUT", 1]);

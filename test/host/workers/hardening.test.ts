@@ -85,8 +85,8 @@ describe("createGlovebox({ hardening })", () => {
 describe("a worker process", () => {
   test("is what its layers say, by the kernel's word", async () => {
     await using box = await makeBox();
-    await box.addTool({ name: "one", source: "export default () => 1" }, { tenantId: "acme" });
-    expect(codeOf(await box.execute({ id: "c", toolName: "one" }, { tenantId: "acme" }))).toBe("ok");
+    await box.addTool({ name: "one", source: "export default () => 1" });
+    expect(codeOf(await box.execute({ id: "c", toolName: "one" }))).toBe("ok");
     const { hardening } = box;
     for (const pid of box.workerPids) {
       const status = statusOf(pid);

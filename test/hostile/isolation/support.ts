@@ -41,7 +41,7 @@ async function perform<Value>(options: Play<Value>): Promise<void> {
   await using box = await openBox({ limits, placement, capabilities });
   const grant = capabilities.map((capability) => capability.name);
   const value = await besideNeighbours(box, limits, async () => {
-    await box.addTool({ name: "attack", source }, { grant, isolation });
+    await box.addTool({ name: "attack", source }, { scope: "global", grant, isolation });
     const run: Stage["run"] = (args = {}, context = {}) =>
       box.execute(
         { id: "evil", toolName: "attack", arguments: args },

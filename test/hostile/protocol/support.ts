@@ -66,7 +66,7 @@ async function makeFakeHost(attack: WorkerAttack): Promise<FakeHost> {
   const sources = { launcher, preludeSource: "", preludeCache: new EngineCache(0), chunkCache: new EngineCache(0) };
   const places = { max: 6, spares: 0, maxPerOwner: 1, callsPerWorker: 4, idleMs: 60_000 };
   const pool = new WorkerPool(sources, { ...places, memoryMiB: 4_096, maxQueued: 100 });
-  const router = new ToolRouter({ limits: { timeoutMs: 10_000, ...attack.limits } });
+  const router = new ToolRouter({ tenancy: "multi", limits: { timeoutMs: 10_000, ...attack.limits } });
   const served: string[] = [];
   const echo = defineCapability({
     name: "echo",

@@ -77,7 +77,7 @@ export class PythonArena implements AsyncDisposable {
       cache: PYTHON_CACHE,
       tools: { enabled: true, builtinTools: ["python_exec"] },
       limits: { timeoutMs: ENDING_MS, cpuMs: ENDING_MS, memoryMiB: 256 },
-      tenants,
+      ...{ tenancy: "multi", tenants },
     });
     return new PythonArena(box, limits);
   }

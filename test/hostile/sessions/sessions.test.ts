@@ -20,7 +20,7 @@ const token = defineCapability({
 
 let box: Glovebox;
 beforeAll(async () => {
-  box = await makeBox({ capabilities: [token], limits: { timeoutMs: 20_000, memoryMiB: 64 } });
+  box = await makeBox({ tenancy: "multi", capabilities: [token], limits: { timeoutMs: 20_000, memoryMiB: 64 } });
 });
 afterAll(() => box.close());
 
@@ -133,7 +133,10 @@ test("Many runs at one time have one result each, in order; a run that ends the 
 test("Nobody reaches another's session by its id, though he names it as its tool's session, or its run as a tool", async () => {
   const victim = await open({ tenantId: "victim", id: "shared" });
   await victim.run("globalThis.secret = 'of the victim'");
-  await box.addTool({ name: "peek", source: "export default () => typeof secret" }, { isolation: "session" });
+  await box.addTool(
+    { name: "peek", source: "export default () => typeof secret" },
+    { scope: "global", isolation: "session" },
+  );
   for (const tenantId of ["victim", "thief"]) {
     const result = await box.execute({ id: "1", toolName: "peek" }, { tenantId, sessionId: "shared" });
     expect(outputOf(result)).toBe("undefined");
@@ -148,7 +151,7 @@ test("Nobody reaches another's session by its id, though he names it as its tool
 });
 
 test("A session that nobody uses holds no machine that others need, and says so afterwards", async () => {
-  await using small = await makeBox({ workers: { max: 1 } });
+  await using small = await makeBox({ tenancy: "multi", workers: { max: 1 } });
   const session = await small.openSession({ tenantId: "squatter" });
   expect(outputOf(await session.run("const kept = 1; kept"))).toBe(1);
   await using other = await small.openSession({ tenantId: "other" });

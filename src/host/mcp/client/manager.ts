@@ -2,37 +2,56 @@
 import { ToolError } from "../../../sandbox/errors.ts";
 import { parseOptions } from "../../option-problems.ts";
 import type { ToolRouter } from "../../router.ts";
+import type { Tenancy } from "../../tenants/tenancy.ts";
 import { type McpServerConfig, McpServerNameSchema, type McpServerOptions, McpServerSchema } from "./mcp-options.ts";
 import { type McpServerStatus, UpstreamServer, type UpstreamServerParts } from "./upstream-server.ts";
 
+/** A server serves the tenants that it names, or all of them if it says so. @throws {ToolError} PARAM_INVALID */
+function checkTenants({ tenants, scope }: McpServerConfig, { mode }: Tenancy, where: string): void {
+  const fail = (message: string): never => {
+    throw new ToolError("PARAM_INVALID", `${where}${message}`);
+  };
+  if (mode === "single" && tenants !== undefined)
+    fail('.tenants: Needs tenancy: "multi"; this Glovebox has one tenant');
+  if (tenants !== undefined && scope !== undefined) fail(': Expected one of tenants and scope: "global", got both');
+  if (mode === "multi" && tenants === undefined && scope === undefined) {
+    fail(
+      '.tenants: Missing; with tenancy: "multi" list the tenants that have its tools, or set scope: "global" for all tenants',
+    );
+  }
+}
+
 export class McpManager implements AsyncDisposable {
   readonly #router: ToolRouter;
-  readonly #parts: UpstreamServerParts;
+  readonly #parts: Omit<UpstreamServerParts, "tenancy">;
   readonly #servers = new Map<string, UpstreamServer>();
   #isClosed = false;
 
   /** @internal use `createGlovebox({ mcp })` */
-  constructor(router: ToolRouter, parts: UpstreamServerParts) {
+  constructor(router: ToolRouter, parts: Omit<UpstreamServerParts, "tenancy">) {
     this.#router = router;
     this.#parts = parts;
   }
 
   /**
    * Adds a server. It is not started.
-   * @throws {ToolError} PARAM_INVALID for options that are wrong, or a name that is taken; TOOL_UNAVAILABLE when Glovebox is closed
+   * @throws {ToolError} PARAM_INVALID for options that are wrong, missing or unexpected tenants, or a name that is taken; TOOL_UNAVAILABLE when Glovebox is closed
    */
   addServer(name: string, options: McpServerOptions): void {
-    this.add(name, parseOptions<McpServerConfig>(McpServerSchema, options, "options"));
+    this.add(name, parseOptions<McpServerConfig>(McpServerSchema, options, "options"), "options");
   }
 
-  /** @internal with options that have been parsed */
-  add(name: string, config: McpServerConfig): void {
+  /**
+   * @internal with options that have been parsed
+   * @param where their path, for the error
+   */
+  add(name: string, config: McpServerConfig, where: string): void {
     if (this.#isClosed) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is closed");
-    const server = new UpstreamServer(
-      parseOptions(McpServerNameSchema, name, "The server's name"),
-      config,
-      this.#parts,
-    );
+    checkTenants(config, this.#router.tenancy, where);
+    const server = new UpstreamServer(parseOptions(McpServerNameSchema, name, "The server's name"), config, {
+      ...this.#parts,
+      tenancy: this.#router.tenancy,
+    });
     server.source = this.#router.addSource(name, server);
     this.#servers.set(name, server);
   }

@@ -10,6 +10,7 @@ import type {
   SampleRequest,
   SampleResult,
 } from "../../capabilities/ask-client.ts";
+import { ownerFields, TenantIdSchema } from "../../routing/tenant-scope.ts";
 import { type McpOAuthOptions, McpOAuthSchema } from "./oauth/oauth-options.ts";
 import { type ServerSandbox, ServerSandboxSchema } from "./server-sandbox.ts";
 
@@ -43,8 +44,10 @@ interface McpServerBase {
   readonly prefix?: string | undefined;
   /** Which of its tools are taken, by their names there; a `*` at the end of one stands for anything. All unless stated. */
   readonly tools?: { readonly allow?: readonly string[] | undefined; readonly deny?: readonly string[] | undefined };
-  /** Tenants who have its tools; everybody unless stated. */
+  /** Tenants that have its tools. With `tenancy: "multi"`, this or `scope` is required. */
   readonly tenants?: readonly string[] | undefined;
+  /** `"global"`: all tenants have its tools. */
+  readonly scope?: "global" | undefined;
   /** Whether every tenant has a connection (a process, a session) of its own; false unless stated. `envFor` and its like imply it. */
   readonly perTenant?: boolean | undefined;
   /** How long starting, negotiating, and a listing may take each, in ms, 10 to 300,000; 15,000 unless stated. */
@@ -145,7 +148,8 @@ const common = {
     .regex(/^[A-Za-z0-9_.-]{0,64}$/, "Expected 0 to 64 of A-Z a-z 0-9 _ - .")
     .optional(),
   tools: strictObject({ allow: toolNames.optional(), deny: toolNames.default([]) }).prefault({}),
-  tenants: z.array(z.string().min(1).max(1_024)).max(10_000).optional(),
+  tenants: z.array(TenantIdSchema).max(10_000).optional(),
+  scope: ownerFields.scope,
   perTenant: z.boolean().default(false),
   connectTimeoutMs: z.int().min(10).max(300_000).default(15_000),
   timeoutMs: timeoutMs.default(30_000),

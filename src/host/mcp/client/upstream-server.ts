@@ -5,6 +5,7 @@ import { type JsonValue, ToolError } from "../../../sandbox/errors.ts";
 import type { HostFunctionContext } from "../../executors/host-function.ts";
 import { matchesName } from "../../name-pattern.ts";
 import type { AddedSource, SourceDiscovery, SourceTransport } from "../../source.ts";
+import type { Tenancy } from "../../tenants/tenancy.ts";
 import { type ToolValue, toJson } from "../../tool-value.ts";
 import { credentialsFor } from "./credentials.ts";
 import { type Listing, MAX_TOOL_SIZE } from "./listing.ts";
@@ -75,6 +76,7 @@ interface TenantLink {
 }
 
 export interface UpstreamServerParts {
+  readonly tenancy: Tenancy;
   readonly environment: NodeJS.ProcessEnv;
   readonly version: string;
 }
@@ -232,7 +234,8 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
 
   /** What is to be registered, by name here and tenant. */
   #wantedBy(key: string, names: ReadonlyMap<string, string>): ReadonlyMap<string, WantedTool> {
-    const owners = key === SHARED ? (this.#config.tenants ?? [undefined]) : [key];
+    const isShared = key === SHARED || this.#parts.tenancy.mode === "single";
+    const owners = isShared ? (this.#config.tenants ?? [undefined]) : [key];
     const wanted = new Map<string, WantedTool>();
     for (const [alias, name] of names) {
       for (const tenantId of owners) {
@@ -250,7 +253,7 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
     const definition = { ...tool, origin, limits: { timeoutMs: maxTimeoutMs } };
     return this.source.register(alias, definition, {
       nameAtSource: name,
-      ...(tenantId === undefined ? {} : { tenantId }),
+      ...(tenantId === undefined ? { scope: "global" } : { tenantId }),
     });
   }
 

@@ -1,5 +1,6 @@
 // Admits requests to the MCP server before they are served: answers requests for metadata, identifies the caller, and reads the body within
 // the caller's quotas.
+import type { Tenancy } from "../../tenants/tenancy.ts";
 import type { Authenticator } from "./authentication.ts";
 import { ownerOf } from "./caller.ts";
 import type { HttpLimits, HttpQuotas } from "./http-limits.ts";
@@ -21,6 +22,7 @@ export interface AdmittedRequest {
 
 interface AdmissionParts {
   readonly authenticator: Authenticator;
+  readonly tenancy: Tenancy;
   readonly tenantOf: TenantOf | undefined;
   readonly limits: HttpLimits;
   readonly maxBodyBytes: number;

@@ -90,7 +90,7 @@ function begin(
     const toolCall = { id: randomUUID(), toolName, arguments: toArguments(definition?.inputSchema, args) };
     return host.execute(toolCall, {
       ...context,
-      tenantId: caller.tenantId,
+      ...host.router.tenancy.optionOf(caller.tenantId),
       signal,
       client,
       ...toListeners(hearer),

@@ -1,6 +1,7 @@
 // The MCP server over HTTP as a function from Request to Response: clients of 2026-07-28, each of whose requests stands by itself, and
 // clients of 2025, which have sessions, are served at one URL.
 import { createMcpHandler as createSdkHandler, isLegacyRequest } from "@modelcontextprotocol/server";
+import type { TenantReach } from "../../tenants/tenancy.ts";
 import { notifySafely } from "../../util/host-callback.ts";
 import { createAdmission } from "./admission.ts";
 import { createAuthenticator } from "./authentication.ts";
@@ -12,7 +13,7 @@ import { HttpSessions, type SessionOptions } from "./http-sessions.ts";
 import type { IdentifiedCaller } from "./identify-caller.ts";
 import { createServer, type McpServerOptions } from "./mcp-server.ts";
 import { answerWithinLimits, type RequestKind } from "./open-request.ts";
-import { checkChangedTenant, checkHost, parseHandlerOptions } from "./options.ts";
+import { checkHost, checkTenantOf, parseChanged, parseHandlerOptions } from "./options.ts";
 import { reject, rejectUnavailable } from "./rejection.ts";
 import { TenantEvents, watchTools } from "./tool-changes.ts";
 import { WaitingCalls } from "./waiting-calls.ts";
@@ -22,7 +23,8 @@ export interface McpHandlerOptions extends McpServerOptions, GuardOptions {
   readonly auth?: ResourceServer | undefined;
   /**
    * Returns the tenant whose tools a caller sees and calls: 1 to 1,024 characters. A caller for whom it returns anything else, throws or
-   * rejects is answered with 403; past `limits.identifyMs`, with 503. Default: the tenant `default` for all callers.
+   * rejects is answered with 403; past `limits.identifyMs`, with 503. Required for a Glovebox with `tenancy: "multi"`, and rejected for one
+   * with `tenancy: "single"`.
    */
   readonly tenantOf?: ((request: McpRequest) => string | undefined | Promise<string | undefined>) | undefined;
   /** Sessions of clients of 2025; those of 2026-07-28 have none. */
@@ -37,11 +39,12 @@ export interface McpHandler extends AsyncDisposable {
   /** Answers one request; never rejects. Bound, so that it can be passed on by itself. */
   readonly fetch: (request: Request) => Promise<Response>;
   /**
-   * Notifies clients that listen that the tools have changed: those of one tenant, or of all tenants without an argument. The handler does
-   * so itself when a tool is added to the Glovebox or removed; call it when a flag turns a tool on or off.
-   * @throws {ToolError} PARAM_INVALID for a `tenantId` that is not text of 1 to 1,024 characters
+   * Notifies clients that listen that the tools have changed. The handler does so itself when a tool is added to the Glovebox or removed;
+   * call it when a flag turns a tool on or off.
+   * @param whose with `tenancy: "multi"`: the tenant, 1 to 1,024 characters, or `{ scope: "all" }` for all tenants
+   * @throws {ToolError} PARAM_INVALID for anything else
    */
-  toolsChanged(tenantId?: string): void;
+  toolsChanged(whose?: string | TenantReach): void;
   /** Notifies clients that listen that the prompts which `register` serves have changed. */
   promptsChanged(): void;
   /** Ends all sessions, running calls and waiting calls; later requests are answered with 503. The Glovebox stays open. */
@@ -66,11 +69,14 @@ function kindOf({ method }: Request, body: unknown): RequestKind {
  * `requestTimeout` and `maxConnections`, as `glovebox mcp --http` does (10 s, 60 s and 2,048).
  *
  * A stream on which a client listens ends when its caller's token expires, and a running call `limits.expiredCallMs` later.
- * @throws {ToolError} PARAM_INVALID for a `host` that is not a Glovebox, and for an unknown or invalid option
+ * @throws {ToolError} PARAM_INVALID for a `host` that is not a Glovebox, for an unknown or invalid option, and for a missing or unexpected
+ *   `tenantOf`
  */
 export function createMcpHandler(host: McpHost, options: McpHandlerOptions = {}): McpHandler {
   checkHost(host);
   const parsed = parseHandlerOptions(options);
+  const { tenancy } = host.router;
+  checkTenantOf(parsed.tenantOf, tenancy);
   const { auth, tenantOf, limits, allowedHosts, allowedOrigins, sessions: sessionOptions } = parsed;
   const onError = (error: unknown): void => notifySafely(parsed.onError, error);
   const guards = createGuards({ allowedHosts, allowedOrigins });
@@ -78,6 +84,7 @@ export function createMcpHandler(host: McpHost, options: McpHandlerOptions = {})
   const quotas = createQuotas(limits);
   const admit = createAdmission({
     authenticator,
+    tenancy,
     tenantOf,
     limits,
     maxBodyBytes: parsed.maxBodyBytes,
@@ -142,10 +149,7 @@ export function createMcpHandler(host: McpHost, options: McpHandlerOptions = {})
         return reject(500, "Internal error", -32_603);
       }
     },
-    toolsChanged: (tenantId) => {
-      checkChangedTenant(tenantId);
-      notifyTools(tenantId);
-    },
+    toolsChanged: (whose) => notifyTools(parseChanged(whose, tenancy)),
     promptsChanged: () => {
       events.bus.publish({ kind: "prompts_list_changed" });
       sessions.promptsChanged();

@@ -1,6 +1,6 @@
 // Identifies the caller of a request before anything of its body is read: credentials first, then the tenant. Every step is bounded in
 // time and denies the request when it fails.
-import { DEFAULT_TENANT } from "../../pipeline/validate.ts";
+import type { Tenancy } from "../../tenants/tenancy.ts";
 import { runCallback } from "../../util/host-callback.ts";
 import type { Authenticator } from "./authentication.ts";
 import { type AuthenticatedCaller, type McpCaller, type McpRequest, principalOf } from "./caller.ts";
@@ -21,7 +21,8 @@ export interface IdentifiedCaller extends McpCaller {
 
 interface IdentifyOptions {
   readonly authenticator: Authenticator;
-  /** Undefined for a server whose callers all belong to the tenant `default`. */
+  readonly tenancy: Tenancy;
+  /** Undefined for a Glovebox with one tenant. */
   readonly tenantOf: TenantOf | undefined;
   /** How long each function of the host may take, in ms. */
   readonly timeoutMs: number;
@@ -57,9 +58,9 @@ function toIdentified(
 
 async function toTenant(
   { caller, request }: McpRequest,
-  { tenantOf, timeoutMs, onError }: IdentifyOptions,
+  { tenancy, tenantOf, timeoutMs, onError }: IdentifyOptions,
 ): Promise<string | Response> {
-  if (tenantOf === undefined) return DEFAULT_TENANT;
+  if (tenantOf === undefined) return tenancy.tenantOf(undefined, "options.tenantOf");
   const { signal } = request;
   const outcome = await runCallback(() => tenantOf({ caller, request }), { timeoutMs, signal });
   if ("answer" in outcome) {

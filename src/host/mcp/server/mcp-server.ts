@@ -57,7 +57,10 @@ export async function createServer(
   const { server } = mcp;
   const { tenantId } = caller;
   server.setRequestHandler("tools/list", { params: ListParamsSchema }, ({ cursor }) =>
-    withoutInternals(async () => toToolPage(await host.listTools({ tenantId }), cursor), onError),
+    withoutInternals(
+      async () => toToolPage(await host.listTools(host.router.tenancy.optionOf(tenantId)), cursor),
+      onError,
+    ),
   );
   server.setRequestHandler("tools/call", ({ params }, ctx) =>
     withoutInternals(() => callTool({ host, caller, waiting, server, context }, params, ctx), onError),

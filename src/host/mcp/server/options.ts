@@ -1,11 +1,13 @@
 // Parses the arguments of the public functions of the MCP server. Unknown options and values of the wrong type are rejected: a
-// misspelled `auth` would serve everyone, and a misspelled `tenantId` the tenant `default`.
+// misspelled `auth` would serve everyone.
 import type { Readable, Writable } from "node:stream";
 import * as z from "zod";
-import { describeKind, strictObject } from "../../../sandbox/contract/plain-object.ts";
+import { describeKind, isPlainObject, strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { ToolError } from "../../../sandbox/errors.ts";
 import { parseOptions } from "../../option-problems.ts";
 import { ArgumentOptionsSchema } from "../../pipeline/amend.ts";
+import { parseTenantReach } from "../../routing/tenant-scope.ts";
+import { type Tenancy, tenancyOf } from "../../tenants/tenancy.ts";
 import type { McpHost } from "./call-tool.ts";
 import type { ResourceServer } from "./caller.ts";
 import { GUARD_OPTIONS } from "./guards.ts";
@@ -105,11 +107,23 @@ export const parseStdioOptions = (options: McpStdioOptions): ParsedStdioOptions 
 export function checkHost(host: unknown): asserts host is McpHost {
   const { router } = (hasMethods(host, "listTools", "execute") ? host : {}) as { readonly router?: unknown };
   const { registry } = (typeof router === "object" && router !== null ? router : {}) as { readonly registry?: unknown };
-  if (hasMethods(registry, "get")) return;
+  if (hasMethods(registry, "get") && tenancyOf(router as object) !== undefined) return;
   throw new ToolError("PARAM_INVALID", `host: Expected a Glovebox, got ${describeKind(host)}`);
 }
 
-/** @throws {ToolError} PARAM_INVALID for a value that is neither a tenant id nor undefined, which stands for all tenants */
-export function checkChangedTenant(tenantId: unknown): asserts tenantId is string | undefined {
-  if (tenantId !== undefined) parseOptions(TenantIdSchema, tenantId, "tenantId");
+/** A server decides for each request whose it is, unless there is one tenant only. @throws {ToolError} PARAM_INVALID */
+export function checkTenantOf(tenantOf: unknown, { mode }: Tenancy): void {
+  if ((tenantOf !== undefined) === (mode === "multi")) return;
+  const message =
+    mode === "multi"
+      ? 'Missing; this Glovebox has tenancy: "multi", so a function must return the tenant of each caller'
+      : 'This Glovebox has one tenant; create it with tenancy: "multi" to assign callers to tenants';
+  throw new ToolError("PARAM_INVALID", `options.tenantOf: ${message}`);
+}
+
+/** Returns the tenant whose tools have changed; undefined for all tenants. @throws {ToolError} PARAM_INVALID */
+export function parseChanged(whose: unknown, tenancy: Tenancy): string | undefined {
+  if (isPlainObject(whose) && whose.scope !== undefined) return tenancy.reachOf(parseTenantReach(whose));
+  const tenantId = whose === undefined ? undefined : parseOptions(TenantIdSchema, whose, "tenantId");
+  return tenancy.reachOf({ tenantId });
 }

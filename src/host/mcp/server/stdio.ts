@@ -2,7 +2,6 @@
 import type { Readable, Writable } from "node:stream";
 import type { McpServer } from "@modelcontextprotocol/server";
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
-import { DEFAULT_TENANT } from "../../pipeline/validate.ts";
 import { notifySafely } from "../../util/host-callback.ts";
 import type { McpHost } from "./call-tool.ts";
 import { createServer, type McpServerOptions } from "./mcp-server.ts";
@@ -11,7 +10,10 @@ import { notifyToolsChanged, watchTools } from "./tool-changes.ts";
 import { WaitingCalls } from "./waiting-calls.ts";
 
 export interface McpStdioOptions extends McpServerOptions {
-  /** The tenant whose tools are served, 1 to 1,024 characters. Default: `default`. */
+  /**
+   * The tenant whose tools are served, 1 to 1,024 characters. Required for a Glovebox with `tenancy: "multi"`, and rejected for one with
+   * `tenancy: "single"`.
+   */
   readonly tenantId?: string | undefined;
   /** Default: those of this process. */
   readonly stdin?: Readable | undefined;
@@ -37,12 +39,14 @@ class ClosingTransport extends StdioServerTransport {
 /**
  * Serves the tools of a Glovebox over MCP's stdio transport. Nothing else of the process may write to stdout. Dispose it before the
  * Glovebox.
- * @throws {ToolError} PARAM_INVALID for a `host` that is not a Glovebox, and for an unknown or invalid option
+ * @throws {ToolError} PARAM_INVALID for a `host` that is not a Glovebox, for an unknown or invalid option, and for a missing or unexpected
+ *   tenant
  */
 export function serveMcpStdio(host: McpHost, options: McpStdioOptions = {}): McpStdioServer {
   checkHost(host);
   const parsed = parseStdioOptions(options);
-  const { tenantId = DEFAULT_TENANT, stdin = process.stdin, stdout = process.stdout } = parsed;
+  const { stdin = process.stdin, stdout = process.stdout } = parsed;
+  const tenantId = host.router.tenancy.tenantOf(parsed.tenantId);
   const onError = (error: unknown): void => notifySafely(parsed.onError, error);
   const waiting = new WaitingCalls(({ mcpReq }) => mcpReq.method);
   const closed = Promise.withResolvers<void>();

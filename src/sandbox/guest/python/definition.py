@@ -15,6 +15,22 @@ _MAX_DEPTH = 16
 _FIELDS = ("name", "description", "input_schema", "output_schema", "annotations", "capabilities", "limits")
 
 
+# What authors call a schema by mistake, in lower case, and what it should be called.
+_MISNAMED = {
+    **dict.fromkeys(
+        ("inputschema", "input_schema", "inputs_schema", "input_json_schema", "inputs", "parameters", "parameter")
+        + ("params", "params_schema", "parameters_schema", "args", "args_schema", "arguments", "arguments_schema")
+        + ("schema", "json_schema", "jsonschema"),
+        "input_schema",
+    ),
+    **dict.fromkeys(
+        ("outputschema", "output_schema", "output_json_schema", "outputs", "output", "result_schema", "returns")
+        + ("return_schema", "response_schema"),
+        "output_schema",
+    ),
+}
+
+
 class SourceFault(Exception):
     """The module is no tool, whatever it is called with."""
 
@@ -184,6 +200,16 @@ def _capabilities(stated):
     return {name: {} for name in stated} if isinstance(stated, (list, tuple, set)) else stated
 
 
+def _misnamed(names):
+    """Dicts that look like a schema by another name than the one that is read."""
+    found = []
+    for name, value in names.items():
+        meant = _MISNAMED.get(name.lower())
+        if meant is not None and name != meant and meant not in names and isinstance(value, dict):
+            found.append(name)
+    return found[:8]
+
+
 def describe(module):
     main = getattr(module, "main", None)
     if not callable(main):
@@ -200,6 +226,9 @@ def describe(module):
         definition["annotations"] = _in_camel_case(stated["annotations"])
     if "capabilities" in stated:
         definition["capabilities"] = _capabilities(stated["capabilities"])
+    misnamed = _misnamed(dict(module.__dict__))
+    if misnamed:
+        definition["misnamed"] = misnamed
     if "limits" in stated:
         definition["limits"] = _in_camel_case(stated["limits"])
     return definition

@@ -1,0 +1,186 @@
+// Policies that the host's `tenants` function returns: asked with a time limit, shared by the calls that wait, and cached for a while. A
+// lookup that fails denies its calls; no call runs with an old policy or without one.
+import { setMaxListeners } from "node:events";
+import * as z from "zod";
+import { strictObject } from "../../sandbox/contract/plain-object.ts";
+import { ToolError } from "../../sandbox/errors.ts";
+import { LIMITS } from "../../sandbox/limits.ts";
+import { untilAborted } from "../until-aborted.ts";
+import { type CallbackOutcome, notifySafely, runCallback } from "../util/host-callback.ts";
+
+/** How answers of an asynchronous `tenants` function are cached. */
+export interface TenantCacheOptions {
+  /** How long a policy is used after it was answered, in ms, 0 to 86,400,000 (a day). 0 caches nothing. Default: 30,000. */
+  readonly ttlMs?: number | undefined;
+  /** Policies that are cached, 1 to 1,000,000; past it the oldest goes. Default: 10,000. */
+  readonly max?: number | undefined;
+  /** How long a lookup may take, in ms, 1 to 300,000. Default: 5,000. */
+  readonly timeoutMs?: number | undefined;
+}
+
+export const DEFAULT_TENANT_CACHE = { ttlMs: 30_000, max: 10_000, timeoutMs: 5_000 } as const;
+
+export const TenantCacheSchema = strictObject({
+  ttlMs: z.int().min(0).max(86_400_000).default(DEFAULT_TENANT_CACHE.ttlMs),
+  max: z.int().min(1).max(1_000_000).default(DEFAULT_TENANT_CACHE.max),
+  timeoutMs: z.int().min(1).max(LIMITS.timeoutMs.max).default(DEFAULT_TENANT_CACHE.timeoutMs),
+});
+export type TenantCacheLimits = z.infer<typeof TenantCacheSchema>;
+
+/** Failures in a row after which a tenant's lookups pause: a database that is down is not asked by every call. */
+const FAILURES_BEFORE_PAUSE = 5;
+const PAUSE_MS = 1_000;
+
+/** A policy that a lookup will bring. */
+export interface PendingPolicy<Policy> {
+  /**
+   * Resolves with the policy.
+   * @param signal ends this wait, not the lookup, which others may wait for
+   * @throws {ToolError} INTERNAL, as a rejection, if the lookup fails; the signal's reason if it aborts first
+   */
+  wait(signal?: AbortSignal): Promise<Policy>;
+}
+
+interface PolicyCacheParts<Policy> extends TenantCacheLimits {
+  readonly lookUp: (tenantId: string) => unknown;
+  /** @throws {ToolError} for an answer that is not a policy */
+  readonly parse: (options: unknown) => Policy;
+  readonly onError?: ((error: ToolError) => unknown) | undefined;
+}
+
+interface CachedPolicy<Policy> {
+  readonly policy: Policy;
+  readonly until: number;
+}
+
+/** Lookups of one tenant that failed one after the other. */
+interface Failures {
+  readonly count: number;
+  readonly last: ToolError;
+  readonly until: number;
+}
+
+/** One call of the host's function, for all calls that wait for it. */
+class Lookup<Policy> implements PendingPolicy<Policy> {
+  readonly #answer: Promise<Policy>;
+  #waiting = 0;
+
+  constructor(answer: Promise<Policy>, onUnseen: (error: unknown) => void) {
+    this.#answer = answer;
+    answer.catch((error: unknown) => {
+      if (this.#waiting === 0) onUnseen(error);
+    });
+  }
+
+  async wait(signal?: AbortSignal): Promise<Policy> {
+    this.#waiting += 1;
+    try {
+      return await (signal === undefined ? this.#answer : untilAborted(this.#answer, signal));
+    } finally {
+      this.#waiting -= 1;
+    }
+  }
+}
+
+/** Dispose it to end pending lookups. */
+export class PolicyCache<Policy extends object> implements Disposable {
+  readonly #parts: PolicyCacheParts<Policy>;
+  /** In the order in which they were answered, which is the order in which they expire. */
+  readonly #known = new Map<string, CachedPolicy<Policy>>();
+  readonly #pending = new Map<string, Lookup<Policy>>();
+  readonly #failures = new Map<string, Failures>();
+  readonly #closed = new AbortController();
+
+  constructor(parts: PolicyCacheParts<Policy>) {
+    this.#parts = parts;
+    // Each pending lookup listens.
+    setMaxListeners(0, this.#closed.signal);
+  }
+
+  get ttlMs(): number {
+    return this.#parts.ttlMs;
+  }
+
+  /**
+   * Returns a cached policy, what the function returned at once, or a lookup that is pending.
+   * @param parseNow parses what the function returned at once
+   * @throws {ToolError} INTERNAL if the function throws or returns anything but a policy or a promise
+   */
+  get(tenantId: string, parseNow: (options: unknown) => Policy): Policy | PendingPolicy<Policy> {
+    const known = this.#known.get(tenantId);
+    if (known !== undefined) {
+      if (known.until > performance.now()) return known.policy;
+      this.#known.delete(tenantId);
+    }
+    const pending = this.#pending.get(tenantId);
+    if (pending !== undefined) return pending;
+    const failures = this.#failures.get(tenantId);
+    if (failures !== undefined && failures.until > performance.now()) throw failures.last;
+    const { lookUp, timeoutMs } = this.#parts;
+    const outcome = runCallback(() => lookUp(tenantId), { timeoutMs, signal: this.#closed.signal });
+    if (outcome instanceof Promise) return this.#share(tenantId, outcome);
+    return parseNow(this.#answerOf(outcome));
+  }
+
+  #share(tenantId: string, outcome: Promise<CallbackOutcome>): PendingPolicy<Policy> {
+    const answer = outcome.then((settled) => this.#parts.parse(this.#answerOf(settled)));
+    answer.then(
+      (policy) => this.#settled(tenantId, lookup, policy),
+      (error: ToolError) => this.#failed(tenantId, lookup, error),
+    );
+    const lookup: Lookup<Policy> = new Lookup(answer, (error) => notifySafely(this.#parts.onError, error as ToolError));
+    this.#pending.set(tenantId, lookup);
+    return lookup;
+  }
+
+  /** @throws {ToolError} INTERNAL */
+  #answerOf(outcome: CallbackOutcome): unknown {
+    if ("answer" in outcome) return outcome.answer;
+    const { failed, cause } = outcome;
+    if (failed === "timed out") {
+      const { timeoutMs } = this.#parts;
+      throw noPolicy(new Error(`options.tenants() did not answer within ${timeoutMs} ms (tenantCache.timeoutMs)`));
+    }
+    throw noPolicy(cause);
+  }
+
+  #settled(tenantId: string, lookup: Lookup<Policy>, policy: Policy): void {
+    // Invalidated meanwhile: what it says may be old.
+    if (this.#pending.get(tenantId) !== lookup) return;
+    this.#pending.delete(tenantId);
+    this.#failures.delete(tenantId);
+    const { ttlMs, max } = this.#parts;
+    if (ttlMs > 0) setBounded(this.#known, tenantId, { policy, until: performance.now() + ttlMs }, max);
+  }
+
+  #failed(tenantId: string, lookup: Lookup<Policy>, last: ToolError): void {
+    if (this.#pending.get(tenantId) !== lookup) return;
+    this.#pending.delete(tenantId);
+    const count = (this.#failures.get(tenantId)?.count ?? 0) + 1;
+    const until = count < FAILURES_BEFORE_PAUSE ? 0 : performance.now() + PAUSE_MS;
+    setBounded(this.#failures, tenantId, { count, last, until }, this.#parts.max);
+  }
+
+  /** Forgets what is known of a tenant; a lookup that is pending is not cached. */
+  invalidate(tenantId: string): void {
+    this.#known.delete(tenantId);
+    this.#pending.delete(tenantId);
+    this.#failures.delete(tenantId);
+  }
+
+  [Symbol.dispose](): void {
+    this.#closed.abort(new ToolError("CANCELLED", "Glovebox was closed"));
+  }
+}
+
+function setBounded<Value>(map: Map<string, Value>, key: string, value: Value, max: number): void {
+  map.delete(key);
+  map.set(key, value);
+  if (map.size <= max) return;
+  const [oldest] = map.keys();
+  map.delete(oldest as string);
+}
+
+/** Returns the error of a call whose tenant has no valid policy. The cause is for the operator. */
+export const noPolicy = (cause: unknown): ToolError =>
+  new ToolError("INTERNAL", "The tenants option gave no valid policy for this tenant", { cause });

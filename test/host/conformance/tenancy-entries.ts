@@ -1,0 +1,171 @@
+// Every public method that concerns a tool, a call, a session or a stored value, and how a caller names the tenant there: the table that
+// tenancy.test.ts reads. A method that is missing here fails that test.
+import { PassThrough } from "node:stream";
+import { AgentLoop } from "../../../src/host/agent/agent-loop.ts";
+import { ToolsRouterAgent } from "../../../src/host/agent/tools-router-agent.ts";
+import { toAISDKTools } from "../../../src/host/edges/ai-sdk.ts";
+import { toAgentsTools } from "../../../src/host/edges/openai-agents.ts";
+import { ToolInvoker } from "../../../src/host/invoker.ts";
+import { McpManager } from "../../../src/host/mcp/client/manager.ts";
+import { createMcpHandler } from "../../../src/host/mcp/server/handler.ts";
+import { serveMcpStdio } from "../../../src/host/mcp/server/stdio.ts";
+import { ToolRouter } from "../../../src/host/router.ts";
+import { Glovebox } from "../../../src/host/runtime.ts";
+import { Session } from "../../../src/host/sessions/session.ts";
+import { AddedSource } from "../../../src/host/source.ts";
+import type { ToolDefinition } from "../../../src/sandbox/definition.ts";
+import { call, says, scriptModel } from "../../support/scripted-model.ts";
+
+/** What a caller passes to name a tenant, or all of them. */
+export type Whose = Readonly<Record<string, unknown>>;
+
+export interface TenancyEntry {
+  readonly name: string;
+  /** What may stand in the place of a tenant: `global` for a tool, `all` for an overview. */
+  readonly scope?: "global" | "all";
+  /** Calls it in a Glovebox that has the host tool `add` for all tenants. It may throw, reject, or give a result with an error. */
+  readonly call: (box: Glovebox, whose: Whose) => unknown;
+}
+
+const SOURCE = { source: "export default () => 1" };
+const CALL = { id: "c1", toolName: "add", arguments: {} };
+const USER = { role: "user", content: "Add" } as const;
+let names = 0;
+const nextName = (): string => {
+  names += 1;
+  return `tool_${names}`;
+};
+const given = (options: unknown): never => options as never;
+
+async function lastOf(items: AsyncIterable<unknown>): Promise<unknown> {
+  let last: unknown;
+  for await (const item of items) last = item;
+  return last;
+}
+const closing = async (made: AsyncDisposable): Promise<void> => await made[Symbol.asyncDispose]();
+const loopOf = (): AgentLoop => new AgentLoop({ model: scriptModel(says(call("c", "add")), says("ok")).model });
+const agentOf = (): ToolsRouterAgent =>
+  new ToolsRouterAgent({ model: scriptModel(says('{"tool":"add","inputs":{}}'), says("ok")).model });
+const definitionIn = (box: Glovebox): ToolDefinition => box.router.registry.get("add")?.definition as ToolDefinition;
+/** As the option that a server's tenants are named by. */
+const serverOf = ({ tenantId, ...rest }: Whose): Whose =>
+  tenantId === undefined ? rest : { ...rest, tenants: [tenantId] };
+
+export const TENANCY_ENTRIES: readonly TenancyEntry[] = [
+  {
+    name: "Glovebox.addTool",
+    scope: "global",
+    call: (box, whose) => box.addTool({ ...SOURCE, name: nextName() }, given(whose)),
+  },
+  { name: "Glovebox.inspectTool", scope: "global", call: (box, whose) => box.inspectTool(SOURCE, given(whose)) },
+  { name: "Glovebox.removeTool", scope: "global", call: (box, whose) => box.removeTool("none", given(whose)) },
+  { name: "Glovebox.health", scope: "all", call: (box, whose) => box.health(given(whose)) },
+  { name: "Glovebox.listTools", call: (box, whose) => box.listTools(given(whose)) },
+  { name: "Glovebox.openSession", call: async (box, whose) => await closing(await box.openSession(given(whose))) },
+  { name: "Glovebox.listSessions", scope: "all", call: (box, whose) => box.listSessions(given(whose)) },
+  { name: "Glovebox.closeSession", call: (box, whose) => box.closeSession("none", given(whose)) },
+  { name: "Glovebox.closeSessions", call: (box, whose) => box.closeSessions(given(whose)) },
+  { name: "Glovebox.execute", call: (box, whose) => box.execute(CALL, given(whose)) },
+  { name: "Glovebox.stream", call: (box, whose) => lastOf(box.stream(CALL, given(whose))) },
+  { name: "Glovebox.executeBatch", call: async (box, whose) => (await box.executeBatch([CALL], given(whose)))[0] },
+  {
+    name: "ToolRouter.register",
+    scope: "global",
+    call: ({ router }, whose) => router.register(nextName(), {}, () => 1, given(whose)),
+  },
+  {
+    name: "AddedSource.register",
+    scope: "global",
+    call: ({ router }, whose) => {
+      using source = router.addSource(nextName(), { call: () => 1 });
+      source.register(nextName(), {}, given(whose));
+    },
+  },
+  { name: "ToolRouter.getRegisteredTools", call: ({ router }, whose) => router.getRegisteredTools(given(whose)) },
+  { name: "ToolRouter.listTools", call: ({ router }, whose) => router.listTools(given(whose)) },
+  { name: "ToolRouter.hasTool", call: ({ router }, whose) => router.hasTool("add", given(whose)) },
+  { name: "ToolRouter.digestOf", call: (box, whose) => box.router.digestOf(definitionIn(box), given(whose)) },
+  { name: "ToolRouter.health", scope: "all", call: ({ router }, whose) => router.health(given(whose)) },
+  { name: "ToolRouter.execute", call: ({ router }, whose) => router.execute(CALL, given(whose)) },
+  { name: "ToolRouter.stream", call: ({ router }, whose) => lastOf(router.stream(CALL, given(whose))) },
+  { name: "ToolInvoker.execute", call: ({ invoker }, whose) => invoker.execute({ ...CALL, context: given(whose) }) },
+  {
+    name: "ToolInvoker.executeBatch",
+    call: async ({ invoker }, whose) => (await invoker.executeBatch([{ ...CALL, context: given(whose) }]))[0],
+  },
+  {
+    name: "McpManager.addServer",
+    scope: "global",
+    call: async ({ mcp }, whose) => {
+      const name = nextName();
+      mcp.addServer(name, { url: "http://127.0.0.1:9/mcp", ...(serverOf(whose) as object) });
+      await mcp.removeServer(name);
+    },
+  },
+  { name: "toAISDKTools", call: (box, whose) => toAISDKTools(box, given(whose)) },
+  { name: "toAgentsTools", call: (box, whose) => toAgentsTools(box, given(whose)) },
+  {
+    name: "AgentLoop.run",
+    call: ({ router }, whose) => loopOf().run({ router, messages: [USER], context: given(whose) }),
+  },
+  {
+    name: "AgentLoop.stream",
+    call: ({ router }, whose) => lastOf(loopOf().stream({ router, messages: [USER], context: given(whose) })),
+  },
+  {
+    name: "AgentLoop.executeSingleTurn",
+    call: ({ router }, whose) => loopOf().executeSingleTurn([USER], CALL, router, given(whose)),
+  },
+  {
+    name: "ToolsRouterAgent.run",
+    call: ({ router }, whose) => agentOf().run("Add", { router, context: given(whose) }),
+  },
+  {
+    name: "ToolsRouterAgent.stream",
+    call: ({ router }, whose) => lastOf(agentOf().stream("Add", { router, context: given(whose) })),
+  },
+  {
+    name: "createMcpHandler",
+    call: (box, { tenantId, ...rest }) => {
+      const tenantOf =
+        tenantId === undefined ? {} : { tenantOf: typeof tenantId === "string" ? () => tenantId : tenantId };
+      return closing(createMcpHandler(box, given({ ...rest, ...tenantOf })));
+    },
+  },
+  {
+    name: "serveMcpStdio",
+    call: (box, whose) =>
+      closing(serveMcpStdio(box, { ...(whose as object), stdin: new PassThrough(), stdout: new PassThrough() })),
+  },
+];
+
+/** Methods whose only argument is the tenant. */
+export const BY_NAME: readonly TenancyEntry[] = [
+  { name: "Glovebox.invalidateTenant", call: (box, { tenantId }) => box.invalidateTenant(given(tenantId)) },
+  { name: "ToolRouter.invalidateTenant", call: ({ router }, { tenantId }) => router.invalidateTenant(given(tenantId)) },
+];
+
+/** The classes whose methods a host calls. */
+export const CLASSES = [
+  ...[Glovebox, ToolRouter, AddedSource, ToolInvoker, McpManager, Session, AgentLoop, ToolsRouterAgent],
+] as const;
+
+/** Methods that concern no tenant, with the reason. */
+export const OF_NO_TENANT: { readonly [name: string]: string } = {
+  "Glovebox.close": "ends all of it",
+  "Glovebox.workerPids": "is the operator's overview of processes",
+  "Glovebox.hardening": "is about the machine",
+  "Glovebox.addBuiltinTools": "is internal; first-party tools belong to all tenants",
+  "ToolRouter.addSource": "adds a transport; each of its tools has an owner",
+  "ToolRouter.add": "is internal; the owner has been resolved",
+  "ToolRouter.executeNested": "is internal; the tenant is that of the outer call",
+  "ToolRouter.drain": "ends all of it",
+  "McpManager.add": "is internal; addServer parses its options",
+  "McpManager.removeServer": "is about a server",
+  "McpManager.servers": "is the operator's overview of servers",
+  "Session.run": "has the tenant of its session",
+  "Session.close": "has the tenant of its session",
+  "Session.id": "has the tenant of its session",
+  "Session.info": "has the tenant of its session",
+  "Session.isOver": "has the tenant of its session",
+};
