@@ -10,7 +10,8 @@ import { toFailure } from "./pipeline/normalize.ts";
 import { readStatedContext } from "./pipeline/read-context.ts";
 import { checkKeys, describe, invalid, readFields } from "./pipeline/read-fields.ts";
 import { DEFAULT_TENANT } from "./pipeline/validate.ts";
-import { readNames, type ToolRouter } from "./router.ts";
+import { readNames, ToolRouter } from "./router.ts";
+import type { OpenCalls, TrackedCall } from "./routing/open-calls.ts";
 import { type Place, TenantPlaces } from "./tenant-places.ts";
 import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "./tool-call.ts";
 
@@ -59,6 +60,8 @@ type Batch = object;
 export class ToolInvoker {
   readonly #router: Pick<ToolRouter, "execute">;
   readonly #places: TenantPlaces;
+  /** Undefined for an object with an `execute` of its own. */
+  readonly #tracking: { readonly router: ToolRouter; readonly calls: OpenCalls } | undefined;
 
   /** @throws {ToolError} PARAM_INVALID for a router without `execute`, or an option that is wrong, naming its path */
   constructor(router: Pick<ToolRouter, "execute">, options: ToolInvokerOptions = {}) {
@@ -67,6 +70,7 @@ export class ToolInvoker {
     }
     const { maxConcurrentTools } = parseOptions(InvokerOptionsSchema, options, "options");
     this.#router = router;
+    this.#tracking = trackingOf(router);
     this.#places = new TenantPlaces(maxConcurrentTools);
   }
 
@@ -75,7 +79,8 @@ export class ToolInvoker {
    * then or until its `context.signal` aborts.
    */
   async execute(invocation: ToolInvocation): Promise<ToolResult> {
-    return await this.#run(readInvocation(invocation, {}), {});
+    const reading = readInvocation(invocation, {});
+    return await this.#run(reading, {}, this.#accept(reading));
   }
 
   /**
@@ -92,6 +97,8 @@ export class ToolInvoker {
   ): Promise<ToolResult[]> {
     const { readings, lanes } = readBatch(invocations, options);
     const batch: Batch = {};
+    // All of them are accepted now, though most have to wait.
+    const accepted = readings.map((reading) => this.#accept(reading));
     const results: ToolResult[] = new Array(readings.length);
     let next = 0;
     let turnBegan = performance.now();
@@ -99,7 +106,7 @@ export class ToolInvoker {
       while (next < readings.length) {
         const index = next;
         next += 1;
-        results[index] = await this.#run(readings[index] as Reading, batch);
+        results[index] = await this.#run(readings[index] as Reading, batch, accepted[index]);
         // Calls that wait for nothing would keep everything else waiting.
         if (performance.now() - turnBegan < TURN_MS) continue;
         await nextTurn();
@@ -110,18 +117,28 @@ export class ToolInvoker {
     return results;
   }
 
-  async #run({ asked, ...facts }: Reading, batch: Batch): Promise<ToolResult> {
+  #accept({ asked, callId, toolName, started }: Reading): TrackedCall | undefined {
+    if ("error" in asked) return undefined;
+    const { tenantId = DEFAULT_TENANT, sessionId } = asked.context;
+    return this.#tracking?.calls.begin({ callId, toolName, tenantId, sessionId, started, state: "queued" });
+  }
+
+  async #run({ asked, ...facts }: Reading, batch: Batch, accepted: TrackedCall | undefined): Promise<ToolResult> {
     if ("error" in asked) return toFailure(facts, asked.error);
     const { toolCall, context, timeoutMs } = asked;
     const { tenantId = DEFAULT_TENANT, signal } = context;
-    const place = signal?.aborted === true ? undefined : await this.#enter(tenantId, batch, signal);
+    const isOver = signal?.aborted === true || accepted?.cancelled !== undefined;
+    const place = isOver ? undefined : await this.#enter(tenantId, batch, signal, accepted);
     if (place === undefined) {
+      if (accepted !== undefined) this.#tracking?.calls.end(accepted);
       const message = `The call of ${facts.toolName} was cancelled by its caller`;
-      return toFailure(facts, new ToolError("CANCELLED", message));
+      return toFailure(facts, accepted?.cancelled ?? new ToolError("CANCELLED", message));
     }
     try {
       return await places.run({ invoker: this, tenantId, place }, () =>
-        this.#router.execute(toolCall, context, timeoutMs),
+        this.#tracking === undefined
+          ? this.#router.execute(toolCall, context, timeoutMs)
+          : this.#tracking.router.executeAccepted(toolCall, context, timeoutMs, accepted),
       );
     } catch (thrown) {
       // A router does not reject; whatever a host puts in the place of one may.
@@ -131,11 +148,29 @@ export class ToolInvoker {
     }
   }
 
-  #enter(tenantId: string, batch: Batch, signal: AbortSignal | undefined): Place | Promise<Place | undefined> {
+  #enter(
+    tenantId: string,
+    batch: Batch,
+    signal: AbortSignal | undefined,
+    accepted: TrackedCall | undefined,
+  ): Place | Promise<Place | undefined> {
     const around = places.getStore();
     const isNested = around?.invoker === this && around.tenantId === tenantId;
-    return this.#places.acquire({ tenantId, batch, parent: isNested ? around.place : undefined, signal });
+    return this.#places.acquire({
+      ...{ tenantId, batch, parent: isNested ? around.place : undefined },
+      get signal() {
+        return accepted === undefined ? signal : accepted.signalWith(signal);
+      },
+    });
   }
+}
+
+/** A router whose `execute` is its own: one that a host has wrapped is called as the host has it. */
+function trackingOf(
+  router: Pick<ToolRouter, "execute">,
+): { readonly router: ToolRouter; readonly calls: OpenCalls } | undefined {
+  const isOwn = router instanceof ToolRouter && router.execute === ToolRouter.prototype.execute;
+  return isOwn ? { router, calls: router.calls } : undefined;
 }
 
 /** @throws {ToolError} PARAM_INVALID */

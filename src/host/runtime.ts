@@ -30,7 +30,9 @@ import {
   parseConfig,
   parseInspectToolOptions,
   parseToolInput,
+  parseUpdateToolOptions,
   type ToolInput,
+  type UpdateToolOptions,
   WORKER_IDLE_MS,
 } from "./config.ts";
 import { Learner } from "./executors/learn.ts";
@@ -40,15 +42,18 @@ import { createHostLog } from "./host-log.ts";
 import { type BatchContext, ToolInvoker } from "./invoker.ts";
 import { McpManager } from "./mcp/client/manager.ts";
 import { packageVersion } from "./package-version.ts";
-import { digestOfContent } from "./pipeline/tool-digest.ts";
+import { contentHashOf, digestOfContent } from "./pipeline/tool-digest.ts";
 import { DEFAULT_TENANT } from "./pipeline/validate.ts";
 import { PythonLearner } from "./python/learn-python.ts";
 import { loadPythonRuntime } from "./python/load-runtime.ts";
 import { PYTHON_EXEC, pythonExecDefinition } from "./python/python-exec.ts";
 import { PythonHost } from "./python/python-host.ts";
 import { PYTHON_DEFAULT_LIMITS, withRuntimeFeatures } from "./python/python-tool.ts";
+import type { RegisteredTool } from "./registry.ts";
 import { ToolRouter, toRegisteredTool } from "./router.ts";
+import type { CallInfo, CallScope } from "./routing/open-calls.ts";
 import { checkString, parseTenantScope, type TenantScope } from "./routing/tenant-scope.ts";
+import { ToolUpdates } from "./routing/tool-updates.ts";
 import type { SessionInfo } from "./sessions/conversation.ts";
 import type { Session } from "./sessions/session.ts";
 import type { ParsedSessionOptions, SessionOptions } from "./sessions/session-options.ts";
@@ -80,6 +85,15 @@ export interface ToolInspection {
   readonly cached: boolean;
 }
 
+/** How a built tool comes into the registry; `replace` also adds a tool that there is not yet. */
+type Registering = "add" | "replace" | "update";
+
+function nothingToUpdate(toolName: string, tenantId: string | undefined): ToolError {
+  const whose = tenantId === undefined ? "no global tool" : "no tool of this tenant";
+  const message = `There is ${whose} named ${JSON.stringify(toolName)} to update; add it with addTool`;
+  return new ToolError("TOOL_UNAVAILABLE", message, { details: { reason: "not_found", toolName } });
+}
+
 /** What first-party tools ask for, and have: which hosts a request may go to stays with `egress`. */
 const BUILTIN_GRANTS: { readonly [Name in BuiltinToolName]?: readonly string[] } = {
   "http-get": ["fetch"],
@@ -104,6 +118,8 @@ export class Glovebox implements AsyncDisposable {
   readonly #launcher: Launcher;
   readonly #surroundings: Surroundings;
   readonly #sessions: Sessions;
+  readonly #sessionRouter: ToolRouter;
+  readonly #updates = new ToolUpdates();
   readonly #ownStore: KvStore | undefined;
   readonly #onSignals: Disposable | undefined;
   #closed = false;
@@ -147,6 +163,7 @@ export class Glovebox implements AsyncDisposable {
       refuseUnlimited: (features) => this.#surroundings.refuseUnlimited(features),
       refuseWhenClosed: () => this.#refuseWhenClosed(),
     });
+    this.#sessionRouter = parts.sessionRouter;
     this.#sessions = new Sessions({
       router: parts.sessionRouter,
       ...{ pool: this.#pool, bundler: this.#bundler, python: this.#python },
@@ -188,7 +205,25 @@ export class Glovebox implements AsyncDisposable {
    */
   async addTool(tool: ToolInput, options?: AddToolOptions): Promise<ToolDefinition> {
     this.#refuseWhenClosed();
-    return await this.#add(parseToolInput(tool), parseAddToolOptions(options));
+    const { replace, ...chosen } = parseAddToolOptions(options);
+    return await this.#add(parseToolInput(tool), chosen, replace ? "replace" : "add");
+  }
+
+  /**
+   * Updates a tool that was added before: bundles the new version, extracts its definition, makes warm isolates of it where the old version
+   * has some, and switches to it in one step. Until then, and if any of that fails, the old version stays as it is. Calls that were admitted
+   * before the switch end on the old version; the next call gets the new one. Sessions of a tool with `isolation: "session"` end when their
+   * calls on the old version have ended, and the next call begins a new one. Of several updates of one tool the one that was requested last
+   * stays; one that a later one has overtaken is built and not switched to.
+   *
+   * The owner is that of `options`, and its tool is found by the new version's name. The new version gets what `options` grant, nothing of what
+   * the old one had.
+   * @throws {ToolError} TOOL_UNAVAILABLE (`details.reason: "not_found"`) if the owner has no tool of this name; PARAM_INVALID if that tool is a
+   *   host function or comes from an upstream server; and as {@link addTool}
+   */
+  async updateTool(tool: ToolInput, options?: UpdateToolOptions): Promise<ToolDefinition> {
+    this.#refuseWhenClosed();
+    return await this.#add(parseToolInput(tool), parseUpdateToolOptions(options), "update");
   }
 
   /** @internal the first-party tools that the host has named, for everybody, with all that they ask for */
@@ -198,7 +233,7 @@ export class Glovebox implements AsyncDisposable {
     // One after the other: learned side by side, each would wait for a process, and all for a core.
     for (const [index, name] of bundled.entries()) {
       const options = { grant: [...(BUILTIN_GRANTS[name] ?? [])], isolation: "call" as const };
-      await this.#add({ source: "", name }, options, bundles[index]);
+      await this.#add({ source: "", name }, options, "add", bundles[index]);
     }
     if (names.includes(PYTHON_EXEC)) await this.#addPythonExec();
   }
@@ -209,29 +244,72 @@ export class Glovebox implements AsyncDisposable {
     const definition = pythonExecDefinition(this.#config.python.capabilities);
     // A call that names no conversation has an interpreter of its own.
     const built = { definition, authorLimits: undefined, runs };
-    this.#register(built, this.#surroundings.grant([], { definition }), {}, { isolation: "session" });
+    this.router.add(this.#toTool(built, this.#surroundings.grant([], { definition }), {}, { isolation: "session" }));
   }
 
   /** @param prebuilt what is registered in the place of the input's own source */
   async #add(
     input: ToolInput,
-    { tenantId, grant, isolation, arguments: argumentOptions }: ReturnType<typeof parseAddToolOptions>,
+    { tenantId, grant, isolation, arguments: argumentOptions }: ReturnType<typeof parseUpdateToolOptions>,
+    how: Registering,
     prebuilt?: ToolBundle,
   ): Promise<ToolDefinition> {
+    using update = this.#updates.begin();
     const grants = this.#surroundings.grant(grant, input);
     const built = await this.#builder.build(input, { tenantId, features: grants.features, prebuilt });
     this.#refuseWhenClosed();
-    const options = { isolation, tenantId, arguments: argumentOptions };
-    this.#register(built, grants, input, options);
-    return built.definition;
+    const { definition } = built;
+    const tool = this.#toTool(built, grants, input, { isolation, tenantId, arguments: argumentOptions });
+    if (how === "add") this.router.add(tool);
+    else if (!update.isOvertaken(definition.name, tenantId)) {
+      this.#checkReplaceable(tool, how);
+      await this.#warmUp(tool);
+      this.#refuseWhenClosed();
+      if (update.isOvertaken(definition.name, tenantId)) return definition;
+      this.#switchTo(tool, how);
+    }
+    update.done(definition.name, tenantId);
+    return definition;
   }
 
-  #register(
+  /** From here to its end no call runs: each finds the old version or the new one. */
+  #switchTo(tool: RegisteredTool, how: "replace" | "update"): void {
+    const before = this.#checkReplaceable(tool, how);
+    if (before === undefined) this.router.add(tool);
+    else this.router.replace({ ...tool, addedAt: before.addedAt, updatedAt: Date.now() });
+  }
+
+  /**
+   * Returns the tool whose place another one takes; undefined if the owner has none.
+   * @throws {ToolError} TOOL_UNAVAILABLE, PARAM_INVALID
+   */
+  #checkReplaceable({ definition, tenantId }: RegisteredTool, how: "replace" | "update"): RegisteredTool | undefined {
+    const { name } = definition;
+    const found = this.router.registry.get(name, tenantId);
+    // A tenant's lookup finds global tools too, and those are not the tenant's to replace.
+    const before = found?.tenantId === tenantId ? found : undefined;
+    if (before === undefined && how === "update") throw nothingToUpdate(name, tenantId);
+    // A host function is trusted, and an upstream server's tool is that server's to change.
+    if (before === undefined || before.contentDigest !== undefined) return before;
+    const kind = before.executor.source === "mcp" ? "an upstream server's tool" : "a host's own tool";
+    const rule = "only tools that addTool added can be replaced; remove it first, or choose another name";
+    throw new ToolError("PARAM_INVALID", `"${name}" is ${kind}: ${rule}`);
+  }
+
+  /** Makes the new version ready where the old one is. */
+  async #warmUp(tool: RegisteredTool): Promise<void> {
+    const { executor, definition, tenantId } = tool;
+    const before = this.router.registry.get(definition.name, tenantId);
+    if (before === undefined || before.tenantId !== tenantId) return;
+    await executor.warm?.follow(before.executor.warm, (caller) => this.router.settingsOf(tool, caller));
+  }
+
+  #toTool(
     { definition, asked = {}, authorLimits, runs }: Registrable,
     { granted, features }: Grants,
     input: Pick<ToolInput, "definition">,
-    { isolation, tenantId, arguments: argumentOptions }: Omit<AddToolOptions, "grant">,
-  ): void {
+    { isolation, tenantId, arguments: argumentOptions }: Omit<UpdateToolOptions, "grant">,
+  ): RegisteredTool {
     const isPython = runs.python !== undefined;
     const grants = { granted, features: isPython ? withRuntimeFeatures(features) : features };
     const chosen = isolation ?? this.#config.isolation;
@@ -245,16 +323,16 @@ export class Glovebox implements AsyncDisposable {
       chosen === "session"
         ? createSessionToolExecutor(tool, definition.name, this.#pool, this.#sessions.conversations)
         : createSandboxExecutor(tool, this.#pool);
-    this.router.add(
-      toRegisteredTool(definition, executor, {
-        ...(tenantId === undefined ? {} : { tenantId }),
-        ...(isPython ? { defaultLimits: PYTHON_DEFAULT_LIMITS } : {}),
-        hostLimits: input.definition?.limits,
-        authorLimits,
-        arguments: argumentOptions,
-        contentDigest: digestOfContent(tool),
-      }),
-    );
+    return toRegisteredTool(definition, executor, {
+      ...(tenantId === undefined ? {} : { tenantId }),
+      ...(isPython ? { defaultLimits: PYTHON_DEFAULT_LIMITS } : {}),
+      hostLimits: input.definition?.limits,
+      authorLimits,
+      arguments: argumentOptions,
+      contentDigest: digestOfContent(tool),
+      contentHash: contentHashOf(tool),
+      granted: [...granted.keys(), ...features].filter((name) => name !== logCapability.name).sort(),
+    });
   }
 
   /**
@@ -262,7 +340,12 @@ export class Glovebox implements AsyncDisposable {
    * @throws {ToolError} PARAM_INVALID for a name that is not a string, or options other than `{ tenantId }`
    */
   removeTool(toolName: string, options?: TenantScope): boolean {
-    return this.router.registry.remove(checkString(toolName, "toolName"), parseTenantScope(options).tenantId);
+    checkString(toolName, "toolName");
+    const { tenantId } = parseTenantScope(options);
+    const tool = this.router.registry.get(toolName, tenantId);
+    const isRemoved = this.router.registry.remove(toolName, tenantId);
+    if (isRemoved && tool?.tenantId === tenantId) tool?.executor.retire?.();
+    return isRemoved;
   }
 
   /** Bundles a tool and learns its definition, without registering it. Throws as `addTool` does. */
@@ -318,6 +401,28 @@ export class Glovebox implements AsyncDisposable {
     this.#surroundings.refuseUnlimited(all);
     const definition = { name: "session", description: "", inputSchema: {} };
     return this.#surroundings.of(definition, { granted, features: all }, {});
+  }
+
+  /**
+   * Lists the calls that were accepted and have no result yet: those of the tenant, or with `scope: "all"` those of all tenants. Runs of
+   * sessions, nested calls, calls of a batch that wait for a slot, and streams that have begun are among them.
+   * @throws {ToolError} PARAM_INVALID for options other than `{ tenantId }` or `{ scope: "all" }`
+   */
+  listCalls(options?: CallScope): readonly CallInfo[] {
+    const all = [...this.router.listCalls(options), ...this.#sessionRouter.listCalls(options)];
+    return all.sort((a, b) => a.startedAt - b.startedAt);
+  }
+
+  /**
+   * Ends a call of a tenant, with the calls that are nested in it: its result is CANCELLED with `details.reason: "cancelled_by_host"`. Returns
+   * false if the tenant has no such call without a result.
+   * @param id `id` of {@link listCalls}; or the id that its caller chose, which ends all of the tenant's calls with that id
+   * @throws {ToolError} PARAM_INVALID for an id that is not a string, or options other than `{ tenantId }`
+   */
+  cancelCall(id: string, options?: TenantScope): boolean {
+    const isTools = this.router.cancelCall(id, options);
+    const isSessions = this.#sessionRouter.cancelCall(id, options);
+    return isTools || isSessions;
   }
 
   /** Runs one call: `box.router.execute()`. Always resolves. */
