@@ -105,6 +105,7 @@ export type { Amendment, ArgumentOptions } from "./pipeline/amend.ts";
 export { type RedactOptions, redact } from "./redaction/redact.ts";
 export { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "./registry.ts";
 export { ToolRouter } from "./router.ts";
+export type { ListedTool, ToolMetadata } from "./routing/listed-tool.ts";
 export type { CallInfo, CallScope, CallState } from "./routing/open-calls.ts";
 export type { HostInput, HostSchema, HostToolDefinition, RegisterOptions } from "./routing/registration.ts";
 export type { ToolRouterOptions } from "./routing/router-options.ts";

@@ -36,6 +36,7 @@ import type { RegisteredTool } from "./registry.ts";
 import { resolveLimits } from "./resolve-limits.ts";
 import { type CheckedToolRegistry, toCheckedRegistry } from "./routing/checked-registry.ts";
 import { Discoveries } from "./routing/discovery.ts";
+import { type ListedTool, toListedTool } from "./routing/listed-tool.ts";
 import { type CallInfo, type CallScope, OpenCalls, parseCallScope, type TrackedCall } from "./routing/open-calls.ts";
 import {
   checkHandler,
@@ -315,6 +316,23 @@ export class ToolRouter implements AsyncDisposable {
    */
   async listTools(options?: TenantScope): Promise<readonly ToolDefinition[]> {
     const { tenantId = DEFAULT_TENANT } = parseTenantScope(options);
+    return (await this.#findTools(tenantId)).map(({ definition }) => definition);
+  }
+
+  /**
+   * The same with `metadata` of each tool: its digest and content hash, when it was added and updated, what it is granted, its owner and its
+   * source, and the limits in effect for the tenant.
+   * @throws {ToolError} as {@link listTools}; INTERNAL if the `tenants` option gives no valid policy for the tenant
+   */
+  async describeTools(options?: TenantScope): Promise<readonly ListedTool[]> {
+    const { tenantId = DEFAULT_TENANT } = parseTenantScope(options);
+    const tools = await this.#findTools(tenantId);
+    return await Promise.all(
+      tools.map(async (tool) => toListedTool(tool, (await this.settingsOf(tool, tenantId)).limits)),
+    );
+  }
+
+  async #findTools(tenantId: string): Promise<readonly RegisteredTool[]> {
     if (this.#discoveries.size > 0 && !this.#clocks.isClosed) {
       const timeoutMs = Math.min(LIMITS.timeoutMs.max, this.#limits.timeoutMs ?? LIMITS.timeoutMs.max);
       using clock = this.#clocks.start({
@@ -323,10 +341,12 @@ export class ToolRouter implements AsyncDisposable {
       const asked = this.#discoveries.listFor(tenantId);
       await Promise.allSettled(asked.map((source) => this.#discoveries.discover(source, tenantId, clock.signal)));
     }
-    const tools = this.registry.list(tenantId).map((tool) => tool.definition);
+    const tools = this.registry.list(tenantId);
     const gate = this.#gate;
     if (gate === undefined) return tools;
-    const answers = await Promise.all(tools.map(({ name }) => gate.isOn({ tenantId, toolName: name })));
+    const answers = await Promise.all(
+      tools.map(({ definition }) => gate.isOn({ tenantId, toolName: definition.name })),
+    );
     return tools.filter((_, index) => answers[index] === true);
   }
 

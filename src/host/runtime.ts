@@ -51,6 +51,7 @@ import { PythonHost } from "./python/python-host.ts";
 import { PYTHON_DEFAULT_LIMITS, withRuntimeFeatures } from "./python/python-tool.ts";
 import type { RegisteredTool } from "./registry.ts";
 import { ToolRouter, toRegisteredTool } from "./router.ts";
+import type { ListedTool } from "./routing/listed-tool.ts";
 import type { CallInfo, CallScope } from "./routing/open-calls.ts";
 import { checkString, parseTenantScope, type TenantScope } from "./routing/tenant-scope.ts";
 import { ToolUpdates } from "./routing/tool-updates.ts";
@@ -186,11 +187,13 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /**
-   * Definitions of the tools that a tenant may call at present: `box.router.listTools()`.
-   * @throws {ToolError} as a rejection: PARAM_INVALID for options other than `{ tenantId }`
+   * Lists the tools that a tenant may call at present, by name: the definition of each with `metadata`, as `box.router.describeTools()`. Tools
+   * whose flags answer within a second and tools of upstream servers are among them. `box.router.listTools()` returns the definitions alone.
+   * @throws {ToolError} as a rejection: PARAM_INVALID for options other than `{ tenantId }`; INTERNAL if the `tenants` option gives no valid
+   *   policy for the tenant
    */
-  listTools(options?: TenantScope): Promise<readonly ToolDefinition[]> {
-    return this.router.listTools(options);
+  listTools(options?: TenantScope): Promise<readonly ListedTool[]> {
+    return this.router.describeTools(options);
   }
 
   /** Which layers of hardening the worker processes are wrapped in on this machine. */

@@ -21,8 +21,12 @@ function cached<Key extends object>(digests: WeakMap<Key, string>, key: Key, val
   return digest;
 }
 
-const digestOfDefinition = (definition: ToolDefinition): string =>
-  cached(definitionDigests, definition, () => definition);
+/** Of a listed tool its `metadata` does not count. */
+const digestOfDefinition = (definition: ToolDefinition & { readonly metadata?: unknown }): string =>
+  cached(definitionDigests, definition, () => {
+    const { metadata: _metadata, ...own } = definition;
+    return own;
+  });
 
 /** Tells whether two definitions say the same. A registry may return a new object each time. */
 export const isSameDefinition = (a: ToolDefinition, b: ToolDefinition): boolean =>
