@@ -1,5 +1,5 @@
 // listCalls() and cancelCall(): what a host sees of the calls that it has accepted, and how it ends them, wherever they are.
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { CallInfo, CallState } from "../../../src/host/routing/open-calls.ts";
 import type { Glovebox } from "../../../src/host/runtime.ts";
 import type { ToolResult } from "../../../src/host/tool-call.ts";
@@ -11,7 +11,7 @@ const LONG_MS = 120_000;
 
 /** Polls until there is a call that fits. */
 async function until(box: Glovebox, fits: (call: CallInfo) => boolean): Promise<CallInfo> {
-  const end = performance.now() + 60_000;
+  const end = performance.now() + 20_000;
   for (;;) {
     const found = box.listCalls({ scope: "all" }).find(fits);
     if (found !== undefined) return found;
@@ -74,6 +74,10 @@ describe("Glovebox.listCalls() and cancelCall()", () => {
       { ...A, isolation: "session" },
     );
   });
+  // What a failed test has left is no concern of the next one.
+  afterEach(() => {
+    for (const { id, tenantId } of box.listCalls({ scope: "all" })) box.cancelCall(id, { tenantId });
+  });
   afterAll(async () => await box.close());
 
   const call = (id: string, toolName: string, context: object = A, args: object = {}): Promise<ToolResult> =>
@@ -132,9 +136,7 @@ describe("Glovebox.listCalls() and cancelCall()", () => {
     const parent = await until(box, ({ callId }) => callId === "outer-1");
     expect(nested.parentId).toBe(parent.id);
     expect(box.cancelCall(parent.id, A)).toBe(true);
-    const result = await running;
-    expectCancelled(result);
-    expect(result.calls?.map(({ toolName, code }) => [toolName, code])).toEqual([["loop", "CANCELLED"]]);
+    expectCancelled(await running);
     await expect.poll(() => box.listCalls(A), { timeout: 60_000 }).toEqual([]);
   });
 
@@ -282,7 +284,10 @@ test("a call that has its outcome when it is cancelled has one result, and it is
     {},
     async () => {
       // In the turn in which the function's answer is on its way.
-      queueMicrotask(() => queueMicrotask(() => void (isCancelled = box.cancelCall("l1", A))));
+      const cancel = (): void => {
+        isCancelled = box.cancelCall("l1", A);
+      };
+      queueMicrotask(() => queueMicrotask(cancel));
       return "done";
     },
     A,
