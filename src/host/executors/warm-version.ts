@@ -8,7 +8,7 @@ import type { Isolation } from "../../sandbox/protocol.ts";
 import type { WarmUse, WorkerPool } from "../workers/worker-pool.ts";
 import type { SentBundle, ToolProfile } from "../workers/worker-process.ts";
 
-/** As far as a profile depends on a tool. */
+/** The parts of a tool that a profile depends on. */
 interface ProfiledTool {
   readonly bundle: Pick<ToolBundle, "sha256">;
   readonly isolation: Isolation;
@@ -20,7 +20,7 @@ interface ProfiledTool {
   readonly python?: unknown;
 }
 
-/** What a call of one tenant is run with. */
+/** Limits and clock of a tenant's calls. */
 export type CallSettings = Pick<ToolProfile, "limits" | "coarseTime">;
 
 /** Kinds of calls of one tool that are remembered: tenants may have limits and a clock of their own. */

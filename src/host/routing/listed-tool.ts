@@ -1,4 +1,4 @@
-// A tool as `listTools()` of a Glovebox returns it: its definition, and what the operator wants to know of it. A listed tool can be passed
+// A tool as `listTools()` of a Glovebox returns it: its definition with metadata for the operator. A listed tool can be passed
 // wherever a definition is expected.
 import type { ToolDefinition } from "../../sandbox/definition.ts";
 import type { Limits } from "../../sandbox/limits.ts";
@@ -6,7 +6,7 @@ import type { SourceKind } from "../executors/executor.ts";
 import { digestOfTool } from "../pipeline/tool-digest.ts";
 import type { RegisteredTool } from "../registry.ts";
 
-/** What is known of a listed tool besides its definition. */
+/** Metadata of a listed tool. */
 export interface ToolMetadata {
   /** SHA-256 of the whole tool in hexadecimal, as `router.digestOf` returns it: `context.toolDigest` of a call. */
   readonly digest: string;

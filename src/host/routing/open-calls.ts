@@ -27,14 +27,14 @@ export interface CallInfo {
   readonly startedAt: number;
   /** Time since then in ms. */
   readonly ageMs: number;
-  /** When its time is up, in ms since 1970, if nothing holds its clock; absent before its time runs. */
+  /** End of its time in ms since 1970, if nothing holds its clock; absent before its time runs. */
   readonly deadlineAt?: number;
   /** `id` of the call that it is nested in. */
   readonly parentId?: string;
   readonly sessionId?: string;
 }
 
-/** What is known of a call when it is accepted. */
+/** A call when it is accepted. */
 export interface AcceptedCall {
   readonly callId: string;
   readonly toolName: string;

@@ -6,6 +6,8 @@ import type { ToolResult } from "../../../src/host/tool-call.ts";
 import { codeOf, errorOf, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
 const A = { tenantId: "a" } as const;
+/** On a busy machine a top level takes long by the clock. */
+const LIMITS = { timeoutMs: 60_000 } as const;
 const ISOLATIONS = ["call", "tool"] as const;
 
 /** Says which version its top level was, and which its function. */
@@ -29,7 +31,7 @@ describe("Glovebox.updateTool()", () => {
   let box: Glovebox;
   const gate: { entered: () => void; opened: Promise<void> } = { entered: () => {}, opened: Promise.resolve() };
   beforeAll(async () => {
-    box = await makeBox({ tenancy: "multi", tenants: { few: { limits: { sessions: 1 } } } });
+    box = await makeBox({ tenancy: "multi", limits: LIMITS, tenants: { few: { limits: { sessions: 1 } } } });
     box.router.register(
       "gate",
       {},
@@ -141,7 +143,7 @@ describe("Glovebox.updateTool()", () => {
         await answer.promise;
       },
     };
-    const own = await makeBox({ tenancy: "multi", hooks: [hook] });
+    const own = await makeBox({ tenancy: "multi", limits: LIMITS, hooks: [hook] });
     onTestFinished(async () => await own.close());
     await own.addTool(toolOf(1), A);
     const running = own.execute({ id: "c1", toolName: "versioned" }, A);
@@ -279,9 +281,9 @@ describe("Glovebox.updateTool()", () => {
 });
 
 test("the health of the old version is forgotten, and its late failures close nothing for the new one", async () => {
-  const box = await makeBox({ tenancy: "multi", health: { failures: 1 } });
+  const box = await makeBox({ tenancy: "multi", limits: LIMITS, health: { failures: 1 } });
   onTestFinished(async () => await box.close());
-  // A process that kills itself by running out of memory outside of V8's count would be slow: a failing executor stands in its place.
+  // The executor fails when the test says so: a process cannot be made to crash at a given moment.
   const registered = async (): Promise<void> => {
     await box.addTool(toolOf(1), A);
   };
