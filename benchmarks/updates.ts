@@ -12,9 +12,10 @@ const UPDATES = Number(values.updates);
 const CALLERS = values.callers === "" ? 4 * availableParallelism() : Number(values.callers);
 const TENANT = { tenantId: "acme" } as const;
 
-const sourceOf = (version: number): string => `
+/** Each of its own code: no build is found in the cache. */
+const sourceOf = (version: number, isolation: Isolation): string => `
   const loaded = ${version};
-  export default () => ({ version: ${version}, loaded });`;
+  export default () => ({ version: ${version}, loaded, isolation: ${JSON.stringify(isolation)} });`;
 
 interface Report {
   readonly isolation: Isolation;
@@ -59,7 +60,7 @@ async function measure(
   const name = `updated-${isolation}`;
   const options = { ...TENANT, isolation };
   const call = (): ReturnType<typeof box.execute> => box.execute({ id: "c", toolName: name }, TENANT);
-  await box.addTool({ source: sourceOf(0), name }, options);
+  await box.addTool({ source: sourceOf(0, isolation), name }, options);
   const report: Report = {
     ...{ isolation, updates: UPDATES, callers: CALLERS, calls: 0, failed: 0, mixed: 0, wentBack: 0, codes: {} },
   };
@@ -68,7 +69,7 @@ async function measure(
   const began = performance.now();
   const starts: number[] = [];
   for (let version = 1; version <= UPDATES; version += 1) {
-    await box.updateTool({ source: sourceOf(version), name }, options);
+    await box.updateTool({ source: sourceOf(version, isolation), name }, options);
     const { usage } = await call();
     starts.push(usage.startMs);
   }

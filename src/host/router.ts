@@ -3,7 +3,7 @@ import * as z from "zod";
 import { isPlainObject } from "../sandbox/contract/plain-object.ts";
 import type { JsonSchema, ToolDefinition } from "../sandbox/definition.ts";
 import { type ErrorCode, ToolError, toToolError } from "../sandbox/errors.ts";
-import { LIMITS, type PartialLimits } from "../sandbox/limits.ts";
+import { LIMITS, type Limits, type PartialLimits } from "../sandbox/limits.ts";
 import type { CallChain } from "./call-chain.ts";
 import type { Execution, Executor } from "./executors/executor.ts";
 import { createHostFunctionExecutor, type HostFunction } from "./executors/host-function.ts";
@@ -52,7 +52,7 @@ import { checkString, parseTenantScope, type TenantScope } from "./routing/tenan
 import { SchemaThread } from "./schema-thread.ts";
 import { AddedSource, type SourceTransport } from "./source.ts";
 import { Tenancy } from "./tenants/tenancy.ts";
-import { TenantPolicies } from "./tenants.ts";
+import { TenantPolicies, type TenantPolicy } from "./tenants.ts";
 import type { PreparedCall, ToolCall, ToolContext, ToolResult, ToolUsage } from "./tool-call.ts";
 import { type ChunkQueue, type ChunkReading, createToolStream, type ToolStream } from "./tool-stream.ts";
 import { type ToolValue, toTextWithBytes } from "./tool-value.ts";
@@ -248,9 +248,12 @@ export class ToolRouter implements AsyncDisposable {
    * @internal
    */
   async settingsOf(tool: RegisteredTool, tenantId: string): Promise<CallSettings> {
-    const { stated, coarseTime } = await this.tenants.of(tenantId);
-    const limits = resolveLimits([this.#limits, stated, tool.hostLimits], tool.authorLimits, tool.defaultLimits);
-    return { limits, coarseTime };
+    const policy = await this.tenants.of(tenantId);
+    return { limits: this.#limitsOf(tool, policy), coarseTime: policy.coarseTime };
+  }
+
+  #limitsOf({ hostLimits, authorLimits, defaultLimits }: RegisteredTool, { stated }: TenantPolicy): Limits {
+    return resolveLimits([this.#limits, stated, hostLimits], authorLimits, defaultLimits);
   }
 
   /**
@@ -326,10 +329,9 @@ export class ToolRouter implements AsyncDisposable {
    */
   async describeTools(options?: TenantScope): Promise<readonly ListedTool[]> {
     const { tenantId = DEFAULT_TENANT } = parseTenantScope(options);
-    const tools = await this.#findTools(tenantId);
-    return await Promise.all(
-      tools.map(async (tool) => toListedTool(tool, (await this.settingsOf(tool, tenantId)).limits)),
-    );
+    // Once for the whole list: it may be a function of the host's.
+    const policy = await this.tenants.of(tenantId);
+    return (await this.#findTools(tenantId)).map((tool) => toListedTool(tool, this.#limitsOf(tool, policy)));
   }
 
   async #findTools(tenantId: string): Promise<readonly RegisteredTool[]> {

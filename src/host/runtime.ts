@@ -54,7 +54,7 @@ import { ToolRouter, toRegisteredTool } from "./router.ts";
 import type { ListedTool } from "./routing/listed-tool.ts";
 import type { CallInfo, CallScope } from "./routing/open-calls.ts";
 import { checkString, parseTenantScope, type TenantScope } from "./routing/tenant-scope.ts";
-import { ToolUpdates } from "./routing/tool-updates.ts";
+import { type ToolUpdate, ToolUpdates } from "./routing/tool-updates.ts";
 import type { SessionInfo } from "./sessions/conversation.ts";
 import type { Session } from "./sessions/session.ts";
 import type { ParsedSessionOptions, SessionOptions } from "./sessions/session-options.ts";
@@ -265,21 +265,31 @@ export class Glovebox implements AsyncDisposable {
     const tool = this.#toTool(built, grants, input, { isolation, tenantId, arguments: argumentOptions });
     if (how === "add") this.router.add(tool);
     else if (!update.isOvertaken(definition.name, tenantId)) {
-      this.#checkReplaceable(tool, how);
-      await this.#warmUp(tool);
-      this.#refuseWhenClosed();
-      if (update.isOvertaken(definition.name, tenantId)) return definition;
-      this.#switchTo(tool, how);
+      const isSwitched = await this.#switchTo(tool, how, update);
+      if (!isSwitched) return definition;
     }
     update.done(definition.name, tenantId);
     return definition;
   }
 
-  /** From here to its end no call runs: each finds the old version or the new one. */
-  #switchTo(tool: RegisteredTool, how: "replace" | "update"): void {
-    const before = this.#checkReplaceable(tool, how);
-    if (before === undefined) this.router.add(tool);
-    else this.router.replace({ ...tool, addedAt: before.addedAt, updatedAt: Date.now() });
+  /** Returns false for a version that a later request has overtaken. @throws {ToolError} as `updateTool` does */
+  async #switchTo(tool: RegisteredTool, how: "replace" | "update", update: ToolUpdate): Promise<boolean> {
+    this.#checkReplaceable(tool, how);
+    let isSwitched = false;
+    try {
+      await this.#warmUp(tool);
+      this.#refuseWhenClosed();
+      if (update.isOvertaken(tool.definition.name, tool.tenantId)) return false;
+      // From here to its end no other code runs: each call finds the old version or the new one.
+      const before = this.#checkReplaceable(tool, how);
+      if (before === undefined) this.router.add(tool);
+      else this.router.replace({ ...tool, addedAt: before.addedAt, updatedAt: Date.now() });
+      isSwitched = true;
+    } finally {
+      // What was made warm of a version that no call will run.
+      if (!isSwitched) tool.executor.retire?.();
+    }
+    return true;
   }
 
   /**
