@@ -264,26 +264,27 @@ export class Glovebox implements AsyncDisposable {
     const { definition } = built;
     const tool = this.#toTool(built, grants, input, { isolation, tenantId, arguments: argumentOptions });
     if (how === "add") this.router.add(tool);
-    else if (!update.isOvertaken(definition.name, tenantId)) {
-      const isSwitched = await this.#switchTo(tool, how, update);
-      if (!isSwitched) return definition;
-    }
+    else if (!(await this.#switchTo(tool, how, update))) return definition;
     update.done(definition.name, tenantId);
     return definition;
   }
 
   /** Returns false for a version that a later request has overtaken. @throws {ToolError} as `updateTool` does */
   async #switchTo(tool: RegisteredTool, how: "replace" | "update", update: ToolUpdate): Promise<boolean> {
+    const { name } = tool.definition;
+    if (update.isOvertaken(name, tool.tenantId)) return false;
     this.#checkReplaceable(tool, how);
     let isSwitched = false;
     try {
       await this.#warmUp(tool);
       this.#refuseWhenClosed();
-      if (update.isOvertaken(tool.definition.name, tool.tenantId)) return false;
+      if (update.isOvertaken(name, tool.tenantId)) return false;
       // From here to its end no other code runs: each call finds the old version or the new one.
       const before = this.#checkReplaceable(tool, how);
       if (before === undefined) this.router.add(tool);
-      else this.router.replace({ ...tool, addedAt: before.addedAt, updatedAt: Date.now() });
+      else if (!this.router.replace({ ...tool, addedAt: before.addedAt, updatedAt: Date.now() })) {
+        throw nothingToUpdate(name, tool.tenantId);
+      }
       isSwitched = true;
     } finally {
       // What was made warm of a version that no call will run.
