@@ -4,6 +4,7 @@ import { ToolError } from "../sandbox/errors.ts";
 import type { Limits } from "../sandbox/limits.ts";
 import type { CallLog } from "./logs.ts";
 import type { Clock } from "./pipeline/clock.ts";
+import type { TrackedCall } from "./routing/open-calls.ts";
 import type { NestedCall } from "./tool-call.ts";
 
 /** The place in the queue that a running call holds. While it waits for a call that is nested in it, that one may have it. */
@@ -30,6 +31,8 @@ export class CallChain {
   #begun = 0;
   /** Once it runs; what calls nested in it log is told there. */
   log: CallLog | undefined;
+  /** The call as the operator sees it. */
+  tracked: TrackedCall | undefined;
   /** Once it has begun. */
   clock: Pick<Clock, "hold"> | undefined;
   /** Whoever runs it hears that it waits for its caller, and so computes nothing. */

@@ -398,7 +398,15 @@ export interface AddToolOptions {
   readonly isolation?: Isolation | undefined;
   /** For this tool, before what the host states for all. */
   readonly arguments?: ArgumentOptions | undefined;
+  /**
+   * Whether the tool takes the place of one that the same owner has under its name, as `updateTool` does; without one it is added.
+   * @default false
+   */
+  readonly replace?: boolean | undefined;
 }
+
+/** Options of `updateTool`. Nothing is taken over from the old version: what is left out has its default. */
+export type UpdateToolOptions = Omit<AddToolOptions, "replace">;
 
 export const LANGUAGES = ["javascript", "typescript", "python"] as const;
 export type Language = (typeof LANGUAGES)[number];
@@ -416,12 +424,14 @@ const ToolInputSchema = z.union(
   ],
   "Expected { path }, { files, entry? } or { source }, each with an optional language, name and definition",
 );
-const AddToolOptionsSchema = strictObject({
+const toolOptionsShape = {
   ...ownerFields,
   grant: z.array(z.string()).default([]),
   isolation: z.enum(ISOLATIONS).optional(),
   arguments: ArgumentOptionsSchema.optional(),
-});
+};
+const UpdateToolOptionsSchema = strictObject(toolOptionsShape);
+const AddToolOptionsSchema = strictObject({ ...toolOptionsShape, replace: z.boolean().default(false) });
 const InspectToolOptionsSchema = strictObject({
   ...ownerFields,
   grant: z.array(z.string()).default([]),
@@ -436,6 +446,11 @@ export function parseToolInput(input: unknown): ToolInput {
 /** @throws {ToolError} PARAM_INVALID */
 export function parseAddToolOptions(options: unknown = {}): z.infer<typeof AddToolOptionsSchema> {
   return parseOptions(AddToolOptionsSchema, options, "options");
+}
+
+/** @throws {ToolError} PARAM_INVALID */
+export function parseUpdateToolOptions(options: unknown = {}): z.infer<typeof UpdateToolOptionsSchema> {
+  return parseOptions(UpdateToolOptionsSchema, options, "options");
 }
 
 /** @throws {ToolError} PARAM_INVALID */

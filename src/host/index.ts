@@ -60,6 +60,7 @@ export type {
   ToolInput,
   ToolsOptions,
   ToolWarning,
+  UpdateToolOptions,
 } from "./config.ts";
 export { type OpenApiDocument, type OpenApiOptions, toCallSchema, toOpenApi } from "./edges/openapi.ts";
 export type { SourceKind } from "./executors/executor.ts";
@@ -105,6 +106,8 @@ export type { Amendment, ArgumentOptions } from "./pipeline/amend.ts";
 export { type RedactOptions, redact } from "./redaction/redact.ts";
 export { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "./registry.ts";
 export { ToolRouter } from "./router.ts";
+export type { ListedTool, ToolMetadata } from "./routing/listed-tool.ts";
+export type { CallInfo, CallState } from "./routing/open-calls.ts";
 export type { HostInput, HostSchema, HostToolDefinition, RegisterOptions } from "./routing/registration.ts";
 export type { ToolRouterOptions } from "./routing/router-options.ts";
 export type { TenantScope } from "./routing/tenant-scope.ts";

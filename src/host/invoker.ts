@@ -9,7 +9,8 @@ import { parseOptions } from "./option-problems.ts";
 import { toFailure } from "./pipeline/normalize.ts";
 import { readStatedContext } from "./pipeline/read-context.ts";
 import { checkKeys, describe, invalid, readFields } from "./pipeline/read-fields.ts";
-import { readNames, type ToolRouter } from "./router.ts";
+import { readNames, ToolRouter } from "./router.ts";
+import type { OpenCalls, TrackedCall } from "./routing/open-calls.ts";
 import { type Place, TenantPlaces } from "./tenant-places.ts";
 import { type Tenancy, tenancyOf } from "./tenants/tenancy.ts";
 import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "./tool-call.ts";
@@ -67,6 +68,8 @@ export class ToolInvoker {
   /** Undefined for an object of the host's own in the place of a router. */
   readonly #tenancy: Tenancy | undefined;
   readonly #places: TenantPlaces;
+  /** Undefined for an object with an `execute` of its own. */
+  readonly #tracking: { readonly router: ToolRouter; readonly calls: OpenCalls } | undefined;
 
   /** @throws {ToolError} PARAM_INVALID for a router without `execute`, or an option that is wrong, naming its path */
   constructor(router: Pick<ToolRouter, "execute">, options: ToolInvokerOptions = {}) {
@@ -76,6 +79,7 @@ export class ToolInvoker {
     const { maxConcurrentTools } = parseOptions(InvokerOptionsSchema, options, "options");
     this.#router = router;
     this.#tenancy = tenancyOf(router);
+    this.#tracking = trackingOf(router);
     this.#places = new TenantPlaces(maxConcurrentTools);
   }
 
@@ -84,7 +88,8 @@ export class ToolInvoker {
    * then or until its `context.signal` aborts.
    */
   async execute(invocation: ToolInvocation): Promise<ToolResult> {
-    return await this.#run(readInvocation(invocation, {}, this.#tenancy), {});
+    const reading = readInvocation(invocation, {}, this.#tenancy);
+    return await this.#run(reading, {}, this.#accept(reading));
   }
 
   /**
@@ -101,6 +106,8 @@ export class ToolInvoker {
   ): Promise<ToolResult[]> {
     const { readings, lanes } = readBatch(invocations, options, this.#tenancy);
     const batch: Batch = {};
+    // All of them are accepted now, though most have to wait.
+    const accepted = readings.map((reading) => this.#accept(reading));
     const results: ToolResult[] = new Array(readings.length);
     let next = 0;
     let turnBegan = performance.now();
@@ -108,7 +115,7 @@ export class ToolInvoker {
       while (next < readings.length) {
         const index = next;
         next += 1;
-        results[index] = await this.#run(readings[index] as Reading, batch);
+        results[index] = await this.#run(readings[index] as Reading, batch, accepted[index]);
         // Calls that wait for nothing would keep everything else waiting.
         if (performance.now() - turnBegan < TURN_MS) continue;
         await nextTurn();
@@ -119,18 +126,29 @@ export class ToolInvoker {
     return results;
   }
 
-  async #run({ asked, ...facts }: Reading, batch: Batch): Promise<ToolResult> {
+  #accept({ asked, callId, toolName, started }: Reading): TrackedCall | undefined {
+    if ("error" in asked) return undefined;
+    const { tenantId, context } = asked;
+    const { sessionId } = context;
+    return this.#tracking?.calls.begin({ callId, toolName, tenantId, sessionId, started, state: "queued" });
+  }
+
+  async #run({ asked, ...facts }: Reading, batch: Batch, accepted: TrackedCall | undefined): Promise<ToolResult> {
     if ("error" in asked) return toFailure(facts, asked.error);
     const { toolCall, context, timeoutMs, tenantId } = asked;
     const { signal } = context;
-    const place = signal?.aborted === true ? undefined : await this.#enter(tenantId, batch, signal);
+    const isOver = signal?.aborted === true || accepted?.cancelled !== undefined;
+    const place = isOver ? undefined : await this.#enter(tenantId, batch, signal, accepted);
     if (place === undefined) {
+      if (accepted !== undefined) this.#tracking?.calls.end(accepted);
       const message = `The call of ${facts.toolName} was cancelled by its caller`;
-      return toFailure(facts, new ToolError("CANCELLED", message));
+      return toFailure(facts, accepted?.cancelled ?? new ToolError("CANCELLED", message));
     }
     try {
       return await places.run({ invoker: this, tenantId, place }, () =>
-        this.#router.execute(toolCall, context, timeoutMs),
+        this.#tracking === undefined
+          ? this.#router.execute(toolCall, context, timeoutMs)
+          : this.#tracking.router.executeAccepted(toolCall, context, timeoutMs, accepted),
       );
     } catch (thrown) {
       // A router does not reject; whatever a host puts in the place of one may.
@@ -140,11 +158,29 @@ export class ToolInvoker {
     }
   }
 
-  #enter(tenantId: string, batch: Batch, signal: AbortSignal | undefined): Place | Promise<Place | undefined> {
+  #enter(
+    tenantId: string,
+    batch: Batch,
+    signal: AbortSignal | undefined,
+    accepted: TrackedCall | undefined,
+  ): Place | Promise<Place | undefined> {
     const around = places.getStore();
     const isNested = around?.invoker === this && around.tenantId === tenantId;
-    return this.#places.acquire({ tenantId, batch, parent: isNested ? around.place : undefined, signal });
+    return this.#places.acquire({
+      ...{ tenantId, batch, parent: isNested ? around.place : undefined },
+      get signal() {
+        return accepted === undefined ? signal : accepted.signalWith(signal);
+      },
+    });
   }
+}
+
+/** A router whose `execute` is its own: one that a host has wrapped is called as the host has it. */
+function trackingOf(
+  router: Pick<ToolRouter, "execute">,
+): { readonly router: ToolRouter; readonly calls: OpenCalls } | undefined {
+  const isOwn = router instanceof ToolRouter && router.execute === ToolRouter.prototype.execute;
+  return isOwn ? { router, calls: router.calls } : undefined;
 }
 
 /** @throws {ToolError} PARAM_INVALID */

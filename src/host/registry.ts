@@ -27,6 +27,13 @@ export interface RegisteredTool {
   readonly arguments?: ArgumentOptions | undefined;
   /** SHA-256 of a sandboxed tool's code and of what it is granted; undefined for host functions and upstream tools. */
   readonly contentDigest?: string | undefined;
+  /** SHA-256 of a sandboxed tool's code alone. */
+  readonly contentHash?: string | undefined;
+  /** Capabilities and engine features that the host granted it by name, sorted. */
+  readonly granted?: readonly string[] | undefined;
+  /** When the owner's tool of this name was added, and when it was last updated, in ms since 1970. */
+  readonly addedAt?: number | undefined;
+  readonly updatedAt?: number | undefined;
 }
 
 export type RegistryListener = (tenantId: string | undefined) => void;
@@ -41,11 +48,18 @@ export interface ToolRegistry {
   add(tool: RegisteredTool): void;
   /** False when there was no such tool. A tenant cannot remove a global tool. */
   remove(toolName: string, tenantId?: string): boolean;
+  /**
+   * Puts a tool in the place of the one with the same name and owner, in one step: each lookup finds one of the two, and a listener is
+   * called once. Returns false and changes nothing if that owner has no tool of this name. For a registry without this method, the router
+   * calls `remove` and `add` in one turn of the event loop.
+   * @throws {ToolError} PARAM_INVALID for a value that is not a registered tool
+   */
+  replace?(tool: RegisteredTool): boolean;
   get(toolName: string, tenantId?: string): RegisteredTool | undefined;
   /** A tenant's tools and the global ones, by name. */
   list(tenantId?: string): readonly RegisteredTool[];
   /**
-   * Calls the listener for each tool that is added or removed, with its tenant: undefined for a global tool. A listener that throws or
+   * Calls the listener for each tool that is added, removed or replaced, with its tenant: undefined for a global tool. A listener that throws or
    * rejects does not fail the change. Returns a function that removes the listener. A registry without this method has no listeners.
    */
   onChange?(listener: RegistryListener): () => void;
@@ -58,22 +72,28 @@ function checkTenantId(tenantId: unknown, what: string): void {
   throw new ToolError("PARAM_INVALID", `${what}: Expected a non-empty string, got ${got}`);
 }
 
+/** Returns the tool's name. @throws {ToolError} PARAM_INVALID for a value that is not a registered tool, or a malformed name or owner */
+function checkTool(tool: RegisteredTool): string {
+  if (typeof tool?.definition !== "object" || typeof tool.executor?.execute !== "function") {
+    throw new ToolError("PARAM_INVALID", `tool: Expected a registered tool, got ${describeKind(tool)}`);
+  }
+  checkTenantId(tool.tenantId, "tool.tenantId");
+  const { name } = tool.definition;
+  // A pattern takes what reads like a name too: 5, undefined.
+  if (typeof name !== "string" || !TOOL_NAME_PATTERN.test(name)) {
+    const got = typeof name === "string" ? JSON.stringify((name as string).slice(0, 200)) : typeof name;
+    throw new ToolError("PARAM_INVALID", `Expected a tool name of ${TOOL_NAME_RULE}, got ${got}`);
+  }
+  return name;
+}
+
 export class MemoryToolRegistry implements ToolRegistry {
   readonly #global = new Map<string, RegisteredTool>();
   readonly #tenants = new Map<string, Map<string, RegisteredTool>>();
   readonly #listeners = new Set<RegistryListener>();
 
   add(tool: RegisteredTool): void {
-    if (typeof tool?.definition !== "object" || typeof tool.executor?.execute !== "function") {
-      throw new ToolError("PARAM_INVALID", `tool: Expected a registered tool, got ${describeKind(tool)}`);
-    }
-    checkTenantId(tool.tenantId, "tool.tenantId");
-    const { name } = tool.definition;
-    // A pattern takes what reads like a name too: 5, undefined.
-    if (typeof name !== "string" || !TOOL_NAME_PATTERN.test(name)) {
-      const got = typeof name === "string" ? JSON.stringify((name as string).slice(0, 200)) : typeof name;
-      throw new ToolError("PARAM_INVALID", `Expected a tool name of ${TOOL_NAME_RULE}, got ${got}`);
-    }
+    const name = checkTool(tool);
     if (this.get(name, tool.tenantId) !== undefined) {
       const whose = tool.tenantId === undefined || this.#global.has(name) ? "a global tool" : "a tool of this tenant";
       throw new ToolError(
@@ -83,6 +103,16 @@ export class MemoryToolRegistry implements ToolRegistry {
     }
     this.#toolsOf(tool.tenantId).set(name, tool);
     this.#tell(tool.tenantId);
+  }
+
+  replace(tool: RegisteredTool): boolean {
+    const name = checkTool(tool);
+    const { tenantId } = tool;
+    const tools = tenantId === undefined ? this.#global : this.#tenants.get(tenantId);
+    if (tools?.has(name) !== true) return false;
+    tools.set(name, tool);
+    this.#tell(tenantId);
+    return true;
   }
 
   remove(toolName: string, tenantId?: string): boolean {

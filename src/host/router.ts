@@ -3,10 +3,11 @@ import * as z from "zod";
 import { isPlainObject } from "../sandbox/contract/plain-object.ts";
 import type { JsonSchema, ToolDefinition } from "../sandbox/definition.ts";
 import { type ErrorCode, ToolError, toToolError } from "../sandbox/errors.ts";
-import { LIMITS, type PartialLimits } from "../sandbox/limits.ts";
+import { LIMITS, type Limits, type PartialLimits } from "../sandbox/limits.ts";
 import type { CallChain } from "./call-chain.ts";
 import type { Execution, Executor } from "./executors/executor.ts";
 import { createHostFunctionExecutor, type HostFunction } from "./executors/host-function.ts";
+import type { CallSettings } from "./executors/warm-version.ts";
 import { ToolGate } from "./flags.ts";
 import { type SourceHealth, SourceHealthRegistry } from "./health/source-health.ts";
 import { type HookFailure, Hooks } from "./hooks.ts";
@@ -30,10 +31,12 @@ import {
   type ValidateOptions,
   validateCall,
 } from "./pipeline/validate.ts";
-import type { RegisteredTool, ToolRegistry } from "./registry.ts";
+import type { RegisteredTool } from "./registry.ts";
 import { resolveLimits } from "./resolve-limits.ts";
-import { toCheckedRegistry } from "./routing/checked-registry.ts";
+import { type CheckedToolRegistry, toCheckedRegistry } from "./routing/checked-registry.ts";
 import { Discoveries } from "./routing/discovery.ts";
+import { type ListedTool, toListedTool } from "./routing/listed-tool.ts";
+import { type CallInfo, OpenCalls, type TrackedCall } from "./routing/open-calls.ts";
 import {
   checkHandler,
   type HostInput,
@@ -70,6 +73,8 @@ interface RegistryEntry extends Omit<RegisterOptions, "scope"> {
   readonly hostLimits?: PartialLimits | undefined;
   readonly authorLimits?: PartialLimits | undefined;
   readonly contentDigest?: string | undefined;
+  readonly contentHash?: string | undefined;
+  readonly granted?: readonly string[] | undefined;
 }
 
 /** Schemas are compiled here, once. @throws {ToolError} BUNDLE_FAILED for a schema that cannot be used */
@@ -86,14 +91,21 @@ export function toRegisteredTool(definition: ToolDefinition, executor: Executor,
     authorLimits: entry.authorLimits,
     arguments: parseArgumentOptions(entry.arguments, "options.arguments"),
     contentDigest: entry.contentDigest,
+    contentHash: entry.contentHash,
+    granted: entry.granted,
+    addedAt: Date.now(),
   };
 }
 
 /** Dispose it to end its calls: those in it resolve with CANCELLED, later ones with TOOL_UNAVAILABLE. */
 export class ToolRouter implements AsyncDisposable {
-  readonly registry: ToolRegistry;
+  readonly registry: CheckedToolRegistry;
   readonly #clocks = new Clocks();
   readonly #inFlight = new Set<Promise<ToolResult>>();
+  /** @internal accepted calls without a result; an invoker adds those that wait for a slot */
+  readonly calls: OpenCalls = new OpenCalls();
+  /** Executors of versions that an update has taken the place of. Undefined before the first update: then calls look nothing up. */
+  #updated: WeakSet<Executor> | undefined;
   #isDraining = false;
   readonly #thread = new SchemaThread();
   readonly #limits: PartialLimits;
@@ -214,8 +226,72 @@ export class ToolRouter implements AsyncDisposable {
    */
   add(tool: RegisteredTool): void {
     this.registry.add(tool);
-    const { source, sourceId } = tool.executor;
-    if (sourceId === `${source}:${tool.definition.name}`) this.#health.forget(sourceId);
+    this.#forgetHealthOf(tool);
+  }
+
+  /**
+   * Switches the owner's tool of this name to another version, in one step. Calls that were admitted before the switch end on the version that
+   * they began with; the next call gets the new one. What was known of the health of the old version is forgotten, and what keeps it warm is
+   * released. Returns false and changes nothing if the owner has no tool of this name. Throws as the registry does.
+   */
+  replace(tool: RegisteredTool): boolean {
+    const { definition, tenantId, executor } = tool;
+    const before = this.registry.get(definition.name, tenantId);
+    if (before === undefined || before.tenantId !== tenantId || !this.registry.replace(tool)) return false;
+    if (before.executor !== executor) {
+      this.#updated ??= new WeakSet();
+      this.#updated.add(before.executor);
+      before.executor.retire?.();
+    }
+    this.#forgetHealthOf(tool);
+    return true;
+  }
+
+  readonly #isUpdated = ({ executor }: RegisteredTool): boolean => this.#updated?.has(executor) === true;
+
+  /** Of another tool of this name nothing is known. */
+  #forgetHealthOf({ definition, tenantId, executor }: RegisteredTool): void {
+    const { source, sourceId } = executor;
+    if (sourceId === `${source}:${definition.name}`) this.#health.forget(sourceId, tenantId);
+  }
+
+  /**
+   * Lists the calls that were accepted and have no result yet, in the order in which they were accepted: those of the tenant, or with
+   * `scope: "all"` those of all tenants. Nested calls, calls of a batch that wait for a slot, and streams that have begun are among them.
+   * @throws {ToolError} PARAM_INVALID for options other than `{ tenantId }` or `{ scope: "all" }`
+   */
+  listCalls(options?: TenantReach): readonly CallInfo[] {
+    const tenantId = this.tenancy.reachOf(parseTenantReach(options));
+    return this.calls.of(tenantId).map((call) => call.toInfo(this.#clocks.leftMsOf(call)));
+  }
+
+  /**
+   * Returns what a tenant's calls of a tool are run with.
+   * @internal
+   */
+  async settingsOf(tool: RegisteredTool, tenantId: string): Promise<CallSettings> {
+    const policy = await this.tenants.whenKnown(tenantId);
+    return { limits: this.#limitsOf(tool, policy), coarseTime: policy.coarseTime };
+  }
+
+  #limitsOf({ hostLimits, authorLimits, defaultLimits }: RegisteredTool, { stated }: TenantPolicy): Limits {
+    return resolveLimits([this.#limits, stated, hostLimits], authorLimits, defaultLimits);
+  }
+
+  /**
+   * Ends a call of a tenant, with the calls that are nested in it: its result is CANCELLED with `details.reason: "cancelled_by_host"`. Returns
+   * false if the tenant has no such call without a result.
+   * @param id `id` of {@link listCalls}; or the id that its caller chose, which ends all of the tenant's calls with that id
+   * @throws {ToolError} PARAM_INVALID for an id that is not a string, or options other than `{ tenantId }`
+   */
+  cancelCall(id: string, options?: TenantScope): boolean {
+    checkString(id, "id");
+    const found = this.calls.find(id, this.tenancy.tenantOf(parseTenantScope(options).tenantId));
+    for (const call of found) {
+      call.cancel();
+      this.#clocks.cancel(call);
+    }
+    return found.length > 0;
   }
 
   /**
@@ -237,12 +313,12 @@ export class ToolRouter implements AsyncDisposable {
     context: NamedContext,
     options: FindOptions,
   ): Promise<TenantPolicy> {
-    const { admittedAt, timeoutMs } = options;
+    const { admittedAt, timeoutMs, tracked } = options;
     // With flags, how long it waits must not tell whether there is such a tool.
     const tool = this.#gate === undefined ? this.registry.get(toolName, context.tenantId) : undefined;
     const stated = [this.#limits, tool?.hostLimits, { timeoutMs: context.timeoutMs }, { timeoutMs }];
     const { timeoutMs: withinMs } = resolveLimits(stated, tool?.authorLimits, tool?.defaultLimits);
-    using clock = this.#clocks.start({ timeoutMs: withinMs, toolName, caller: context.signal, admittedAt });
+    using clock = this.#clocks.start({ timeoutMs: withinMs, toolName, caller: context.signal, admittedAt, tracked });
     return await pending.wait(clock.signal);
   }
 
@@ -250,10 +326,10 @@ export class ToolRouter implements AsyncDisposable {
   async #find(toolName: string, tenantId: string, context: ToolContext, options: FindOptions): Promise<void> {
     const asked = this.#discoveries.listWith(toolName, tenantId);
     if (asked.length === 0) return;
-    const { admittedAt, timeoutMs } = options;
+    const { admittedAt, timeoutMs, tracked } = options;
     const stated = [timeoutMs, context.timeoutMs, this.#limits.timeoutMs].filter((ms) => ms !== undefined);
     const withinMs = Math.min(LIMITS.timeoutMs.max, ...stated);
-    using clock = this.#clocks.start({ timeoutMs: withinMs, toolName, caller: context.signal, admittedAt });
+    using clock = this.#clocks.start({ timeoutMs: withinMs, toolName, caller: context.signal, admittedAt, tracked });
     const outcomes = await Promise.allSettled(
       asked.map((source) => this.#discoveries.discover(source, tenantId, clock.signal)),
     );
@@ -295,7 +371,22 @@ export class ToolRouter implements AsyncDisposable {
    *   INTERNAL where the host's registry fails
    */
   async listTools(options?: TenantScope): Promise<readonly ToolDefinition[]> {
+    return (await this.#findTools(this.#tenantOf(options))).map(({ definition }) => definition);
+  }
+
+  /**
+   * The same with `metadata` of each tool: its digest and content hash, when it was added and updated, what it is granted, its owner and its
+   * source, and the limits in effect for the tenant.
+   * @throws {ToolError} as {@link listTools}; INTERNAL if the `tenants` option gives no valid policy for the tenant
+   */
+  async describeTools(options?: TenantScope): Promise<readonly ListedTool[]> {
     const tenantId = this.#tenantOf(options);
+    // Once for the whole list: it may be a function of the host's.
+    const policy = await this.tenants.whenKnown(tenantId);
+    return (await this.#findTools(tenantId)).map((tool) => toListedTool(tool, this.#limitsOf(tool, policy)));
+  }
+
+  async #findTools(tenantId: string): Promise<readonly RegisteredTool[]> {
     if (this.#discoveries.size > 0 && !this.#clocks.isClosed) {
       const timeoutMs = Math.min(LIMITS.timeoutMs.max, this.#limits.timeoutMs ?? LIMITS.timeoutMs.max);
       using clock = this.#clocks.start({
@@ -304,10 +395,12 @@ export class ToolRouter implements AsyncDisposable {
       const asked = this.#discoveries.listFor(tenantId);
       await Promise.allSettled(asked.map((source) => this.#discoveries.discover(source, tenantId, clock.signal)));
     }
-    const tools = this.registry.list(tenantId).map((tool) => tool.definition);
+    const tools = this.registry.list(tenantId);
     const gate = this.#gate;
     if (gate === undefined) return tools;
-    const answers = await Promise.all(tools.map(({ name }) => gate.isOn({ tenantId, toolName: name })));
+    const answers = await Promise.all(
+      tools.map(({ definition }) => gate.isOn({ tenantId, toolName: definition.name })),
+    );
     return tools.filter((_, index) => answers[index] === true);
   }
 
@@ -360,6 +453,19 @@ export class ToolRouter implements AsyncDisposable {
   }
 
   /**
+   * Runs a call that was accepted before, and waited for a slot or for its turn; see {@link execute}.
+   * @internal
+   */
+  async executeAccepted(
+    toolCall: ToolCall,
+    context: ToolContext,
+    timeoutMs: number | undefined,
+    accepted: TrackedCall | undefined,
+  ): Promise<ToolResult> {
+    return await this.#track(this.#run(toolCall, context, timeoutMs, { accepted }));
+  }
+
+  /**
    * Runs one call and gives what the tool yields as it comes, each a `{ type: "chunk", value }`; the last item is the call's ToolResult,
    * with `type: "result"`. The call begins when the first item is asked for, and its time runs from then. Never throws, never rejects.
    *
@@ -385,11 +491,12 @@ export class ToolRouter implements AsyncDisposable {
     toolCall: ToolCall,
     context: ToolContext | undefined,
     timeoutMs: number | undefined,
-    { parent, stream }: { readonly parent?: CallChain; readonly stream?: Streamed } = {},
+    { parent, stream, accepted }: RunOptions = {},
   ): Promise<ToolResult> {
     const started = performance.now();
     let facts: ResultFacts = { ...readNames(toolCall), started };
     let watch: CallWatch | undefined;
+    let tracked = accepted;
     try {
       if (this.#clocks.isClosed) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is closed");
       if (this.#isDraining && parent === undefined)
@@ -399,20 +506,25 @@ export class ToolRouter implements AsyncDisposable {
       checkTimeout(timeoutMs, "timeoutMs");
       const given = readContext(context, parent === undefined ? this.tenancy : undefined);
       const read = stream === undefined ? given : { ...given, signal: eitherOf(given.signal, stream.stop) };
+      tracked = this.#accept(accepted, facts, read, parent);
       const found = this.tenants.of(read.tenantId);
       // What is known costs a warm call no `await`.
       const tenant =
         "wait" in found
-          ? await this.#waitForPolicy(found, envelope.toolName, read, { admittedAt: started, timeoutMs })
+          ? await this.#waitForPolicy(found, envelope.toolName, read, { admittedAt: started, timeoutMs, tracked })
           : found;
       const chunks = stream?.chunks;
       if (this.#watching !== undefined) {
         const begun = { ...facts, context: read, isNested: parent !== undefined };
         watch = new CallWatch(this.#watching, begun);
       }
-      if (this.#gate !== undefined) await this.#pass(this.#gate, envelope.toolName, read, timeoutMs);
+      if (tracked.cancelled !== undefined) throw tracked.cancelled;
+      if (this.#gate !== undefined) await this.#pass(this.#gate, tracked, read, timeoutMs);
       const isUnknown = this.#discoveries.size > 0 && this.registry.get(envelope.toolName, read.tenantId) === undefined;
-      if (isUnknown) await this.#find(envelope.toolName, read.tenantId, read, { admittedAt: started, timeoutMs });
+      if (isUnknown) {
+        const options = { admittedAt: started, timeoutMs, tracked };
+        await this.#find(envelope.toolName, read.tenantId, read, options);
+      }
       const prepare = {
         limits: this.#limits,
         tenant,
@@ -421,12 +533,14 @@ export class ToolRouter implements AsyncDisposable {
         parent,
         chunks,
         watch,
+        tracked,
       };
       const validate: ValidateOptions = {
         bounds: tenant.inputBounds,
         thread: this.#thread,
         isGated: this.#gate !== undefined,
         arguments: this.#arguments,
+        isUpdated: this.#isUpdated,
         startClock: (tool) => startCall(tool, read, prepare, timeoutMs).clock,
       };
       const admitted =
@@ -446,9 +560,13 @@ export class ToolRouter implements AsyncDisposable {
       // Before its source's circuit is asked: what that lets through must be tried.
       if (watch !== undefined) await watch.execute(call);
       const admission = this.#health.admit(executor, call.tenantId);
+      tracked.state = "running";
       const executed = await executeCall(executor, call, log);
-      this.#health.record(executor, call.tenantId, admission, executed);
-      const execution = watch === undefined ? executed : await watch.normalize(executed);
+      tracked.state = "ending";
+      // How an old version ends says nothing of the one in its place.
+      if (!this.#isUpdated(validated.tool)) this.#health.record(executor, call.tenantId, admission, executed);
+      const noted = watch === undefined ? executed : await watch.normalize(executed);
+      const execution = tracked.cancelled === undefined ? noted : { usage: noted.usage, error: tracked.cancelled };
       const usage = { ...execution.usage, logsDropped: execution.usage.logsDropped + log.dropped };
       const ended = { ...facts, usage, logs: log.entries, calls: call.chain.calls };
       const options = {
@@ -456,22 +574,51 @@ export class ToolRouter implements AsyncDisposable {
         streamedBytes: chunks?.bytes ?? 0,
       };
       const normalizing = normalize(ended, execution, options);
-      const made = normalizing instanceof Promise ? await normalizing : normalizing;
+      const normalized = normalizing instanceof Promise ? await normalizing : normalizing;
+      const made = tracked.cancelled === undefined ? normalized : toFailure(ended, tracked.cancelled);
       const error = "error" in execution ? execution.error : undefined;
       if (watch === undefined) return this.#report(made, error);
-      const result = await watch.result(
+      const before = tracked.cancelled;
+      const shown = await watch.result(
         made,
         async (given) => await normalize(ended, toExecution(given, usage), options),
+        tracked,
       );
-      return this.#end(watch, result, error);
+      const late = tracked.cancelled === before ? undefined : tracked.cancelled;
+      return this.#end(watch, late === undefined ? shown : toFailure(ended, late), late ?? error);
     } catch (thrown) {
-      const error = toToolError(thrown);
+      const error = tracked?.cancelled ?? toToolError(thrown);
       const failed = toFailure(facts, error);
       if (this.#watching === undefined) return this.#report(failed, error);
       watch ??= new CallWatch(this.#watching, facts);
-      const result = await watch.result(failed, async (given) => toFailure(facts, asError(given)));
+      const result = await watch.result(failed, async (given) => toFailure(facts, asError(given)), tracked);
       return this.#end(watch, result, error);
+    } finally {
+      if (tracked !== undefined) this.calls.end(tracked);
     }
+  }
+
+  /** From here on the call is in {@link listCalls}. */
+  #accept(
+    accepted: TrackedCall | undefined,
+    { callId, toolName, started }: ResultFacts,
+    { tenantId, sessionId }: ToolContext & { readonly tenantId: string },
+    parent: CallChain | undefined,
+  ): TrackedCall {
+    if (accepted === undefined) {
+      return this.calls.begin({
+        callId,
+        toolName,
+        tenantId,
+        started,
+        state: "starting",
+        sessionId,
+        parent: parent?.tracked,
+      });
+    }
+    accepted.toolName = toolName;
+    accepted.state = "starting";
+    return accepted;
   }
 
   /** Returns the call as hooks admitted it, and the tool that they decided about. @throws {ToolError} as a rejection */
@@ -506,12 +653,22 @@ export class ToolRouter implements AsyncDisposable {
   /** Asked before anything tells whether there is such a tool: one that is off looks as one that there is not, and takes as long. */
   async #pass(
     gate: ToolGate,
-    toolName: string,
+    tracked: TrackedCall,
     { tenantId, timeoutMs: contextMs, signal }: NamedContext,
     ownMs: number | undefined,
   ): Promise<void> {
     const stated = [ownMs, contextMs, this.#limits.timeoutMs].filter((ms) => ms !== undefined);
-    const isOn = await gate.isOn({ tenantId, toolName }, { timeoutMs: Math.min(...stated), signal });
+    const { toolName } = tracked;
+    const isOn = await gate.isOn(
+      { tenantId, toolName },
+      {
+        timeoutMs: Math.min(...stated),
+        // Read only where flags take their time.
+        get signal() {
+          return tracked.signalWith(signal);
+        },
+      },
+    );
     if (!isOn) throw noSuchTool(toolName);
   }
 
@@ -552,6 +709,7 @@ const DrainSchema = z.int().min(0).max(LIMITS.timeoutMs.max);
 interface FindOptions {
   readonly admittedAt: number;
   readonly timeoutMs: number | undefined;
+  readonly tracked: TrackedCall;
 }
 
 /** A caller learns that it happened; why is for the operator. */
@@ -573,6 +731,15 @@ function toExecution(given: { readonly output: unknown } | { readonly error: Too
 /** A call that its tool has never had has no output. */
 const asError = (given: { readonly output: unknown } | { readonly error: ToolError }): ToolError =>
   "error" in given ? given.error : new ToolError("OUTPUT_INVALID", "A hook has put in an output where no tool has run");
+
+/** How a call came to the router. */
+interface RunOptions {
+  /** The call that it is nested in. */
+  readonly parent?: CallChain;
+  readonly stream?: Streamed;
+  /** It was accepted before, and has waited. */
+  readonly accepted?: TrackedCall | undefined;
+}
 
 /** Who reads a call's chunks, and how they end it. */
 interface Streamed {

@@ -31,8 +31,10 @@ import {
   parseConfig,
   parseInspectToolOptions,
   parseToolInput,
+  parseUpdateToolOptions,
   type ToolInput,
   type ToolWarning,
+  type UpdateToolOptions,
   WORKER_IDLE_MS,
 } from "./config.ts";
 import { Learner } from "./executors/learn.ts";
@@ -42,13 +44,16 @@ import { createHostLog, type HostLog } from "./host-log.ts";
 import { type BatchContext, ToolInvoker } from "./invoker.ts";
 import { McpManager } from "./mcp/client/manager.ts";
 import { packageVersion } from "./package-version.ts";
-import { digestOfContent } from "./pipeline/tool-digest.ts";
+import { contentHashOf, digestOfContent } from "./pipeline/tool-digest.ts";
 import { PythonLearner } from "./python/learn-python.ts";
 import { loadPythonRuntime } from "./python/load-runtime.ts";
 import { PYTHON_EXEC, pythonExecDefinition } from "./python/python-exec.ts";
 import { PythonHost } from "./python/python-host.ts";
 import { PYTHON_DEFAULT_LIMITS, withRuntimeFeatures } from "./python/python-tool.ts";
+import type { RegisteredTool } from "./registry.ts";
 import { ToolRouter, toRegisteredTool } from "./router.ts";
+import type { ListedTool } from "./routing/listed-tool.ts";
+import type { CallInfo } from "./routing/open-calls.ts";
 import {
   checkString,
   parseTenantReach,
@@ -56,6 +61,7 @@ import {
   parseToolOwner,
   type TenantScope,
 } from "./routing/tenant-scope.ts";
+import { type ToolUpdate, ToolUpdates } from "./routing/tool-updates.ts";
 import type { SessionInfo } from "./sessions/conversation.ts";
 import type { Session } from "./sessions/session.ts";
 import type { ParsedSessionOptions, SessionOptions } from "./sessions/session-options.ts";
@@ -91,6 +97,19 @@ export interface ToolInspection {
   readonly cached: boolean;
 }
 
+/** How a built tool comes into the registry; `replace` also adds a tool that there is not yet. */
+type Registering = "add" | "replace" | "update";
+
+type ParsedToolOptions = ReturnType<typeof parseUpdateToolOptions>;
+/** The owner is resolved: undefined stands for all tenants. */
+type OwnedToolOptions = Omit<ParsedToolOptions, "scope">;
+
+function nothingToUpdate(toolName: string, tenantId: string | undefined): ToolError {
+  const whose = tenantId === undefined ? "no global tool" : "no tool of this tenant";
+  const message = `There is ${whose} named ${JSON.stringify(toolName)} to update; add it with addTool`;
+  return new ToolError("TOOL_UNAVAILABLE", message, { details: { reason: "not_found", toolName } });
+}
+
 /** What first-party tools ask for, and have: which hosts a request may go to stays with `egress`. */
 const BUILTIN_GRANTS: { readonly [Name in BuiltinToolName]?: readonly string[] } = {
   "http-get": ["fetch"],
@@ -116,6 +135,8 @@ export class Glovebox implements AsyncDisposable {
   readonly #surroundings: Surroundings;
   readonly #sessions: Sessions;
   readonly #log: HostLog | undefined;
+  readonly #sessionRouter: ToolRouter;
+  readonly #updates = new ToolUpdates();
   readonly #ownStore: KvStore | undefined;
   readonly #onSignals: Disposable | undefined;
   #closed = false;
@@ -161,6 +182,7 @@ export class Glovebox implements AsyncDisposable {
       refuseUnlimited: (features) => this.#surroundings.refuseUnlimited(features),
       refuseWhenClosed: () => this.#refuseWhenClosed(),
     });
+    this.#sessionRouter = parts.sessionRouter;
     this.#sessions = new Sessions({
       router: parts.sessionRouter,
       tenancy: parts.router.tenancy,
@@ -185,11 +207,13 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /**
-   * Definitions of the tools that a tenant may call at present: `box.router.listTools()`.
-   * @throws {ToolError} as a rejection: PARAM_INVALID for options other than `{ tenantId }`, and for a missing or unexpected tenant
+   * Lists the tools that a tenant may call at present, by name: the definition of each with `metadata`, as `box.router.describeTools()`. Tools
+   * whose flags answer within a second and tools of upstream servers are among them. `box.router.listTools()` returns the definitions alone.
+   * @throws {ToolError} as a rejection: PARAM_INVALID for options other than `{ tenantId }`, and for a missing or unexpected tenant; INTERNAL if the `tenants` option gives no valid
+   *   policy for the tenant
    */
-  listTools(options?: TenantScope): Promise<readonly ToolDefinition[]> {
-    return this.router.listTools(options);
+  listTools(options?: TenantScope): Promise<readonly ListedTool[]> {
+    return this.router.describeTools(options);
   }
 
   /** Which layers of hardening the worker processes are wrapped in on this machine. */
@@ -206,11 +230,31 @@ export class Glovebox implements AsyncDisposable {
   async addTool(tool: ToolInput, options?: AddToolOptions): Promise<ToolDefinition> {
     this.#refuseWhenClosed();
     const input = parseToolInput(tool);
-    const { scope, ...given } = parseAddToolOptions(options);
-    return await this.#add(input, {
-      ...given,
-      tenantId: this.router.tenancy.ownerOf({ tenantId: given.tenantId, scope }),
-    });
+    const { replace, ...chosen } = parseAddToolOptions(options);
+    return await this.#add(input, this.#withOwner(chosen), replace ? "replace" : "add");
+  }
+
+  /**
+   * Updates a tool that was added before: bundles the new version, extracts its definition, makes warm isolates of it where the old version
+   * has some, and switches to it in one step. Until then, and if any of that fails, the old version stays as it is. Calls that were admitted
+   * before the switch end on the old version; the next call gets the new one. Sessions of a tool with `isolation: "session"` end when their
+   * calls on the old version have ended, and the next call begins a new one. Of several updates of one tool the one that was requested last
+   * stays; one that a later one has overtaken is built and not switched to.
+   *
+   * The owner is that of `options`, and its tool is found by the new version's name. The new version gets what `options` grant, nothing of what
+   * the old one had.
+   * @throws {ToolError} TOOL_UNAVAILABLE (`details.reason: "not_found"`) if the owner has no tool of this name; PARAM_INVALID if that tool is a
+   *   host function or comes from an upstream server; and as {@link addTool}
+   */
+  async updateTool(tool: ToolInput, options?: UpdateToolOptions): Promise<ToolDefinition> {
+    this.#refuseWhenClosed();
+    const input = parseToolInput(tool);
+    return await this.#add(input, this.#withOwner(parseUpdateToolOptions(options)), "update");
+  }
+
+  /** @throws {ToolError} PARAM_INVALID if the options name no owner, or one that does not fit the `tenancy` */
+  #withOwner({ tenantId, scope, ...chosen }: ParsedToolOptions): OwnedToolOptions {
+    return { ...chosen, tenantId: this.router.tenancy.ownerOf({ tenantId, scope }) };
   }
 
   /** @internal the first-party tools that the host has named, for all tenants, with all that they ask for */
@@ -220,7 +264,7 @@ export class Glovebox implements AsyncDisposable {
     // One after the other: learned side by side, each would wait for a process, and all for a core.
     for (const [index, name] of bundled.entries()) {
       const options = { grant: [...(BUILTIN_GRANTS[name] ?? [])], isolation: "call" as const };
-      await this.#add({ source: "", name }, options, bundles[index]);
+      await this.#add({ source: "", name }, options, "add", bundles[index]);
     }
     if (names.includes(PYTHON_EXEC)) await this.#addPythonExec();
   }
@@ -231,22 +275,27 @@ export class Glovebox implements AsyncDisposable {
     const definition = pythonExecDefinition(this.#config.python.capabilities);
     // A call that names no conversation has an interpreter of its own.
     const built = { definition, authorLimits: undefined, runs };
-    this.#register(built, this.#surroundings.grant([], { definition }), {}, { isolation: "session" });
+    this.router.add(this.#toTool(built, this.#surroundings.grant([], { definition }), {}, { isolation: "session" }));
   }
 
   /** @param prebuilt what is registered in the place of the input's own source */
   async #add(
     input: ToolInput,
-    { tenantId, grant, isolation, arguments: argumentOptions }: Omit<ReturnType<typeof parseAddToolOptions>, "scope">,
+    { tenantId, grant, isolation, arguments: argumentOptions }: OwnedToolOptions,
+    how: Registering,
     prebuilt?: ToolBundle,
   ): Promise<ToolDefinition> {
+    using update = this.#updates.begin();
     const grants = this.#surroundings.grant(grant, input);
     const built = await this.#builder.build(input, { tenantId, features: grants.features, prebuilt });
     this.#refuseWhenClosed();
-    const options = { isolation, tenantId, arguments: argumentOptions };
-    this.#register(built, grants, input, options);
-    for (const message of built.warnings) this.#warn({ toolName: built.definition.name, message });
-    return built.definition;
+    const { definition } = built;
+    const tool = this.#toTool(built, grants, input, { isolation, tenantId, arguments: argumentOptions });
+    if (how === "add") this.router.add(tool);
+    else if (!(await this.#switchTo(tool, how, update))) return definition;
+    update.done(definition.name, tenantId);
+    for (const message of built.warnings) this.#warn({ toolName: definition.name, message });
+    return definition;
   }
 
   #warn(warning: ToolWarning): void {
@@ -257,12 +306,61 @@ export class Glovebox implements AsyncDisposable {
     process.emitWarning(`${warning.toolName}: ${warning.message}`, { type: "GloveboxWarning" });
   }
 
-  #register(
+  /** Returns false for a version that a later request has overtaken. @throws {ToolError} as `updateTool` does */
+  async #switchTo(tool: RegisteredTool, how: "replace" | "update", update: ToolUpdate): Promise<boolean> {
+    const { name } = tool.definition;
+    if (update.isOvertaken(name, tool.tenantId)) return false;
+    this.#checkReplaceable(tool, how);
+    let isSwitched = false;
+    try {
+      await this.#warmUp(tool);
+      this.#refuseWhenClosed();
+      if (update.isOvertaken(name, tool.tenantId)) return false;
+      // From here to its end no other code runs: each call finds the old version or the new one.
+      const before = this.#checkReplaceable(tool, how);
+      if (before === undefined) this.router.add(tool);
+      else if (!this.router.replace({ ...tool, addedAt: before.addedAt, updatedAt: Date.now() })) {
+        throw nothingToUpdate(name, tool.tenantId);
+      }
+      isSwitched = true;
+    } finally {
+      // What was made warm of a version that no call will run.
+      if (!isSwitched) tool.executor.retire?.();
+    }
+    return true;
+  }
+
+  /**
+   * Returns the tool whose place another one takes; undefined if the owner has none.
+   * @throws {ToolError} TOOL_UNAVAILABLE, PARAM_INVALID
+   */
+  #checkReplaceable({ definition, tenantId }: RegisteredTool, how: "replace" | "update"): RegisteredTool | undefined {
+    const { name } = definition;
+    const found = this.router.registry.get(name, tenantId);
+    // A tenant's lookup finds global tools too, and those are not the tenant's to replace.
+    const before = found?.tenantId === tenantId ? found : undefined;
+    if (before === undefined && how === "update") throw nothingToUpdate(name, tenantId);
+    // A host function is trusted, and an upstream server's tool is that server's to change.
+    if (before === undefined || before.contentDigest !== undefined) return before;
+    const kind = before.executor.source === "mcp" ? "an upstream server's tool" : "a host's own tool";
+    const rule = "only tools that addTool added can be replaced; remove it first, or choose another name";
+    throw new ToolError("PARAM_INVALID", `"${name}" is ${kind}: ${rule}`);
+  }
+
+  /** Makes the new version ready where the old one is. */
+  async #warmUp(tool: RegisteredTool): Promise<void> {
+    const { executor, definition, tenantId } = tool;
+    const before = this.router.registry.get(definition.name, tenantId);
+    if (before === undefined || before.tenantId !== tenantId) return;
+    await executor.warm?.follow(before.executor.warm, (caller) => this.router.settingsOf(tool, caller));
+  }
+
+  #toTool(
     { definition, asked = {}, authorLimits, runs }: Registrable,
     { granted, features }: Grants,
     input: Pick<ToolInput, "definition">,
-    { isolation, tenantId, arguments: argumentOptions }: Omit<AddToolOptions, "grant" | "scope">,
-  ): void {
+    { isolation, tenantId, arguments: argumentOptions }: Omit<OwnedToolOptions, "grant">,
+  ): RegisteredTool {
     const isPython = runs.python !== undefined;
     const grants = { granted, features: isPython ? withRuntimeFeatures(features) : features };
     const chosen = isolation ?? this.#config.isolation;
@@ -276,16 +374,16 @@ export class Glovebox implements AsyncDisposable {
       chosen === "session"
         ? createSessionToolExecutor(tool, definition.name, this.#pool, this.#sessions.conversations)
         : createSandboxExecutor(tool, this.#pool);
-    this.router.add(
-      toRegisteredTool(definition, executor, {
-        ...(tenantId === undefined ? {} : { tenantId }),
-        ...(isPython ? { defaultLimits: PYTHON_DEFAULT_LIMITS } : {}),
-        hostLimits: input.definition?.limits,
-        authorLimits,
-        arguments: argumentOptions,
-        contentDigest: digestOfContent(tool),
-      }),
-    );
+    return toRegisteredTool(definition, executor, {
+      ...(tenantId === undefined ? {} : { tenantId }),
+      ...(isPython ? { defaultLimits: PYTHON_DEFAULT_LIMITS } : {}),
+      hostLimits: input.definition?.limits,
+      authorLimits,
+      arguments: argumentOptions,
+      contentDigest: digestOfContent(tool),
+      contentHash: contentHashOf(tool),
+      granted: [...granted.keys(), ...features].filter((name) => name !== logCapability.name).sort(),
+    });
   }
 
   /**
@@ -295,7 +393,11 @@ export class Glovebox implements AsyncDisposable {
    */
   removeTool(toolName: string, options?: ToolOwner): boolean {
     const name = checkString(toolName, "toolName");
-    return this.router.registry.remove(name, this.router.tenancy.ownerOf(parseToolOwner(options)));
+    const tenantId = this.router.tenancy.ownerOf(parseToolOwner(options));
+    const tool = this.router.registry.get(name, tenantId);
+    const isRemoved = this.router.registry.remove(name, tenantId);
+    if (isRemoved && tool?.tenantId === tenantId) tool?.executor.retire?.();
+    return isRemoved;
   }
 
   /** Bundles a tool and learns its definition, without registering it. Throws as `addTool` does. */
@@ -365,6 +467,32 @@ export class Glovebox implements AsyncDisposable {
     this.#surroundings.refuseUnlimited(all);
     const definition = { name: "session", description: "", inputSchema: {} };
     return this.#surroundings.of(definition, { granted, features: all }, {});
+  }
+
+  /**
+   * Lists the calls that were accepted and have no result yet: those of the tenant, or with `scope: "all"` those of all tenants. Runs of
+   * sessions, nested calls, calls of a batch that wait for a slot, and streams that have begun are among them.
+   * @throws {ToolError} PARAM_INVALID for options other than `{ tenantId }` or `{ scope: "all" }`
+   */
+  listCalls(options?: TenantReach): readonly CallInfo[] {
+    const ofTools = this.router.listCalls(options);
+    const tenantId = this.router.tenancy.reachOf(options ?? {});
+    const ofSessions = this.#sessionRouter.listCalls(tenantId === undefined ? { scope: "all" } : { tenantId });
+    const all = [...ofTools, ...ofSessions];
+    return all.sort((a, b) => a.startedAt - b.startedAt);
+  }
+
+  /**
+   * Ends a call of a tenant, with the calls that are nested in it: its result is CANCELLED with `details.reason: "cancelled_by_host"`. Returns
+   * false if the tenant has no such call without a result.
+   * @param id `id` of {@link listCalls}; or the id that its caller chose, which ends all of the tenant's calls with that id
+   * @throws {ToolError} PARAM_INVALID for an id that is not a string, or options other than `{ tenantId }`
+   */
+  cancelCall(id: string, options?: TenantScope): boolean {
+    const isTools = this.router.cancelCall(id, options);
+    const tenantId = this.router.tenancy.tenantOf(options?.tenantId);
+    const isSessions = this.#sessionRouter.cancelCall(id, { tenantId });
+    return isTools || isSessions;
   }
 
   /** Runs one call: `box.router.execute()`. Always resolves. */

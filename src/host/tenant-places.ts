@@ -12,6 +12,7 @@ export interface PlaceClaim {
   readonly batch: object;
   /** The place of the call that this one was made in, if it was made in one. */
   readonly parent: Place | undefined;
+  /** Read only if the call has to wait. */
   readonly signal: AbortSignal | undefined;
 }
 
@@ -55,11 +56,12 @@ export class TenantPlaces {
 
   /** Undefined when the claim's signal has aborted first. */
   acquire(claim: PlaceClaim): Place | Promise<Place | undefined> {
-    const { tenantId, batch, parent, signal } = claim;
+    const { tenantId, batch, parent } = claim;
     const tenant = this.#tenants.get(tenantId) ?? { running: 0, waiting: new Map<object, Waiter[]>() };
     this.#tenants.set(tenantId, tenant);
     if (tenant.running < this.#perTenant) return this.#enter(tenantId, tenant);
     if (parent instanceof OwnPlace && parent.seat === "free") return this.#lend(tenantId, tenant, parent);
+    const { signal } = claim;
     return new Promise((settle) => {
       const leave = (): void => {
         const others = (tenant.waiting.get(batch) ?? []).filter((other) => other !== waiter);

@@ -102,7 +102,9 @@ export class ToolBuilder {
     const { limits, weight, coarseTime } = policy;
     // What comes with Glovebox is known to end, on however busy a machine.
     const own = isOurs ? { ...limits, timeoutMs: LIMITS.timeoutMs.max, cpuMs: LIMITS.cpuMs.max } : limits;
-    return { owner, account: tenantId ?? "", weight, limits: own, features, coarseTime };
+    // An account of its own: where all of the tenant's slots are taken, a build fails no call, and no call the build.
+    const account = tenantId === undefined ? "" : `build\n${tenantId}`;
+    return { owner, account, weight, limits: own, features, coarseTime };
   }
 
   /** Of those that are stated for the source and its bundle, the lowest; the bundler has defaults of its own. */

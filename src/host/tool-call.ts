@@ -10,6 +10,7 @@ import type { CallClient } from "./capabilities/ask-client.ts";
 import type { LogEntry, LogListener } from "./logs.ts";
 import type { Amendment, ArgumentOptions } from "./pipeline/amend.ts";
 import type { Clock } from "./pipeline/clock.ts";
+import type { TrackedCall } from "./routing/open-calls.ts";
 import type { TenantPolicy } from "./tenants.ts";
 import type { ChunkQueue } from "./tool-stream.ts";
 import type { BesideText, ToolValue } from "./tool-value.ts";
@@ -163,6 +164,8 @@ export interface PreparedCall {
   /** What the signal's deadline is kept by. */
   readonly clock?: Pick<Clock, "hold" | "leftMs">;
   readonly context: ToolContext;
+  /** The call as the operator sees it: an executor that lets it wait says so. */
+  readonly tracked?: TrackedCall | undefined;
   /** Who looks at it from outside; undefined where nobody does. */
   readonly watch?: CallWatch | undefined;
   /** Where its chunks go; undefined where nobody wants them as they come. */

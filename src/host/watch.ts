@@ -15,6 +15,7 @@ import {
   leftMsOf,
 } from "./hooks.ts";
 import type { HostLog } from "./host-log.ts";
+import type { TrackedCall } from "./routing/open-calls.ts";
 import type { CallSpan, CapabilitySpan, Telemetry } from "./telemetry/telemetry.ts";
 import type { TenantPolicy } from "./tenants.ts";
 import type { PreparedCall, ToolContext, ToolResult } from "./tool-call.ts";
@@ -167,19 +168,23 @@ export class CallWatch {
   /**
    * The result as hooks leave it. Never rejects.
    * @param remake makes a result of an output or an error that a hook has put in, as the tool's own would be
+   * @param tracked ends the wait for hooks when the host ends the call
    */
   async result(
     result: ToolResult,
     remake: (given: { readonly output: unknown } | { readonly error: ToolError }) => Promise<ToolResult>,
+    tracked?: TrackedCall,
   ): Promise<ToolResult> {
     this.#end(result.success ? "ok" : result.error.code);
     if (!this.asks("result")) return result;
     try {
       const until = performance.now() + Math.max(leftMsOf(this.#wait), LAST_GRACE_MS);
+      // Hooks are shown the result of a call that the host has ended, as of any other.
+      const signal = tracked?.cancelled === undefined ? tracked?.signal : undefined;
       const amended = await this.#hooks?.ask(
         "result",
         { call: this.call, result },
-        { until },
+        { until, signal },
         async (event, given) => ({
           ...event,
           result: await remake(

@@ -49,12 +49,16 @@ export interface AssignedCall {
   readonly deterministic?: Deterministic | undefined;
   /** Whose isolate it runs in. */
   readonly session?: number | undefined;
+  /** It is no call: the tool is loaded for one to come, whose calls come as those of the tool with the number `like`. */
+  readonly prewarm?: { readonly like?: number | undefined } | undefined;
 }
 
 /** A tool as the host has described it once, with what every call of it is told. */
 export interface ToolProfile extends ToolMessage {
   /** An InvokeHeader as JSON text. */
   readonly header: string;
+  /** It has another version, or was removed: no isolate of it is kept. */
+  isForgotten?: boolean;
 }
 
 /** @param isPython its event loop takes its timers along by itself */
@@ -103,6 +107,8 @@ export class ActiveCall implements GuestListener, Payer {
   #isolate: ToolIsolate | undefined;
   #phase: "load" | "execute" = "load";
   #cancelled = false;
+  /** The tool has logged or requested something while it was loaded ahead: only a call may see that. */
+  #hasSpoken = false;
   /** The host knows that the tool runs. */
   #isAnnounced = false;
   /** Of the isolate's time, what has been charged for, or was spent before this call. */
@@ -200,6 +206,7 @@ export class ActiveCall implements GuestListener, Payer {
   async #runToEnd(input: string): Promise<GuestEnd> {
     const started = performance.now();
     const { seq, call } = this.#assignment;
+    if (call?.prewarm !== undefined) return await this.#loadAhead();
     const warm = call === undefined ? undefined : this.#takeReady(call);
     if (warm === undefined) {
       this.#send({ type: "preparing", seq });
@@ -217,6 +224,13 @@ export class ActiveCall implements GuestListener, Payer {
     const end = await this.#enter(this.#isolate, input);
     this.#executeMs = performance.now() - begun;
     return end;
+  }
+
+  async #loadAhead(): Promise<GuestEnd> {
+    this.#send({ type: "preparing", seq: this.#assignment.seq });
+    const failure = await this.#prepare();
+    if (failure === undefined && this.#cancelled) return { outcome: "cancelled", text: "" };
+    return failure ?? { outcome: "output", text: "null" };
   }
 
   /** An isolate in which the tool is loaded: one that its last call has left, or one that no call has touched. */
@@ -264,7 +278,8 @@ export class ActiveCall implements GuestListener, Payer {
     this.#isolate = python?.create(options) ?? this.#pool.create({ ...options, memoryMiB });
     this.#isolate.boot();
     await this.#inspection?.open(seq, this.#isolate);
-    const end = await this.#isolate.load(this.#assignment.bundle, this);
+    const header = call?.prewarm === undefined ? undefined : call.tool.header;
+    const end = await this.#isolate.load(this.#assignment.bundle, this, header);
     return end.outcome === "ready" ? undefined : end;
   }
 
@@ -341,7 +356,15 @@ export class ActiveCall implements GuestListener, Payer {
     if (this.#chunks?.add(text, bytes) === false) this.#stop("too-large");
   }
 
+  /** Notes what a tool says that is loaded ahead; true if nobody is to hear it. */
+  #isAhead(): boolean {
+    if (this.#assignment.call?.prewarm === undefined) return false;
+    this.#hasSpoken = true;
+    return true;
+  }
+
   onLog(level: string, text: string, place?: string): void {
+    if (this.#isAhead()) return;
     const { logBytes, logLines } = this.#limits;
     this.#logLines += 1;
     this.#logBytes += text.length;
@@ -354,13 +377,14 @@ export class ActiveCall implements GuestListener, Payer {
   }
 
   onProgress(text: string): void {
+    if (this.#isAhead()) return;
     if (text.length <= 4_096) this.#send({ type: "progress", seq: this.#assignment.seq }, [text]);
   }
 
   onCapability(requestId: number, name: string, text: string): void {
     const { seq, call } = this.#assignment;
     const granted = call !== undefined && (name === "log" || call.tool.granted.includes(name));
-    if (!granted) this.deliver(requestId, DENIED);
+    if (this.#isAhead() || !granted) this.deliver(requestId, DENIED);
     else if (text.length > this.#limits.inputBytes) this.deliver(requestId, TOO_LARGE);
     else this.#send({ type: "capability", seq, requestId, name }, [text]);
   }
@@ -387,13 +411,29 @@ export class ActiveCall implements GuestListener, Payer {
 
   #giveBack(isolate: ToolIsolate, end: GuestEnd): void {
     const { call, bundle } = this.#assignment;
+    if (call?.prewarm !== undefined) {
+      this.#keepAhead(isolate, end, call);
+      return;
+    }
     const hasEndedWell = !this.#isPython && (end.outcome === "output" || end.outcome === "streamed");
     const mayStay =
-      call?.tool.isolation === "tool" && call.deterministic === undefined && !(this.#isPython && hasCrashed(end));
+      call?.tool.isolation === "tool" &&
+      !call.tool.isForgotten &&
+      call.deterministic === undefined &&
+      !(this.#isPython && hasCrashed(end));
     if (mayStay && this.#phase === "execute") this.#pool.keep(warmKey(call), isolate);
     // What was sent leaves at the end of this turn: whoever waits for it need not wait for this.
     else if (call !== undefined && hasEndedWell) setImmediate(() => this.#pool.retire(isolate, bundle));
     else setImmediate(() => void isolate.dispose());
+  }
+
+  /** One that has done anything but load is no call's to find. */
+  #keepAhead(isolate: ToolIsolate, { outcome }: GuestEnd, call: AssignedCall): void {
+    const { tool, prewarm } = call;
+    const isQuiet = outcome === "output" && !this.#hasSpoken && !isolate.hasTimers && tool.isForgotten !== true;
+    if (!isQuiet) setImmediate(() => void isolate.dispose());
+    else if (tool.isolation === "tool") this.#pool.keep(warmKey(call), isolate);
+    else this.#pool.spares.adopt(tool, isolate, prewarm?.like);
   }
 }
 

@@ -70,6 +70,15 @@ export class IsolatePool {
   forgetBundle(sha256: string): void {
     this.#bundles.delete(sha256);
     this.#chunksTold.delete(sha256);
+    this.#callsEnded.delete(sha256);
+  }
+
+  /** Disposes what no call is using of a tool. */
+  forgetTool(toolId: number): void {
+    this.spares.forget(toolId);
+    const isOf = ({ key }: IdleIsolate): boolean => key.startsWith(`${toolId} `);
+    for (const { isolate } of this.#idle.filter(isOf)) void isolate.dispose();
+    this.#idle = this.#idle.filter((idle) => !isOf(idle));
   }
 
   /** What a session's last call has left, for its next one. */

@@ -103,7 +103,14 @@ const CallSchema = z.strictObject({
   session: z.strictObject({ id: seq, once: z.boolean() }).optional(),
   /** It is to repeat exactly: it gets a new isolate, whose clock and random numbers begin here. */
   deterministic: z.strictObject({ seed: z.string().max(MAX_SEED_UNITS), now: count }).optional(),
+  /**
+   * No call: the tool is loaded into an isolate for one to come, and the outcome is `output`. `like`: the tool whose calls tell how often
+   * those of this one will come.
+   */
+  prewarm: z.strictObject({ like: seq.optional() }).optional(),
 });
+/** A tool has another version, or was removed: what is kept warm of it goes, and with `bundle` its code. Its calls that run go on. */
+const ForgetToolSchema = z.strictObject({ type: z.literal("forget-tool"), toolId: seq, bundle: z.boolean() });
 /** A session is over: its isolate, if there is one, goes. */
 const EndSessionSchema = z.strictObject({ type: z.literal("end-session"), session: seq });
 /** The host's clock or caller has ended the call: dispose its isolate. */
@@ -127,6 +134,7 @@ export const HostMessageSchema = z.discriminatedUnion("type", [
   CallSchema,
   CancelSchema,
   EndSessionSchema,
+  ForgetToolSchema,
   CapabilityResultSchema,
   CreditSchema,
   PingSchema,

@@ -50,9 +50,13 @@ class Line {
   #failures = 0;
   #notBefore = 0;
 
-  constructor(tool: ToolProfile, now: number) {
+  /** @param like a line whose calls come as those of this one will */
+  constructor(tool: ToolProfile, now: number, like?: Line) {
     this.tool = tool;
     this.#lastCallAt = now;
+    if (like === undefined) return;
+    this.#intervalMs = like.#intervalMs;
+    this.#makeMs = like.#makeMs;
   }
 
   called(now: number): void {
@@ -105,16 +109,52 @@ export class Spares {
     if (!tool.prewarm) return undefined;
     const now = performance.now();
     let line = this.#lines.get(tool.toolId);
-    if (line === undefined) {
-      line = new Line(tool, now);
-      this.#lines.set(tool.toolId, line);
-      this.#reaper ??= setInterval(() => this.#reap(), REAP_MS).unref();
-    } else line.called(now);
+    if (line === undefined) line = this.#addLine(new Line(tool, now));
+    else line.called(now);
     for (let spare = line.ready.pop(); spare !== undefined; spare = line.ready.pop()) {
       this.#forget(spare);
       if (!spare.isolate.isDisposed) return spare.isolate;
     }
     return undefined;
+  }
+
+  /** Takes an isolate that was made for a version of a tool that is to take the place of another one: `like` is that one's number. */
+  adopt(tool: ToolProfile, isolate: ToolIsolate, like: number | undefined): void {
+    const before = like === undefined ? undefined : this.#lines.get(like);
+    // What is full with isolates of the old version has room for the new one.
+    const old = this.#isFull ? before?.ready.pop() : undefined;
+    if (old !== undefined) {
+      this.#forget(old);
+      this.#dispose(old.isolate);
+    }
+    const bytes = isolate.heapBytes;
+    if (this.#isFull || bytes > MAX_BYTES_OF_ONE) {
+      this.#dispose(isolate);
+      return;
+    }
+    const line = this.#lines.get(tool.toolId) ?? this.#addLine(new Line(tool, performance.now(), before));
+    this.#count += 1;
+    this.#bytes += bytes;
+    line.ready.push({ isolate, bytes });
+  }
+
+  /** Disposes those of a tool. */
+  forget(toolId: number): void {
+    for (const spare of this.#lines.get(toolId)?.ready.splice(0) ?? []) {
+      this.#forget(spare);
+      this.#dispose(spare.isolate);
+    }
+    this.#lines.delete(toolId);
+  }
+
+  get #isFull(): boolean {
+    return this.#count >= MAX_SPARES || this.#bytes >= MAX_BYTES;
+  }
+
+  #addLine(line: Line): Line {
+    this.#lines.set(line.tool.toolId, line);
+    this.#reaper ??= setInterval(() => this.#reap(), REAP_MS).unref();
+    return line;
   }
 
   #forget({ bytes }: Spare): void {
@@ -141,7 +181,7 @@ export class Spares {
 
   /** Of those that miss some, the one that has fewest: a tool in great demand does not take all. */
   #neediest(): Line | undefined {
-    if (this.#count >= MAX_SPARES || this.#bytes >= MAX_BYTES) return undefined;
+    if (this.#isFull) return undefined;
     const now = performance.now();
     let neediest: Line | undefined;
     for (const line of this.#lines.values()) {

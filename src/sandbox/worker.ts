@@ -76,8 +76,8 @@ class Worker {
         const tool = this.#tools.get(message.toolId);
         if (tool === undefined) throw new Error("A call came before its tool");
         const bytes = frame[3] === undefined ? undefined : { header: text(2), data: frame[3] };
-        const { seq, callId, tenantId, stream, deterministic, session } = message;
-        const call = { tool, callId, tenantId, stream, deterministic, bytes, session: session?.id };
+        const { seq, callId, tenantId, stream, deterministic, session, prewarm } = message;
+        const call = { tool, callId, tenantId, stream, deterministic, bytes, session: session?.id, prewarm };
         this.#start(seq, tool, call, text(1));
         if (session?.once === true) {
           this.#tools.delete(message.toolId);
@@ -90,6 +90,9 @@ class Worker {
         break;
       case "end-session":
         this.#pool?.endSession(message.session);
+        break;
+      case "forget-tool":
+        this.#forgetTool(message.toolId, message.bundle);
         break;
       case "make-chunk-caches":
         if (this.#engine !== undefined)
@@ -132,6 +135,16 @@ class Worker {
       onStuck: () => this.#writer.write({ type: "stuck" }),
     });
     this.#writer.write({ type: "ready", protocolVersion: PROTOCOL_VERSION }, made);
+  }
+
+  /** Calls of it that run have what they need; those that end from now on leave no warm isolate. */
+  #forgetTool(toolId: number, withBundle: boolean): void {
+    const tool = this.#tools.get(toolId);
+    if (tool === undefined) return;
+    tool.isForgotten = true;
+    this.#tools.delete(toolId);
+    this.#pool?.forgetTool(toolId);
+    if (withBundle) this.#pool?.forgetBundle(tool.sha256);
   }
 
   #addWheel(fileName: string, bytes: Buffer | undefined): void {

@@ -199,6 +199,44 @@ export function describeRegistry(name: string, create: () => ToolRegistry): void
       if (registry.onChange !== undefined) expect(heard).toEqual(["acme", undefined, "acme"]);
     });
 
+    test("replace() puts a tool in the place of the owner's one, for every lookup", () => {
+      const registry = create();
+      const [first, second] = [makeTool({ tenantId: "acme" }), makeTool({ tenantId: "acme" })];
+      registry.add(first);
+      registry.add(makeTool({ name: "after", tenantId: "acme" }));
+      const before = registry.list("acme");
+      if (registry.replace === undefined) return;
+      expect(registry.replace(second)).toBe(true);
+      expect(registry.get("probe", "acme")).toBe(second);
+      expect(namesOf(registry, "acme")).toEqual(["after", "probe"]);
+      expect(registry.list("acme")[1]).toBe(second);
+      expect(before[1]).toBe(first);
+      expect([registry.remove("probe", "acme"), registry.get("probe", "acme")]).toEqual([true, undefined]);
+    });
+
+    test.for<[string, string | undefined, string | undefined]>([
+      ["a tenant's tool by a global one", "acme", undefined],
+      ["a global tool by a tenant's", undefined, "acme"],
+      ["a tenant's tool by another tenant's", "other", "acme"],
+    ])("replace() does not replace %s, and adds nothing", ([, owner, replacing]) => {
+      const registry = create();
+      const kept = makeTool({ tenantId: owner });
+      registry.add(kept);
+      if (registry.replace === undefined) return;
+      expect(registry.replace(makeTool({ tenantId: replacing }))).toBe(false);
+      expect(registry.get("probe", owner)).toBe(kept);
+      expect(registry.get("probe", replacing)).toBe(owner === undefined ? kept : undefined);
+    });
+
+    test("replace() of a name that no tool has changes nothing, and calls no listener", () => {
+      const registry = create();
+      const heard: (string | undefined)[] = [];
+      registry.onChange?.((tenantId) => heard.push(tenantId));
+      if (registry.replace === undefined) return;
+      expect([registry.replace(makeTool()), registry.replace(makeTool({ tenantId: "acme" }))]).toEqual([false, false]);
+      expect([registry.list(), registry.list("acme"), heard]).toEqual([[], [], []]);
+    });
+
     test("remove() uncovers the global tool that a tenant's own one hid", () => {
       const registry = create();
       const everybodys = makeTool();

@@ -4,6 +4,7 @@ import type { CallLog } from "../logs.ts";
 import type { PreparedCall, ToolUsage } from "../tool-call.ts";
 import type { ReadBeside } from "../tool-value.ts";
 import type { Payer } from "../turns.ts";
+import type { WarmVersion } from "./warm-version.ts";
 
 /** How an execution ended: `outputText` is JSON that nobody has looked at yet. */
 export type Execution =
@@ -45,4 +46,8 @@ export interface Executor {
   /** What it takes of a call's arguments: a value that nobody wants is not made. */
   readonly wants: "text" | "value";
   execute(call: PreparedCall, log: CallLog): Promise<Execution>;
+  /** Of a sandboxed tool: what worker processes know of it. */
+  readonly warm?: WarmVersion | undefined;
+  /** Releases what is kept warm of the tool, which has been removed or has another version. Calls of it that run go on. */
+  retire?(): void;
 }

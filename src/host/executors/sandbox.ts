@@ -4,7 +4,7 @@ import type { ToolBundle } from "../../bundler/tool-bundle.ts";
 import { type EngineFeature, unlimitedFeatures } from "../../sandbox/engine-features.ts";
 import { ERROR_CODES, type ErrorCode, type ErrorDetails, ToolError } from "../../sandbox/errors.ts";
 import { type CapabilityShapes, PYTHON_OUT_OF_MEMORY } from "../../sandbox/guest-protocol.ts";
-import type { LimitName, Limits } from "../../sandbox/limits.ts";
+import type { Limits } from "../../sandbox/limits.ts";
 import {
   type EndedMessage,
   GuestErrorSchema,
@@ -19,6 +19,7 @@ import type { Capability } from "../capabilities/capability.ts";
 import type { CallLog } from "../logs.ts";
 import { problemLine } from "../problem-line.ts";
 import { Redactor } from "../redaction/redactor.ts";
+import type { CallState } from "../routing/open-calls.ts";
 import { NO_USAGE, type PreparedCall, type ToolContext, type ToolUsage } from "../tool-call.ts";
 import { type ReadBeside, readBeside, toBesideParts } from "../tool-value.ts";
 import type { Payer } from "../turns.ts";
@@ -31,6 +32,7 @@ import type { SentBundle, ToolProfile } from "../workers/worker-process.ts";
 import type { Execution, Executor } from "./executor.ts";
 import { redactExecution } from "./redact-execution.ts";
 import type { TouchedChunks } from "./touched-chunks.ts";
+import { WarmVersion } from "./warm-version.ts";
 
 /** All tools in Python have one bundle: this tells them apart. */
 export interface PythonCalls {
@@ -85,51 +87,26 @@ export interface SandboxSession {
 /** After its signal a call's process may still say what it cost; the caller waits no longer than this for it. */
 const CANCEL_GRACE_MS = 50;
 
-/** Kinds of calls of one tool that are remembered: tenants may have limits and a clock of their own. */
-const MAX_PROFILES = 256;
-
 export function createSandboxExecutor(tool: SandboxTool, pool: WorkerPool): Executor {
   const { bundle, codeCache, chunks } = tool;
   const sent: SentBundle = { sha256: bundle.sha256, code: bundle.code, codeCache, chunks };
-  const profiles: ToolProfile[] = [];
-  const profileOf = ({ limits, tenant, context }: PreparedCall): ToolProfile => {
-    const { coarseTime } = tenant;
-    const logPlaces = context.logPlaces === true;
-    const known = profiles.find(
-      (profile) =>
-        profile.coarseTime === coarseTime && profile.logPlaces === logPlaces && sameLimits(profile.limits, limits),
-    );
-    if (known !== undefined) return known;
-    const profile = toProfile(tool, limits, { coarseTime, logPlaces });
-    if (profiles.push(profile) > MAX_PROFILES) profiles.shift();
-    return profile;
-  };
+  const warm = new WarmVersion(tool, sent, pool);
+  const profileOf = ({ limits, tenant, context }: PreparedCall): ToolProfile =>
+    warm.profileOf({ limits, coarseTime: tenant.coarseTime }, context.logPlaces === true);
   return {
     source: tool.python === undefined ? "sandbox" : "python",
     sourceId: tool.sourceId,
     wants: "text",
-    execute: (call, log) => new SandboxRun({ tool, sent, profile: profileOf(call), call, log, pool }).run(),
-  };
-}
-
-function toProfile(
-  tool: SandboxTool,
-  limits: Limits,
-  { coarseTime, logPlaces }: Pick<ToolProfile, "coarseTime" | "logPlaces">,
-): ToolProfile {
-  const granted = [...tool.granted.keys()].filter((name) => name !== "log");
-  return {
-    sha256: tool.bundle.sha256,
-    isolation: tool.isolation,
-    // Where the operating system limits the memory, it has room for the calls' isolates only.
-    prewarm: tool.prewarm && (tool.python !== undefined || unlimitedFeatures(tool.features).length === 0),
-    limits,
-    features: [...tool.features],
-    coarseTime,
-    logPlaces,
-    granted,
-    denied: [...tool.denied],
-    ...(tool.shapes === undefined ? {} : { shapes: tool.shapes }),
+    warm,
+    retire: () => warm.retire(),
+    execute: async (call, log) => {
+      warm.begin();
+      try {
+        return await new SandboxRun({ tool, sent, profile: profileOf(call), call, log, pool }).run();
+      } finally {
+        warm.end();
+      }
+    },
   };
 }
 
@@ -161,14 +138,6 @@ export function placeOf(
     exclusive: true,
     dataBytes: dataLimitBytes(CONFINED_ISOLATES, memoryMiB),
   };
-}
-
-/** Wall time is the host's own to keep: a worker does not ask for it. */
-function sameLimits(a: Limits, b: Limits): boolean {
-  for (const name in a) {
-    if (name !== "timeoutMs" && a[name as LimitName] !== b[name as LimitName]) return false;
-  }
-  return true;
 }
 
 interface SandboxRunOptions {
@@ -262,6 +231,7 @@ class SandboxRun {
   }
 
   #enqueue(resolve: (execution: Execution) => void): Ticket {
+    this.#setState("queued");
     const { callId, tenantId, tenant, inputText, inputBytes, definition, limits, chain, chunks, context } = this.#call;
     const { python, session } = this.#tool;
     const { sha256 } = this.#sent;
@@ -299,6 +269,11 @@ class SandboxRun {
     });
   }
 
+  #setState(state: CallState): void {
+    const { tracked } = this.#call;
+    if (tracked !== undefined) tracked.state = state;
+  }
+
   #place(): Place {
     const { python, features, isolation, ownerOf, session } = this.#tool;
     const { tenantId, limits } = this.#call;
@@ -326,6 +301,7 @@ class SandboxRun {
       onChunks: chunks === undefined ? undefined : (come) => chunks.push(come),
       onPlaced: () => {
         this.#placedAt = performance.now();
+        this.#setState("running");
         this.#tool.session?.onPlaced();
       },
       onLog: (level, time, text, place) => {

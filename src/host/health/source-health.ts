@@ -177,9 +177,15 @@ export class SourceHealthRegistry {
     }
   }
 
-  /** Another one has taken its place: of that nothing is known. */
-  forget(sourceId: string | undefined): void {
-    for (const [key, entry] of this.#entries) if (entry.sourceId === sourceId) this.#entries.delete(key);
+  /**
+   * Forgets what is known of a source, because another one has taken its place.
+   * @param tenantId whose source it is; undefined for a source of all tenants
+   */
+  forget(sourceId: string | undefined, tenantId?: string): void {
+    for (const [key, entry] of this.#entries) {
+      if (entry.sourceId === sourceId && (tenantId === undefined || entry.tenantId === tenantId))
+        this.#entries.delete(key);
+    }
   }
 
   /** These sources, and those with which something is wrong, of one tenant or of all; by id. */

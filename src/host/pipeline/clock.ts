@@ -1,5 +1,6 @@
 // The clock of one call: one signal for the three ends of it that are not its own.
 import { ToolError } from "../../sandbox/errors.ts";
+import type { TrackedCall } from "../routing/open-calls.ts";
 
 export interface Clock extends Disposable {
   /** Aborts with the ToolError that the call is to be answered with. */
@@ -20,6 +21,8 @@ export interface ClockOptions {
   readonly caller: AbortSignal | undefined;
   /** When the call was admitted, by performance.now(): its time runs from there. */
   readonly admittedAt: number;
+  /** The call that it is of, which the host may end. */
+  readonly tracked?: TrackedCall | undefined;
 }
 
 /** The clocks of all calls in a router, which end with it. A signal of the router's would have to look through a list at each call. */
@@ -35,7 +38,19 @@ export class Clocks {
   start(options: ClockOptions): Clock {
     const clock = new CallClock(options, this.#running);
     if (this.#isClosed) clock.close();
+    clock.endIfCancelled();
     return clock;
+  }
+
+  /** Ends what runs of a call that the host has cancelled. A call has one clock, or two while its arguments are read for hooks. */
+  cancel(tracked: TrackedCall): void {
+    for (const clock of this.#running) if (clock.isOf(tracked)) clock.endIfCancelled();
+  }
+
+  /** What is left of a call's time; undefined before it runs. */
+  leftMsOf(tracked: TrackedCall): number | undefined {
+    for (const clock of this.#running) if (clock.isOf(tracked)) return clock.leftMs;
+    return undefined;
   }
 
   /** Ends every call that is running, and those to come. */
@@ -84,6 +99,15 @@ class CallClock implements Clock {
 
   close(): void {
     this.#cancel("was cancelled because Glovebox was closed");
+  }
+
+  isOf(tracked: TrackedCall): boolean {
+    return this.#options.tracked === tracked;
+  }
+
+  endIfCancelled(): void {
+    const cancelled = this.#options.tracked?.cancelled;
+    if (cancelled !== undefined) this.#controller.abort(cancelled);
   }
 
   expire(): void {

@@ -3,6 +3,7 @@ import type { Limits, PartialLimits } from "../../sandbox/limits.ts";
 import { CallChain } from "../call-chain.ts";
 import type { RegisteredTool } from "../registry.ts";
 import { resolveLimits } from "../resolve-limits.ts";
+import type { TrackedCall } from "../routing/open-calls.ts";
 import type { TenantPolicy } from "../tenants.ts";
 import type { PreparedCall, ToolContext } from "../tool-call.ts";
 import type { ChunkQueue } from "../tool-stream.ts";
@@ -28,6 +29,8 @@ export interface PrepareOptions {
   readonly admittedAt?: number;
   /** The call that it is nested in. */
   readonly parent?: CallChain | undefined;
+  /** The call as the operator sees it. */
+  readonly tracked?: TrackedCall | undefined;
   /** Who looks at the call from outside. */
   readonly watch?: CallWatch | undefined;
 }
@@ -36,7 +39,7 @@ export interface PrepareOptions {
 export function startCall(
   tool: RegisteredTool,
   context: ToolContext,
-  { limits: stated, tenant, clocks, admittedAt = performance.now() }: PrepareOptions,
+  { limits: stated, tenant, clocks, tracked, admittedAt = performance.now() }: PrepareOptions,
   timeoutMs: number | undefined,
 ): { readonly limits: Limits; readonly clock: Clock; readonly deadlineAt: number } {
   const limits = resolveLimits(
@@ -45,7 +48,8 @@ export function startCall(
     tool.defaultLimits,
   );
   const { timeoutMs: ownMs } = limits;
-  const clock = clocks.start({ timeoutMs: ownMs, toolName: tool.definition.name, caller: context.signal, admittedAt });
+  const { name: toolName } = tool.definition;
+  const clock = clocks.start({ timeoutMs: ownMs, toolName, caller: context.signal, admittedAt, tracked });
   return { limits, clock, deadlineAt: admittedAt + ownMs };
 }
 
@@ -59,6 +63,7 @@ export function prepareCall(
   const { callId, tenantId, inputText, inputBytes, input } = validated;
   const chain = new CallChain(callId, tool.definition.name, limits, options.parent);
   chain.clock = clock;
+  chain.tracked = options.tracked;
   return {
     call: {
       callId,
@@ -77,6 +82,7 @@ export function prepareCall(
       context,
       chunks: options.chunks,
       watch: options.watch,
+      tracked: options.tracked,
     },
     [Symbol.dispose]: () => clock[Symbol.dispose](),
   };

@@ -21,8 +21,12 @@ function cached<Key extends object>(digests: WeakMap<Key, string>, key: Key, val
   return digest;
 }
 
-const digestOfDefinition = (definition: ToolDefinition): string =>
-  cached(definitionDigests, definition, () => definition);
+/** Of a listed tool its `metadata` does not count. */
+const digestOfDefinition = (definition: ToolDefinition & { readonly metadata?: unknown }): string =>
+  cached(definitionDigests, definition, () => {
+    const { metadata: _metadata, ...own } = definition;
+    return own;
+  });
 
 /** Tells whether two definitions say the same. A registry may return a new object each time. */
 export const isSameDefinition = (a: ToolDefinition, b: ToolDefinition): boolean =>
@@ -47,6 +51,14 @@ interface SandboxedContent {
   readonly features: readonly string[];
 }
 
+const SHA256 = /^[0-9a-f]{64}$/;
+
+/** Returns the SHA-256 of a sandboxed tool's code in hexadecimal: of its bundle, or of its source in Python; undefined where it has neither. */
+export function contentHashOf({ bundle, python }: Pick<SandboxedContent, "bundle" | "python">): string | undefined {
+  const hash = python?.lane ?? bundle.sha256;
+  return SHA256.test(hash) ? hash : undefined;
+}
+
 /** Returns the digest of a sandboxed tool's code, granted capabilities and engine features. */
 export function digestOfContent({ bundle, python, granted, features }: SandboxedContent): string {
   const code = python === undefined ? bundle.sha256 : `python:${python.lane}`;
@@ -64,17 +76,21 @@ export function checkToolDigest(tool: RegisteredTool, expected: string | undefin
 }
 
 /**
- * Checks that the tool that is about to run is the one that hooks decided about: it can be replaced while they wait.
- * @throws {ToolError} TOOL_UNAVAILABLE, recoverable, if it is another one
+ * Returns the tool that a call runs whose hooks have decided: the one that they decided about. If that one was updated while they waited, the
+ * call stays on the version that it began with.
+ * @param isUpdated tells whether an update has taken a tool's place
+ * @throws {ToolError} TOOL_UNAVAILABLE, recoverable, if the tool was removed, or removed and added anew
  */
-export function checkDecided(
+export function toDecided(
   decided: RegisteredTool | undefined,
   tool: RegisteredTool | undefined,
   name: string,
-): void {
-  if (decided === tool) return;
+  isUpdated: (tool: RegisteredTool) => boolean,
+): RegisteredTool | undefined {
+  if (decided === tool) return tool;
+  if (decided !== undefined && tool !== undefined && isUpdated(decided)) return decided;
   // A registry of the host's may return a new object each time.
-  if (decided !== undefined && tool !== undefined && digestOfTool(decided) === digestOfTool(tool)) return;
+  if (decided !== undefined && tool !== undefined && digestOfTool(decided) === digestOfTool(tool)) return tool;
   throw new ToolError(
     "TOOL_UNAVAILABLE",
     `The tool ${JSON.stringify(name.slice(0, 128))} changed while hooks decided about the call; the call was not run`,

@@ -19,7 +19,7 @@ import {
   type InputText,
   readValueWithBytes,
 } from "./read-value.ts";
-import { checkDecided, checkToolDigest } from "./tool-digest.ts";
+import { checkToolDigest, toDecided } from "./tool-digest.ts";
 
 const MAX_SHOWN_UNITS = 100;
 const INPUT_CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
@@ -170,9 +170,13 @@ export interface ValidateOptions {
   readonly arguments?: ArgumentOptions | undefined;
   /** The tool that hooks decided about, or undefined if there was none; absent where no hook was called. */
   readonly decided?: { readonly tool: RegisteredTool | undefined };
+  /** Tells whether an update has taken a tool's place. */
+  readonly isUpdated?: (tool: RegisteredTool) => boolean;
   /** Starts the call's clock early, for large arguments: to read them takes a part of its time. */
   readonly startClock: (tool: RegisteredTool) => Clock;
 }
+
+const never = (): boolean => false;
 
 /**
  * At once, unless the arguments are large.
@@ -184,8 +188,9 @@ export function validateCall(
   registry: ToolRegistry,
   options: ValidateOptions,
 ): ValidatedCall | Promise<ValidatedCall> {
-  const tool = registry.get(envelope.toolName, context.tenantId);
-  if (options.decided !== undefined) checkDecided(options.decided.tool, tool, envelope.toolName);
+  const found = registry.get(envelope.toolName, context.tenantId);
+  const { decided, isUpdated = never } = options;
+  const tool = decided === undefined ? found : toDecided(decided.tool, found, envelope.toolName, isUpdated);
   if (tool === undefined) {
     // Of those that there are some may be off.
     if (options.isGated === true) throw noSuchTool(envelope.toolName);

@@ -6,7 +6,10 @@ import { MemoryToolRegistry, type RegisteredTool, type RegistryListener, type To
 import { ignoreOutcome, isThenable, notifySafely } from "../util/host-callback.ts";
 
 const METHODS = ["add", "remove", "get", "list"] as const;
-type Method = (typeof METHODS)[number] | "onChange";
+type Method = (typeof METHODS)[number] | "onChange" | "replace";
+
+/** A registry that switches a tool in one step, by a method of its own or with {@link ToolRegistry.remove} and `add`. */
+export type CheckedToolRegistry = ToolRegistry & Required<Pick<ToolRegistry, "replace">>;
 
 /** Tells whether a value has the methods of a registry. Never throws. */
 export function isToolRegistry(value: unknown): value is ToolRegistry {
@@ -19,9 +22,10 @@ export function isToolRegistry(value: unknown): value is ToolRegistry {
 }
 
 /** Returns the registry behind its checks. The one in memory needs none. */
-export function toCheckedRegistry(registry: ToolRegistry): ToolRegistry {
+export function toCheckedRegistry(registry: ToolRegistry): CheckedToolRegistry {
   const isOwn = Object.getPrototypeOf(registry) === MemoryToolRegistry.prototype;
-  return isOwn || registry instanceof CheckedRegistry ? registry : new CheckedRegistry(registry);
+  if (isOwn) return registry as MemoryToolRegistry;
+  return registry instanceof CheckedRegistry ? registry : new CheckedRegistry(registry);
 }
 
 function failed(method: Method, why: string, cause?: unknown): ToolError {
@@ -36,7 +40,7 @@ function isTool(value: unknown): value is RegisteredTool {
   return hasName && typeof executor?.execute === "function" && typeof inputSchema?.validate === "function";
 }
 
-class CheckedRegistry implements ToolRegistry {
+class CheckedRegistry implements CheckedToolRegistry {
   readonly #registry: ToolRegistry;
   readonly onChange?: (listener: RegistryListener) => () => void;
 
@@ -51,6 +55,26 @@ class CheckedRegistry implements ToolRegistry {
 
   remove(toolName: string, tenantId?: string): boolean {
     return this.#ask("remove", () => this.#registry.remove(toolName, tenantId)) === true;
+  }
+
+  replace(tool: RegisteredTool): boolean {
+    const registry = this.#registry;
+    if (typeof registry.replace !== "function") return this.#removeAndAdd(tool);
+    return this.#ask("replace", () => registry.replace?.(tool)) === true;
+  }
+
+  /** In one turn of the event loop. A registry that rejects the new tool keeps the one that it had. */
+  #removeAndAdd(tool: RegisteredTool): boolean {
+    const { definition, tenantId } = tool;
+    const before = this.get(definition.name, tenantId);
+    if (before === undefined || before.tenantId !== tenantId || !this.remove(definition.name, tenantId)) return false;
+    try {
+      this.add(tool);
+      return true;
+    } catch (thrown) {
+      this.add(before);
+      throw thrown;
+    }
   }
 
   get(toolName: string, tenantId?: string): RegisteredTool | undefined {

@@ -15,7 +15,8 @@ const FIELDS: { readonly [Field in keyof Required<ToolDefinition>]: true } = {
   prewarm: true,
   origin: true,
 };
-const KNOWN: readonly string[] = Object.keys(FIELDS);
+/** `metadata`: of a tool that `listTools()` has listed. */
+const KNOWN: readonly string[] = [...Object.keys(FIELDS), "metadata"];
 
 /** Definitions are registered once and passed with every request of a model. */
 const checked = new WeakSet<object>();

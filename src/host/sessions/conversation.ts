@@ -86,6 +86,8 @@ export class Conversation implements SandboxSession, Disposable {
   /** A run is in its isolate. */
   #isInside = false;
   #endedFor: string | undefined;
+  /** Why it is to end when its present runs have ended. */
+  #retiredFor: string | undefined;
 
   constructor(seatId: number, { id, tenantId, kind, bounds, once, onOver }: ConversationOptions, keeper: Keeper) {
     const now = Date.now();
@@ -105,6 +107,11 @@ export class Conversation implements SandboxSession, Disposable {
 
   get isOver(): boolean {
     return this.#endedFor !== undefined;
+  }
+
+  /** It takes no place of the tenant's quota any more, and ends with its present runs. */
+  get isRetiring(): boolean {
+    return this.#retiredFor !== undefined;
   }
 
   /** CPU time that is left to it. */
@@ -133,7 +140,9 @@ export class Conversation implements SandboxSession, Disposable {
     const leave = (): void => {
       resolve();
       this.#waiting -= 1;
-      if (this.#waiting === 0 && !this.isOver) this.#expect();
+      if (this.#waiting > 0 || this.isOver) return;
+      if (this.#retiredFor === undefined) this.#expect();
+      else this.end(this.#retiredFor);
     };
     try {
       await untilAborted(before, signal);
@@ -201,6 +210,12 @@ export class Conversation implements SandboxSession, Disposable {
     this.#onOver?.();
   }
 
+  /** Lets its present runs end, those that wait included, and ends it then. Twice is a no-op. */
+  retire(why: string): void {
+    this.#retiredFor ??= why;
+    if (this.#waiting === 0) this.end(why);
+  }
+
   /** A run that is under way ends with it. */
   [Symbol.dispose](): void {
     this.#closing.abort(new ToolError("CANCELLED", `The session ${this.info.id} was closed`));
@@ -222,7 +237,7 @@ export class Conversations implements Disposable {
   open(options: ConversationOptions, quota: number): Conversation {
     const { tenantId } = options;
     const own = this.#open.get(tenantId) ?? new Set();
-    if (own.size >= quota) {
+    if ([...own].filter(({ isRetiring }) => !isRetiring).length >= quota) {
       const message = `This tenant may have ${quota} sessions open at one time; close one, or let it expire`;
       throw new ToolError("QUOTA_EXCEEDED", message, { details: { sessions: quota } });
     }

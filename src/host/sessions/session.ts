@@ -169,16 +169,21 @@ export class Session implements AsyncDisposable {
     const { input, ...context } = given;
     const { signal } = context;
     const { tenantId } = this.#conversation.info;
+    const { calls } = this.#router;
+    const { name: toolName } = RUN_DEFINITION;
+    const accepted = calls.begin({ callId: id, toolName, tenantId, started, sessionId: this.id, state: "queued" });
     const before = this.#last;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#last = before.then(() => promise);
     try {
       // Its time begins with its turn; one that has no turn any more is answered at once.
-      await (signal instanceof AbortSignal ? untilAborted(before, signal).catch(() => {}) : before);
+      const waiting = accepted.signalWith(signal instanceof AbortSignal ? signal : undefined);
+      await untilAborted(before, waiting).catch(() => {});
       using entry = this.#register();
       const call = { id, toolName: entry.toolName, arguments: { code, ...(input === undefined ? {} : { input }) } };
-      return await this.#router.execute(call, { ...context, tenantId });
+      return await this.#router.executeAccepted(call, { ...context, tenantId }, undefined, accepted);
     } finally {
+      calls.end(accepted);
       resolve();
     }
   }

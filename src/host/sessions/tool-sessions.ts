@@ -7,6 +7,8 @@ import type { Conversation, Conversations } from "./conversation.ts";
 import { inConversation } from "./session.ts";
 import { DEFAULT_BOUNDS } from "./session-options.ts";
 
+const RETIRED = "its tool was updated or removed";
+
 /** One call of a conversation at a time; a call that names none has an isolate of its own. */
 export function createSessionToolExecutor(
   tool: SandboxTool,
@@ -18,6 +20,7 @@ export function createSessionToolExecutor(
   const executors = new WeakMap<Conversation, Executor>();
   /** Of this version of the tool: another one begins anew. */
   const own = new Map<string, Conversation>();
+  let isRetired = false;
   const conversationOf = ({ tenantId, tenant }: PreparedCall, id: string): Conversation => {
     const key = `${tenantId}\0${id}`;
     const known = own.get(key);
@@ -37,11 +40,19 @@ export function createSessionToolExecutor(
   };
   return {
     ...alone,
+    retire: () => {
+      isRetired = true;
+      alone.retire?.();
+      for (const conversation of [...own.values()]) conversation.retire(RETIRED);
+    },
     execute: async (call, log) => {
       const { sessionId } = call.context;
       if (sessionId === undefined) return await alone.execute(call, log);
       const conversation = conversationOf(call, sessionId);
+      if (call.tracked !== undefined) call.tracked.state = "queued";
       using turn = await conversation.enter(call);
+      // A call that was admitted before its tool was updated ends on the old version, and leaves nothing.
+      if (isRetired) conversation.retire(RETIRED);
       return await inConversation(conversation, executorOf(conversation), { ...call, signal: turn.signal }, log);
     },
   };

@@ -95,6 +95,13 @@ export class Fleet implements Disposable {
     this.#reaper = setInterval(() => this.#reap(), REAP_MS).unref();
   }
 
+  /** Those that take calls now. */
+  get open(): readonly WorkerProcess[] {
+    return [...this.#workers].filter(
+      (one) => one.isReady && !one.isDead && !one.isEnding && !one.isSpent && !one.draining,
+    );
+  }
+
   get pids(): readonly number[] {
     return [...this.#workers].flatMap((worker) => worker.pid ?? []);
   }

@@ -7,7 +7,7 @@ import type { CallListener, Loss } from "./open-call.ts";
 import type { Standing } from "./priority.ts";
 import type { PythonSources } from "./python-setup.ts";
 import { Suspects } from "./suspects.ts";
-import type { EndReason, WorkerJob, WorkerProcess, WorkerSources } from "./worker-process.ts";
+import type { EndReason, SentBundle, ToolProfile, WorkerJob, WorkerProcess, WorkerSources } from "./worker-process.ts";
 
 export interface WorkerPoolOptions extends FleetOptions {
   /** Calls that run in one process at one time. */
@@ -46,6 +46,15 @@ export interface SessionSeat {
   worker: WorkerProcess | undefined;
   /** Its process has ended, and its isolate with it. */
   onLost(reason: EndReason | undefined): void;
+}
+
+/** Where a tool is in use: in one process, for one tenant. */
+export interface WarmUse {
+  readonly worker: WorkerProcess;
+  readonly profile: ToolProfile;
+  readonly tenantId: string;
+  /** Warm isolates that its calls need there. */
+  readonly isolates: number;
 }
 
 interface PlacedJob {
@@ -156,6 +165,55 @@ export class WorkerPool implements AsyncDisposable {
         if (isResting) this.#schedule();
       },
     };
+  }
+
+  /** Where calls with these profiles have run. A process that serves one job, or one call at a time, is left out: it has no room. */
+  usesOf(profiles: readonly ToolProfile[]): readonly WarmUse[] {
+    const workers = this.#fleet.open.filter(({ singleUse, isExclusive }) => !singleUse && !isExclusive);
+    return workers.flatMap((worker) =>
+      profiles.flatMap((profile) => worker.usesOf(profile).map((use) => ({ ...use, worker, profile }))),
+    );
+  }
+
+  /**
+   * Makes one isolate of a tool in a process in which an earlier version is in use, for a call to come. It takes no slot of the tenant's and
+   * no place in the queue: an update must not make calls wait. Resolves when the isolate is there, or cannot be made. Never rejects.
+   */
+  async prewarm(
+    { worker, profile: earlier, tenantId }: WarmUse,
+    profile: ToolProfile,
+    bundle: SentBundle,
+  ): Promise<void> {
+    if (this.#closed || !this.#fleet.open.includes(worker)) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const listener: CallListener = {
+      ...{ onPlaced() {}, onLog() {}, onProgress() {}, onCapability() {}, onHeld() {}, onStuck() {} },
+      onEnded: () => resolve(),
+      onLost: () => resolve(),
+    };
+    const like = worker.toolIdOf(earlier);
+    const order = { type: "call", tool: profile, callId: "prewarm", tenantId, prewarm: { like } } as const;
+    let timer: NodeJS.Timeout | undefined;
+    try {
+      const seq = worker.start({ order, bundle, input: "" }, listener);
+      timer = setTimeout(() => worker.cancel(seq), profile.limits.timeoutMs);
+      this.#fleet.watch();
+      await promise;
+    } catch {
+      // The process has ended: the next call of the tool starts another one.
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /**
+   * Releases what all processes keep warm of a tool. Calls of it that run go on.
+   * @param bundle its code, which is forgotten where no other tool uses it
+   */
+  release(profiles: readonly ToolProfile[], bundle: SentBundle | undefined): void {
+    for (const worker of this.#fleet.open) {
+      for (const profile of profiles) worker.release(profile, bundle);
+    }
   }
 
   #makeWait(placed: PlacedJob, entry: Entry<PlacedJob>): void {

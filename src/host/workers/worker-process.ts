@@ -47,6 +47,8 @@ export type CallOrder =
       readonly deterministic?: Deterministic | undefined;
       /** Its isolate is a session's, and lives on. */
       readonly session?: SessionOrder | undefined;
+      /** The tool is only loaded, for a call to come; calls come as they do for the tool with the number `like`. */
+      readonly prewarm?: { readonly like: number | undefined } | undefined;
     }
   | ({ readonly type: "learn" } & Pick<ToolMessage, "sha256" | "limits" | "features" | "coarseTime">);
 
@@ -136,6 +138,8 @@ export class WorkerProcess {
   readonly #python: PythonSetup | undefined;
   #isStuck = false;
   readonly #tools = new Map<ToolProfile, number>();
+  /** The tenant that has called each of them last. */
+  readonly #callers = new Map<ToolProfile, string>();
   /** Memory limits of tools whose isolates may be kept warm, in MiB; the latest last. */
   readonly #warm = new Map<string, number>();
   /** Sessions whose isolates are in it, with their memory limits in MiB. */
@@ -356,9 +360,10 @@ export class WorkerProcess {
     }
     if (order.type === "learn") call.frame = this.#channel.write({ ...order, seq });
     else {
-      const { type, tool, callId, tenantId, stream, deterministic, session } = order;
+      const { type, tool, callId, tenantId, stream, deterministic, session, prewarm } = order;
       const toolId = this.#toolIdOf(tool);
-      const message = { type, seq, toolId, callId, tenantId, stream, deterministic, session };
+      this.#callers.set(tool, tenantId);
+      const message = { type, seq, toolId, callId, tenantId, stream, deterministic, session, prewarm };
       call.frame = this.#channel.write(message, inputBytes === undefined ? [input] : [input, ...inputBytes]);
       if (session?.once === true) this.#forget(tool, bundle);
     }
@@ -367,7 +372,42 @@ export class WorkerProcess {
   /** As the worker does when the call has begun. */
   #forget(tool: ToolProfile, { sha256, code, codeCache }: SentBundle): void {
     this.#tools.delete(tool);
+    this.#callers.delete(tool);
     if (this.#bundles.delete(sha256)) this.#bundleBytes -= code.length + codeCache.byteLength;
+  }
+
+  /** The number by which the worker knows a tool. */
+  toolIdOf(profile: ToolProfile): number | undefined {
+    return this.#tools.get(profile);
+  }
+
+  /** For which tenants a tool is in use here, and how many isolates it needs for that: as many as run, and one at least. */
+  usesOf(profile: ToolProfile): readonly { readonly tenantId: string; readonly isolates: number }[] {
+    const toolId = this.#tools.get(profile);
+    if (toolId === undefined) return [];
+    // Isolates of single calls are no tenant's until one takes them; how many there are to be, the worker knows.
+    const caller = this.#callers.get(profile);
+    if (profile.isolation !== "tool") return caller === undefined ? [] : [{ tenantId: caller, isolates: 1 }];
+    const prefix = `${toolId} `;
+    const keys = [...this.#warm.keys()].filter((key) => key.startsWith(prefix));
+    return keys.map((key) => {
+      let running = 0;
+      for (const { warmKey } of this.#calls.values()) if (warmKey === key) running += 1;
+      return { tenantId: key.slice(prefix.length), isolates: Math.max(1, running) };
+    });
+  }
+
+  /** Releases what it keeps warm of a tool, and the bundle if no other tool has it. Calls of it that run go on. */
+  release(profile: ToolProfile, bundle: SentBundle | undefined): void {
+    const toolId = this.#tools.get(profile);
+    if (toolId === undefined || this.#dead) return;
+    this.#tools.delete(profile);
+    this.#callers.delete(profile);
+    for (const key of [...this.#warm.keys()]) if (key.startsWith(`${toolId} `)) this.#warm.delete(key);
+    const isShared = [...this.#tools.keys()].some(({ sha256 }) => sha256 === profile.sha256);
+    const isForgotten = bundle !== undefined && !isShared && this.#bundles.delete(bundle.sha256);
+    if (isForgotten) this.#bundleBytes -= bundle.code.length + bundle.codeCache.byteLength;
+    this.#channel.write({ type: "forget-tool", toolId, bundle: isForgotten });
   }
 
   /** Its isolate goes; twice is a no-op. */

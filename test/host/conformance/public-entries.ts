@@ -162,8 +162,48 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
     {
       name: "glovebox.addTool(tool, options)",
       where: "options",
-      options: { ...scope, grant: "list", isolation: "text", arguments: argumentOptions },
+      options: { ...scope, grant: "list", isolation: "text", arguments: argumentOptions, replace: "boolean" },
       call: (options) => box.addTool({ source: "export default () => 1", name: nextName() }, given(options)),
+    },
+    {
+      name: "glovebox.updateTool(tool, options)",
+      where: "options",
+      options: { ...scope, grant: "list", isolation: "text", arguments: argumentOptions },
+      call: async (options) => {
+        const tool = { source: "export default () => 1", name: nextName() };
+        await box.addTool(tool);
+        await box.updateTool(tool, given(options));
+      },
+    },
+    {
+      name: "glovebox.listCalls(options)",
+      where: "options",
+      options: scope,
+      call: (options) => box.listCalls(given(options)),
+    },
+    {
+      name: "glovebox.cancelCall(id, options)",
+      where: "options",
+      options: tenantScope,
+      call: (options) => box.cancelCall("none", given(options)),
+    },
+    {
+      name: "router.describeTools(options)",
+      where: "options",
+      options: tenantScope,
+      call: (options) => router.describeTools(given(options)),
+    },
+    {
+      name: "router.listCalls(options)",
+      where: "options",
+      options: scope,
+      call: (options) => router.listCalls(given(options)),
+    },
+    {
+      name: "router.cancelCall(id, options)",
+      where: "options",
+      options: tenantScope,
+      call: (options) => router.cancelCall("none", given(options)),
     },
     {
       name: "glovebox.inspectTool(tool, options)",

@@ -57,6 +57,17 @@ export const TENANCY_ENTRIES: readonly TenancyEntry[] = [
     scope: "global",
     call: (box, whose) => box.addTool({ ...SOURCE, name: nextName() }, given(whose)),
   },
+  {
+    name: "Glovebox.updateTool",
+    scope: "global",
+    call: async (box, whose) => {
+      const tool = { ...SOURCE, name: nextName() };
+      await box.addTool(tool, given(whose));
+      return await box.updateTool(tool, given(whose));
+    },
+  },
+  { name: "Glovebox.listCalls", scope: "all", call: (box, whose) => box.listCalls(given(whose)) },
+  { name: "Glovebox.cancelCall", call: (box, whose) => box.cancelCall("none", given(whose)) },
   { name: "Glovebox.inspectTool", scope: "global", call: (box, whose) => box.inspectTool(SOURCE, given(whose)) },
   { name: "Glovebox.removeTool", scope: "global", call: (box, whose) => box.removeTool("none", given(whose)) },
   { name: "Glovebox.health", scope: "all", call: (box, whose) => box.health(given(whose)) },
@@ -83,6 +94,9 @@ export const TENANCY_ENTRIES: readonly TenancyEntry[] = [
   },
   { name: "ToolRouter.getRegisteredTools", call: ({ router }, whose) => router.getRegisteredTools(given(whose)) },
   { name: "ToolRouter.listTools", call: ({ router }, whose) => router.listTools(given(whose)) },
+  { name: "ToolRouter.describeTools", call: ({ router }, whose) => router.describeTools(given(whose)) },
+  { name: "ToolRouter.listCalls", scope: "all", call: ({ router }, whose) => router.listCalls(given(whose)) },
+  { name: "ToolRouter.cancelCall", call: ({ router }, whose) => router.cancelCall("none", given(whose)) },
   { name: "ToolRouter.hasTool", call: ({ router }, whose) => router.hasTool("add", given(whose)) },
   { name: "ToolRouter.digestOf", call: (box, whose) => box.router.digestOf(definitionIn(box), given(whose)) },
   { name: "ToolRouter.health", scope: "all", call: ({ router }, whose) => router.health(given(whose)) },
@@ -158,6 +172,9 @@ export const OF_NO_TENANT: { readonly [name: string]: string } = {
   "Glovebox.addBuiltinTools": "is internal; first-party tools belong to all tenants",
   "ToolRouter.addSource": "adds a transport; each of its tools has an owner",
   "ToolRouter.add": "is internal; the owner has been resolved",
+  "ToolRouter.replace": "takes a tool whose owner has been resolved",
+  "ToolRouter.settingsOf": "is internal; the tenant has been resolved",
+  "ToolRouter.calls": "is internal; listCalls and cancelCall name the tenant",
   "ToolRouter.executeNested": "is internal; the tenant is that of the outer call",
   "ToolRouter.drain": "ends all of it",
   "McpManager.add": "is internal; addServer parses its options",

@@ -14,6 +14,7 @@ import {
 import { TOOL_NAME_PATTERN, type ToolDefinition } from "../../../sandbox/definition.ts";
 import type { LogLevel, Progress } from "../../../sandbox/protocol.ts";
 import type { LogEntry } from "../../logs.ts";
+import type { TenantScope } from "../../routing/tenant-scope.ts";
 import type { Glovebox } from "../../runtime.ts";
 import type { ToolContext, ToolResult } from "../../tool-call.ts";
 import { type McpCaller, ownerOf } from "./caller.ts";
@@ -23,7 +24,9 @@ import { toCallToolResult } from "./tool-result.ts";
 import type { RequestState, WaitingCalls } from "./waiting-calls.ts";
 
 /** Of a Glovebox, what is needed here. */
-export type McpHost = Pick<Glovebox, "listTools" | "execute" | "router">;
+export type McpHost = Pick<Glovebox, "execute" | "router"> & {
+  listTools(options?: TenantScope): Promise<readonly ToolDefinition[]>;
+};
 
 /** What a host states of every call. */
 export type McpCallContext = Omit<ToolContext, "tenantId" | "signal" | "onLog" | "onProgress" | "client">;

@@ -1,0 +1,56 @@
+// A tool as `listTools()` of a Glovebox returns it: its definition with metadata for the operator. A listed tool can be passed
+// wherever a definition is expected.
+import type { ToolDefinition } from "../../sandbox/definition.ts";
+import type { Limits } from "../../sandbox/limits.ts";
+import type { SourceKind } from "../executors/executor.ts";
+import { digestOfTool } from "../pipeline/tool-digest.ts";
+import type { RegisteredTool } from "../registry.ts";
+
+/** Metadata of a listed tool. */
+export interface ToolMetadata {
+  /** SHA-256 of the whole tool in hexadecimal, as `router.digestOf` returns it: `context.toolDigest` of a call. */
+  readonly digest: string;
+  /** SHA-256 of a sandboxed tool's code alone: of its bundle, or of its source in Python; absent for other tools. */
+  readonly contentHash?: string;
+  /** When the owner's tool of this name was added, in ms since 1970; absent if a registry of the host's own does not keep it. */
+  readonly addedAt?: number;
+  /** When `updateTool` last switched to another version, in ms since 1970; absent if it never has. */
+  readonly updatedAt?: number;
+  /**
+   * Capabilities and engine features that the host granted by name, sorted. Every sandboxed tool has `log`, which is not listed. Absent for
+   * tools that do not run in the sandbox.
+   */
+  readonly granted?: readonly string[];
+  /** In effect for calls of the tenant that the list is for; a call can only lower them. */
+  readonly limits: Limits;
+  /** Whether the tool is the tenant's own, or one of all tenants. */
+  readonly scope: "tenant" | "global";
+  /** The owner; absent for a tool of all tenants. */
+  readonly tenantId?: string;
+  /** What runs it: `sandbox` (JavaScript), `python`, `host` or `mcp`. */
+  readonly source: SourceKind;
+  /** Which source, as in `health()`. */
+  readonly sourceId?: string;
+}
+
+/** A definition with `metadata`, which no model is shown and no digest covers. */
+export interface ListedTool extends ToolDefinition {
+  readonly metadata: ToolMetadata;
+}
+
+export function toListedTool(tool: RegisteredTool, limits: Limits): ListedTool {
+  const { definition, tenantId, executor, contentHash, addedAt, updatedAt, granted } = tool;
+  const { source, sourceId } = executor;
+  const metadata: ToolMetadata = {
+    digest: digestOfTool(tool),
+    ...(contentHash === undefined ? {} : { contentHash }),
+    ...(addedAt === undefined ? {} : { addedAt }),
+    ...(updatedAt === undefined ? {} : { updatedAt }),
+    ...(granted === undefined ? {} : { granted }),
+    limits,
+    ...(tenantId === undefined ? { scope: "global" } : { scope: "tenant", tenantId }),
+    source,
+    ...(sourceId === undefined ? {} : { sourceId }),
+  };
+  return { ...definition, metadata };
+}

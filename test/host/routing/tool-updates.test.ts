@@ -1,0 +1,314 @@
+// updateTool() and addTool(..., { replace: true }): calls that come all the while never fail, and each runs on one version.
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import type { Hook } from "../../../src/host/hooks.ts";
+import type { Glovebox } from "../../../src/host/runtime.ts";
+import type { ToolResult } from "../../../src/host/tool-call.ts";
+import { codeOf, errorOf, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
+
+const A = { tenantId: "a" } as const;
+/** On a busy machine a top level takes long by the clock. */
+const LIMITS = { timeoutMs: 60_000 } as const;
+const ISOLATIONS = ["call", "tool"] as const;
+
+/** Says which version its top level was, and which its function. */
+const versionOf = (version: number): string =>
+  `const loaded = ${version}; globalThis.version = ${version};
+   export const inputSchema = { type: "object" };
+   export default () => ({ version: ${version}, loaded, shared: globalThis.version });`;
+
+const toolOf = (version: number, name = "versioned") => ({ source: versionOf(version), name });
+
+/** The version of a result; fails if it has parts of two. */
+function versionIn(result: ToolResult): number {
+  const { version, loaded, shared } = outputOf(result) as Record<string, number>;
+  expect([loaded, shared]).toEqual([version, version]);
+  return version as number;
+}
+
+const deferred = (): PromiseWithResolvers<void> => Promise.withResolvers<void>();
+
+describe("Glovebox.updateTool()", () => {
+  let box: Glovebox;
+  const gate: { entered: () => void; opened: Promise<void> } = { entered: () => {}, opened: Promise.resolve() };
+  beforeAll(async () => {
+    box = await makeBox({ tenancy: "multi", limits: LIMITS, tenants: { few: { limits: { sessions: 1 } } } });
+    box.router.register(
+      "gate",
+      {},
+      async () => {
+        gate.entered();
+        await gate.opened;
+        return "opened";
+      },
+      A,
+    );
+  });
+  afterAll(async () => await box.close());
+
+  /** A call of the tool `gate` that stays in it until `open()`. */
+  function closeGate(): { readonly entered: Promise<void>; open(): void } {
+    const entered = deferred();
+    const opened = deferred();
+    gate.entered = entered.resolve;
+    gate.opened = opened.promise;
+    return { entered: entered.promise, open: opened.resolve };
+  }
+
+  const call = (toolName: string, context: object = {}): Promise<ToolResult> =>
+    box.execute({ id: "c1", toolName }, { ...A, ...context });
+
+  test.for(ISOLATIONS)(
+    "fails no call of several loops, with isolation %s, and no caller sees a version go back",
+    async (isolation) => {
+      const name = `loop-${isolation}`;
+      const updates = 6;
+      await box.addTool(toolOf(0, name), { ...A, isolation });
+      let isOver = false;
+      const failed: string[] = [];
+      const seen = new Set<number>();
+      const loop = async (): Promise<void> => {
+        let last = 0;
+        while (!isOver) {
+          const result = await call(name);
+          if (!result.success) failed.push(`${codeOf(result)}: ${result.error.message}`);
+          else {
+            const version = versionIn(result);
+            expect(version).toBeGreaterThanOrEqual(last);
+            last = version;
+            seen.add(version);
+          }
+        }
+      };
+      const loops = Array.from({ length: 4 }, loop);
+      for (let version = 1; version <= updates; version += 1) {
+        await box.updateTool(toolOf(version, name), { ...A, isolation });
+        expect(versionIn(await call(name))).toBe(version);
+      }
+      isOver = true;
+      await Promise.all(loops);
+      expect(failed).toEqual([]);
+      expect(seen).toContain(updates);
+    },
+  );
+
+  test.for(ISOLATIONS)("loads the new version before the switch, with isolation %s", async (isolation) => {
+    const name = `ahead-${isolation}`;
+    const options = { ...A, isolation };
+    const source = "const loadedAt = Date.now(); export default () => loadedAt;";
+    await box.addTool({ source, name }, options);
+    await call(name);
+    // An isolate that was made ahead goes after some seconds without a call: on a machine that busy, another update shows it.
+    let isAhead = false;
+    for (let attempt = 0; attempt < 10 && !isAhead; attempt += 1) {
+      await box.updateTool({ source: `${source} // ${attempt}`, name }, options);
+      const switchedAt = Date.now();
+      isAhead = (outputOf(await call(name)) as number) <= switchedAt;
+    }
+    expect(isAhead).toBe(true);
+  });
+
+  test("what a top level logs when it is loaded ahead belongs to the first call", async () => {
+    const source = (version: number) => `console.log("loaded"); ${versionOf(version)}`;
+    for (const isolation of ISOLATIONS) {
+      const name = `logs-${isolation}`;
+      await box.addTool({ source: source(1), name }, { ...A, isolation });
+      await call(name);
+      await box.updateTool({ source: source(2), name }, { ...A, isolation });
+      const result = await call(name);
+      expect([versionIn(result), result.logs.map(({ message }) => message)]).toEqual([2, ["loaded"]]);
+    }
+  });
+
+  test("a call that runs ends on the old version, and the next one begins on the new", async () => {
+    const source = (version: number) =>
+      `export default async (_input, ctx) => { await ctx.tools.gate({}); return ${version}; };`;
+    await box.addTool({ source: source(1), name: "held" }, { ...A, grant: ["tools"] });
+    const { entered, open } = closeGate();
+    const running = call("held");
+    await entered;
+    await box.updateTool({ source: "export default () => 2", name: "held" }, A);
+    expect(outputOf(await call("held"))).toBe(2);
+    open();
+    expect(outputOf(await running)).toBe(1);
+  });
+
+  test("a call whose hooks decide while the tool is updated stays on the version that they decided about", async () => {
+    const asked = deferred();
+    const answer = deferred();
+    const hook: Hook = {
+      name: "approve",
+      timeoutMs: 30_000,
+      validate: async () => {
+        asked.resolve();
+        await answer.promise;
+      },
+    };
+    const own = await makeBox({ tenancy: "multi", limits: LIMITS, hooks: [hook] });
+    onTestFinished(async () => await own.close());
+    await own.addTool(toolOf(1), A);
+    const running = own.execute({ id: "c1", toolName: "versioned" }, A);
+    await asked.promise;
+    await own.updateTool(toolOf(2), A);
+    answer.resolve();
+    expect(versionIn(await running)).toBe(1);
+    expect(versionIn(await own.execute({ id: "c2", toolName: "versioned" }, A))).toBe(2);
+  });
+
+  test.for<[string, string, string]>([
+    ["does not build", "export default (", "BUNDLE_FAILED"],
+    ["throws at its top level", "throw new Error('no'); export default () => 1", "TOOL_FAILED"],
+    [
+      "has a schema that cannot be used",
+      "export const inputSchema = { type: 'objekt' }; export default () => 1",
+      "BUNDLE_FAILED",
+    ],
+  ])("leaves the old version untouched when the new one %s", async ([, source, code]) => {
+    const name = "untouched";
+    await box.addTool(toolOf(1, name), { ...A, replace: true });
+    const before = box.router.registry.get(name, "a");
+    expect((await failureOf(box.updateTool({ source, name }, A))).code).toBe(code);
+    expect(box.router.registry.get(name, "a")).toBe(before);
+    expect(versionIn(await call(name))).toBe(1);
+  });
+
+  test("of updates that are requested at one time the last one stays", async () => {
+    const name = "raced";
+    await box.addTool(toolOf(0, name), A);
+    // The first one takes longest to build.
+    const slow = `${"// ".padEnd(200_000, "x")}\nconst until = Date.now() + 300; while (Date.now() < until); ${versionOf(1)}`;
+    await Promise.all([
+      box.updateTool({ source: slow, name }, A),
+      box.updateTool(toolOf(2, name), A),
+      box.addTool(toolOf(3, name), { ...A, replace: true }),
+    ]);
+    expect(versionIn(await call(name))).toBe(3);
+  });
+
+  test("a tool that the owner does not have: updateTool() fails with not_found, replace adds it", async () => {
+    await box.addTool(toolOf(1, "everybodys"), { scope: "global" });
+    for (const name of ["missing", "everybodys"]) {
+      const error = await failureOf(box.updateTool(toolOf(2, name), A));
+      expect([error.code, error.details?.reason]).toEqual(["TOOL_UNAVAILABLE", "not_found"]);
+    }
+    expect(versionIn(await call("everybodys"))).toBe(1);
+    await box.addTool(toolOf(2, "missing"), { ...A, replace: true });
+    expect(versionIn(await call("missing"))).toBe(2);
+    const taken = await failureOf(box.addTool(toolOf(2, "everybodys"), { ...A, replace: true }));
+    expect(taken.message).toContain("taken by a global tool");
+  });
+
+  test("without replace a taken name is an error, as before", async () => {
+    await box.addTool(toolOf(1, "taken"), A);
+    expect((await failureOf(box.addTool(toolOf(2, "taken"), A))).message).toContain('"taken" is taken');
+    expect((await failureOf(box.addTool(toolOf(2, "taken"), { ...A, replace: false }))).message).toContain("is taken");
+  });
+
+  test("a host function is not replaced by a sandboxed tool", async () => {
+    for (const change of [
+      () => box.updateTool(toolOf(2, "gate"), A),
+      () => box.addTool(toolOf(2, "gate"), { ...A, replace: true }),
+    ]) {
+      const error = await failureOf(change());
+      expect([error.code, error.message]).toEqual([
+        "PARAM_INVALID",
+        expect.stringContaining('"gate" is a host\'s own tool'),
+      ]);
+    }
+  });
+
+  test("a call with the digest of the old version gets APPROVAL_REQUIRED", async () => {
+    const name = "approved";
+    const digest = (): string => {
+      const [definition] = box.router.getRegisteredTools(A).filter((one) => one.name === name);
+      return box.router.digestOf(definition as never, A) as string;
+    };
+    await box.addTool(toolOf(1, name), A);
+    const toolDigest = digest();
+    expect(codeOf(await call(name, { toolDigest }))).toBe("ok");
+    await box.updateTool(toolOf(2, name), A);
+    expect(errorOf(await call(name, { toolDigest }))).toMatchObject({
+      code: "APPROVAL_REQUIRED",
+      details: { toolChanged: true },
+    });
+    expect(codeOf(await call(name, { toolDigest: digest() }))).toBe("ok");
+  });
+
+  test("the new version has its own grants and limits, and nothing of the old one's", async () => {
+    const source = "export default async (_input, ctx) => { await ctx.kv.set('k', 1); return 'set'; }";
+    await box.addTool({ source, name: "granted" }, { ...A, grant: ["kv"] });
+    expect(outputOf(await call("granted"))).toBe("set");
+    await box.updateTool({ source, name: "granted" }, A);
+    expect(codeOf(await call("granted"))).not.toBe("ok");
+    await box.updateTool(
+      { source: "export default () => { for (;;); }", name: "granted", definition: { limits: { timeoutMs: 200 } } },
+      A,
+    );
+    expect(codeOf(await call("granted"))).toBe("TOOL_TIMEOUT");
+  });
+
+  test("a session ends with its calls on the old version, and the next call begins a new one on the new version", async () => {
+    const few = { tenantId: "few", sessionId: "s1" };
+    const source = (version: number) =>
+      `export default () => { globalThis.count = (globalThis.count ?? 0) + 1; return { version: ${version}, count: globalThis.count }; }`;
+    const options = { tenantId: "few", isolation: "session" } as const;
+    const count = (): Promise<ToolResult> => box.execute({ id: "c1", toolName: "counter" }, few);
+    await box.addTool({ source: source(1), name: "counter" }, options);
+    expect([outputOf(await count()), outputOf(await count())]).toEqual([
+      { version: 1, count: 1 },
+      { version: 1, count: 2 },
+    ]);
+    const waiting = [count(), count(), count()];
+    await box.updateTool({ source: source(2), name: "counter" }, options);
+    const versions = (await Promise.all(waiting)).map((result) => (outputOf(result) as { version: number }).version);
+    expect(versions).toEqual([1, 1, 1]);
+    // The tenant may have one session: that of the old version does not count any more.
+    expect(outputOf(await count())).toEqual({ version: 2, count: 1 });
+    expect(outputOf(await count())).toEqual({ version: 2, count: 2 });
+    expect(box.listSessions({ tenantId: "few" })).toHaveLength(1);
+  });
+
+  test("listeners of the registry are called once for each update", async () => {
+    await box.addTool(toolOf(1, "told"), A);
+    const told: (string | undefined)[] = [];
+    const stop = box.router.registry.onChange?.((tenantId) => told.push(tenantId));
+    await box.updateTool(toolOf(2, "told"), A);
+    stop?.();
+    expect(told).toEqual(["a"]);
+  });
+});
+
+test("the health of the old version is forgotten, and its late failures close nothing for the new one", async () => {
+  const box = await makeBox({ tenancy: "multi", limits: LIMITS, health: { failures: 1 } });
+  onTestFinished(async () => await box.close());
+  // The executor fails when the test says so: a process cannot be made to crash at a given moment.
+  const registered = async (): Promise<void> => {
+    await box.addTool(toolOf(1), A);
+  };
+  await registered();
+  const { registry } = box.router;
+  const real = registry.get("versioned", "a");
+  if (real === undefined) throw new Error("Expected a tool");
+  const late = Promise.withResolvers<void>();
+  const begun = Promise.withResolvers<void>();
+  const { ToolError } = await import("../../../src/sandbox/errors.ts");
+  const { NO_USAGE } = await import("../../../src/host/tool-call.ts");
+  const failing = {
+    ...real.executor,
+    execute: async () => {
+      begun.resolve();
+      await late.promise;
+      return { usage: NO_USAGE, error: new ToolError("SANDBOX_CRASHED", "The process ended"), isSourceFailure: true };
+    },
+  };
+  box.router.replace({ ...real, executor: failing });
+  const running = box.execute({ id: "c1", toolName: "versioned" }, A);
+  await begun.promise;
+  await box.updateTool(toolOf(2), A);
+  late.resolve();
+  expect(codeOf(await running)).toBe("SANDBOX_CRASHED");
+  expect(codeOf(await box.execute({ id: "c2", toolName: "versioned" }, A))).toBe("ok");
+  expect(box.health(A).find(({ sourceId }) => sourceId === "sandbox:versioned")).toMatchObject({
+    state: "closed",
+    failures: 0,
+  });
+});
