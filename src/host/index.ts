@@ -113,6 +113,8 @@ export type { RunOptions, Session } from "./sessions/session.ts";
 export type { SessionOptions } from "./sessions/session-options.ts";
 export type { AddedSource, SourceDiscovery, SourceToolOptions, SourceTransport } from "./source.ts";
 export type { TelemetryOptions } from "./telemetry/telemetry-options.ts";
+export type { PeriodQuotas, QuotaOptions, RateLimitOptions } from "./tenants/quotas/quota-options.ts";
+export type { QuotaCharge, QuotaOutcome, QuotaStore, RateCharge, WindowCharge } from "./tenants/quotas/quota-store.ts";
 export type { TenantOptions, Tenants } from "./tenants.ts";
 export type { NestedCall, ToolCall, ToolContext, ToolInvocation, ToolResult, ToolUsage } from "./tool-call.ts";
 export type { StreamedResult, StreamItem, ToolChunk, ToolStream } from "./tool-stream.ts";

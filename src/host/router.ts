@@ -5,6 +5,7 @@ import type { JsonSchema, ToolDefinition } from "../sandbox/definition.ts";
 import { type ErrorCode, ToolError, toToolError } from "../sandbox/errors.ts";
 import { LIMITS, type PartialLimits } from "../sandbox/limits.ts";
 import type { CallChain } from "./call-chain.ts";
+import { withBytes } from "./call-meter.ts";
 import type { Execution, Executor } from "./executors/executor.ts";
 import { createHostFunctionExecutor, type HostFunction } from "./executors/host-function.ts";
 import { ToolGate } from "./flags.ts";
@@ -47,7 +48,11 @@ import { checkSource, parseRouterOptions, type ToolRouterOptions } from "./routi
 import { checkString, parseTenantScope, type TenantScope } from "./routing/tenant-scope.ts";
 import { SchemaThread } from "./schema-thread.ts";
 import { AddedSource, type SourceTransport } from "./source.ts";
+import { MemoryQuotaStore } from "./tenants/quotas/memory-quota-store.ts";
+import type { QuotaPlan } from "./tenants/quotas/quota-options.ts";
+import { TenantQuotas } from "./tenants/quotas/tenant-quotas.ts";
 import { Tenancy } from "./tenants/tenancy.ts";
+import { TenantAdmission } from "./tenants/tenant-admission.ts";
 import { TenantPolicies } from "./tenants.ts";
 import type { PreparedCall, ToolCall, ToolContext, ToolResult, ToolUsage } from "./tool-call.ts";
 import { type ChunkQueue, type ChunkReading, createToolStream, type ToolStream } from "./tool-stream.ts";
@@ -86,7 +91,7 @@ export function toRegisteredTool(definition: ToolDefinition, executor: Executor,
 export class ToolRouter implements AsyncDisposable {
   readonly registry: ToolRegistry;
   readonly #clocks = new Clocks();
-  readonly #inFlight = new Set<Promise<ToolResult>>();
+  readonly #inFlight = new Set<Flight>();
   #isDraining = false;
   readonly #thread = new SchemaThread();
   readonly #limits: PartialLimits;
@@ -98,6 +103,8 @@ export class ToolRouter implements AsyncDisposable {
   readonly tenancy: Tenancy;
   /** Policies of single tenants. */
   readonly tenants: TenantPolicies;
+  /** @internal which tenants may call at present, by their state, rate and quotas */
+  readonly admission: TenantAdmission;
   readonly #onInternalError: ((error: ToolError) => unknown) | undefined;
   /** Undefined where nothing observes calls, which are faster then. */
   readonly #watching: WatchParts | undefined;
@@ -110,7 +117,10 @@ export class ToolRouter implements AsyncDisposable {
     this.registry = toCheckedRegistry(registry);
     this.#limits = limits;
     this.tenancy = new Tenancy(tenancy);
-    this.tenants = new TenantPolicies(tenants, limits, { coarseTime, egress, secrets });
+    const { rateLimit, quotas, quotaStore = new MemoryQuotaStore() } = given;
+    this.tenants = new TenantPolicies(tenants, limits, { coarseTime, egress, secrets, rateLimit, quotas });
+    this.admission =
+      given.admission ?? new TenantAdmission(new TenantQuotas({ store: quotaStore, onError: onInternalError }));
     const isOn = enabled ?? flags === undefined;
     // Where all tools are on for every tenant there is nothing to ask.
     this.#gate =
@@ -213,7 +223,7 @@ export class ToolRouter implements AsyncDisposable {
     const { admittedAt, timeoutMs } = options;
     const stated = [timeoutMs, context.timeoutMs, this.#limits.timeoutMs].filter((ms) => ms !== undefined);
     const withinMs = Math.min(LIMITS.timeoutMs.max, ...stated);
-    using clock = this.#clocks.start({ timeoutMs: withinMs, toolName, caller: context.signal, admittedAt });
+    using clock = this.#clocks.start({ timeoutMs: withinMs, toolName, caller: context.signal, tenantId, admittedAt });
     const outcomes = await Promise.allSettled(
       asked.map((source) => this.#discoveries.discover(source, tenantId, clock.signal)),
     );
@@ -290,7 +300,7 @@ export class ToolRouter implements AsyncDisposable {
    * @param timeoutMs wall time, 1 to 300,000; the lowest of host, tool, context and this wins
    */
   async execute(toolCall: ToolCall, context?: ToolContext, timeoutMs?: number): Promise<ToolResult> {
-    return await this.#track(this.#run(toolCall, context, timeoutMs));
+    return await this.#track((flight) => this.#run(toolCall, context, timeoutMs, { flight }));
   }
 
   /**
@@ -298,7 +308,7 @@ export class ToolRouter implements AsyncDisposable {
    * @internal
    */
   async executeNested(toolCall: ToolCall, context: ToolContext, parent: CallChain): Promise<ToolResult> {
-    return await this.#track(this.#run(toolCall, context, undefined, { parent }));
+    return await this.#track((flight) => this.#run(toolCall, context, undefined, { flight, parent }));
   }
 
   /**
@@ -310,24 +320,48 @@ export class ToolRouter implements AsyncDisposable {
    */
   stream(toolCall: ToolCall, context?: ToolContext, timeoutMs?: number): ToolStream {
     return createToolStream((chunks, stop) =>
-      this.#track(this.#run(toolCall, context, timeoutMs, { stream: { chunks, stop } })),
+      this.#track((flight) => this.#run(toolCall, context, timeoutMs, { flight, stream: { chunks, stop } })),
     );
   }
 
-  async #track(running: Promise<ToolResult>): Promise<ToolResult> {
-    this.#inFlight.add(running);
+  async #track(run: (flight: Flight) => Promise<ToolResult>): Promise<ToolResult> {
+    const flight: Flight = { running: undefined, tenantId: undefined, quota: undefined };
+    this.#inFlight.add(flight);
     try {
-      return await running;
+      flight.running = run(flight);
+      const result = await flight.running;
+      const { tenantId, quota } = flight;
+      if (tenantId !== undefined && quota !== undefined) this.admission.quotas.charge(tenantId, quota, result.usage);
+      return result;
     } finally {
-      this.#inFlight.delete(running);
+      this.#inFlight.delete(flight);
     }
+  }
+
+  /** Resolves when no call that fits is in the router. */
+  async #settled(fits: (flight: Flight) => boolean): Promise<void> {
+    await Promise.allSettled([...this.#inFlight].filter(fits).map(({ running }) => running));
+  }
+
+  /**
+   * Ends all calls of a tenant, nested ones included, each with its result; also those that begin until it has resolved.
+   * @param reason the error of the calls that end
+   * @returns how many there were
+   * @internal
+   */
+  async endCalls(tenantId: string, reason: ToolError): Promise<number> {
+    const isOf = (flight: Flight): boolean => flight.tenantId === tenantId;
+    const count = [...this.#inFlight].filter(isOf).length;
+    using _closed = this.#clocks.closeTenant(tenantId, reason);
+    await this.#settled(isOf);
+    return count;
   }
 
   async #run(
     toolCall: ToolCall,
     context: ToolContext | undefined,
     timeoutMs: number | undefined,
-    { parent, stream }: { readonly parent?: CallChain; readonly stream?: Streamed } = {},
+    { flight, parent, stream }: { readonly flight: Flight; readonly parent?: CallChain; readonly stream?: Streamed },
   ): Promise<ToolResult> {
     const started = performance.now();
     let facts: ResultFacts = { ...readNames(toolCall), started };
@@ -336,17 +370,25 @@ export class ToolRouter implements AsyncDisposable {
       if (this.#clocks.isClosed) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is closed");
       if (this.#isDraining && parent === undefined)
         throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is shutting down");
-      const envelope = readEnvelope(toolCall);
-      facts = { callId: envelope.callId, toolName: envelope.toolName, started };
-      checkTimeout(timeoutMs, "timeoutMs");
-      const given = readContext(context);
+      // Of a malformed call the tenant counts all the same.
+      const { envelope, problem } = tryEnvelope(toolCall, timeoutMs);
+      if (envelope !== undefined) facts = { callId: envelope.callId, toolName: envelope.toolName, started };
+      const given = readContextBeside(context, problem);
       const read = stream === undefined ? given : { ...given, signal: eitherOf(given.signal, stream.stop) };
+      flight.tenantId = read.tenantId;
+      this.admission.check(read.tenantId, parent !== undefined);
       const tenant = this.tenants.of(read.tenantId);
       const chunks = stream?.chunks;
       if (this.#watching !== undefined) {
         const begun = { ...facts, context: read, isNested: parent !== undefined };
         watch = new CallWatch(this.#watching, begun);
       }
+      if (tenant.quota !== undefined) {
+        const counting = this.admission.quotas.admit(read.tenantId, tenant.quota, read.signal);
+        if (counting !== undefined) await counting;
+        flight.quota = tenant.quota;
+      }
+      if (envelope === undefined) throw problem;
       if (this.#gate !== undefined) await this.#pass(this.#gate, envelope.toolName, read, timeoutMs);
       const isUnknown = this.#discoveries.size > 0 && this.registry.get(envelope.toolName, read.tenantId) === undefined;
       if (isUnknown) await this.#find(envelope.toolName, read.tenantId, read, { admittedAt: started, timeoutMs });
@@ -383,7 +425,7 @@ export class ToolRouter implements AsyncDisposable {
       // Before its source's circuit is asked: what that lets through must be tried.
       if (watch !== undefined) await watch.execute(call);
       const admission = this.#health.admit(executor, call.tenantId);
-      const executed = await executeCall(executor, call, log);
+      const executed = withBytes(await executeCall(executor, call, log), call, chunks?.bytes ?? 0);
       this.#health.record(executor, call.tenantId, admission, executed);
       const execution = watch === undefined ? executed : await watch.normalize(executed);
       const usage = { ...execution.usage, logsDropped: execution.usage.logsDropped + log.dropped };
@@ -462,13 +504,13 @@ export class ToolRouter implements AsyncDisposable {
     this.#isDraining = true;
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, withinMs);
-    await Promise.race([Promise.allSettled([...this.#inFlight]), late]);
+    await Promise.race([this.#settled(() => true), late]);
     clearTimeout(timer);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#clocks.close();
-    await Promise.allSettled([...this.#inFlight]);
+    await this.#settled(() => true);
     await this.#thread[Symbol.asyncDispose]();
   }
 
@@ -509,6 +551,38 @@ function toExecution(given: { readonly output: unknown } | { readonly error: Too
 /** A call that its tool has never had has no output. */
 const asError = (given: { readonly output: unknown } | { readonly error: ToolError }): ToolError =>
   "error" in given ? given.error : new ToolError("OUTPUT_INVALID", "A hook has put in an output where no tool has run");
+
+/** A call in the router. */
+interface Flight {
+  running: Promise<ToolResult> | undefined;
+  /** Once it is known. */
+  tenantId: string | undefined;
+  /** What the call is charged to when it ends; undefined for one that was not admitted. */
+  quota: QuotaPlan | undefined;
+}
+
+/** The envelope of a call, or what is wrong with it. */
+function tryEnvelope(
+  toolCall: unknown,
+  timeoutMs: unknown,
+): { readonly envelope?: CallEnvelope; readonly problem?: unknown } {
+  try {
+    const envelope = readEnvelope(toolCall);
+    checkTimeout(timeoutMs, "timeoutMs");
+    return { envelope };
+  } catch (problem) {
+    return { problem };
+  }
+}
+
+/** Throws what is wrong with the call before what is wrong with its context. */
+function readContextBeside(context: unknown, problem: unknown): ReturnType<typeof readContext> {
+  try {
+    return readContext(context);
+  } catch (thrown) {
+    throw problem ?? thrown;
+  }
+}
 
 /** Who reads a call's chunks, and how they end it. */
 interface Streamed {

@@ -57,6 +57,9 @@ import { createSessionToolExecutor } from "./sessions/tool-sessions.ts";
 import { closeOnSignals } from "./shutdown.ts";
 import { type Grants, type SurroundedTool, Surroundings } from "./surroundings.ts";
 import { createTelemetry } from "./telemetry/telemetry.ts";
+import { MemoryQuotaStore } from "./tenants/quotas/memory-quota-store.ts";
+import { TenantQuotas } from "./tenants/quotas/tenant-quotas.ts";
+import { TenantAdmission } from "./tenants/tenant-admission.ts";
 import { type Registrable, ToolBuilder } from "./tool-builder.ts";
 import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "./tool-call.ts";
 import type { ToolStream } from "./tool-stream.ts";
@@ -446,6 +449,8 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
     health,
     ...{ hooks, telemetry, log },
     arguments: config.arguments,
+    ...{ rateLimit: config.rateLimit, quotas: config.quotas },
+    admission: new TenantAdmission(new TenantQuotas({ store: config.quotaStore ?? new MemoryQuotaStore(), onError })),
     ...(onError === undefined ? {} : { onInternalError: onError }),
   };
   const router = new ToolRouter({ ...routing, enabled: tools?.enabled, flags });

@@ -16,6 +16,15 @@ import type { JsonTextLimits } from "./json-refusals.ts";
 import { toOptionProblems } from "./option-problems.ts";
 import { resolveLimits } from "./resolve-limits.ts";
 import { TenantIdSchema } from "./routing/tenant-scope.ts";
+import {
+  type QuotaOptions,
+  type QuotaPlan,
+  type QuotaPolicy,
+  QuotasSchema,
+  type RateLimitOptions,
+  RateLimitSchema,
+  toQuotaPlan,
+} from "./tenants/quotas/quota-options.ts";
 import { ignoreOutcome, isThenable } from "./util/host-callback.ts";
 
 export interface TenantOptions {
@@ -29,6 +38,10 @@ export interface TenantOptions {
   readonly egress?: EgressOptions | undefined;
   /** Instead of the host's own `secrets`. */
   readonly secrets?: Secrets | undefined;
+  /** How often the tenant may call. Replaces the host's own `rateLimit`. */
+  readonly rateLimit?: RateLimitOptions | undefined;
+  /** What it may use in a minute, hour, day or month. Each quota replaces the host's own of the same resource and period. */
+  readonly quotas?: QuotaOptions | undefined;
 }
 
 /**
@@ -46,6 +59,8 @@ export const TenantOptionsSchema = strictObject({
   coarseTime: z.boolean().optional(),
   egress: EgressSchema.optional(),
   secrets: SecretsSchema.optional(),
+  rateLimit: RateLimitSchema.optional(),
+  quotas: QuotasSchema.optional(),
 });
 type StatedForTenant = z.infer<typeof TenantOptionsSchema>;
 
@@ -67,7 +82,7 @@ export const TenantsSchema: z.ZodType<Tenants, Tenants> = z.union(
 );
 
 /** What holds for a tenant for whom nothing else is stated. */
-export interface TenantDefaults {
+export interface TenantDefaults extends QuotaPolicy {
   readonly coarseTime: boolean;
   readonly egress: EgressPolicy;
   readonly secrets: SecretPolicies;
@@ -84,6 +99,8 @@ export interface TenantPolicy {
   readonly coarseTime: boolean;
   readonly egress: EgressPolicy;
   readonly secrets: SecretPolicies;
+  /** Undefined for a tenant with neither a rate nor a quota. */
+  readonly quota: QuotaPlan | undefined;
 }
 
 export class TenantPolicies {
@@ -136,7 +153,8 @@ export class TenantPolicies {
     const inputBounds = { bytes: inputBytes, depth: jsonDepth, values: jsonValues };
     const { coarseTime = this.#defaults.coarseTime } = stated;
     const { egress = this.#defaults.egress, secrets = this.#defaults.secrets } = stated;
-    return { stated: limits, limits: resolved, inputBounds, weight, coarseTime, egress, secrets };
+    const quota = toQuotaPlan(this.#defaults, stated);
+    return { stated: limits, limits: resolved, inputBounds, weight, coarseTime, egress, secrets, quota };
   }
 }
 

@@ -18,6 +18,8 @@ export interface ClockOptions {
   readonly toolName: string;
   /** The caller's own signal. */
   readonly caller: AbortSignal | undefined;
+  /** Whose call it is. */
+  readonly tenantId?: string | undefined;
   /** When the call was admitted, by performance.now(): its time runs from there. */
   readonly admittedAt: number;
 }
@@ -26,6 +28,8 @@ export interface ClockOptions {
 export class Clocks {
   readonly #running = new Set<CallClock>();
   #isClosed = false;
+  /** Tenants whose calls end as soon as they have a clock, and why. */
+  readonly #closedTenants = new Map<string, ToolError>();
 
   get isClosed(): boolean {
     return this.#isClosed;
@@ -35,7 +39,18 @@ export class Clocks {
   start(options: ClockOptions): Clock {
     const clock = new CallClock(options, this.#running);
     if (this.#isClosed) clock.close();
+    if (this.#closedTenants.size > 0) clock.endIfOf(this.#closedTenants);
     return clock;
+  }
+
+  /** Ends every call of a tenant that is running, and those to come until the returned value is disposed. */
+  closeTenant(tenantId: string, reason: ToolError): Disposable {
+    this.#closedTenants.set(tenantId, reason);
+    for (const clock of [...this.#running]) clock.endIfOf(this.#closedTenants);
+    const reopen = (): void => {
+      if (this.#closedTenants.get(tenantId) === reason) this.#closedTenants.delete(tenantId);
+    };
+    return { [Symbol.dispose]: reopen };
   }
 
   /** Ends every call that is running, and those to come. */
@@ -84,6 +99,13 @@ class CallClock implements Clock {
 
   close(): void {
     this.#cancel("was cancelled because Glovebox was closed");
+  }
+
+  /** Ends the call with the reason that is given for its tenant, if there is one. */
+  endIfOf(tenants: ReadonlyMap<string, ToolError>): void {
+    const { tenantId } = this.#options;
+    const reason = tenantId === undefined ? undefined : tenants.get(tenantId);
+    if (reason !== undefined) this.#controller.abort(reason);
   }
 
   expire(): void {

@@ -1,6 +1,7 @@
 // Stage 2: what the call may spend, and its clock. Of all limits stated, the lowest wins.
 import type { Limits, PartialLimits } from "../../sandbox/limits.ts";
 import { CallChain } from "../call-chain.ts";
+import { CallMeter } from "../call-meter.ts";
 import type { RegisteredTool } from "../registry.ts";
 import { resolveLimits } from "../resolve-limits.ts";
 import type { TenantPolicy } from "../tenants.ts";
@@ -45,7 +46,8 @@ export function startCall(
     tool.defaultLimits,
   );
   const { timeoutMs: ownMs } = limits;
-  const clock = clocks.start({ timeoutMs: ownMs, toolName: tool.definition.name, caller: context.signal, admittedAt });
+  const { tenantId, signal: caller } = context;
+  const clock = clocks.start({ timeoutMs: ownMs, toolName: tool.definition.name, caller, tenantId, admittedAt });
   return { limits, clock, deadlineAt: admittedAt + ownMs };
 }
 
@@ -75,6 +77,7 @@ export function prepareCall(
       signal: clock.signal,
       clock,
       context,
+      meter: new CallMeter(),
       chunks: options.chunks,
       watch: options.watch,
     },
