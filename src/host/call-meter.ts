@@ -64,6 +64,8 @@ export function withBytes(
   { inputText, inputBytes, meter }: Pick<PreparedCall, "inputText" | "inputBytes" | "meter">,
   streamedBytes: number,
 ): Execution {
+  // An executor of the host may answer with anything.
+  if (typeof execution.usage !== "object") throw new TypeError("The executor answered without usage");
   const usage: ToolUsage = {
     ...execution.usage,
     inputBytes: lengthOf(inputText) + sizeOfBytes(inputBytes),

@@ -41,6 +41,7 @@ export {
 export type { EgressAllow, EgressOptions, SecretOptions, Secrets } from "./capabilities/egress-policy.ts";
 export type {
   KvDeleteOutcome,
+  KvDeletion,
   KvEntry,
   KvListOptions,
   KvPage,
@@ -48,6 +49,7 @@ export type {
   KvSetOutcome,
   KvSpace,
   KvStore,
+  KvTenantEntry,
   KvValue,
   KvWrite,
 } from "./capabilities/kv/kv-store.ts";
