@@ -117,6 +117,7 @@ export type { AddedSource, SourceDiscovery, SourceToolOptions, SourceTransport }
 export type { TelemetryOptions } from "./telemetry/telemetry-options.ts";
 export type { PeriodQuotas, QuotaOptions, RateLimitOptions } from "./tenants/quotas/quota-options.ts";
 export type { QuotaCharge, QuotaOutcome, QuotaStore, RateCharge, WindowCharge } from "./tenants/quotas/quota-store.ts";
+export type { SuspendOptions, TenantDeletion } from "./tenants/tenant-lifecycle.ts";
 export type { TenantOptions, Tenants } from "./tenants.ts";
 export type { NestedCall, ToolCall, ToolContext, ToolInvocation, ToolResult, ToolUsage } from "./tool-call.ts";
 export type { StreamedResult, StreamItem, ToolChunk, ToolStream } from "./tool-stream.ts";

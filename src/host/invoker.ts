@@ -59,6 +59,8 @@ type Batch = object;
 export class ToolInvoker {
   readonly #router: Pick<ToolRouter, "execute">;
   readonly #places: TenantPlaces;
+  /** Invocations without a result yet, by tenant. */
+  readonly #unfinished = new Map<string, number>();
 
   /** @throws {ToolError} PARAM_INVALID for a router without `execute`, or an option that is wrong, naming its path */
   constructor(router: Pick<ToolRouter, "execute">, options: ToolInvokerOptions = {}) {
@@ -75,7 +77,11 @@ export class ToolInvoker {
    * then or until its `context.signal` aborts.
    */
   async execute(invocation: ToolInvocation): Promise<ToolResult> {
-    return await this.#run(readInvocation(invocation, {}), {});
+    const reading = readInvocation(invocation, {});
+    this.#count(reading, 1);
+    const result = await this.#run(reading, {});
+    this.#count(reading, -1);
+    return result;
   }
 
   /**
@@ -92,6 +98,7 @@ export class ToolInvoker {
   ): Promise<ToolResult[]> {
     const { readings, lanes } = readBatch(invocations, options);
     const batch: Batch = {};
+    for (const reading of readings) this.#count(reading, 1);
     const results: ToolResult[] = new Array(readings.length);
     let next = 0;
     let turnBegan = performance.now();
@@ -99,7 +106,9 @@ export class ToolInvoker {
       while (next < readings.length) {
         const index = next;
         next += 1;
-        results[index] = await this.#run(readings[index] as Reading, batch);
+        const reading = readings[index] as Reading;
+        results[index] = await this.#run(reading, batch);
+        this.#count(reading, -1);
         // Calls that wait for nothing would keep everything else waiting.
         if (performance.now() - turnBegan < TURN_MS) continue;
         await nextTurn();
@@ -108,6 +117,22 @@ export class ToolInvoker {
     };
     await Promise.all(Array.from({ length: Math.min(lanes, readings.length) }, lane));
     return results;
+  }
+
+  #count({ asked }: Reading, change: 1 | -1): void {
+    if ("error" in asked) return;
+    const { tenantId = DEFAULT_TENANT } = asked.context;
+    const count = (this.#unfinished.get(tenantId) ?? 0) + change;
+    if (count > 0) this.#unfinished.set(tenantId, count);
+    else this.#unfinished.delete(tenantId);
+  }
+
+  /**
+   * Resolves when no invocation of a tenant waits or runs: for when its calls are denied, so that none of a batch comes later.
+   * @internal
+   */
+  async settled(tenantId: string): Promise<void> {
+    while (this.#unfinished.has(tenantId)) await nextTurn();
   }
 
   async #run({ asked, ...facts }: Reading, batch: Batch): Promise<ToolResult> {

@@ -216,6 +216,11 @@ export class ToolRouter implements AsyncDisposable {
     return this.#health.list([...executors, ...this.#discoveries.listFor(tenantId)], tenantId);
   }
 
+  /** Forgets the failures of sources for a tenant. Returns of how many sources that were. @internal */
+  forgetHealth(tenantId: string): number {
+    return this.#health.forgetTenant(tenantId);
+  }
+
   /** Before a call of an unknown name: asks the sources that the tool may come from, within the time of the call. */
   async #find(toolName: string, tenantId: string, context: ToolContext, options: FindOptions): Promise<void> {
     const asked = this.#discoveries.listWith(toolName, tenantId);

@@ -39,6 +39,7 @@ import type { SourceHealth } from "./health/source-health.ts";
 import { createHostLog } from "./host-log.ts";
 import { type BatchContext, ToolInvoker } from "./invoker.ts";
 import { McpManager } from "./mcp/client/manager.ts";
+import { parseOptions } from "./option-problems.ts";
 import { packageVersion } from "./package-version.ts";
 import { digestOfContent } from "./pipeline/tool-digest.ts";
 import { DEFAULT_TENANT } from "./pipeline/validate.ts";
@@ -47,8 +48,9 @@ import { loadPythonRuntime } from "./python/load-runtime.ts";
 import { PYTHON_EXEC, pythonExecDefinition } from "./python/python-exec.ts";
 import { PythonHost } from "./python/python-host.ts";
 import { PYTHON_DEFAULT_LIMITS, withRuntimeFeatures } from "./python/python-tool.ts";
+import type { RegisteredTool } from "./registry.ts";
 import { ToolRouter, toRegisteredTool } from "./router.ts";
-import { checkString, parseTenantScope, type TenantScope } from "./routing/tenant-scope.ts";
+import { checkString, parseTenantScope, TenantIdSchema, type TenantScope } from "./routing/tenant-scope.ts";
 import type { SessionInfo } from "./sessions/conversation.ts";
 import type { Session } from "./sessions/session.ts";
 import type { ParsedSessionOptions, SessionOptions } from "./sessions/session-options.ts";
@@ -60,6 +62,9 @@ import { createTelemetry } from "./telemetry/telemetry.ts";
 import { MemoryQuotaStore } from "./tenants/quotas/memory-quota-store.ts";
 import { TenantQuotas } from "./tenants/quotas/tenant-quotas.ts";
 import { TenantAdmission } from "./tenants/tenant-admission.ts";
+import { type AddedTool, checkExportable, tenantLines } from "./tenants/tenant-export.ts";
+import { type SuspendOptions, type TenantDeletion, TenantLifecycle } from "./tenants/tenant-lifecycle.ts";
+import { TenantWork, type WorkHandle } from "./tenants/tenant-work.ts";
 import { type Registrable, ToolBuilder } from "./tool-builder.ts";
 import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "./tool-call.ts";
 import type { ToolStream } from "./tool-stream.ts";
@@ -108,6 +113,10 @@ export class Glovebox implements AsyncDisposable {
   readonly #surroundings: Surroundings;
   readonly #sessions: Sessions;
   readonly #ownStore: KvStore | undefined;
+  readonly #store: KvStore;
+  readonly #lifecycle: TenantLifecycle;
+  readonly #work = new TenantWork();
+  readonly #added = new WeakMap<RegisteredTool, AddedTool>();
   readonly #onSignals: Disposable | undefined;
   #closed = false;
 
@@ -117,6 +126,7 @@ export class Glovebox implements AsyncDisposable {
     readonly router: ToolRouter;
     readonly bundler: Bundler;
     readonly pool: WorkerPool;
+    readonly cache: BundleCache;
     readonly learner: Learner;
     readonly python: PythonHost;
     readonly launcher: Launcher;
@@ -138,7 +148,8 @@ export class Glovebox implements AsyncDisposable {
     // A store of the host's own is its to close.
     this.#ownStore =
       store === "memory" ? new MemoryKvStore() : "path" in store ? new SqliteKvStore(store.path) : undefined;
-    const kv = createKvCapability(this.#ownStore ?? (store as KvStore));
+    this.#store = this.#ownStore ?? (store as KvStore);
+    const kv = createKvCapability(this.#store);
     const egress = createEgress((tenantId) => parts.router.tenants.of(tenantId));
     const own = [logCapability, ...egress, kv, createToolsCapability(parts.router), ...createAskCapabilities()];
     const all = [...own, ...parts.config.capabilities];
@@ -155,6 +166,18 @@ export class Glovebox implements AsyncDisposable {
       ...{ pool: this.#pool, bundler: this.#bundler, python: this.#python },
       toolOf: (options) => this.#sessionTool(options),
     });
+    this.#lifecycle = new TenantLifecycle({
+      ...{ router: parts.router, sessionRouter: parts.sessionRouter, invoker: this.invoker, sessions: this.#sessions },
+      ...{ mcp: this.mcp, pool: this.#pool, cache: parts.cache, store: this.#store, work: this.#work },
+      placement: parts.config.placement,
+      ownerOf: (tenantId) => this.#surroundings.ownerOf(tenantId),
+      isOwnGlobal: (tool) => this.#isOwnGlobal(tool),
+    });
+  }
+
+  /** With one tenant, the tools that the host added for it are registered for all. */
+  #isOwnGlobal(tool: RegisteredTool): boolean {
+    return this.router.tenancy.mode === "single" && this.#added.get(tool)?.isBuiltin === false;
   }
 
   /** Process ids of the workers, for the operator. */
@@ -191,7 +214,12 @@ export class Glovebox implements AsyncDisposable {
    */
   async addTool(tool: ToolInput, options?: AddToolOptions): Promise<ToolDefinition> {
     this.#refuseWhenClosed();
-    return await this.#add(parseToolInput(tool), parseAddToolOptions(options));
+    const [input, parsed] = [parseToolInput(tool), parseAddToolOptions(options)];
+    const tenantId = this.router.tenancy.mode === "single" ? DEFAULT_TENANT : parsed.tenantId;
+    if (tenantId === undefined) return await this.#add(input, parsed);
+    this.router.admission.checkAdding(tenantId);
+    using work = this.#work.begin(tenantId, true);
+    return await this.#add(input, parsed, undefined, work);
   }
 
   /** @internal the first-party tools that the host has named, for everybody, with all that they ask for */
@@ -212,7 +240,7 @@ export class Glovebox implements AsyncDisposable {
     const definition = pythonExecDefinition(this.#config.python.capabilities);
     // A call that names no conversation has an interpreter of its own.
     const built = { definition, authorLimits: undefined, runs };
-    this.#register(built, this.#surroundings.grant([], { definition }), {}, { isolation: "session" });
+    this.#register(built, this.#surroundings.grant([], { definition }), {}, { isolation: "session", isBuiltin: true });
   }
 
   /** @param prebuilt what is registered in the place of the input's own source */
@@ -220,11 +248,14 @@ export class Glovebox implements AsyncDisposable {
     input: ToolInput,
     { tenantId, grant, isolation, arguments: argumentOptions }: ReturnType<typeof parseAddToolOptions>,
     prebuilt?: ToolBundle,
+    work?: WorkHandle,
   ): Promise<ToolDefinition> {
     const grants = this.#surroundings.grant(grant, input);
     const built = await this.#builder.build(input, { tenantId, features: grants.features, prebuilt });
     this.#refuseWhenClosed();
-    const options = { isolation, tenantId, arguments: argumentOptions };
+    work?.check();
+    const isBuiltin = prebuilt !== undefined;
+    const options = { isolation, tenantId, arguments: argumentOptions, isBuiltin, bundle: built.bundle };
     this.#register(built, grants, input, options);
     return built.definition;
   }
@@ -233,7 +264,13 @@ export class Glovebox implements AsyncDisposable {
     { definition, asked = {}, authorLimits, runs }: Registrable,
     { granted, features }: Grants,
     input: Pick<ToolInput, "definition">,
-    { isolation, tenantId, arguments: argumentOptions }: Omit<AddToolOptions, "grant">,
+    {
+      isolation,
+      tenantId,
+      arguments: argumentOptions,
+      isBuiltin,
+      bundle,
+    }: Omit<AddToolOptions, "grant"> & { readonly isBuiltin: boolean; readonly bundle?: ToolBundle },
   ): void {
     const isPython = runs.python !== undefined;
     const grants = { granted, features: isPython ? withRuntimeFeatures(features) : features };
@@ -248,16 +285,90 @@ export class Glovebox implements AsyncDisposable {
       chosen === "session"
         ? createSessionToolExecutor(tool, definition.name, this.#pool, this.#sessions.conversations)
         : createSandboxExecutor(tool, this.#pool);
-    this.router.add(
-      toRegisteredTool(definition, executor, {
-        ...(tenantId === undefined ? {} : { tenantId }),
-        ...(isPython ? { defaultLimits: PYTHON_DEFAULT_LIMITS } : {}),
-        hostLimits: input.definition?.limits,
-        authorLimits,
-        arguments: argumentOptions,
-        contentDigest: digestOfContent(tool),
-      }),
-    );
+    const registered = toRegisteredTool(definition, executor, {
+      ...(tenantId === undefined ? {} : { tenantId }),
+      ...(isPython ? { defaultLimits: PYTHON_DEFAULT_LIMITS } : {}),
+      hostLimits: input.definition?.limits,
+      authorLimits,
+      arguments: argumentOptions,
+      contentDigest: digestOfContent(tool),
+    });
+    this.router.add(registered);
+    this.#added.set(registered, {
+      ...{ bundle, isBuiltin, addedAt: Date.now(), language: isPython ? "python" : "javascript" },
+      options: {
+        grant: [...granted.keys(), ...features].filter((name) => name !== "log"),
+        isolation: chosen,
+        ...(argumentOptions === undefined ? {} : { arguments: argumentOptions }),
+      },
+    });
+  }
+
+  /**
+   * Denies a tenant's calls, runs of its sessions included, until {@link resumeTenant}: TOOL_UNAVAILABLE with
+   * `details.reason: "tenant_suspended"`. Kept in memory: a host that restarts suspends again. Twice is a no-op.
+   * @param tenantId required with `tenancy: "multi"`, left out with `tenancy: "single"`
+   * @param options `calls`: whether calls that run `"finish"`, with their nested calls, or `"cancel"`. Default: `"finish"`
+   * @returns how many calls were cancelled; resolves when they have ended
+   * @throws {ToolError} as a rejection: PARAM_INVALID; TOOL_UNAVAILABLE while the tenant is being deleted
+   */
+  async suspendTenant(tenantId?: string, options?: SuspendOptions): Promise<number> {
+    return await this.#lifecycle.suspend(this.#tenantOf(tenantId), options);
+  }
+
+  /**
+   * Lets a suspended tenant call again. Returns false if it was not suspended.
+   * @throws {ToolError} PARAM_INVALID; TOOL_UNAVAILABLE while the tenant is being deleted
+   */
+  resumeTenant(tenantId?: string): boolean {
+    return this.#lifecycle.resume(this.#tenantOf(tenantId));
+  }
+
+  /**
+   * Removes all that a tenant owns: ends its calls (CANCELLED) and sessions, and removes its tools, stored values, cached artifacts, worker
+   * processes, health records, MCP servers and quota counters. Meanwhile its calls are denied with TOOL_UNAVAILABLE and
+   * `details.reason: "tenant_deleted"`. Afterwards the tenant is as one that was never seen: a suspension ends too. Deletions of one tenant
+   * at one time share their receipt. With `tenancy: "single"`, its tools are those that were added with `addTool`.
+   * @throws {ToolError} as a rejection: PARAM_INVALID, also for a KvStore without `deleteTenant()`, before anything is removed; INTERNAL if a
+   *   part could not be removed: the tenant's calls stay denied until it is deleted again, or resumed
+   */
+  async deleteTenant(tenantId?: string): Promise<TenantDeletion> {
+    this.#refuseWhenClosed();
+    return await this.#lifecycle.delete(this.#tenantOf(tenantId));
+  }
+
+  /**
+   * Gives all that a tenant owns as NDJSON, a line at a time, each with its `\n` and a `type`: `tenant` (its policy, without the values of
+   * secrets), `tool`, `session`, `value` (`json` has the text of the value, `base64` its bytes), and at last `end`, with counts: an export
+   * without it is not complete. Tools and sessions are those of the beginning; values are read as lines are asked for, so that one that is
+   * written meanwhile may be missing. Nothing is read ahead. To leave early (`break`) releases everything.
+   * @throws {ToolError} PARAM_INVALID, also for a KvStore without `entries()`; TOOL_UNAVAILABLE when Glovebox is closed or the tenant is
+   *   being deleted, from the iteration too; INTERNAL from the iteration if the store fails
+   */
+  exportTenant(tenantId?: string): AsyncIterableIterator<string> {
+    this.#refuseWhenClosed();
+    const whose = this.#tenantOf(tenantId);
+    checkExportable(this.#store);
+    this.router.admission.checkAdding(whose);
+    return this.#linesOf(whose);
+  }
+
+  async *#linesOf(tenantId: string): AsyncGenerator<string, void> {
+    const { router } = this;
+    yield* tenantLines({
+      tenantId,
+      policy: await router.tenants.of(tenantId),
+      tools: router.registry.list(tenantId).filter((tool) => tool.tenantId === tenantId || this.#isOwnGlobal(tool)),
+      addedTool: (tool) => this.#added.get(tool),
+      sessions: this.#sessions.list({ tenantId }),
+      store: this.#store,
+      work: this.#work.begin(tenantId, false),
+    });
+  }
+
+  #tenantOf(tenantId: unknown): string {
+    const parsed = tenantId === undefined ? undefined : parseOptions(TenantIdSchema, tenantId, "tenantId");
+    return this.router.tenancy.tenantOf(parsed, "tenantId");
   }
 
   /**
@@ -285,7 +396,7 @@ export class Glovebox implements AsyncDisposable {
    */
   async openSession(options?: SessionOptions): Promise<Session> {
     this.#refuseWhenClosed();
-    return await this.#sessions.open(options);
+    return await this.#sessions.open(options, this.#work);
   }
 
   /**
@@ -467,6 +578,7 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
     python,
     bundler: new Bundler({ ...bundler, cache }),
     pool,
+    cache,
     learner,
     launcher,
   };

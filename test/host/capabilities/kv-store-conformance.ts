@@ -251,8 +251,15 @@ export function testKvStore(name: string, make: () => Promise<KvStore>): void {
       "%",
       "gone-",
     ];
-    const entriesOf = async (tenantId: string): Promise<KvTenantEntry[]> =>
-      await Array.fromAsync((store.entries as NonNullable<KvStore["entries"]>)(tenantId));
+    const iterate = (tenantId: string): AsyncIterable<KvTenantEntry> => {
+      if (store.entries === undefined) throw new Error("Expected a store with entries()");
+      return store.entries(tenantId);
+    };
+    const entriesOf = async (tenantId: string): Promise<KvTenantEntry[]> => {
+      const entries: KvTenantEntry[] = [];
+      for await (const entry of iterate(tenantId)) entries.push(entry);
+      return entries;
+    };
     const deleteTenant = async (tenantId: string): Promise<KvDeletion | undefined> =>
       await store.deleteTenant?.(tenantId);
 
@@ -285,7 +292,7 @@ export function testKvStore(name: string, make: () => Promise<KvStore>): void {
     test("an export may be left early, and goes on beside writes", async () => {
       const space = { tenantId: "left", tool: "tenant/a" };
       await fill(space, ["a", "b", "c"]);
-      for await (const { key } of (store.entries as NonNullable<KvStore["entries"]>)("left")) {
+      for await (const { key } of iterate("left")) {
         expect(key).toBe("a");
         await store.set(space, "d", json(1));
         break;
