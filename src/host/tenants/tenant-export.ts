@@ -14,7 +14,7 @@ import type { WorkHandle } from "./tenant-work.ts";
 const ENTRY_TIMEOUT_MS = 60_000;
 const FORMAT = 1;
 
-/** What is known of a tool beyond its registration: kept for as long as it is registered. */
+/** Facts about a tool beyond its registration, kept for as long as it is registered. */
 export interface AddedTool {
   readonly bundle: ToolBundle | undefined;
   readonly language: "javascript" | "python";

@@ -1,4 +1,4 @@
-// What is under way for a tenant besides its calls: tools that are built, sessions that are opened, exports that are read. A deletion ends it.
+// Tracks work for a tenant that is not a call: tools that are built, sessions that are opened, exports that are read. A deletion ends it.
 import { ToolError } from "../../sandbox/errors.ts";
 
 /** Dispose it when the work is over. */

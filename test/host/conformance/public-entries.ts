@@ -56,6 +56,12 @@ const redactOptions: OptionTable = {
   ...{ names: "list", allowNames: "list", maxTextUnits: "number", maxDepth: "number", maxValues: "number" },
 };
 
+const periods: OptionTable = { minute: "number", hour: "number", day: "number", month: "number" };
+const tenantQuotas: OptionTable = {
+  rateLimit: { calls: "number", per: "text", burst: "number" },
+  quotas: { calls: periods, cpuMs: periods, egressBytes: periods },
+};
+
 const gloveboxOptions: OptionTable = {
   tools: {
     enabled: "boolean",
@@ -82,6 +88,7 @@ const gloveboxOptions: OptionTable = {
     onError: "function",
   },
   telemetry: "boolean or object",
+  ...{ ...tenantQuotas, quotaStore: "object" },
 };
 const edgeOptions: OptionTable = { tenantId: "text", tools: "list", context: "object" };
 const outputLimits: OptionTable = { textChars: "number", mediaBytes: "number" };
@@ -206,6 +213,12 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       call: (options) => box.closeSessions(given(options)),
     },
     {
+      name: "glovebox.suspendTenant(tenantId, options)",
+      where: "options",
+      options: { calls: "text" },
+      call: (options) => box.suspendTenant(undefined, given(options)).finally(() => box.resumeTenant()),
+    },
+    {
       name: "glovebox.close(options)",
       where: "options",
       options: { drainMs: "number" },
@@ -266,6 +279,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       where: "",
       options: {
         ...{ limits, tenants: "object or function", coarseTime: "boolean", enabled: "boolean", hooks: "list" },
+        ...{ ...tenantQuotas, quotaStore: "object" },
         ...{
           flags: "object or function",
           health: "boolean or object",

@@ -13,7 +13,7 @@ import { codeOf, errorOf, failureOf, makeBox, outputOf } from "../../support/hos
 
 const ACME = { tenantId: "acme" } as const;
 const BETA = { tenantId: "beta" } as const;
-const SLEEP = "export default () => new Promise((done) => setTimeout(done, 60_000))";
+const SLEEP = "export default () => { console.log('on'); return new Promise((done) => setTimeout(done, 60_000)); }";
 const KEEP = `export default async ({ key, value }, ctx) => {
   if (value !== undefined) await ctx.kv.set(key, value);
   return (await ctx.kv.get(key)) ?? null;
@@ -31,8 +31,14 @@ async function boxOf(options: GloveboxOptions = {}): Promise<Glovebox> {
   return box;
 }
 
-const call = (box: Glovebox, toolName: string, args: unknown, tenantId = "acme"): Promise<ToolResult> =>
-  box.execute({ id: `${toolName}-call`, toolName, arguments: args }, { tenantId });
+const call = (
+  box: Glovebox,
+  toolName: string,
+  args: unknown,
+  tenantId = "acme",
+  onLog?: () => void,
+): Promise<ToolResult> =>
+  box.execute({ id: `${toolName}-call`, toolName, arguments: args }, { tenantId, timeoutMs: 60_000, onLog });
 
 /** Waits for a state, however slow the machine is. */
 async function until(isSo: () => boolean): Promise<void> {
@@ -103,15 +109,18 @@ describe("suspendTenant", () => {
     await box.addTool({ name: "sleep", source: SLEEP }, BETA);
     const source = "export default async (_, ctx) => ctx.tools.sleep({})";
     await box.addTool({ name: "outer", source }, { ...ACME, grant: ["tools"] });
-    let results = 0;
+    let [results, begun] = [0, 0];
+    const onLog = (): void => {
+      begun += 1;
+    };
     const running = ["outer", "sleep"].map(async (name) => {
-      const result = await call(box, name, {});
+      const result = await call(box, name, {}, "acme", onLog);
       results += 1;
       return result;
     });
     const stop = new AbortController();
-    const other = box.execute({ id: "o", toolName: "sleep" }, { ...BETA, signal: stop.signal });
-    await pause(300);
+    const other = box.execute({ id: "o", toolName: "sleep" }, { ...BETA, signal: stop.signal, onLog });
+    await until(() => begun === 3);
     expect(await box.suspendTenant("acme", { calls: "cancel" })).toBeGreaterThanOrEqual(2);
     await until(() => results === 2);
     const details = { reason: "tenant_suspended" };
@@ -161,9 +170,13 @@ describe("deleteTenant", () => {
     await call(box, "own", { key: "k", value: "value-of-acme" });
     const session = await box.openSession(ACME);
     expect(outputOf(await session.run("'cell-of-acme'.length"))).toBe(12);
-    const running = call(box, "sleep", {});
-    const inSession = session.run("await new Promise(() => {})");
-    await pause(300);
+    let begun = 0;
+    const onLog = (): void => {
+      begun += 1;
+    };
+    const running = call(box, "sleep", {}, "acme", onLog);
+    const inSession = session.run("console.log('on'); await new Promise(() => {})", { onLog });
+    await until(() => begun === 2);
     const pids = box.workerPids;
 
     const [receipt, same] = await Promise.all([box.deleteTenant("acme"), box.deleteTenant("acme")]);
@@ -317,6 +330,35 @@ describe("deleteTenant", () => {
     const { workers } = await box.deleteTenant("a");
     expect([workers, box.workerPids.length]).toEqual([1, before - 1]);
     for (const tenantId of ids.slice(1)) expect(codeOf(await call(box, "one", {}, tenantId))).toBe("ok");
+  });
+
+  test("removes MCP servers for this tenant alone, and takes it from those for others", async () => {
+    const box = await boxOf();
+    const command = { command: process.execPath, args: ["-e", ""] };
+    box.mcp.addServer("own", { ...command, tenants: ["acme"] });
+    box.mcp.addServer("both", { ...command, tenants: ["acme", "beta"] });
+    box.mcp.addServer("every", command);
+    expect((await box.deleteTenant("acme")).mcp).toEqual({ servers: 1, connections: 0 });
+    expect(box.mcp.servers().map(({ server }) => server)).toEqual(["both", "every"]);
+    expect((await box.deleteTenant("beta")).mcp).toEqual({ servers: 1, connections: 0 });
+    expect(box.mcp.servers().map(({ server }) => server)).toEqual(["every"]);
+  });
+
+  test("ends what the tenant left in processes that tenants share, and no other tenant's call", async () => {
+    const box = await boxOf({ placement: "shared", workers: { max: 2, spares: 0 } });
+    const counter = "let n = 0; export default () => { n += 1; return n; }";
+    await box.addTool({ name: "count", source: counter }, { ...ACME, isolation: "tool" });
+    await box.addTool({ name: "sleep", source: SLEEP.replace("60_000", "1_500") }, BETA);
+    await call(box, "count", {});
+    let begun = false;
+    const other = call(box, "sleep", {}, "beta", () => {
+      begun = true;
+    });
+    await until(() => begun);
+    expect((await box.deleteTenant("acme")).workers).toBeGreaterThanOrEqual(1);
+    expect(codeOf(await other)).toBe("ok");
+    await box.addTool({ name: "count", source: counter }, { ...ACME, isolation: "tool" });
+    expect(outputOf(await call(box, "count", {}))).toBe(1);
   });
 
   test('with tenancy: "single" removes the tools of the only tenant, and rejects a tenant id', async () => {
