@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import { type ChunkName, isChunkName } from "../sandbox/chunk-names.ts";
+import { ArtifactOwners, stemOf } from "./artifact-owners.ts";
 import { type BuiltBundle, freezeBundle } from "./bundle.ts";
 import { DiskCache } from "./disk-cache.ts";
 
@@ -102,21 +103,82 @@ class MemoryCache {
     }
   }
 
+  /** Keys and the bytes of their values. */
+  *sizes(): Generator<readonly [key: string, bytes: number]> {
+    for (const [key, { bytes }] of this.#entries) yield [key, bytes];
+  }
+
   delete(key: string): void {
     this.#bytes -= this.#entries.get(key)?.bytes ?? 0;
     this.#entries.delete(key);
   }
 }
 
+/** What a deletion removed: a bundle, a code cache and a list of platform modules are an artifact each. */
+export interface ArtifactDeletion {
+  readonly artifacts: number;
+  readonly bytes: number;
+  /** Hashes whose artifacts others use too: they have stayed. */
+  readonly sharedHashes: number;
+}
+
+const ENTRY = /\.(?:bundle|v8|chunks)$/;
+
 /** Never throws for the disk's sake: a full, read-only or damaged folder only makes it forget. */
 export class BundleCache {
   readonly #memory: MemoryCache;
   readonly #disk: DiskCache | undefined;
+  readonly #owners: ArtifactOwners;
+  /** Writes that are under way. */
+  readonly #writes = new Set<Promise<void>>();
 
   constructor(options: BundleCacheOptions = {}) {
     this.#memory = new MemoryCache(options.memoryBytes ?? DEFAULT_MEMORY_BYTES);
     const maxBytes = options.maxBytes ?? DEFAULT_MAX_BYTES;
     this.#disk = options.directory === undefined ? undefined : new DiskCache(options.directory, maxBytes);
+    this.#owners = new ArtifactOwners(this.#disk, (stem) => this.#hasInMemory(stem));
+  }
+
+  #hasInMemory(stem: string): boolean {
+    for (const [name] of this.#memory.sizes()) if (stemOf(name) === stem) return true;
+    return false;
+  }
+
+  async #write(name: string, payload: Uint8Array): Promise<void> {
+    const writing = this.#disk?.write(name, payload);
+    if (writing === undefined) return;
+    this.#writes.add(writing);
+    try {
+      await writing;
+    } finally {
+      this.#writes.delete(writing);
+    }
+  }
+
+  /** Notes that a tool of an owner is made of the artifacts of a hash: they stay until its last owner is deleted. */
+  async claim(owner: string, hash: string): Promise<void> {
+    await this.#owners.claim(owner, hash);
+  }
+
+  /**
+   * Removes the artifacts that only this owner uses, in memory and on disk.
+   * @throws {Error} if a file cannot be removed
+   */
+  async deleteOwner(owner: string): Promise<ArtifactDeletion> {
+    await Promise.allSettled([...this.#writes]);
+    const { unused, shared } = await this.#owners.release(owner);
+    const removed = new Map<string, number>();
+    for (const [name, bytes] of [...this.#memory.sizes()]) {
+      if (!unused.has(stemOf(name))) continue;
+      this.#memory.delete(name);
+      removed.set(name, bytes);
+    }
+    const names = (await this.#disk?.names()) ?? [];
+    const files = await this.#disk?.remove(names.filter((name) => ENTRY.test(name) && unused.has(stemOf(name))));
+    for (const [name, bytes] of files ?? []) removed.set(name, bytes);
+    let bytes = 0;
+    for (const size of removed.values()) bytes += size;
+    return { artifacts: removed.size, bytes, sharedHashes: shared.size };
   }
 
   /** `key` is hex; whether the files that a build read are still the same is the caller's to check. */
@@ -135,7 +197,7 @@ export class BundleCache {
   async set(key: string, built: BuiltBundle): Promise<void> {
     const name = `${key}.bundle`;
     this.#memory.set(name, built);
-    await this.#disk?.write(name, Buffer.from(JSON.stringify(built)));
+    await this.#write(name, Buffer.from(JSON.stringify(built)));
   }
 
   /** A code cache that we made ourselves, from a bundle of this hash, on an engine of this key. */
@@ -156,7 +218,7 @@ export class BundleCache {
     // In memory of its own: a small Buffer is a piece of a pool of 64 KiB, and keeps all of it.
     const copy = new Uint8Array(codeCache);
     this.#memory.set(name, copy);
-    await this.#disk?.write(name, copy);
+    await this.#write(name, copy);
   }
 
   /**
@@ -184,7 +246,7 @@ export class BundleCache {
     const name = `${bundleSha256}.chunks`;
     const payload = new Uint8Array(Buffer.from(chunks.join("\n")));
     this.#memory.set(name, payload);
-    await this.#disk?.write(name, payload);
+    await this.#write(name, payload);
   }
 }
 

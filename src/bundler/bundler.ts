@@ -80,6 +80,8 @@ export interface BundleCallOptions {
   readonly limits?: Partial<BundleLimits>;
   /** The source is a cell of a session, in memory. */
   readonly cell?: CellLanguage | undefined;
+  /** Who uses the bundle: it stays in the cache until its last owner is deleted. */
+  readonly owner?: string | undefined;
 }
 
 function lowestOf(limits: BundleLimits, others: Partial<BundleLimits>): BundleLimits {
@@ -115,16 +117,22 @@ export class Bundler {
    * The bundle of a source: from the cache while every file that went into it is what it was, else built.
    * @throws {ToolError} BUNDLE_FAILED, CANCELLED
    */
-  async bundle(source: ToolSource, { signal, limits = {}, cell }: BundleCallOptions = {}): Promise<BundleOutcome> {
+  async bundle(
+    source: ToolSource,
+    { signal, limits = {}, cell, owner }: BundleCallOptions = {},
+  ): Promise<BundleOutcome> {
     const startedAt = performance.now();
     this.#refuseWhenOver(signal);
     const options = { ...this.#options, limits: lowestOf(this.#options.limits, limits), cell };
     const location = locateTool(source, options, options.limits);
     const key = cacheKeyOf(toBuildRequest(location, options));
+    // First, so that there is no artifact whose owner is not known.
+    if (owner !== undefined) await this.#cache.claim(owner, key);
     const known = await this.#cache.get(key);
     const isKnown = known !== undefined && isFresh(known);
     this.#refuseWhenOver(signal);
     const { bundle, dependencies, absent } = isKnown ? known : await this.#join({ key, location, options }, signal);
+    if (owner !== undefined) await this.#cache.claim(owner, bundle.sha256);
     const files = [...dependencies.map(({ path }) => path), ...absent];
     return { bundle, cached: isKnown, durationMs: performance.now() - startedAt, files };
   }

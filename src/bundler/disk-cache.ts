@@ -3,6 +3,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, readdir, rename, stat, unlink, utimes } from "node:fs/promises";
 import { join } from "node:path";
+import { isStaleMark, stemOf } from "./artifact-owners.ts";
 
 /** Changes with the layout of a file or of what it holds: entries of another version are no entries. */
 const MAGIC = Buffer.from("glovebox-cache-1\n");
@@ -93,6 +94,42 @@ export class DiskCache {
     }
   }
 
+  /** Writes an empty file, which says all by its name. */
+  async mark(name: string): Promise<void> {
+    try {
+      if (!(await this.#usable(true))) return;
+      await using _file = await open(join(this.#directory, name), "a", 0o600);
+    } catch {
+      this.#isUsable = undefined;
+    }
+  }
+
+  /** Names of all files in the folder; none where there is no folder that is ours. */
+  async names(): Promise<readonly string[]> {
+    try {
+      return (await this.#usable(false)) ? await readdir(this.#directory) : [];
+    } catch {
+      return [];
+    }
+  }
+
+  /**
+   * Removes entries for good. Returns the bytes of each that was there.
+   * @throws {Error} for one that cannot be removed
+   */
+  async remove(names: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    const removed = new Map<string, number>();
+    for (const name of names) {
+      const path = join(this.#directory, name);
+      const stats = await lstat(path).catch(() => undefined);
+      if (stats === undefined) continue;
+      await unlink(path);
+      this.#bytes -= stats.size;
+      removed.set(name, stats.size);
+    }
+    return removed;
+  }
+
   async delete(name: string): Promise<void> {
     await unlink(join(this.#directory, name)).catch(() => undefined);
   }
@@ -125,10 +162,12 @@ export class DiskCache {
 
   async #scanAndEvict(): Promise<void> {
     const names = await readdir(this.#directory);
+    const stems = new Set(names.filter((name) => ENTRY_NAME.test(name)).map(stemOf));
     const expired = Date.now() - TEMPORARY_LIFETIME_MS;
     const entries: { name: string; size: number; mtimeMs: number }[] = [];
     for (const name of names) {
-      if (!ENTRY_NAME.test(name) && !TEMPORARY_NAME.test(name)) continue;
+      const isMark = isStaleMark(name, stems);
+      if (!ENTRY_NAME.test(name) && !TEMPORARY_NAME.test(name) && !isMark) continue;
       const stats = await stat(join(this.#directory, name)).catch(() => undefined);
       if (stats === undefined) continue;
       if (ENTRY_NAME.test(name)) entries.push({ name, size: stats.size, mtimeMs: stats.mtimeMs });

@@ -35,6 +35,13 @@ import { type ArgumentOptions, ArgumentOptionsSchema } from "./pipeline/amend.ts
 import { ownerFields } from "./routing/tenant-scope.ts";
 import { type TelemetryOptions, TelemetryOptionsSchema } from "./telemetry/telemetry-options.ts";
 import type { TenantCacheOptions } from "./tenants/policy-cache.ts";
+import {
+  type QuotaOptions,
+  QuotasSchema,
+  type RateLimitOptions,
+  RateLimitSchema,
+} from "./tenants/quotas/quota-options.ts";
+import { type QuotaStore, QuotaStoreSchema } from "./tenants/quotas/quota-store.ts";
 import type { TenancyMode } from "./tenants/tenancy.ts";
 import { checkTenancyOptions, tenancyFields } from "./tenants/tenancy-options.ts";
 import type { Tenants } from "./tenants.ts";
@@ -181,6 +188,15 @@ export interface GloveboxOptions {
    * this user shares), `"memory"`, or a store of the host's own.
    */
   readonly store?: "memory" | { readonly path: string } | KvStore | undefined;
+  /** How often each tenant may call, unless its policy says otherwise. Default: as often as it will. */
+  readonly rateLimit?: RateLimitOptions | undefined;
+  /** What each tenant may use in a minute, hour, day or month, unless its policy says otherwise. Default: as much as it will. */
+  readonly quotas?: QuotaOptions | undefined;
+  /**
+   * Keeps the counters of rates and quotas, for hosts of several processes. `close()` does not close it. Default: counters in memory, which
+   * end with the process.
+   */
+  readonly quotaStore?: QuotaStore | undefined;
   /** Where tools with the capability `fetch` may send requests; nowhere unless stated. */
   readonly egress?: EgressOptions | undefined;
   /** What tools with the capability `secrets` may have sent for them, and to which hosts. */
@@ -320,6 +336,9 @@ const OptionsSchema = strictObject({
       'Expected "memory", { path } or a KvStore',
     )
     .default(() => ({ path: defaultStorePath() })),
+  rateLimit: RateLimitSchema.optional(),
+  quotas: QuotasSchema.optional(),
+  quotaStore: QuotaStoreSchema.optional(),
   egress: EgressSchema.default(NO_EGRESS),
   secrets: SecretsSchema.default({}),
   capabilities: z

@@ -97,6 +97,8 @@ export class HostLog {
       code,
       durationMs: Math.round(durationMs),
       ...{ queueMs: Math.round(usage.queueMs), cpuMs: Math.round(usage.cpuMs) },
+      ...{ inputBytes: usage.inputBytes, outputBytes: usage.outputBytes },
+      ...{ egressBytesOut: usage.egressBytesOut, egressBytesIn: usage.egressBytesIn },
       error: this.#error({ message, cause: error?.cause }, tenant),
     };
     this.#write(isOurs ? "error" : "warn", line, `${call.toolName} failed: ${code}`);

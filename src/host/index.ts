@@ -41,6 +41,7 @@ export {
 export type { EgressAllow, EgressOptions, SecretOptions, Secrets } from "./capabilities/egress-policy.ts";
 export type {
   KvDeleteOutcome,
+  KvDeletion,
   KvEntry,
   KvListOptions,
   KvPage,
@@ -48,6 +49,7 @@ export type {
   KvSetOutcome,
   KvSpace,
   KvStore,
+  KvTenantEntry,
   KvValue,
   KvWrite,
 } from "./capabilities/kv/kv-store.ts";
@@ -118,7 +120,10 @@ export type { SessionOptions } from "./sessions/session-options.ts";
 export type { AddedSource, SourceDiscovery, SourceToolOptions, SourceTransport } from "./source.ts";
 export type { TelemetryOptions } from "./telemetry/telemetry-options.ts";
 export type { TenantCacheOptions } from "./tenants/policy-cache.ts";
+export type { PeriodQuotas, QuotaOptions, RateLimitOptions } from "./tenants/quotas/quota-options.ts";
+export type { QuotaCharge, QuotaOutcome, QuotaStore, RateCharge, WindowCharge } from "./tenants/quotas/quota-store.ts";
 export type { TenancyMode, TenantReach, ToolOwner } from "./tenants/tenancy.ts";
+export type { SuspendOptions, TenantDeletion } from "./tenants/tenant-lifecycle.ts";
 export type { TenantLookup, TenantOptions, Tenants } from "./tenants.ts";
 export type { NestedCall, ToolCall, ToolContext, ToolInvocation, ToolResult, ToolUsage } from "./tool-call.ts";
 export type { StreamedResult, StreamItem, ToolChunk, ToolStream } from "./tool-stream.ts";

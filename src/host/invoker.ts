@@ -70,6 +70,8 @@ export class ToolInvoker {
   readonly #places: TenantPlaces;
   /** Undefined for an object with an `execute` of its own. */
   readonly #tracking: { readonly router: ToolRouter; readonly calls: OpenCalls } | undefined;
+  /** Invocations without a result yet, by tenant. */
+  readonly #unfinished = new Map<string, number>();
 
   /** @throws {ToolError} PARAM_INVALID for a router without `execute`, or an option that is wrong, naming its path */
   constructor(router: Pick<ToolRouter, "execute">, options: ToolInvokerOptions = {}) {
@@ -89,7 +91,11 @@ export class ToolInvoker {
    */
   async execute(invocation: ToolInvocation): Promise<ToolResult> {
     const reading = readInvocation(invocation, {}, this.#tenancy);
-    return await this.#run(reading, {}, this.#accept(reading));
+    const accepted = this.#accept(reading);
+    this.#count(reading, 1);
+    const result = await this.#run(reading, {}, accepted);
+    this.#count(reading, -1);
+    return result;
   }
 
   /**
@@ -108,6 +114,7 @@ export class ToolInvoker {
     const batch: Batch = {};
     // All of them are accepted now, though most have to wait.
     const accepted = readings.map((reading) => this.#accept(reading));
+    for (const reading of readings) this.#count(reading, 1);
     const results: ToolResult[] = new Array(readings.length);
     let next = 0;
     let turnBegan = performance.now();
@@ -115,7 +122,9 @@ export class ToolInvoker {
       while (next < readings.length) {
         const index = next;
         next += 1;
-        results[index] = await this.#run(readings[index] as Reading, batch, accepted[index]);
+        const reading = readings[index] as Reading;
+        results[index] = await this.#run(reading, batch, accepted[index]);
+        this.#count(reading, -1);
         // Calls that wait for nothing would keep everything else waiting.
         if (performance.now() - turnBegan < TURN_MS) continue;
         await nextTurn();
@@ -131,6 +140,22 @@ export class ToolInvoker {
     const { tenantId, context } = asked;
     const { sessionId } = context;
     return this.#tracking?.calls.begin({ callId, toolName, tenantId, sessionId, started, state: "queued" });
+  }
+
+  #count({ asked }: Reading, change: 1 | -1): void {
+    if ("error" in asked) return;
+    const { tenantId } = asked;
+    const count = (this.#unfinished.get(tenantId) ?? 0) + change;
+    if (count > 0) this.#unfinished.set(tenantId, count);
+    else this.#unfinished.delete(tenantId);
+  }
+
+  /**
+   * Resolves when no invocation of a tenant waits or runs: for when its calls are denied, so that none of a batch comes later.
+   * @internal
+   */
+  async settled(tenantId: string): Promise<void> {
+    while (this.#unfinished.has(tenantId)) await nextTurn();
   }
 
   async #run({ asked, ...facts }: Reading, batch: Batch, accepted: TrackedCall | undefined): Promise<ToolResult> {

@@ -5,6 +5,7 @@ import type { JsonSchema, ToolDefinition } from "../sandbox/definition.ts";
 import { type ErrorCode, ToolError, toToolError } from "../sandbox/errors.ts";
 import { LIMITS, type Limits, type PartialLimits } from "../sandbox/limits.ts";
 import type { CallChain } from "./call-chain.ts";
+import { withBytes } from "./call-meter.ts";
 import type { Execution, Executor } from "./executors/executor.ts";
 import { createHostFunctionExecutor, type HostFunction } from "./executors/host-function.ts";
 import type { CallSettings } from "./executors/warm-version.ts";
@@ -57,7 +58,11 @@ import {
 import { SchemaThread } from "./schema-thread.ts";
 import { AddedSource, type SourceTransport } from "./source.ts";
 import type { PendingPolicy } from "./tenants/policy-cache.ts";
+import { MemoryQuotaStore } from "./tenants/quotas/memory-quota-store.ts";
+import type { QuotaPlan } from "./tenants/quotas/quota-options.ts";
+import { TenantQuotas } from "./tenants/quotas/tenant-quotas.ts";
 import { Tenancy, type TenantReach } from "./tenants/tenancy.ts";
+import { TenantAdmission } from "./tenants/tenant-admission.ts";
 import { TenantPolicies, type TenantPolicy } from "./tenants.ts";
 import type { PreparedCall, ToolCall, ToolContext, ToolResult, ToolUsage } from "./tool-call.ts";
 import { type ChunkQueue, type ChunkReading, createToolStream, type ToolStream } from "./tool-stream.ts";
@@ -101,7 +106,7 @@ export function toRegisteredTool(definition: ToolDefinition, executor: Executor,
 export class ToolRouter implements AsyncDisposable {
   readonly registry: CheckedToolRegistry;
   readonly #clocks = new Clocks();
-  readonly #inFlight = new Set<Promise<ToolResult>>();
+  readonly #inFlight = new Set<Flight>();
   /** @internal accepted calls without a result; an invoker adds those that wait for a slot */
   readonly calls: OpenCalls = new OpenCalls();
   /** Executors of versions that an update has taken the place of. Undefined before the first update: then calls look nothing up. */
@@ -118,6 +123,8 @@ export class ToolRouter implements AsyncDisposable {
   /** Policies of tenants. */
   readonly tenants: TenantPolicies;
   readonly #ownPolicies: TenantPolicies | undefined;
+  /** @internal which tenants may call at present, by their state, rate and quotas */
+  readonly admission: TenantAdmission;
   readonly #onInternalError: ((error: ToolError) => unknown) | undefined;
   /** Undefined where nothing observes calls, which are faster then. */
   readonly #watching: WatchParts | undefined;
@@ -133,10 +140,13 @@ export class ToolRouter implements AsyncDisposable {
     this.registry = toCheckedRegistry(registry);
     this.#limits = limits;
     this.tenancy = new Tenancy(tenancy);
-    const defaults = { coarseTime, egress, secrets };
+    const { rateLimit, quotas, quotaStore = new MemoryQuotaStore() } = given;
+    const defaults = { coarseTime, egress, secrets, rateLimit, quotas };
     const cache = { ...tenantCache, onError: onInternalError };
     this.tenants = policies ?? new TenantPolicies(tenants, limits, defaults, cache);
     this.#ownPolicies = policies === undefined ? this.tenants : undefined;
+    this.admission =
+      given.admission ?? new TenantAdmission(new TenantQuotas({ store: quotaStore, onError: onInternalError }));
     const isOn = enabled ?? flags === undefined;
     // Where all tools are on for every tenant there is nothing to ask.
     this.#gate =
@@ -306,19 +316,23 @@ export class ToolRouter implements AsyncDisposable {
     return this.#health.list([...executors, ...this.#discoveries.listFor(tenantId)], tenantId);
   }
 
+  /** Forgets the failures of sources for a tenant. Returns of how many sources that were. @internal */
+  forgetHealth(tenantId: string): number {
+    return this.#health.forgetTenant(tenantId);
+  }
+
   /** Waits for a tenant's policy within the call's own time, as far as that is known without the policy. */
   async #waitForPolicy(
     pending: PendingPolicy<TenantPolicy>,
     toolName: string,
-    context: NamedContext,
-    options: FindOptions,
+    { tenantId, signal: caller, timeoutMs: contextMs }: NamedContext,
+    { admittedAt, timeoutMs, tracked }: FindOptions,
   ): Promise<TenantPolicy> {
-    const { admittedAt, timeoutMs, tracked } = options;
     // With flags, how long it waits must not tell whether there is such a tool.
-    const tool = this.#gate === undefined ? this.registry.get(toolName, context.tenantId) : undefined;
-    const stated = [this.#limits, tool?.hostLimits, { timeoutMs: context.timeoutMs }, { timeoutMs }];
+    const tool = this.#gate === undefined ? this.registry.get(toolName, tenantId) : undefined;
+    const stated = [this.#limits, tool?.hostLimits, { timeoutMs: contextMs }, { timeoutMs }];
     const { timeoutMs: withinMs } = resolveLimits(stated, tool?.authorLimits, tool?.defaultLimits);
-    using clock = this.#clocks.start({ timeoutMs: withinMs, toolName, caller: context.signal, admittedAt, tracked });
+    using clock = this.#clocks.start({ timeoutMs: withinMs, toolName, caller, tenantId, admittedAt, tracked });
     return await pending.wait(clock.signal);
   }
 
@@ -329,7 +343,8 @@ export class ToolRouter implements AsyncDisposable {
     const { admittedAt, timeoutMs, tracked } = options;
     const stated = [timeoutMs, context.timeoutMs, this.#limits.timeoutMs].filter((ms) => ms !== undefined);
     const withinMs = Math.min(LIMITS.timeoutMs.max, ...stated);
-    using clock = this.#clocks.start({ timeoutMs: withinMs, toolName, caller: context.signal, admittedAt, tracked });
+    const { signal: caller } = context;
+    using clock = this.#clocks.start({ timeoutMs: withinMs, toolName, caller, tenantId, admittedAt, tracked });
     const outcomes = await Promise.allSettled(
       asked.map((source) => this.#discoveries.discover(source, tenantId, clock.signal)),
     );
@@ -440,7 +455,7 @@ export class ToolRouter implements AsyncDisposable {
    * @param timeoutMs wall time, 1 to 300,000; the lowest of host, tool, context and this wins
    */
   async execute(toolCall: ToolCall, context?: ToolContext, timeoutMs?: number): Promise<ToolResult> {
-    return await this.#track(this.#run(toolCall, context, timeoutMs));
+    return await this.#track((flight) => this.#run(toolCall, context, timeoutMs, { flight }));
   }
 
   /**
@@ -449,7 +464,7 @@ export class ToolRouter implements AsyncDisposable {
    * @internal
    */
   async executeNested(toolCall: ToolCall, context: NamedContext, parent: CallChain): Promise<ToolResult> {
-    return await this.#track(this.#run(toolCall, context, undefined, { parent }));
+    return await this.#track((flight) => this.#run(toolCall, context, undefined, { flight, parent }));
   }
 
   /**
@@ -462,7 +477,7 @@ export class ToolRouter implements AsyncDisposable {
     timeoutMs: number | undefined,
     accepted: TrackedCall | undefined,
   ): Promise<ToolResult> {
-    return await this.#track(this.#run(toolCall, context, timeoutMs, { accepted }));
+    return await this.#track((flight) => this.#run(toolCall, context, timeoutMs, { flight, accepted }));
   }
 
   /**
@@ -474,24 +489,48 @@ export class ToolRouter implements AsyncDisposable {
    */
   stream(toolCall: ToolCall, context?: ToolContext, timeoutMs?: number): ToolStream {
     return createToolStream((chunks, stop) =>
-      this.#track(this.#run(toolCall, context, timeoutMs, { stream: { chunks, stop } })),
+      this.#track((flight) => this.#run(toolCall, context, timeoutMs, { flight, stream: { chunks, stop } })),
     );
   }
 
-  async #track(running: Promise<ToolResult>): Promise<ToolResult> {
-    this.#inFlight.add(running);
+  async #track(run: (flight: Flight) => Promise<ToolResult>): Promise<ToolResult> {
+    const flight: Flight = { running: undefined, tenantId: undefined, quota: undefined };
+    this.#inFlight.add(flight);
     try {
-      return await running;
+      flight.running = run(flight);
+      const result = await flight.running;
+      const { tenantId, quota } = flight;
+      if (tenantId !== undefined && quota !== undefined) this.admission.quotas.charge(tenantId, quota, result.usage);
+      return result;
     } finally {
-      this.#inFlight.delete(running);
+      this.#inFlight.delete(flight);
     }
+  }
+
+  /** Resolves when no call that fits is in the router. */
+  async #settled(fits: (flight: Flight) => boolean): Promise<void> {
+    await Promise.allSettled([...this.#inFlight].filter(fits).map(({ running }) => running));
+  }
+
+  /**
+   * Ends all calls of a tenant, nested ones included, each with its result; also those that begin until it has resolved.
+   * @param reason the error of the calls that end
+   * @returns how many there were
+   * @internal
+   */
+  async endCalls(tenantId: string, reason: ToolError): Promise<number> {
+    const isOf = (flight: Flight): boolean => flight.tenantId === tenantId;
+    const count = [...this.#inFlight].filter(isOf).length;
+    using _closed = this.#clocks.closeTenant(tenantId, reason);
+    await this.#settled(isOf);
+    return count;
   }
 
   async #run(
     toolCall: ToolCall,
     context: ToolContext | undefined,
     timeoutMs: number | undefined,
-    { parent, stream, accepted }: RunOptions = {},
+    { flight, parent, stream, accepted }: RunOptions,
   ): Promise<ToolResult> {
     const started = performance.now();
     let facts: ResultFacts = { ...readNames(toolCall), started };
@@ -501,23 +540,33 @@ export class ToolRouter implements AsyncDisposable {
       if (this.#clocks.isClosed) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is closed");
       if (this.#isDraining && parent === undefined)
         throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is shutting down");
-      const envelope = readEnvelope(toolCall);
-      facts = { callId: envelope.callId, toolName: envelope.toolName, started };
-      checkTimeout(timeoutMs, "timeoutMs");
-      const given = readContext(context, parent === undefined ? this.tenancy : undefined);
+      // Of a malformed call the tenant counts all the same.
+      const { envelope, problem } = tryEnvelope(toolCall, timeoutMs);
+      if (envelope !== undefined) facts = { callId: envelope.callId, toolName: envelope.toolName, started };
+      const given = readContextBeside(context, parent === undefined ? this.tenancy : undefined, problem);
       const read = stream === undefined ? given : { ...given, signal: eitherOf(given.signal, stream.stop) };
+      flight.tenantId = read.tenantId;
+      this.admission.check(read.tenantId, parent !== undefined);
       tracked = this.#accept(accepted, facts, read, parent);
       const found = this.tenants.of(read.tenantId);
+      let tenant: TenantPolicy;
       // What is known costs a warm call no `await`.
-      const tenant =
-        "wait" in found
-          ? await this.#waitForPolicy(found, envelope.toolName, read, { admittedAt: started, timeoutMs, tracked })
-          : found;
+      if ("wait" in found) {
+        tenant = await this.#waitForPolicy(found, facts.toolName, read, { admittedAt: started, timeoutMs, tracked });
+        // The tenant may have been suspended meanwhile.
+        this.admission.check(read.tenantId, parent !== undefined);
+      } else tenant = found;
       const chunks = stream?.chunks;
       if (this.#watching !== undefined) {
         const begun = { ...facts, context: read, isNested: parent !== undefined };
         watch = new CallWatch(this.#watching, begun);
       }
+      if (tenant.quota !== undefined) {
+        const counting = this.admission.quotas.admit(read.tenantId, tenant.quota, read.signal);
+        if (counting !== undefined) await counting;
+        flight.quota = tenant.quota;
+      }
+      if (envelope === undefined) throw problem;
       if (tracked.cancelled !== undefined) throw tracked.cancelled;
       if (this.#gate !== undefined) await this.#pass(this.#gate, tracked, read, timeoutMs);
       const isUnknown = this.#discoveries.size > 0 && this.registry.get(envelope.toolName, read.tenantId) === undefined;
@@ -561,7 +610,7 @@ export class ToolRouter implements AsyncDisposable {
       if (watch !== undefined) await watch.execute(call);
       const admission = this.#health.admit(executor, call.tenantId);
       tracked.state = "running";
-      const executed = await executeCall(executor, call, log);
+      const executed = withBytes(await executeCall(executor, call, log), call, chunks?.bytes ?? 0);
       tracked.state = "ending";
       // How an old version ends says nothing of the one in its place.
       if (!this.#isUpdated(validated.tool)) this.#health.record(executor, call.tenantId, admission, executed);
@@ -682,14 +731,14 @@ export class ToolRouter implements AsyncDisposable {
     this.#isDraining = true;
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, withinMs);
-    await Promise.race([Promise.allSettled([...this.#inFlight]), late]);
+    await Promise.race([this.#settled(() => true), late]);
     clearTimeout(timer);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#clocks.close();
     this.#ownPolicies?.[Symbol.dispose]();
-    await Promise.allSettled([...this.#inFlight]);
+    await this.#settled(() => true);
     await this.#thread[Symbol.asyncDispose]();
   }
 
@@ -734,11 +783,44 @@ const asError = (given: { readonly output: unknown } | { readonly error: ToolErr
 
 /** How a call came to the router. */
 interface RunOptions {
+  readonly flight: Flight;
   /** The call that it is nested in. */
   readonly parent?: CallChain;
   readonly stream?: Streamed;
   /** It was accepted before, and has waited. */
   readonly accepted?: TrackedCall | undefined;
+}
+
+/** A call in the router. */
+interface Flight {
+  running: Promise<ToolResult> | undefined;
+  /** Once it is known. */
+  tenantId: string | undefined;
+  /** What the call is charged to when it ends; undefined for one that was not admitted. */
+  quota: QuotaPlan | undefined;
+}
+
+/** The envelope of a call, or what is wrong with it. */
+function tryEnvelope(
+  toolCall: unknown,
+  timeoutMs: unknown,
+): { readonly envelope?: CallEnvelope; readonly problem?: unknown } {
+  try {
+    const envelope = readEnvelope(toolCall);
+    checkTimeout(timeoutMs, "timeoutMs");
+    return { envelope };
+  } catch (problem) {
+    return { problem };
+  }
+}
+
+/** Throws what is wrong with the call before what is wrong with its context. */
+function readContextBeside(context: unknown, tenancy: Tenancy | undefined, problem: unknown): NamedContext {
+  try {
+    return readContext(context, tenancy);
+  } catch (thrown) {
+    throw problem ?? thrown;
+  }
 }
 
 /** Who reads a call's chunks, and how they end it. */

@@ -37,12 +37,14 @@ import {
   type UpdateToolOptions,
   WORKER_IDLE_MS,
 } from "./config.ts";
+import type { Executor } from "./executors/executor.ts";
 import { Learner } from "./executors/learn.ts";
 import { createSandboxExecutor } from "./executors/sandbox.ts";
 import type { SourceHealth } from "./health/source-health.ts";
 import { createHostLog, type HostLog } from "./host-log.ts";
 import { type BatchContext, ToolInvoker } from "./invoker.ts";
 import { McpManager } from "./mcp/client/manager.ts";
+import { parseOptions } from "./option-problems.ts";
 import { packageVersion } from "./package-version.ts";
 import { contentHashOf, digestOfContent } from "./pipeline/tool-digest.ts";
 import { PythonLearner } from "./python/learn-python.ts";
@@ -59,6 +61,7 @@ import {
   parseTenantReach,
   parseTenantScope,
   parseToolOwner,
+  TenantIdSchema,
   type TenantScope,
 } from "./routing/tenant-scope.ts";
 import { type ToolUpdate, ToolUpdates } from "./routing/tool-updates.ts";
@@ -70,7 +73,13 @@ import { createSessionToolExecutor } from "./sessions/tool-sessions.ts";
 import { closeOnSignals } from "./shutdown.ts";
 import { type Grants, type SurroundedTool, Surroundings } from "./surroundings.ts";
 import { createTelemetry } from "./telemetry/telemetry.ts";
+import { MemoryQuotaStore } from "./tenants/quotas/memory-quota-store.ts";
+import { TenantQuotas } from "./tenants/quotas/tenant-quotas.ts";
 import type { TenantReach, ToolOwner } from "./tenants/tenancy.ts";
+import { TenantAdmission } from "./tenants/tenant-admission.ts";
+import { type AddedTool, checkExportable, tenantLines } from "./tenants/tenant-export.ts";
+import { type SuspendOptions, type TenantDeletion, TenantLifecycle } from "./tenants/tenant-lifecycle.ts";
+import { TenantWork, type WorkHandle } from "./tenants/tenant-work.ts";
 import { type Registrable, ToolBuilder } from "./tool-builder.ts";
 import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "./tool-call.ts";
 import type { ToolStream } from "./tool-stream.ts";
@@ -99,6 +108,12 @@ export interface ToolInspection {
 
 /** How a built tool comes into the registry; `replace` also adds a tool that there is not yet. */
 type Registering = "add" | "replace" | "update";
+
+/** What is kept of an added tool for an export, besides what is registered. */
+interface RememberedTool extends Pick<AddToolOptions, "isolation" | "arguments"> {
+  readonly bundle?: ToolBundle | undefined;
+  readonly isBuiltin: boolean;
+}
 
 type ParsedToolOptions = ReturnType<typeof parseUpdateToolOptions>;
 /** The owner is resolved: undefined stands for all tenants. */
@@ -138,6 +153,11 @@ export class Glovebox implements AsyncDisposable {
   readonly #sessionRouter: ToolRouter;
   readonly #updates = new ToolUpdates();
   readonly #ownStore: KvStore | undefined;
+  readonly #store: KvStore;
+  readonly #lifecycle: TenantLifecycle;
+  readonly #work = new TenantWork();
+  /** By executor: an update changes other fields of the registered tool. */
+  readonly #added = new WeakMap<Executor, AddedTool>();
   readonly #onSignals: Disposable | undefined;
   #closed = false;
 
@@ -147,6 +167,7 @@ export class Glovebox implements AsyncDisposable {
     readonly router: ToolRouter;
     readonly bundler: Bundler;
     readonly pool: WorkerPool;
+    readonly cache: BundleCache;
     readonly learner: Learner;
     readonly python: PythonHost;
     readonly launcher: Launcher;
@@ -170,7 +191,8 @@ export class Glovebox implements AsyncDisposable {
     // A store of the host's own is its to close.
     this.#ownStore =
       store === "memory" ? new MemoryKvStore() : "path" in store ? new SqliteKvStore(store.path) : undefined;
-    const kv = createKvCapability(this.#ownStore ?? (store as KvStore));
+    this.#store = this.#ownStore ?? (store as KvStore);
+    const kv = createKvCapability(this.#store);
     const egress = createEgress((context) => callOf(context).tenant);
     const own = [logCapability, ...egress, kv, createToolsCapability(parts.router), ...createAskCapabilities()];
     const all = [...own, ...parts.config.capabilities];
@@ -189,6 +211,18 @@ export class Glovebox implements AsyncDisposable {
       ...{ pool: this.#pool, bundler: this.#bundler, python: this.#python },
       toolOf: (options) => this.#sessionTool(options),
     });
+    this.#lifecycle = new TenantLifecycle({
+      ...{ router: parts.router, sessionRouter: parts.sessionRouter, invoker: this.invoker, sessions: this.#sessions },
+      ...{ mcp: this.mcp, pool: this.#pool, cache: parts.cache, store: this.#store, work: this.#work },
+      placement: parts.config.placement,
+      ownerOf: (tenantId) => this.#surroundings.ownerOf(tenantId),
+      isOwnGlobal: (tool) => this.#isOwnGlobal(tool),
+    });
+  }
+
+  /** With one tenant, the tools that the host added for it are registered for all. */
+  #isOwnGlobal(tool: RegisteredTool): boolean {
+    return this.router.tenancy.mode === "single" && this.#added.get(tool.executor)?.isBuiltin === false;
   }
 
   /** Process ids of the workers, for the operator. */
@@ -231,7 +265,7 @@ export class Glovebox implements AsyncDisposable {
     this.#refuseWhenClosed();
     const input = parseToolInput(tool);
     const { replace, ...chosen } = parseAddToolOptions(options);
-    return await this.#add(input, this.#withOwner(chosen), replace ? "replace" : "add");
+    return await this.#addOwned(input, this.#withOwner(chosen), replace ? "replace" : "add");
   }
 
   /**
@@ -249,7 +283,17 @@ export class Glovebox implements AsyncDisposable {
   async updateTool(tool: ToolInput, options?: UpdateToolOptions): Promise<ToolDefinition> {
     this.#refuseWhenClosed();
     const input = parseToolInput(tool);
-    return await this.#add(input, this.#withOwner(parseUpdateToolOptions(options)), "update");
+    return await this.#addOwned(input, this.#withOwner(parseUpdateToolOptions(options)), "update");
+  }
+
+  /** Adds a tool as part of its tenant's work, which a deletion of the tenant ends and waits for. */
+  async #addOwned(input: ToolInput, options: OwnedToolOptions, how: Registering): Promise<ToolDefinition> {
+    const { tenancy } = this.router;
+    const tenantId = tenancy.mode === "single" ? tenancy.tenantOf(undefined) : options.tenantId;
+    if (tenantId === undefined) return await this.#add(input, options, how);
+    this.router.admission.checkAdding(tenantId);
+    using work = this.#work.begin(tenantId, true);
+    return await this.#add(input, options, how, undefined, work);
   }
 
   /** @throws {ToolError} PARAM_INVALID if the options name no owner, or one that does not fit the `tenancy` */
@@ -275,7 +319,9 @@ export class Glovebox implements AsyncDisposable {
     const definition = pythonExecDefinition(this.#config.python.capabilities);
     // A call that names no conversation has an interpreter of its own.
     const built = { definition, authorLimits: undefined, runs };
-    this.router.add(this.#toTool(built, this.#surroundings.grant([], { definition }), {}, { isolation: "session" }));
+    const tool = this.#toTool(built, this.#surroundings.grant([], { definition }), {}, { isolation: "session" });
+    this.#remember(tool, { isBuiltin: true, isolation: "session" });
+    this.router.add(tool);
   }
 
   /** @param prebuilt what is registered in the place of the input's own source */
@@ -284,18 +330,34 @@ export class Glovebox implements AsyncDisposable {
     { tenantId, grant, isolation, arguments: argumentOptions }: OwnedToolOptions,
     how: Registering,
     prebuilt?: ToolBundle,
+    work?: WorkHandle,
   ): Promise<ToolDefinition> {
     using update = this.#updates.begin();
     const grants = this.#surroundings.grant(grant, input);
     const built = await this.#builder.build(input, { tenantId, features: grants.features, prebuilt });
     this.#refuseWhenClosed();
+    work?.check();
     const { definition } = built;
     const tool = this.#toTool(built, grants, input, { isolation, tenantId, arguments: argumentOptions });
+    const isBuiltin = prebuilt !== undefined;
+    this.#remember(tool, { bundle: built.bundle, isBuiltin, isolation, arguments: argumentOptions });
     if (how === "add") this.router.add(tool);
-    else if (!(await this.#switchTo(tool, how, update))) return definition;
+    else if (!(await this.#switchTo(tool, how, update, work))) return definition;
     update.done(definition.name, tenantId);
     for (const message of built.warnings) this.#warn({ toolName: definition.name, message });
     return definition;
+  }
+
+  /** Keeps what an export gives of a tool besides its definition. */
+  #remember({ executor, granted = [] }: RegisteredTool, { bundle, isBuiltin, ...options }: RememberedTool): void {
+    const { isolation = this.#config.isolation, arguments: argumentOptions } = options;
+    this.#added.set(executor, {
+      ...{ bundle, isBuiltin, addedAt: Date.now(), language: executor.source === "python" ? "python" : "javascript" },
+      options: {
+        ...{ grant: granted, isolation },
+        ...(argumentOptions === undefined ? {} : { arguments: argumentOptions }),
+      },
+    });
   }
 
   #warn(warning: ToolWarning): void {
@@ -307,7 +369,12 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /** Returns false for a version that a later request has overtaken. @throws {ToolError} as `updateTool` does */
-  async #switchTo(tool: RegisteredTool, how: "replace" | "update", update: ToolUpdate): Promise<boolean> {
+  async #switchTo(
+    tool: RegisteredTool,
+    how: "replace" | "update",
+    update: ToolUpdate,
+    work: WorkHandle | undefined,
+  ): Promise<boolean> {
     const { name } = tool.definition;
     if (update.isOvertaken(name, tool.tenantId)) return false;
     this.#checkReplaceable(tool, how);
@@ -315,6 +382,7 @@ export class Glovebox implements AsyncDisposable {
     try {
       await this.#warmUp(tool);
       this.#refuseWhenClosed();
+      work?.check();
       if (update.isOvertaken(name, tool.tenantId)) return false;
       // From here to its end no other code runs: each call finds the old version or the new one.
       const before = this.#checkReplaceable(tool, how);
@@ -387,6 +455,73 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /**
+   * Denies a tenant's calls, runs of its sessions included, until {@link resumeTenant}: TOOL_UNAVAILABLE with
+   * `details.reason: "tenant_suspended"`. Kept in memory: a host that restarts suspends again. Twice is a no-op.
+   * @param tenantId required with `tenancy: "multi"`, left out with `tenancy: "single"`
+   * @param options `calls`: whether calls that run `"finish"`, with their nested calls, or `"cancel"`. Default: `"finish"`
+   * @returns how many calls were cancelled; resolves when they have ended
+   * @throws {ToolError} as a rejection: PARAM_INVALID; TOOL_UNAVAILABLE while the tenant is being deleted
+   */
+  async suspendTenant(tenantId?: string, options?: SuspendOptions): Promise<number> {
+    return await this.#lifecycle.suspend(this.#tenantOf(tenantId), options);
+  }
+
+  /**
+   * Lets a suspended tenant call again. Returns false if it was not suspended.
+   * @throws {ToolError} PARAM_INVALID; TOOL_UNAVAILABLE while the tenant is being deleted
+   */
+  resumeTenant(tenantId?: string): boolean {
+    return this.#lifecycle.resume(this.#tenantOf(tenantId));
+  }
+
+  /**
+   * Removes all that a tenant owns: ends its calls (CANCELLED) and sessions, and removes its tools, stored values, cached artifacts, worker
+   * processes, health records, MCP servers and quota counters. Meanwhile its calls are denied with TOOL_UNAVAILABLE and
+   * `details.reason: "tenant_deleted"`. Afterwards the tenant is as one that was never seen: a suspension ends too. Deletions of one tenant
+   * at one time share their receipt. With `tenancy: "single"`, its tools are those that were added with `addTool`.
+   * @throws {ToolError} as a rejection: PARAM_INVALID, also for a KvStore without `deleteTenant()`, before anything is removed; INTERNAL if a
+   *   part could not be removed: the tenant's calls stay denied until it is deleted again, or resumed
+   */
+  async deleteTenant(tenantId?: string): Promise<TenantDeletion> {
+    this.#refuseWhenClosed();
+    return await this.#lifecycle.delete(this.#tenantOf(tenantId));
+  }
+
+  /**
+   * Gives all that a tenant owns as NDJSON, a line at a time, each with its `\n` and a `type`: `tenant` (its policy, without the values of
+   * secrets), `tool`, `session`, `value` (`json` has the text of the value, `base64` its bytes), and at last `end`, with counts: an export
+   * without it is not complete. Tools and sessions are those of the beginning; values are read as lines are asked for, so that one that is
+   * written meanwhile may be missing. Nothing is read ahead. To leave early (`break`) releases everything.
+   * @throws {ToolError} PARAM_INVALID, also for a KvStore without `entries()`; TOOL_UNAVAILABLE when Glovebox is closed or the tenant is
+   *   being deleted, from the iteration too; INTERNAL from the iteration if the store fails
+   */
+  exportTenant(tenantId?: string): AsyncIterableIterator<string> {
+    this.#refuseWhenClosed();
+    const whose = this.#tenantOf(tenantId);
+    checkExportable(this.#store);
+    this.router.admission.checkAdding(whose);
+    return this.#linesOf(whose);
+  }
+
+  async *#linesOf(tenantId: string): AsyncGenerator<string, void> {
+    const { router } = this;
+    yield* tenantLines({
+      tenantId,
+      policy: await router.tenants.whenKnown(tenantId),
+      tools: router.registry.list(tenantId).filter((tool) => tool.tenantId === tenantId || this.#isOwnGlobal(tool)),
+      addedTool: (tool) => this.#added.get(tool.executor),
+      sessions: this.#sessions.list(tenantId),
+      store: this.#store,
+      work: this.#work.begin(tenantId, false),
+    });
+  }
+
+  #tenantOf(tenantId: unknown): string {
+    const parsed = tenantId === undefined ? undefined : parseOptions(TenantIdSchema, tenantId, "tenantId");
+    return this.router.tenancy.tenantOf(parsed, "tenantId");
+  }
+
+  /**
    * Removes a tool; calls that have begun go on. Returns false when there was none.
    * @param options with `tenancy: "multi"`: `{ tenantId }` for a tool of that tenant, or `{ scope: "global" }` for one of all tenants
    * @throws {ToolError} PARAM_INVALID for a name that is not a string, and for other options
@@ -421,7 +556,7 @@ export class Glovebox implements AsyncDisposable {
    */
   async openSession(options?: SessionOptions): Promise<Session> {
     this.#refuseWhenClosed();
-    return await this.#sessions.open(options);
+    return await this.#sessions.open(options, this.#work);
   }
 
   /**
@@ -622,6 +757,8 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
     health,
     ...{ hooks, telemetry, log },
     arguments: config.arguments,
+    ...{ rateLimit: config.rateLimit, quotas: config.quotas },
+    admission: new TenantAdmission(new TenantQuotas({ store: config.quotaStore ?? new MemoryQuotaStore(), onError })),
     ...(onError === undefined ? {} : { onInternalError: onError }),
   };
   const router = new ToolRouter({ ...routing, enabled: tools?.enabled, flags });
@@ -639,6 +776,7 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
     python,
     bundler: new Bundler({ ...bundler, cache }),
     pool,
+    cache,
     learner,
     launcher,
     log,

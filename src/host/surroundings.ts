@@ -45,7 +45,8 @@ export class Surroundings {
 
   /** Whose process a tenant's calls run in. */
   ownerOf(tenantId: string): string {
-    return this.#config.placement === "tenant" ? `tenant:${tenantId}` : "shared";
+    // Quoted, so that what is put behind it belongs to no other tenant's name.
+    return this.#config.placement === "tenant" ? `tenant:${JSON.stringify(tenantId)}` : "shared";
   }
 
   /**

@@ -23,6 +23,15 @@ import {
   PolicyCache,
   type TenantCacheLimits,
 } from "./tenants/policy-cache.ts";
+import {
+  type QuotaOptions,
+  type QuotaPlan,
+  type QuotaPolicy,
+  QuotasSchema,
+  type RateLimitOptions,
+  RateLimitSchema,
+  toQuotaPlan,
+} from "./tenants/quotas/quota-options.ts";
 
 export interface TenantOptions {
   /** For all of the tenant's calls: with the host's own, the lowest wins. */
@@ -35,6 +44,10 @@ export interface TenantOptions {
   readonly egress?: EgressOptions | undefined;
   /** Instead of the host's own `secrets`. */
   readonly secrets?: Secrets | undefined;
+  /** How often the tenant may call. Replaces the host's own `rateLimit`. */
+  readonly rateLimit?: RateLimitOptions | undefined;
+  /** What it may use in a minute, hour, day or month. Each quota replaces the host's own of the same resource and period. */
+  readonly quotas?: QuotaOptions | undefined;
 }
 
 /** Returns the options of a tenant, or a promise of them. Undefined stands for a tenant that the host does not know: its calls are denied. */
@@ -58,6 +71,8 @@ export const TenantOptionsSchema = strictObject({
   coarseTime: z.boolean().optional(),
   egress: EgressSchema.optional(),
   secrets: SecretsSchema.optional(),
+  rateLimit: RateLimitSchema.optional(),
+  quotas: QuotasSchema.optional(),
 });
 type StatedForTenant = z.infer<typeof TenantOptionsSchema>;
 
@@ -78,7 +93,7 @@ export const TenantsSchema: z.ZodType<Tenants, Tenants> = z.union(
 );
 
 /** What holds for a tenant for whom nothing else is stated. */
-export interface TenantDefaults {
+export interface TenantDefaults extends QuotaPolicy {
   readonly coarseTime: boolean;
   readonly egress: EgressPolicy;
   readonly secrets: SecretPolicies;
@@ -95,6 +110,8 @@ export interface TenantPolicy {
   readonly coarseTime: boolean;
   readonly egress: EgressPolicy;
   readonly secrets: SecretPolicies;
+  /** Undefined for a tenant with neither a rate nor a quota. */
+  readonly quota: QuotaPlan | undefined;
 }
 
 export interface TenantPoliciesOptions extends Partial<TenantCacheLimits> {
@@ -188,7 +205,8 @@ export class TenantPolicies implements Disposable {
     const inputBounds = { bytes: inputBytes, depth: jsonDepth, values: jsonValues };
     const { coarseTime = this.#defaults.coarseTime } = stated;
     const { egress = this.#defaults.egress, secrets = this.#defaults.secrets } = stated;
-    return { stated: limits, limits: resolved, inputBounds, weight, coarseTime, egress, secrets };
+    const quota = toQuotaPlan(this.#defaults, stated);
+    return { stated: limits, limits: resolved, inputBounds, weight, coarseTime, egress, secrets, quota };
   }
 
   [Symbol.dispose](): void {

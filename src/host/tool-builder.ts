@@ -1,5 +1,7 @@
 // From a tool's source to all that is needed to register it: built and learned, in whichever language it is. Registers nothing.
 import { basename, dirname, extname, resolve } from "node:path";
+import { ownerOfTool } from "../bundler/artifact-owners.ts";
+import type { BundleCache } from "../bundler/bundle-cache.ts";
 import type { Bundler } from "../bundler/bundler.ts";
 import { createStackMapper } from "../bundler/source-map.ts";
 import { type BundleLimits, DEFAULT_BUNDLE_LIMITS, type ToolBundle, type ToolSource } from "../bundler/tool-bundle.ts";
@@ -60,6 +62,7 @@ function nameFromSource(source: ToolSource, bundle: ToolBundle): string {
 export interface ToolBuilderParts {
   readonly config: Config;
   readonly bundler: Bundler;
+  readonly cache: Pick<BundleCache, "claim">;
   readonly learner: Learner;
   readonly python: PythonHost;
   readonly tenants: TenantPolicies;
@@ -131,7 +134,7 @@ export class ToolBuilder {
     if (python !== undefined) return await this.#buildPython(input, python, build);
     const { bundle, durationMs, cached, files } =
       prebuilt === undefined
-        ? await this.#parts.bundler.bundle(source, { limits: sizes })
+        ? await this.#parts.bundler.bundle(source, { limits: sizes, owner: ownerOfTool(tenantId) })
         : { bundle: prebuilt, durationMs: 0, cached: true, files: [] };
     const bundled = performance.now();
     const learning = this.#learningFor(build, prebuilt !== undefined);
@@ -175,6 +178,7 @@ export class ToolBuilder {
     const began = performance.now();
     this.#parts.refuseUnlimited(withRuntimeFeatures([]));
     const bundle = toPythonBundle(source);
+    await this.#parts.cache.claim(ownerOfTool(build.tenantId), bundle.sha256);
     const runs = await this.#parts.python.toolOf(source);
     const { stated } = build.policy;
     const limits = resolveLimits([this.#parts.config.limits, stated], undefined, PYTHON_DEFAULT_LIMITS);

@@ -6,6 +6,7 @@ import type { ErrorCode, ToolErrorData } from "../sandbox/errors.ts";
 import type { Limits } from "../sandbox/limits.ts";
 import type { Progress } from "../sandbox/protocol.ts";
 import type { CallChain } from "./call-chain.ts";
+import type { CallMeter } from "./call-meter.ts";
 import type { CallClient } from "./capabilities/ask-client.ts";
 import type { LogEntry, LogListener } from "./logs.ts";
 import type { Amendment, ArgumentOptions } from "./pipeline/amend.ts";
@@ -76,9 +77,9 @@ export interface ToolInvocation extends Omit<ToolCall, "id"> {
   readonly context?: ToolContext | undefined;
 }
 
-/** What a call cost. Times in ms; a host function's own cost is not metered. */
+/** What a call cost. Times in ms; a host function's own cost is not metered, but for its bytes in and out. */
 export interface ToolUsage {
-  /** CPU time of the tool's isolate. */
+  /** CPU time of the tool's isolate. If its process died or did not answer in time: the time that the process had the call, at most the limit. */
   readonly cpuMs: number;
   /** Memory in use by the end of the call: V8 heap and array buffers. */
   readonly heapBytes: number;
@@ -93,6 +94,17 @@ export interface ToolUsage {
   /** In the tool. */
   readonly executeMs: number;
   readonly logsDropped: number;
+  /** Bytes of the arguments that the tool got: their JSON in UTF-8, and bytes in them. 0 for a call that ended before its tool had them. */
+  readonly inputBytes: number;
+  /** Bytes of the tool's output, its chunks and its content: their JSON in UTF-8, and bytes in them. 0 for a call that failed without chunks. */
+  readonly outputBytes: number;
+  /**
+   * Bytes that the tool's requests (`fetch`) sent: request lines, headers and bodies as they are transferred, those of redirects and of
+   * requests that failed included; TLS and TCP not.
+   */
+  readonly egressBytesOut: number;
+  /** Bytes that they received: status lines, headers and bodies as they are transferred, so before they are decoded. */
+  readonly egressBytesIn: number;
 }
 
 /** A call that a tool made, as far as its caller's result tells of it. What it cost is not in its caller's `usage`. */
@@ -138,6 +150,10 @@ export const NO_USAGE: ToolUsage = {
   startMs: 0,
   executeMs: 0,
   logsDropped: 0,
+  inputBytes: 0,
+  outputBytes: 0,
+  egressBytesOut: 0,
+  egressBytesIn: 0,
 };
 
 /** A call that has passed the first two stages: all that an executor needs, and nothing to be checked again. */
@@ -168,6 +184,8 @@ export interface PreparedCall {
   readonly tracked?: TrackedCall | undefined;
   /** Who looks at it from outside; undefined where nobody does. */
   readonly watch?: CallWatch | undefined;
+  /** Counts its network traffic. */
+  readonly meter?: CallMeter | undefined;
   /** Where its chunks go; undefined where nobody wants them as they come. */
   readonly chunks?: ChunkQueue | undefined;
 }

@@ -3,6 +3,7 @@ import { setMaxListeners } from "node:events";
 import { types } from "node:util";
 import type { CapabilityRequests } from "../../sandbox/definition.ts";
 import { ToolError } from "../../sandbox/errors.ts";
+import type { CallMeter } from "../call-meter.ts";
 import type { Redactor } from "../redaction/redactor.ts";
 import type { TraceContext } from "../telemetry/trace-context.ts";
 import type { PreparedCall } from "../tool-call.ts";
@@ -51,6 +52,9 @@ export function callOf(context: CapabilityContext): PreparedCall {
 
 /** Who looks at the call of a context from outside; undefined where nobody does. */
 export const watchOf = (context: CapabilityContext): CallWatch | undefined => calls.get(context)?.watch;
+
+/** What counts the traffic of a context's call; undefined where there is no call. */
+export const meterOf = (context: CapabilityContext): CallMeter | undefined => calls.get(context)?.meter;
 
 const payers = new WeakMap<CapabilityContext, Payer>();
 /** Whose host time it is that work for the call of a context takes. */

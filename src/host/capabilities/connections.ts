@@ -3,6 +3,7 @@
 
 import type { Socket } from "node:net";
 import type { buildConnector, Client } from "undici";
+import type { CallMeter } from "../call-meter.ts";
 import { type AddressList, blockedRange } from "./address-guard.ts";
 import { denied, type EgressPolicy } from "./egress-policy.ts";
 import { hostOf } from "./egress-rules.ts";
@@ -27,10 +28,16 @@ export class Connections implements Disposable {
   readonly #sockets = new Set<Socket>();
   #isOver = false;
 
-  /** @param resolver for where the host has stated none */
-  constructor(policy: EgressPolicy, resolver: Resolver) {
+  readonly #meter: CallMeter | undefined;
+
+  /**
+   * @param resolver for where the host has stated none
+   * @param meter counts the bytes of all connections
+   */
+  constructor(policy: EgressPolicy, resolver: Resolver, meter?: CallMeter) {
     this.#policy = policy;
     this.#resolver = resolver;
+    this.#meter = meter;
   }
 
   /**
@@ -96,7 +103,10 @@ export class Connections implements Disposable {
         if (error !== null) return callback(error, null);
         // Whatever the lookup was asked, this is where the connection goes.
         const range = blockedRange(socket.remoteAddress ?? "", allowed);
-        if (range === undefined && !this.#isOver) return callback(null, socket);
+        if (range === undefined && !this.#isOver) {
+          this.#meter?.count(socket);
+          return callback(null, socket);
+        }
         socket.destroy();
         callback(denied("address", `the connection went to an address that is not public (${range})`), null);
       });

@@ -1,11 +1,12 @@
 // fetch: requests of a tool, sent by the host to where its egress rules allow. What each answers is in the schema's comments.
 import * as z from "zod";
 import { ToolError } from "../../sandbox/errors.ts";
-import { payerOf, traceOf, watchOf } from "./call-scope.ts";
+import { meterOf, payerOf, traceOf, watchOf } from "./call-scope.ts";
 import { type Capability, type CapabilityContext, defineCapability } from "./capability.ts";
 import { Connections } from "./connections.ts";
 import { type EgressPolicy, readAskedHosts } from "./egress-policy.ts";
 import { Exchange, type ExchangeParts } from "./exchange.ts";
+import type { Resolver } from "./pinned-addresses.ts";
 import type { RedirectGuard } from "./redirects.ts";
 import { type HeaderList, traceHeaders } from "./request-headers.ts";
 import type { CallSecrets } from "./secrets.ts";
@@ -101,7 +102,8 @@ export function createFetchCapability({ policyOf, secretsOf }: FetchParts): Capa
     const policy = policyOf(context);
     const asked = readAskedHosts(Object.hasOwn(context.asked, "fetch") ? context.asked.fetch : undefined);
     const secrets = secretsOf(context);
-    const connections = new Connections(policy, (host, signal) => resolver.resolve(host, context.tenantId, signal));
+    const resolve: Resolver = (host, signal) => resolver.resolve(host, context.tenantId, signal);
+    const connections = new Connections(policy, resolve, meterOf(context));
     await secrets.concealAll();
     return new CallExchanges({ policy, asked, secrets, connections, payer: payerOf(context) });
   };

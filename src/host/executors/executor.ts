@@ -13,6 +13,8 @@ export type Execution =
       readonly outputText: string | Buffer;
       /** The bytes that belong into it. */
       readonly outputBytes?: ReadBeside | undefined;
+      /** How many bytes belong into its text and its content. */
+      readonly besideBytes?: number | undefined;
       /** Its content, as JSON text of the same kind. */
       readonly content?: { readonly text: string | Buffer; readonly bytes?: ReadBeside | undefined } | undefined;
       /** The chunks were the output: this one says nothing, and no schema is about it. */

@@ -124,12 +124,19 @@ const tooMuch = (name: string, outputBytes: number): ToolError =>
 const hasContent = (returned: unknown): returned is { readonly [CONTENT]: unknown; readonly output?: unknown } =>
   typeof returned === "object" && returned !== null && CONTENT in returned;
 
+const besideBytesOf = (bytes: Text["bytes"]): number => sizeOfBytes(bytes?.());
+
 /** The output as text, and the content beside it, if it has any. */
 function toOutput(returned: unknown, name: string): Omit<Extract<Execution, { outputText: unknown }>, "usage"> {
   const output = hasContent(returned) ? returned.output : returned;
   const { text, bytes } = toText(output, name);
   const content = hasContent(returned) ? toText(returned[CONTENT], `The content of ${name}`) : undefined;
-  return { outputText: text, outputBytes: bytes, content };
+  return {
+    outputText: text,
+    outputBytes: bytes,
+    content,
+    besideBytes: besideBytesOf(bytes) + besideBytesOf(content?.bytes),
+  };
 }
 
 type Failure = Pick<Extract<Execution, { error: unknown }>, "error" | "isSourceFailure">;

@@ -345,8 +345,11 @@ class SandboxRun {
   }
 
   #usage(message?: EndedMessage, peakBytes = 0): ToolUsage {
-    const placedAt = this.#placedAt ?? performance.now();
-    return { ...NO_USAGE, queueMs: placedAt - this.#admitted, ...message?.usage, peakBytes };
+    const now = performance.now();
+    const placedAt = this.#placedAt ?? now;
+    // Its process has not said what it cost: no less than a tool that has computed all the time.
+    const cpuMs = Math.min(this.#call.limits.cpuMs, Math.ceil(now - placedAt));
+    return { ...NO_USAGE, cpuMs, queueMs: placedAt - this.#admitted, ...message?.usage, peakBytes };
   }
 
   #lost({ begun, cause, outOfMemory }: Loss, usage: ToolUsage): ToolError {
@@ -401,6 +404,7 @@ class SandboxRun {
     return {
       outputText: text,
       outputBytes: toBytesReader(header, data, `The output of ${name}`),
+      besideBytes: (data?.length ?? 0) + (contentData?.length ?? 0),
       content:
         contentText === undefined
           ? undefined

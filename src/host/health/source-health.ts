@@ -188,6 +188,13 @@ export class SourceHealthRegistry {
     }
   }
 
+  /** Forgets what is known against any source for a tenant. Returns how many sources that were. */
+  forgetTenant(tenantId: string): number {
+    let count = 0;
+    for (const [key, entry] of this.#entries) if (entry.tenantId === tenantId && this.#entries.delete(key)) count += 1;
+    return count;
+  }
+
   /** These sources, and those with which something is wrong, of one tenant or of all; by id. */
   list(sources: Iterable<Source>, tenantId: string | undefined): readonly SourceHealth[] {
     const now = this.#now();

@@ -19,6 +19,8 @@ export interface ClockOptions {
   readonly toolName: string;
   /** The caller's own signal. */
   readonly caller: AbortSignal | undefined;
+  /** Whose call it is. */
+  readonly tenantId?: string | undefined;
   /** When the call was admitted, by performance.now(): its time runs from there. */
   readonly admittedAt: number;
   /** The call that it is of, which the host may end. */
@@ -29,6 +31,8 @@ export interface ClockOptions {
 export class Clocks {
   readonly #running = new Set<CallClock>();
   #isClosed = false;
+  /** Tenants whose calls end as soon as they have a clock, and why. */
+  readonly #closedTenants = new Map<string, ToolError>();
 
   get isClosed(): boolean {
     return this.#isClosed;
@@ -39,6 +43,7 @@ export class Clocks {
     const clock = new CallClock(options, this.#running);
     if (this.#isClosed) clock.close();
     clock.endIfCancelled();
+    if (this.#closedTenants.size > 0) clock.endIfOf(this.#closedTenants);
     return clock;
   }
 
@@ -51,6 +56,16 @@ export class Clocks {
   leftMsOf(tracked: TrackedCall): number | undefined {
     for (const clock of this.#running) if (clock.isOf(tracked)) return clock.leftMs;
     return undefined;
+  }
+
+  /** Ends every call of a tenant that is running, and those to come until the returned value is disposed. */
+  closeTenant(tenantId: string, reason: ToolError): Disposable {
+    this.#closedTenants.set(tenantId, reason);
+    for (const clock of [...this.#running]) clock.endIfOf(this.#closedTenants);
+    const reopen = (): void => {
+      if (this.#closedTenants.get(tenantId) === reason) this.#closedTenants.delete(tenantId);
+    };
+    return { [Symbol.dispose]: reopen };
   }
 
   /** Ends every call that is running, and those to come. */
@@ -108,6 +123,13 @@ class CallClock implements Clock {
   endIfCancelled(): void {
     const cancelled = this.#options.tracked?.cancelled;
     if (cancelled !== undefined) this.#controller.abort(cancelled);
+  }
+
+  /** Ends the call with the reason that is given for its tenant, if there is one. */
+  endIfOf(tenants: ReadonlyMap<string, ToolError>): void {
+    const { tenantId } = this.#options;
+    const reason = tenantId === undefined ? undefined : tenants.get(tenantId);
+    if (reason !== undefined) this.#controller.abort(reason);
   }
 
   expire(): void {

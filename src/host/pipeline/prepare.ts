@@ -1,6 +1,7 @@
 // Stage 2: what the call may spend, and its clock. Of all limits stated, the lowest wins.
 import type { Limits, PartialLimits } from "../../sandbox/limits.ts";
 import { CallChain } from "../call-chain.ts";
+import { CallMeter } from "../call-meter.ts";
 import type { RegisteredTool } from "../registry.ts";
 import { resolveLimits } from "../resolve-limits.ts";
 import type { TrackedCall } from "../routing/open-calls.ts";
@@ -49,7 +50,8 @@ export function startCall(
   );
   const { timeoutMs: ownMs } = limits;
   const { name: toolName } = tool.definition;
-  const clock = clocks.start({ timeoutMs: ownMs, toolName, caller: context.signal, admittedAt, tracked });
+  const { tenantId, signal: caller } = context;
+  const clock = clocks.start({ timeoutMs: ownMs, toolName, caller, tenantId, admittedAt, tracked });
   return { limits, clock, deadlineAt: admittedAt + ownMs };
 }
 
@@ -80,6 +82,7 @@ export function prepareCall(
       signal: clock.signal,
       clock,
       context,
+      meter: new CallMeter(),
       chunks: options.chunks,
       watch: options.watch,
       tracked: options.tracked,

@@ -15,8 +15,16 @@ import { MemoryToolRegistry, type ToolRegistry } from "../registry.ts";
 import type { SourceDiscovery, SourceTransport } from "../source.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { TenantCacheOptions } from "../tenants/policy-cache.ts";
+import {
+  type QuotaOptions,
+  QuotasSchema,
+  type RateLimitOptions,
+  RateLimitSchema,
+} from "../tenants/quotas/quota-options.ts";
+import { type QuotaStore, QuotaStoreSchema } from "../tenants/quotas/quota-store.ts";
 import type { TenancyMode } from "../tenants/tenancy.ts";
 import { checkTenancyOptions, tenancyFields } from "../tenants/tenancy-options.ts";
+import { TenantAdmission } from "../tenants/tenant-admission.ts";
 import type { Tenants } from "../tenants.ts";
 import { isToolRegistry } from "./checked-registry.ts";
 
@@ -39,6 +47,14 @@ export interface ToolRouterOptions {
   /** Where sandboxed tools may send requests, and with which secrets, unless their tenant's policy says otherwise; parsed already. */
   readonly egress?: EgressPolicy | undefined;
   readonly secrets?: SecretPolicies | undefined;
+  /** How often each tenant may call, unless its policy says otherwise. Default: as often as it will. */
+  readonly rateLimit?: RateLimitOptions | undefined;
+  /** What each tenant may use in a period, unless its policy says otherwise. Default: as much as it will. */
+  readonly quotas?: QuotaOptions | undefined;
+  /** Keeps the counters of rates and quotas. Default: in memory. */
+  readonly quotaStore?: QuotaStore | undefined;
+  /** Made once for all routers of a Glovebox; in the place of `quotaStore`. */
+  readonly admission?: TenantAdmission | undefined;
   /** False turns all tools off, except those that a flag turns on. Default: true without `flags`, false with them. */
   readonly enabled?: boolean | undefined;
   /** Feature flags, which outrank `enabled`: with them a tool is off unless they or it turn it on. */
@@ -70,6 +86,10 @@ const RouterOptionsSchema = strictObject({
   coarseTime: z.boolean().default(false),
   egress: z.custom<EgressPolicy>(isEgressPolicy, "Expected a parsed egress policy").default(NO_EGRESS),
   secrets: z.custom<SecretPolicies>(isPlainObject, "Expected a plain object of secrets").default({}),
+  rateLimit: RateLimitSchema.optional(),
+  quotas: QuotasSchema.optional(),
+  quotaStore: QuotaStoreSchema.optional(),
+  admission: z.instanceof(TenantAdmission).optional(),
   enabled: z.boolean().optional(),
   flags: z.custom<Flags>(isFlags, "Expected a function, or a client with getBooleanDetails()").optional(),
   health: HealthSchema.prefault({}),

@@ -1,5 +1,6 @@
 // The sessions of a box: opened, listed and closed for a tenant. Their runs go down the same stairs as any call, through a router whose
 // registry has nothing but them.
+import { tenantOwner } from "../../bundler/artifact-owners.ts";
 import type { Bundler } from "../../bundler/bundler.ts";
 import { ToolError } from "../../sandbox/errors.ts";
 import type { PythonHost } from "../python/python-host.ts";
@@ -8,6 +9,7 @@ import type { RegisteredTool } from "../registry.ts";
 import { type ToolRouter, toRegisteredTool } from "../router.ts";
 import type { SurroundedTool } from "../surroundings.ts";
 import type { Tenancy } from "../tenants/tenancy.ts";
+import type { TenantWork } from "../tenants/tenant-work.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
 import { CellScripts } from "./cell-scripts.ts";
 import { type Conversation, Conversations, type SessionInfo } from "./conversation.ts";
@@ -50,11 +52,16 @@ export class Sessions implements AsyncDisposable {
     this.conversations = new Conversations((seat) => parts.pool.endSession(seat));
   }
 
-  /** @throws {ToolError} PARAM_INVALID, QUOTA_EXCEEDED, TOOL_UNAVAILABLE */
-  async open(given: SessionOptions | undefined): Promise<Session> {
+  /**
+   * @param work ends what is opened for a tenant that is deleted meanwhile
+   * @throws {ToolError} PARAM_INVALID, QUOTA_EXCEEDED, TOOL_UNAVAILABLE
+   */
+  async open(given: SessionOptions | undefined, work: TenantWork): Promise<Session> {
     const options = parseSessionOptions(given, this.#parts.tenancy);
     const { id, tenantId, language, idleMs, total, limits } = options;
     const { router, pool, python } = this.#parts;
+    router.admission.check(tenantId, false);
+    using opening = work.begin(tenantId, true);
     const surroundings = { ...this.#parts.toolOf(options), isolation: "session" as const };
     // No run's time goes into it.
     if (language === "python") await python.load();
@@ -64,8 +71,10 @@ export class Sessions implements AsyncDisposable {
     if (this.conversations.list(tenantId).some(isTaken)) throw sessionTaken(id);
     const bounds = { idleMs, ...total };
     const once = language !== "python";
+    opening.check();
     const conversation = this.conversations.open({ id, tenantId, kind: language, bounds, once }, ofTenant.sessions);
-    const compile = language === "python" ? this.#compilePython(conversation.seat.id) : this.#compileCell(language);
+    const compile =
+      language === "python" ? this.#compilePython(conversation.seat.id) : this.#compileCell(language, tenantId);
     const fileExtension = EXTENSIONS[language];
     const executor = createSessionExecutor({ conversation, compile, fileExtension, tool: surroundings, pool });
     const defaultLimits = language === "python" ? PYTHON_DEFAULT_LIMITS : undefined;
@@ -110,12 +119,13 @@ export class Sessions implements AsyncDisposable {
     return all.length;
   }
 
-  #compileCell(cell: "javascript" | "typescript"): CompileRun {
+  #compileCell(cell: "javascript" | "typescript", tenantId: string): CompileRun {
     const scripts = new CellScripts();
+    const owner = tenantOwner(tenantId);
     return async (code, fileName, { signal, limits }) => {
       const sizes = { sourceBytes: limits.sourceBytes, outputBytes: limits.bundleBytes };
       const source = { files: { [fileName]: code }, entry: fileName };
-      const { bundle } = await this.#parts.bundler.bundle(source, { signal, cell, limits: sizes });
+      const { bundle } = await this.#parts.bundler.bundle(source, { signal, cell, limits: sizes, owner });
       scripts.add(fileName, bundle.sourceMap);
       return { bundle, stackMapper: scripts.mapper, codeCache: NO_CODE_CACHE, chunks: NO_CHUNKS };
     };

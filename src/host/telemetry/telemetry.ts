@@ -218,6 +218,10 @@ export class CallSpan {
         "glovebox.usage.cpu_ms": usage.cpuMs,
         "glovebox.usage.heap_bytes": usage.heapBytes,
         "glovebox.usage.peak_bytes": usage.peakBytes,
+        "glovebox.usage.input_bytes": usage.inputBytes,
+        "glovebox.usage.output_bytes": usage.outputBytes,
+        "glovebox.usage.egress_bytes_out": usage.egressBytesOut,
+        "glovebox.usage.egress_bytes_in": usage.egressBytesIn,
       }),
     );
     let at = began;

@@ -478,6 +478,21 @@ export class Fleet implements Disposable {
     }
   }
 
+  /**
+   * Ends the processes of an owner, those of its single tools included; one that others use too ends when its calls have.
+   * @returns how many there were
+   */
+  endOwner(owner: string, isShared: boolean): number {
+    const own = [...this.#workers].filter(
+      ({ owner: name, isDead }) => !isDead && (name === owner || name?.startsWith(`${owner} `) === true),
+    );
+    for (const worker of own) {
+      if (!isShared || (worker.load === 0 && !worker.hasSessions)) worker.kill();
+      else worker.singleUse = true;
+    }
+    return own.length;
+  }
+
   /** Ends every process; calls in them hear that they are lost. Twice is a no-op. */
   [Symbol.dispose](): void {
     this.#closed = true;

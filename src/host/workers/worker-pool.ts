@@ -484,6 +484,11 @@ export class WorkerPool implements AsyncDisposable {
     return { weight: 1, isBacklogged: false };
   }
 
+  /** As `Fleet.endOwner`. */
+  endOwner(owner: string, isShared: boolean): number {
+    return this.#fleet.endOwner(owner, isShared);
+  }
+
   /** Ends every process. Calls in them, and those that wait, hear that they are lost. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#closed) return;

@@ -1,9 +1,9 @@
 // The embedded store: what holds for every store, and what it promises beyond: durable, safe for several processes, off the event loop.
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, stat, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 // biome-ignore lint/correctness/noUnresolvedImports: Biome does not know this one of Node's modules
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as pause } from "node:timers/promises";
@@ -131,6 +131,76 @@ describe("SqliteKvStore", () => {
       .get(newSpace(), "k")
       .catch((reason: Error) => reason);
     expect(String((thrown as Error).cause)).toContain("The kv file has format 7; this Glovebox knows 1");
+  });
+
+  /** Which of these texts stand in the store's files, its log and its index included. */
+  const findInFiles = async (path: string, texts: readonly string[]): Promise<string[]> => {
+    const names = (await readdir(dirname(path))).filter((name) => name.startsWith(basename(path)));
+    const files = await Promise.all(names.map((name) => readFile(join(dirname(path), name))));
+    return texts.filter((text) => files.some((file) => file.includes(text)));
+  };
+
+  test.for([8, 200, 5_000, 300_000])(
+    "leaves nothing of a deleted tenant in its files: values of %i bytes",
+    async (length) => {
+      const path = newPath();
+      const store = open(path);
+      const text = (name: string): string => `${name}-`.repeat(Math.ceil(length / (name.length + 1)));
+      const value = (name: string) => json(0, { kind: "bytes", data: Buffer.from(text(name)) });
+      const [own, other] = [
+        { tenantId: "leaver-tenant", tool: "tenant/leaver-tool" },
+        { tenantId: "stayer-tenant", tool: "tenant/t" },
+      ];
+      for (let index = 0; index < 40; index += 1) {
+        await store.set(own, `leaver-key-${index}-${"k".repeat(index * 20)}`, value("leaver-value"));
+        await store.set(other, `stayer-key-${index}`, value("stayer-value"));
+      }
+      await store.set(own, "leaver-key-0-", value("leaver-second"));
+      await store.set(own, "leaver-overwritten", value("leaver-before"));
+      await store.set(own, "leaver-overwritten", json(1));
+      await store.set(own, "leaver-deleted", value("leaver-removed"));
+      await store.delete(own, "leaver-deleted");
+      await store.set(own, "leaver-expired", value("leaver-late"));
+      await store.set(own, "leaver-expired", json(0, { data: Buffer.from("leaver-end"), expiresAt: Date.now() + 1 }));
+      expect(await findInFiles(path, ["leaver", "stayer-value"])).toEqual(["leaver", "stayer-value"]);
+      await store.deleteTenant(own.tenantId);
+      expect(await findInFiles(path, ["leaver", "stayer-value", "stayer-tenant"])).toEqual([
+        "stayer-value",
+        "stayer-tenant",
+      ]);
+      expect((await store.usage(other)).keys).toBe(40);
+      await store[Symbol.asyncDispose]();
+      expect(await findInFiles(path, ["leaver"])).toEqual([]);
+    },
+  );
+
+  test("leaves nothing of a tenant whose values an earlier version deleted without a trace of care", async () => {
+    const path = newPath();
+    const first = open(path);
+    const space = { tenantId: "leaver-tenant", tool: "tenant/t" };
+    await first.set(space, "k", json("leaver-value".repeat(1_000)));
+    await first[Symbol.asyncDispose]();
+    const old = new DatabaseSync(path);
+    old.exec("PRAGMA secure_delete = OFF; DELETE FROM entries; UPDATE spaces SET keys = 0, bytes = 0");
+    old.close();
+    expect(await findInFiles(path, ["leaver-value"])).toEqual(["leaver-value"]);
+    expect(await open(path).deleteTenant("leaver-tenant")).toEqual({ keys: 0, bytes: 0 });
+    expect(await findInFiles(path, ["leaver"])).toEqual([]);
+  });
+
+  test("rejects a deletion whose log cannot be emptied, and finishes it when it is repeated", async () => {
+    const path = newPath();
+    const store = open(path);
+    const space = { tenantId: "leaver-tenant", tool: "tenant/t" };
+    await store.set(space, "k", json("leaver-value"));
+    const reader = new DatabaseSync(path);
+    reader.exec("BEGIN");
+    reader.prepare("SELECT count(*) FROM entries").get();
+    await expect(store.deleteTenant("leaver-tenant")).rejects.toThrow();
+    reader.exec("COMMIT");
+    reader.close();
+    await store.deleteTenant("leaver-tenant");
+    expect(await findInFiles(path, ["leaver"])).toEqual([]);
   });
 
   test("takes in and gives out large values a few at a time, each what was asked for", async () => {

@@ -3,11 +3,13 @@ import { setTimeout as pause } from "node:timers/promises";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type {
+  KvDeletion,
   KvListOptions,
   KvQuota,
   KvSetOutcome,
   KvSpace,
   KvStore,
+  KvTenantEntry,
   KvWrite,
 } from "../../../src/host/capabilities/kv/kv-store.ts";
 
@@ -183,10 +185,11 @@ export function testKvStore(name: string, make: () => Promise<KvStore>): void {
 
     test("has no entry any more when its time is over, and lets it be written as a new one", async () => {
       const space = newSpace();
-      const version = versionOf(await store.set(space, "k", json(1, { expiresAt: Date.now() + 60 })));
+      const expiresAt = Date.now() + 1_500;
+      const version = versionOf(await store.set(space, "k", json(1, { expiresAt })));
       await store.set(space, "later", json(1, { expiresAt: Date.now() + 60_000 }));
       expect(await store.get(space, "k")).toMatchObject({ version, expiresAt: expect.any(Number) });
-      await pause(80);
+      await pause(expiresAt + 20 - Date.now());
       expect(await store.get(space, "k")).toBeUndefined();
       expect(await keysOf(space)).toEqual(["later"]);
       expect(await store.delete(space, "k")).toEqual({ status: "missing" });
@@ -233,6 +236,102 @@ export function testKvStore(name: string, make: () => Promise<KvStore>): void {
       const writes = Array.from({ length: 100 }, (_, index) => store.set(space, `k${index}`, json(1, { quota })));
       const stored = (await Promise.all(writes)).filter(({ status }) => status === "stored");
       expect([stored.length, await store.usage(space)]).toEqual([10, { keys: 10, bytes: 30 }]);
+    });
+
+    const STRANGE_TENANTS = [
+      "gone",
+      'gone",',
+      "gone\\",
+      '["gone"',
+      "",
+      "\ud800",
+      "\ufffd",
+      "a\0",
+      "__proto__",
+      "%",
+      "gone-",
+    ];
+    const iterate = (tenantId: string): AsyncIterable<KvTenantEntry> => {
+      if (store.entries === undefined) throw new Error("Expected a store with entries()");
+      return store.entries(tenantId);
+    };
+    const entriesOf = async (tenantId: string): Promise<KvTenantEntry[]> => {
+      const entries: KvTenantEntry[] = [];
+      for await (const entry of iterate(tenantId)) entries.push(entry);
+      return entries;
+    };
+    const deleteTenant = async (tenantId: string): Promise<KvDeletion | undefined> =>
+      await store.deleteTenant?.(tenantId);
+
+    test("gives all entries of a tenant in all of its spaces, and no other tenant's", async () => {
+      for (const tenantId of STRANGE_TENANTS) {
+        for (const tool of ["tenant/a", "global/a", "tenant/b"]) {
+          await store.set({ tenantId, tool }, "k", json(tenantId));
+        }
+      }
+      const own = { tenantId: "many", tool: "tenant/a" };
+      const keys = Array.from({ length: 250 }, (_, index) => `k${String(index).padStart(3, "0")}`);
+      await fill(own, keys);
+      await store.set(own, "over", json(1, { expiresAt: Date.now() + 1 }));
+      await pause(20);
+      expect((await entriesOf("many")).map(({ key }) => key).toSorted()).toEqual(keys);
+      for (const tenantId of STRANGE_TENANTS) {
+        const found = (await entriesOf(tenantId)).map(({ tool, key, data }) => [
+          tool,
+          key,
+          Buffer.from(data).toString(),
+        ]);
+        expect(found.toSorted()).toEqual(
+          ["global/a", "tenant/a", "tenant/b"].map((tool) => [tool, "k", JSON.stringify(tenantId)]),
+        );
+      }
+      expect(await entriesOf("nobody")).toEqual([]);
+      for (const tenantId of [...STRANGE_TENANTS, "many"]) await deleteTenant(tenantId);
+    });
+
+    test("an export may be left early, and goes on beside writes", async () => {
+      const space = { tenantId: "left", tool: "tenant/a" };
+      await fill(space, ["a", "b", "c"]);
+      for await (const { key } of iterate("left")) {
+        expect(key).toBe("a");
+        await store.set(space, "d", json(1));
+        break;
+      }
+      expect(await entriesOf("left")).toHaveLength(4);
+      await deleteTenant("left");
+    });
+
+    test("deletes all of a tenant and nothing of another, and then knows it no more", async () => {
+      const write = async (tenantId: string): Promise<void> => {
+        await store.set({ tenantId, tool: "tenant/a" }, "k", json("1234"));
+        await store.set({ tenantId, tool: "global/a" }, "é", json("12"));
+      };
+      for (const tenantId of STRANGE_TENANTS) await write(tenantId);
+      let left = STRANGE_TENANTS.length;
+      for (const tenantId of STRANGE_TENANTS) {
+        expect(await deleteTenant(tenantId)).toEqual({ keys: 2, bytes: 13 });
+        expect(await deleteTenant(tenantId)).toEqual({ keys: 0, bytes: 0 });
+        expect(await store.get({ tenantId, tool: "tenant/a" }, "k")).toBeUndefined();
+        expect(await store.usage({ tenantId, tool: "tenant/a" })).toEqual({ keys: 0, bytes: 0 });
+        left -= 1;
+        const others = await Promise.all(STRANGE_TENANTS.map(entriesOf));
+        expect(others.filter((entries) => entries.length === 2)).toHaveLength(left);
+      }
+      await write("gone");
+      expect(await entriesOf("gone")).toHaveLength(2);
+      await deleteTenant("gone");
+    });
+
+    test("answers what is asked for beside a deletion", async () => {
+      const space = newSpace();
+      await store.set({ tenantId: "busy", tool: "tenant/a" }, "k", json(1));
+      const [first, deleted, second] = await Promise.all([
+        store.set(space, "a", json(1)),
+        deleteTenant("busy"),
+        store.set(space, "b", json(1)),
+      ]);
+      expect([first.status, deleted, second.status]).toEqual(["stored", { keys: 1, bytes: 2 }, "stored"]);
+      expect(await keysOf(space)).toEqual(["a", "b"]);
     });
 
     test("agrees with a Map, whatever is done to it", async () => {

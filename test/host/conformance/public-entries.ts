@@ -62,6 +62,12 @@ const redactOptions: OptionTable = {
   ...{ names: "list", allowNames: "list", maxTextUnits: "number", maxDepth: "number", maxValues: "number" },
 };
 
+const periods: OptionTable = { minute: "number", hour: "number", day: "number", month: "number" };
+const tenantQuotas: OptionTable = {
+  rateLimit: { calls: "number", per: "text", burst: "number" },
+  quotas: { calls: periods, cpuMs: periods, egressBytes: periods },
+};
+
 const gloveboxOptions: OptionTable = {
   tools: {
     enabled: "boolean",
@@ -88,6 +94,7 @@ const gloveboxOptions: OptionTable = {
     onError: "function",
   },
   telemetry: "boolean or object",
+  ...{ ...tenantQuotas, quotaStore: "object" },
 };
 const edgeOptions: OptionTable = { tenantId: "text", tools: "list", context: "object" };
 const outputLimits: OptionTable = { textChars: "number", mediaBytes: "number" };
@@ -258,6 +265,12 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       },
     },
     {
+      name: "glovebox.suspendTenant(tenantId, options)",
+      where: "options",
+      options: { calls: "text" },
+      call: (options) => box.suspendTenant(undefined, given(options)).finally(() => box.resumeTenant()),
+    },
+    {
       name: "glovebox.close(options)",
       where: "options",
       options: { drainMs: "number" },
@@ -318,6 +331,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       where: "",
       options: {
         ...{ limits, ...tenancy, coarseTime: "boolean", enabled: "boolean", hooks: "list" },
+        ...{ ...tenantQuotas, quotaStore: "object" },
         ...{
           flags: "object or function",
           health: "boolean or object",

@@ -156,6 +156,10 @@ export const TENANCY_ENTRIES: readonly TenancyEntry[] = [
 /** Methods whose only argument is the tenant. */
 export const BY_NAME: readonly TenancyEntry[] = [
   { name: "Glovebox.invalidateTenant", call: (box, { tenantId }) => box.invalidateTenant(given(tenantId)) },
+  { name: "Glovebox.suspendTenant", call: (box, { tenantId }) => box.suspendTenant(given(tenantId)) },
+  { name: "Glovebox.resumeTenant", call: (box, { tenantId }) => box.resumeTenant(given(tenantId)) },
+  { name: "Glovebox.deleteTenant", call: (box, { tenantId }) => box.deleteTenant(given(tenantId)) },
+  { name: "Glovebox.exportTenant", call: (box, { tenantId }) => lastOf(box.exportTenant(given(tenantId))) },
   { name: "ToolRouter.invalidateTenant", call: ({ router }, { tenantId }) => router.invalidateTenant(given(tenantId)) },
 ];
 
@@ -176,6 +180,12 @@ export const OF_NO_TENANT: { readonly [name: string]: string } = {
   "ToolRouter.settingsOf": "is internal; the tenant has been resolved",
   "ToolRouter.calls": "is internal; listCalls and cancelCall name the tenant",
   "ToolRouter.executeNested": "is internal; the tenant is that of the outer call",
+  "ToolRouter.admission": "is internal; the tenant has been resolved",
+  "ToolRouter.endCalls": "is internal; the tenant has been resolved",
+  "ToolRouter.forgetHealth": "is internal; the tenant has been resolved",
+  "ToolRouter.executeAccepted": "is internal; the context names the tenant, as in execute",
+  "ToolInvoker.settled": "is internal; the tenant has been resolved",
+  "McpManager.deleteTenant": "is internal; the tenant has been resolved",
   "ToolRouter.drain": "ends all of it",
   "McpManager.add": "is internal; addServer parses its options",
   "McpManager.removeServer": "is about a server",

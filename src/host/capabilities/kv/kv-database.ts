@@ -8,6 +8,7 @@ import {
   entryBytes,
   exceededQuota,
   type KvDeleteOutcome,
+  type KvDeletion,
   type KvEntry,
   type KvListOptions,
   type KvPage,
@@ -15,16 +16,28 @@ import {
   type KvSetOutcome,
   type KvWrite,
 } from "./kv-store.ts";
+import { afterPrefix } from "./space-names.ts";
 
-/** One operation as it crosses to the thread. `space` is its name, made by {@link spaceName}. */
+/** One operation as it crosses to the thread. `space` is its name, made by `spaceName`. */
 export type KvRequest =
   | { readonly op: "get"; readonly space: string; readonly key: string }
   | { readonly op: "set"; readonly space: string; readonly key: string; readonly write: KvWrite }
   | { readonly op: "delete"; readonly space: string; readonly key: string; readonly ifVersion: string | undefined }
   | { readonly op: "list"; readonly space: string; readonly options: KvListOptions }
-  | { readonly op: "usage"; readonly space: string };
+  | { readonly op: "usage"; readonly space: string }
+  /** Names of spaces that begin with it and come after another one; `prefix` is made by `tenantPrefix`. */
+  | { readonly op: "spaces"; readonly prefix: string; readonly after: string | undefined }
+  /** Asked alone: it cannot share a transaction. */
+  | { readonly op: "deleteTenant"; readonly prefix: string };
 
-export type KvAnswer = KvEntry | undefined | KvSetOutcome | KvDeleteOutcome | KvPage | KvQuota;
+/** Names of spaces, at most {@link SPACES_PAGE}. */
+export interface KvSpaces {
+  readonly spaces: readonly string[];
+}
+
+export type KvAnswer = KvEntry | undefined | KvSetOutcome | KvDeleteOutcome | KvPage | KvQuota | KvSpaces;
+
+export const SPACES_PAGE = 100;
 
 /** What the host takes in at once: more would hold up its event loop. */
 const MAX_REPLY_BYTES = 2 * 1024 * 1024;
@@ -114,7 +127,9 @@ export class KvDatabase {
   /** @throws {Error} when the file cannot be opened, is no database, or is a later Glovebox's */
   constructor(path: string) {
     this.#database = openFile(path);
-    this.#database.exec(`PRAGMA busy_timeout = ${BUSY_MS}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;`);
+    this.#database.exec(
+      `PRAGMA busy_timeout = ${BUSY_MS}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;`,
+    );
     const { user_version: format } = this.#query("PRAGMA user_version").get() as { readonly user_version: number };
     if (format > FORMAT) throw new Error(`The kv file has format ${format}; this Glovebox knows ${FORMAT}`);
     if (format < FORMAT) this.#atomically(() => this.#database.exec(TABLES));
@@ -125,6 +140,8 @@ export class KvDatabase {
    * the first ones' are large: they are to be asked again.
    */
   run(requests: readonly KvRequest[]): KvAnswer[] {
+    const [first] = requests;
+    if (first?.op === "deleteTenant") return [this.#deleteTenant(first.prefix)];
     const writes = requests.some(({ op }) => op === "set" || op === "delete");
     if (!writes) return this.#answerAll(requests, Date.now());
     return this.#atomically(() => {
@@ -169,6 +186,8 @@ export class KvDatabase {
   }
 
   #answer(request: KvRequest, now: number): KvAnswer {
+    if (request.op === "deleteTenant") throw new Error("A tenant is deleted in a batch of its own");
+    if (request.op === "spaces") return this.#spaces(request.prefix, request.after);
     const space = this.#space(request.space);
     switch (request.op) {
       case "get": {
@@ -184,6 +203,36 @@ export class KvDatabase {
       case "usage":
         return { keys: space?.keys ?? 0, bytes: space?.bytes ?? 0 };
     }
+  }
+
+  #spaces(prefix: string, after: string | undefined): KvSpaces {
+    const rows = this.#query(
+      `SELECT name FROM spaces WHERE name >= ? AND name < ? AND (? IS NULL OR name > ?) ORDER BY name LIMIT ${SPACES_PAGE}`,
+    ).all(prefix, afterPrefix(prefix), ...twice(after ?? null)) as unknown as { readonly name: string }[];
+    return { spaces: rows.map(({ name }) => name) };
+  }
+
+  /**
+   * Removes a tenant's entries and spaces, and then what they have left behind: in free pages and in the slack of used ones, which VACUUM
+   * writes anew, and in the write-ahead log, which is emptied. Takes as long as to copy the file.
+   * @throws {Error} also if another process reads the file for so long that the log cannot be emptied
+   */
+  #deleteTenant(prefix: string): KvDeletion {
+    const end = afterPrefix(prefix);
+    const removed = this.#atomically(() => {
+      const of = "SELECT id FROM spaces WHERE name >= ? AND name < ?";
+      const counted = this.#query(
+        `SELECT count(*) AS keys, coalesce(sum(length(key) + length(data)), 0) AS bytes FROM entries WHERE space IN (${of})`,
+      ).get(prefix, end) as unknown as KvDeletion;
+      this.#query(`DELETE FROM entries WHERE space IN (${of})`).run(prefix, end);
+      this.#query("DELETE FROM spaces WHERE name >= ? AND name < ?").run(prefix, end);
+      return { keys: counted.keys, bytes: counted.bytes };
+    });
+    // Also where nothing was found: the tenant may have deleted its values itself, or an earlier attempt may have ended here.
+    this.#database.exec("VACUUM");
+    const { busy } = this.#database.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get() as { readonly busy: number };
+    if (busy !== 0) throw new Error("The log of the kv file could not be emptied: another process is reading the file");
+    return removed;
   }
 
   #space(name: string): SpaceRow | undefined {

@@ -3,6 +3,7 @@ import {
   entryBytes,
   exceededQuota,
   type KvDeleteOutcome,
+  type KvDeletion,
   type KvEntry,
   type KvListOptions,
   type KvPage,
@@ -10,6 +11,7 @@ import {
   type KvSetOutcome,
   type KvSpace,
   type KvStore,
+  type KvTenantEntry,
   type KvWrite,
 } from "./kv-store.ts";
 
@@ -116,13 +118,18 @@ class Space {
   }
 }
 
+/** Of one read of an export. */
+const EXPORT_PAGE = { prefix: "", limit: 100, bytes: 1024 * 1024 } as const;
+
 export class MemoryKvStore implements KvStore {
-  readonly #spaces = new Map<string, Space>();
+  /** By tenant and tool. */
+  readonly #tenants = new Map<string, Map<string, Space>>();
 
   #of({ tenantId, tool }: KvSpace): Space {
-    const name = JSON.stringify([tenantId, tool]);
-    const space = this.#spaces.get(name) ?? new Space();
-    this.#spaces.set(name, space);
+    const spaces = this.#tenants.get(tenantId) ?? new Map<string, Space>();
+    this.#tenants.set(tenantId, spaces);
+    const space = spaces.get(tool) ?? new Space();
+    spaces.set(tool, space);
     return space;
   }
 
@@ -144,5 +151,25 @@ export class MemoryKvStore implements KvStore {
 
   async usage(space: KvSpace): Promise<KvQuota> {
     return this.#of(space).usage;
+  }
+
+  async deleteTenant(tenantId: string): Promise<KvDeletion> {
+    const spaces = [...(this.#tenants.get(tenantId)?.values() ?? [])];
+    this.#tenants.delete(tenantId);
+    return spaces.reduce<KvDeletion>(
+      (sum, { usage }) => ({ keys: sum.keys + usage.keys, bytes: sum.bytes + usage.bytes }),
+      { keys: 0, bytes: 0 },
+    );
+  }
+
+  async *entries(tenantId: string): AsyncGenerator<KvTenantEntry, void> {
+    for (const [tool, space] of this.#tenants.get(tenantId) ?? []) {
+      for (let after: string | undefined, more = true; more; ) {
+        const page = space.list({ ...EXPORT_PAGE, after });
+        for (const entry of page.entries) yield { ...entry, tool };
+        more = page.more;
+        after = page.entries.at(-1)?.key;
+      }
+    }
   }
 }

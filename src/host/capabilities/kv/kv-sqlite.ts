@@ -1,9 +1,10 @@
 // The default KvStore: SQLite as Node brings it along, in a file, behind a thread. To wait for a disk, or for another process's
 // transaction, is nothing that the host's event loop does.
 import { Worker } from "node:worker_threads";
-import type { KvAnswer, KvRequest } from "./kv-database.ts";
+import type { KvAnswer, KvRequest, KvSpaces } from "./kv-database.ts";
 import type {
   KvDeleteOutcome,
+  KvDeletion,
   KvEntry,
   KvListOptions,
   KvPage,
@@ -11,9 +12,11 @@ import type {
   KvSetOutcome,
   KvSpace,
   KvStore,
+  KvTenantEntry,
   KvWrite,
 } from "./kv-store.ts";
 import type { KvReply } from "./kv-thread-entry.ts";
+import { spaceName, tenantPrefix, toolOfSpace } from "./space-names.ts";
 
 /** Of one transaction: those that come while one is under way share the next. Copying them to the thread takes the host's own time. */
 const MAX_BATCH = 256;
@@ -27,8 +30,9 @@ interface Waiting {
   readonly reject: (reason: Error) => void;
 }
 
-/** No two spaces have one name, whatever characters a tenant's has, lone surrogates included. */
-const nameOf = ({ tenantId, tool }: KvSpace): string => JSON.stringify([tenantId, tool]);
+const nameOf = ({ tenantId, tool }: KvSpace): string => spaceName(tenantId, tool);
+/** Of one read of an export. */
+const EXPORT_PAGE = { prefix: "", limit: 100, bytes: 1024 * 1024 } as const;
 
 export class SqliteKvStore implements KvStore {
   readonly #path: string;
@@ -60,6 +64,31 @@ export class SqliteKvStore implements KvStore {
 
   usage(space: KvSpace): Promise<KvQuota> {
     return this.#ask({ op: "usage", space: nameOf(space) });
+  }
+
+  /** Takes as long as to copy the file: what is asked for meanwhile waits. */
+  deleteTenant(tenantId: string): Promise<KvDeletion> {
+    return this.#ask({ op: "deleteTenant", prefix: tenantPrefix(tenantId) });
+  }
+
+  async *entries(tenantId: string): AsyncGenerator<KvTenantEntry, void> {
+    const prefix = tenantPrefix(tenantId);
+    for (let last: string | undefined; ; ) {
+      const { spaces } = await this.#ask<KvSpaces>({ op: "spaces", prefix, after: last });
+      if (spaces.length === 0) return;
+      for (const space of spaces) yield* this.#entriesOf(space);
+      last = spaces.at(-1);
+    }
+  }
+
+  async *#entriesOf(space: string): AsyncGenerator<KvTenantEntry, void> {
+    const tool = toolOfSpace(space);
+    for (let after: string | undefined, more = true; more; ) {
+      const page = await this.#ask<KvPage>({ op: "list", space, options: { ...EXPORT_PAGE, after } });
+      for (const entry of page.entries) yield { ...entry, tool };
+      more = page.more;
+      after = page.entries.at(-1)?.key;
+    }
   }
 
   /** What was asked for before is done first. Twice is a no-op. */
@@ -102,8 +131,9 @@ export class SqliteKvStore implements KvStore {
 
   #batchLength(): number {
     let bytes = 0;
+    if (this.#waiting[0]?.request.op === "deleteTenant") return 1;
     const end = this.#waiting.slice(0, MAX_BATCH).findIndex(({ request }) => {
-      if (bytes > MAX_BATCH_BYTES) return true;
+      if (bytes > MAX_BATCH_BYTES || request.op === "deleteTenant") return true;
       bytes += request.op === "set" ? request.write.data.byteLength : 0;
       return false;
     });

@@ -62,6 +62,15 @@ export interface KvPage {
   readonly more: boolean;
 }
 
+/** An entry of a tenant, and which tool keeps it. */
+export interface KvTenantEntry extends KvEntry {
+  /** As in {@link KvSpace}: `tenant/NAME` or `global/NAME`. */
+  readonly tool: string;
+}
+
+/** What a store has removed of a tenant: keys and values, counted as {@link KvQuota} counts them. */
+export type KvDeletion = KvQuota;
+
 /**
  * Each operation is atomic, and durable when it has resolved, as far as the store promises that. One that rejects has stored nothing. An
  * operation that throws, rejects, resolves to another form than its type, or does not settle before the call ends fails: the tool gets
@@ -74,6 +83,17 @@ export interface KvStore {
   list(space: KvSpace, options: KvListOptions): Promise<KvPage>;
   /** What the space holds; entries that have expired may still count. */
   usage(space: KvSpace): Promise<KvQuota>;
+  /**
+   * Removes all entries of a tenant, in all of its spaces, and returns how much that was. When it has resolved, no key, value or tenant id of
+   * it is left in what the store writes, also of entries that were overwritten, deleted or expired before. A second time it removes nothing.
+   * Without this method, `deleteTenant()` of a Glovebox fails before it removes anything.
+   */
+  deleteTenant?(tenantId: string): Promise<KvDeletion>;
+  /**
+   * Gives all entries of a tenant, in any order, without those that have expired. It reads as it is asked, so that a consumer that stops
+   * early leaves nothing behind; entries that are written meanwhile may be missing. Without this method, `exportTenant()` fails.
+   */
+  entries?(tenantId: string): AsyncIterable<KvTenantEntry>;
   /** Called when the box is closed, of a store that it has made itself. */
   [Symbol.asyncDispose]?(): Promise<void>;
 }

@@ -2,7 +2,7 @@
 // count as "no such entry" or "stored".
 import { types } from "node:util";
 import * as z from "zod";
-import type { KvDeleteOutcome, KvEntry, KvPage, KvSetOutcome } from "./kv-store.ts";
+import type { KvDeleteOutcome, KvDeletion, KvEntry, KvPage, KvSetOutcome, KvTenantEntry } from "./kv-store.ts";
 
 const MAX_VERSION_LENGTH = 256;
 
@@ -20,6 +20,10 @@ const SetOutcomeSchema = z.discriminatedUnion("status", [
   z.object({ status: z.literal("full"), exceeded: z.enum(["keys", "bytes"]), needed: z.number() }),
 ]);
 const DeleteOutcomeSchema = z.object({ status: z.enum(["deleted", "missing", "conflict"]) });
+const TenantEntrySchema = EntrySchema.extend({
+  tool: z.string().regex(/^(?:tenant|global)\//, "Expected tenant/NAME or global/NAME"),
+});
+const DeletionSchema = z.object({ keys: z.number().min(0), bytes: z.number().min(0) });
 const PageSchema = z.object({ entries: z.array(EntrySchema), more: z.boolean() });
 
 /** @throws {TypeError} naming the method and the field that is wrong */
@@ -47,6 +51,12 @@ export const readSetOutcome = (answer: unknown): KvSetOutcome => read(SetOutcome
 
 /** @throws {TypeError} */
 export const readDeleteOutcome = (answer: unknown): KvDeleteOutcome => read(DeleteOutcomeSchema, answer, "delete");
+
+/** @throws {TypeError} */
+export const readDeletion = (answer: unknown): KvDeletion => read(DeletionSchema, answer, "deleteTenant");
+
+/** @throws {TypeError} */
+export const readTenantEntry = (answer: unknown): KvTenantEntry => read(TenantEntrySchema, answer, "entries");
 
 /** @throws {TypeError} also for more entries than were asked for, and for keys without the prefix */
 export function readPage(

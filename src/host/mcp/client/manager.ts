@@ -69,6 +69,23 @@ export class McpManager implements AsyncDisposable {
     return true;
   }
 
+  /**
+   * Ends what servers do for a tenant. A server that was configured for this tenant alone is removed.
+   * @returns how many servers were removed, and how many connections of the tenant's own were ended
+   * @internal
+   */
+  async deleteTenant(tenantId: string): Promise<{ readonly servers: number; readonly connections: number }> {
+    let [servers, connections] = [0, 0];
+    for (const [name, server] of [...this.#servers]) {
+      const wasUnused = server.isUnused;
+      connections += await server.removeTenant(tenantId);
+      if (wasUnused || !server.isUnused) continue;
+      servers += 1;
+      await this.removeServer(name);
+    }
+    return { servers, connections };
+  }
+
   /** Each server with its connections, for the operator. */
   servers(): readonly McpServerStatus[] {
     return [...this.#servers.values()].flatMap(({ status }) => status);

@@ -93,6 +93,8 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
   readonly #config: McpServerConfig;
   readonly #parts: UpstreamServerParts;
   readonly #links = new Map<string, TenantLink>();
+  /** Whose tools these are; undefined for all tenants. */
+  readonly #tenants: Set<string> | undefined;
   /** Given once, before anything is asked. */
   source: AddedSource | undefined;
 
@@ -102,9 +104,9 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
     this.#config = config;
     this.#parts = parts;
     const { tenants } = config;
-    const chosen = tenants === undefined ? undefined : new Set(tenants);
+    this.#tenants = tenants === undefined ? undefined : new Set(tenants);
     this.discovery = {
-      isFor: (tenantId) => chosen === undefined || chosen.has(tenantId),
+      isFor: (tenantId) => this.#tenants === undefined || this.#tenants.has(tenantId),
       mayHave: (toolName) => toolName.startsWith(this.prefix),
       isKnown: (tenantId) => this.#linkFor(tenantId).link.isFresh,
       discover: (tenantId, signal) => this.#linkFor(tenantId).link.list(signal),
@@ -217,6 +219,8 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
       registered.delete(at);
     }
     for (const [at, { alias, name, tenantId }] of wanted) {
+      // Deleted while its tools were listed.
+      if (tenantId !== undefined && (this.#tenants?.has(tenantId) === false || !this.#links.has(key))) continue;
       const tool = tools.get(name);
       const before = registered.get(at);
       if (tool === undefined || before?.print === tool.print) continue;
@@ -235,7 +239,7 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
   /** What is to be registered, by name here and tenant. */
   #wantedBy(key: string, names: ReadonlyMap<string, string>): ReadonlyMap<string, WantedTool> {
     const isShared = key === SHARED || this.#parts.tenancy.mode === "single";
-    const owners = isShared ? (this.#config.tenants ?? [undefined]) : [key];
+    const owners = isShared ? [...(this.#tenants ?? [undefined])] : [key];
     const wanted = new Map<string, WantedTool>();
     for (const [alias, name] of names) {
       for (const tenantId of owners) {
@@ -286,6 +290,28 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
     const { link, tools } = this.#linkFor(context.tenantId);
     await link.relist(context.signal).catch(() => {});
     return [...tools.values()].some(({ name }) => name === toolName);
+  }
+
+  /** Tells whether the server was configured for tenants by name, and none of them is left. */
+  get isUnused(): boolean {
+    return this.#tenants?.size === 0;
+  }
+
+  /** Takes a tenant from those that the server is for, with its tools, and ends its connection. Returns how many connections that were. */
+  async removeTenant(tenantId: string): Promise<number> {
+    this.#tenants?.delete(tenantId);
+    for (const { tools } of this.#links.values()) {
+      for (const [at, { registration }] of tools) {
+        if (!at.endsWith(`\n${tenantId}`) || at.indexOf("\n") !== at.length - tenantId.length - 1) continue;
+        registration[Symbol.dispose]();
+        tools.delete(at);
+      }
+    }
+    const own = this.#isPerTenant ? this.#links.get(tenantId) : undefined;
+    if (own === undefined) return 0;
+    this.#links.delete(tenantId);
+    await own.link[Symbol.asyncDispose]();
+    return 1;
   }
 
   /** Its tools go, its connections end, in bounded time. Twice is a no-op. */

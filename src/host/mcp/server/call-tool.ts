@@ -122,7 +122,8 @@ const unknownTool = (toolName: string): ProtocolError =>
 function refuse(result: ToolResult, toolName: string, { missing }: OpenToolCall, { mcpReq }: ServerContext): void {
   if (result.success) return;
   const { code, details } = result.error;
-  if (code === "TOOL_UNAVAILABLE" && details?.toolName === toolName) throw unknownTool(toolName);
+  if (code === "TOOL_UNAVAILABLE" && details?.toolName === toolName.slice(0, 128)) throw unknownTool(toolName);
+  if (code === "PARAM_INVALID" && !TOOL_NAME_PATTERN.test(toolName)) throw unknownTool(toolName);
   // Older revisions know no such error: there it is the tool's, as any other.
   if (code === "CAPABILITY_DENIED" && Object.keys(missing).length > 0 && mcpReq.envelope !== undefined) {
     throw new MissingRequiredClientCapabilityError({ requiredCapabilities: missing });
@@ -137,7 +138,6 @@ export async function callTool(
 ): Promise<CallToolResult | InputRequiredResult> {
   const { host, caller, waiting, server } = parts;
   const { name: toolName } = params;
-  if (!TOOL_NAME_PATTERN.test(toolName)) throw unknownTool(toolName);
   const find = (): ToolDefinition | undefined => host.router.registry.get(toolName, caller.tenantId)?.definition;
   const definition = find();
   const call = goOn(parts, toolName, ctx) ?? begin(parts, definition, params, ctx);

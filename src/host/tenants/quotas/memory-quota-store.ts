@@ -1,0 +1,130 @@
+// The default QuotaStore: counters in memory, for one process. Bounded: what has ended is dropped, and past the bound new counters are denied.
+import type { QuotaCharge, QuotaOutcome, QuotaStore, RateCharge, WindowCharge } from "./quota-store.ts";
+
+/** A counter takes some 200 bytes. */
+const MAX_COUNTERS = 1_000_000;
+/** Counters looked at, at most, for each charge. */
+const SWEEP_STEP = 32;
+/** A full store is swept as a whole, but no more often than this. */
+const FULL_SWEEP_MS = 1_000;
+
+interface Counter {
+  /** Of a window: what has been charged. Of a bucket: when it will be full again, in ms since 1970. */
+  value: number;
+  /** When there is nothing left to know, in ms since 1970. */
+  endsAt: number;
+}
+
+export interface MemoryQuotaStoreOptions {
+  /** Milliseconds since 1970. @default Date.now */
+  readonly now?: (() => number) | undefined;
+  /** Counters that are kept at one time. @default 1,000,000 */
+  readonly maxCounters?: number | undefined;
+}
+
+/** What a charge would make of its counter. */
+type Step = { readonly value: number; readonly endsAt: number } | { readonly retryAfterMs: number };
+
+function stepOfRate({ capacity, refillMs }: RateCharge, known: Counter | undefined, now: number): Step {
+  // The generic cell rate algorithm: one number, the time at which the bucket is full.
+  const fullAt = Math.max(now, known?.value ?? now) + refillMs;
+  const earliest = fullAt - capacity * refillMs;
+  return earliest > now ? { retryAfterMs: earliest - now } : { value: fullAt, endsAt: fullAt };
+}
+
+function stepOfWindow({ amount, limit, endsAt }: WindowCharge, known: Counter | undefined, now: number): Step {
+  const used = known?.value ?? 0;
+  if (limit !== undefined && (used >= limit || used + amount > limit)) {
+    return { retryAfterMs: Math.max(1, endsAt - now) };
+  }
+  return { value: used + amount, endsAt };
+}
+
+export class MemoryQuotaStore implements QuotaStore {
+  readonly #now: () => number;
+  readonly #maxCounters: number;
+  /** By tenant and name. */
+  readonly #tenants = new Map<string, Map<string, Counter>>();
+  #size = 0;
+  #sweptAt = Number.NEGATIVE_INFINITY;
+  #sweep: Iterator<[string, Map<string, Counter>]> | undefined;
+
+  constructor({ now = Date.now, maxCounters = MAX_COUNTERS }: MemoryQuotaStoreOptions = {}) {
+    this.#now = now;
+    this.#maxCounters = maxCounters;
+  }
+
+  /** @throws {Error} when there is no room for a new counter: the call is denied */
+  consume(charges: readonly QuotaCharge[]): QuotaOutcome {
+    const now = this.#now();
+    const steps: { readonly charge: QuotaCharge; readonly step: Exclude<Step, { retryAfterMs: number }> }[] = [];
+    for (const [index, charge] of charges.entries()) {
+      const known = this.#find(charge, now);
+      const step = charge.kind === "rate" ? stepOfRate(charge, known, now) : stepOfWindow(charge, known, now);
+      if ("retryAfterMs" in step) return { allowed: false, denied: index, retryAfterMs: Math.ceil(step.retryAfterMs) };
+      if (charge.kind === "rate" || charge.amount > 0) steps.push({ charge, step });
+    }
+    this.#makeRoom(steps.length, now);
+    for (const { charge, step } of steps) this.#set(charge, step);
+    return { allowed: true };
+  }
+
+  deleteTenant(tenantId: string): number {
+    const count = this.#tenants.get(tenantId)?.size ?? 0;
+    this.#tenants.delete(tenantId);
+    this.#size -= count;
+    return count;
+  }
+
+  #find({ tenantId, name }: QuotaCharge, now: number): Counter | undefined {
+    const known = this.#tenants.get(tenantId)?.get(name);
+    return known === undefined || known.endsAt <= now ? undefined : known;
+  }
+
+  #set({ tenantId, name }: QuotaCharge, { value, endsAt }: Counter): void {
+    let counters = this.#tenants.get(tenantId);
+    if (counters === undefined) {
+      counters = new Map();
+      this.#tenants.set(tenantId, counters);
+    }
+    const known = counters.get(name);
+    if (known !== undefined) {
+      known.value = value;
+      known.endsAt = endsAt;
+      return;
+    }
+    counters.set(name, { value, endsAt });
+    this.#size += 1;
+  }
+
+  /** Drops what has ended: some of it each time, all of it when there is no room. */
+  #makeRoom(wanted: number, now: number): void {
+    const isFull = this.#size + wanted > this.#maxCounters && Math.abs(now - this.#sweptAt) >= FULL_SWEEP_MS;
+    let left = isFull ? Number.POSITIVE_INFINITY : SWEEP_STEP;
+    if (isFull) {
+      this.#sweptAt = now;
+      this.#sweep = undefined;
+    }
+    while (left > 0) {
+      this.#sweep ??= this.#tenants.entries();
+      const next = this.#sweep.next();
+      if (next.done === true) {
+        this.#sweep = undefined;
+        break;
+      }
+      const [tenantId, counters] = next.value;
+      left -= 1 + counters.size;
+      this.#drop(tenantId, counters, now);
+    }
+    if (this.#size + wanted > this.#maxCounters) {
+      throw new Error(`The quota store in memory is full: it keeps ${this.#maxCounters} counters`);
+    }
+  }
+
+  #drop(tenantId: string, counters: Map<string, Counter>, now: number): void {
+    for (const [name, { endsAt }] of counters) {
+      if (endsAt <= now && counters.delete(name)) this.#size -= 1;
+    }
+    if (counters.size === 0) this.#tenants.delete(tenantId);
+  }
+}

@@ -1,0 +1,92 @@
+// QuotaStore: where the counters of rates and quotas are kept. The default keeps them in memory; a host with several processes passes one of
+// its own, over Redis or Postgres. Every implementation passes test/host/tenants/quota-store-conformance.ts.
+import * as z from "zod";
+
+/** One token of a bucket that refills steadily: a rate with a burst. */
+export interface RateCharge {
+  readonly kind: "rate";
+  readonly tenantId: string;
+  /** Names the bucket among those of the tenant: 1 to 128 characters. */
+  readonly name: string;
+  /** Tokens that a full bucket holds, a whole number from 1. A bucket that does not exist is full. */
+  readonly capacity: number;
+  /** Time in ms in which one token comes back, above 0. */
+  readonly refillMs: number;
+}
+
+/** An amount in a counter that ends at a point in time. */
+export interface WindowCharge {
+  readonly kind: "window";
+  readonly tenantId: string;
+  /** Names the counter among those of the tenant, 1 to 128 characters. It has the beginning of the window in it, so each window is another. */
+  readonly name: string;
+  /** From 0; 0 only asks whether the limit has been reached. */
+  readonly amount: number;
+  /** The highest total. Undefined: the amount is added whatever the total is, because it has been spent already. */
+  readonly limit: number | undefined;
+  /** When the window ends, in ms since 1970. The store may forget the counter then. */
+  readonly endsAt: number;
+}
+
+export type QuotaCharge = RateCharge | WindowCharge;
+
+export type QuotaOutcome =
+  | { readonly allowed: true }
+  | {
+      readonly allowed: false;
+      /** Index of a charge that was denied. */
+      readonly denied: number;
+      /** Time in ms until that charge can be allowed; for a window, until it ends. */
+      readonly retryAfterMs: number;
+    };
+
+/**
+ * Keeps counters for all tenants and processes that share it. Methods may answer at once or with a promise. A method that throws, rejects,
+ * takes longer than 2 s or returns another form denies the call: TOOL_UNAVAILABLE with `details.reason: "quota_store_failed"`, and
+ * `onError` receives the cause.
+ */
+export interface QuotaStore {
+  /**
+   * Makes all charges, or none, as one atomic operation. A rate is denied if its bucket has no whole token. A window is denied if its total
+   * has reached the limit, or would exceed it. A charge that is denied leaves every counter as it was.
+   */
+  consume(charges: readonly QuotaCharge[]): QuotaOutcome | Promise<QuotaOutcome>;
+  /** Forgets all counters of a tenant. Returns how many there were, as far as the store knows. */
+  deleteTenant(tenantId: string): number | Promise<number>;
+}
+
+/** Tells whether a value has the methods of a store. Never throws. */
+export function isQuotaStore(value: unknown): value is QuotaStore {
+  if (typeof value !== "object" || value === null) return false;
+  try {
+    const { consume, deleteTenant } = value as Partial<QuotaStore>;
+    return typeof consume === "function" && typeof deleteTenant === "function";
+  } catch {
+    return false;
+  }
+}
+
+export const QuotaStoreSchema: z.ZodType<QuotaStore, QuotaStore> = z.custom<QuotaStore>(
+  isQuotaStore,
+  "Expected a QuotaStore: { consume, deleteTenant }",
+);
+
+const OutcomeSchema = z.discriminatedUnion("allowed", [
+  z.object({ allowed: z.literal(true) }),
+  z.object({ allowed: z.literal(false), denied: z.int().min(0), retryAfterMs: z.number().min(0) }),
+]);
+
+/** @throws {TypeError} for anything that is not the outcome of so many charges */
+export function readOutcome(answer: unknown, charges: number): QuotaOutcome {
+  const { data, error } = OutcomeSchema.safeParse(answer);
+  if (error !== undefined) {
+    const [issue] = error.issues;
+    throw new TypeError(`The quota store returned an invalid answer from consume(): ${issue?.message ?? "wrong type"}`);
+  }
+  if (!data.allowed && data.denied >= charges) {
+    throw new TypeError(
+      `The quota store returned an invalid answer from consume(): denied: Expected less than ${charges}`,
+    );
+  }
+  return data;
+}

@@ -1,0 +1,196 @@
+// Enforces rates and period quotas: asked before a call is admitted, and told what it used when it has ended. Fails closed: a store that
+// does not answer denies the call.
+import { type ErrorDetails, ToolError } from "../../../sandbox/errors.ts";
+import type { ToolUsage } from "../../tool-call.ts";
+import { type CallbackOutcome, isThenable, notifySafely, runCallback } from "../../util/host-callback.ts";
+import { type PeriodQuota, type QuotaPlan, type QuotaResource, windowAt } from "./quota-options.ts";
+import { type QuotaCharge, type QuotaStore, readOutcome, type WindowCharge } from "./quota-store.ts";
+
+/** A store answers within a few ms; one that does not is taken for broken. */
+const STORE_TIMEOUT_MS = 2_000;
+/** Tenants whose charges could not be made; of more, the oldest are forgotten. */
+const MAX_UNPAID = 10_000;
+
+export interface TenantQuotasParts {
+  readonly store: QuotaStore;
+  /** Receives why a charge could not be made. */
+  readonly onError?: ((error: ToolError) => unknown) | undefined;
+  /** Milliseconds since 1970. @default Date.now */
+  readonly now?: (() => number) | undefined;
+}
+
+type Used = Pick<ToolUsage, "cpuMs" | "egressBytesIn" | "egressBytesOut">;
+
+const UNITS = { calls: "calls", cpuMs: "ms of CPU time", egressBytes: "bytes of egress" } as const;
+
+export class TenantQuotas {
+  readonly #store: QuotaStore;
+  readonly #onError: TenantQuotasParts["onError"];
+  readonly #now: () => number;
+  /** Charges that are on their way to the store, by tenant: the tenant's next call waits for them. */
+  readonly #pending = new Map<string, Set<Promise<void>>>();
+  /** Charges that failed, by tenant and name: made before the tenant's next call, which is denied if that fails too. */
+  readonly #unpaid = new Map<string, Map<string, WindowCharge>>();
+
+  constructor({ store, onError, now = Date.now }: TenantQuotasParts) {
+    this.#store = store;
+    this.#onError = onError;
+    this.#now = now;
+  }
+
+  /**
+   * Counts a call of a tenant. Answers at once if the store does.
+   * @throws {ToolError} QUOTA_EXCEEDED with `retryAfterMs`; TOOL_UNAVAILABLE if the store failed; CANCELLED. Or rejects with one
+   */
+  admit(tenantId: string, plan: QuotaPlan, signal?: AbortSignal): void | Promise<void> {
+    if (this.#pending.has(tenantId) || this.#unpaid.has(tenantId))
+      return this.#admitAfterCharges(tenantId, plan, signal);
+    return this.#consume(tenantId, plan, signal);
+  }
+
+  async #admitAfterCharges(tenantId: string, plan: QuotaPlan, signal: AbortSignal | undefined): Promise<void> {
+    await Promise.all(this.#pending.get(tenantId) ?? []);
+    const unpaid = [...(this.#unpaid.get(tenantId)?.values() ?? [])].filter(({ endsAt }) => endsAt > this.#now());
+    this.#unpaid.delete(tenantId);
+    if (unpaid.length > 0) {
+      const failure = await this.#pay(unpaid);
+      if (failure !== undefined) throw failure;
+    }
+    await this.#consume(tenantId, plan, signal);
+  }
+
+  #consume(tenantId: string, { rate, quotas }: QuotaPlan, signal: AbortSignal | undefined): void | Promise<void> {
+    const now = this.#now();
+    const charges: QuotaCharge[] = [];
+    if (rate !== undefined) {
+      const refillMs = (rate.per === "second" ? 1_000 : 60_000) / rate.calls;
+      charges.push({ kind: "rate", tenantId, name: `calls:${rate.per}`, capacity: rate.burst, refillMs });
+    }
+    for (const quota of quotas) {
+      const amount = quota.resource === "calls" ? 1 : 0;
+      charges.push({ ...toWindow(tenantId, quota, amount, now), limit: quota.limit });
+    }
+    const check = (outcome: CallbackOutcome): void => {
+      if ("failed" in outcome && outcome.failed === "aborted") {
+        throw new ToolError("CANCELLED", "The call was cancelled by its caller");
+      }
+      const denied = readDenial(outcome, charges.length);
+      if (denied === undefined) return;
+      const offset = rate === undefined ? 0 : 1;
+      const quota = quotas[denied.denied - offset];
+      throw quota === undefined ? rateError(rate, denied.retryAfterMs) : quotaError(quota, denied.retryAfterMs);
+    };
+    const asked = runCallback(() => this.#store.consume(charges), { timeoutMs: STORE_TIMEOUT_MS, signal });
+    return isThenable(asked) ? asked.then(check) : check(asked);
+  }
+
+  /** Charges what an ended call of a tenant used. Never throws: what the store does not take is charged before the tenant's next call. */
+  charge(tenantId: string, { quotas }: QuotaPlan, { cpuMs, egressBytesIn, egressBytesOut }: Used): void {
+    const used: { readonly [Resource in QuotaResource]: number } = {
+      calls: 0,
+      cpuMs: Math.ceil(cpuMs),
+      egressBytes: egressBytesIn + egressBytesOut,
+    };
+    const now = this.#now();
+    const charges = quotas
+      .filter(({ resource }) => used[resource] > 0)
+      .map((quota): WindowCharge => ({ ...toWindow(tenantId, quota, used[quota.resource], now), limit: undefined }));
+    if (charges.length === 0) return;
+    const paying = this.#pay(charges);
+    if (!isThenable(paying)) return;
+    const pending = this.#pending.get(tenantId) ?? new Set();
+    this.#pending.set(tenantId, pending);
+    const paid = paying.then(() => {
+      pending.delete(paid);
+      if (pending.size === 0 && this.#pending.get(tenantId) === pending) this.#pending.delete(tenantId);
+    });
+    pending.add(paid);
+  }
+
+  /** Makes charges that must not be lost; returns the failure if the store did not take them. */
+  #pay(charges: readonly WindowCharge[]): ToolError | undefined | Promise<ToolError | undefined> {
+    const check = (outcome: CallbackOutcome): ToolError | undefined => {
+      try {
+        readDenial(outcome, charges.length);
+        return undefined;
+      } catch (thrown) {
+        for (const charge of charges) this.#owe(charge);
+        notifySafely(this.#onError, thrown as ToolError);
+        return thrown as ToolError;
+      }
+    };
+    const asked = runCallback(() => this.#store.consume(charges), { timeoutMs: STORE_TIMEOUT_MS });
+    return isThenable(asked) ? asked.then(check) : check(asked);
+  }
+
+  #owe(charge: WindowCharge): void {
+    const { tenantId, name } = charge;
+    const owed = this.#unpaid.get(tenantId) ?? new Map<string, WindowCharge>();
+    this.#unpaid.delete(tenantId);
+    this.#unpaid.set(tenantId, owed);
+    owed.set(name, { ...charge, amount: charge.amount + (owed.get(name)?.amount ?? 0) });
+    const [oldest] = this.#unpaid.keys();
+    if (this.#unpaid.size > MAX_UNPAID && oldest !== undefined) this.#unpaid.delete(oldest);
+  }
+
+  /**
+   * Forgets what a tenant used. Returns the number of its counters.
+   * @throws {ToolError} INTERNAL, as a rejection, if the store failed
+   */
+  async deleteTenant(tenantId: string): Promise<number> {
+    await Promise.all(this.#pending.get(tenantId) ?? []);
+    this.#unpaid.delete(tenantId);
+    const outcome = await runCallback(() => this.#store.deleteTenant(tenantId), { timeoutMs: STORE_TIMEOUT_MS });
+    if ("answer" in outcome && Number.isInteger(outcome.answer) && (outcome.answer as number) >= 0) {
+      return outcome.answer as number;
+    }
+    const cause = "failed" in outcome ? outcome.cause : new TypeError("deleteTenant() returned no count");
+    const why = "failed" in outcome ? outcome.failed : "returned an invalid answer";
+    throw new ToolError("INTERNAL", `The quota store failed to delete the tenant: it ${why}`, { cause });
+  }
+}
+
+function toWindow(tenantId: string, { resource, period }: PeriodQuota, amount: number, now: number) {
+  const { startsAt, endsAt } = windowAt(period, now);
+  return { kind: "window", tenantId, name: `${resource}:${period}:${startsAt}`, amount, endsAt } as const;
+}
+
+/** Returns the denial, if there is one. @throws {ToolError} TOOL_UNAVAILABLE for a store that failed */
+function readDenial(outcome: CallbackOutcome, charges: number): { denied: number; retryAfterMs: number } | undefined {
+  let cause: unknown;
+  let why: string;
+  if ("answer" in outcome) {
+    try {
+      const read = readOutcome(outcome.answer, charges);
+      return read.allowed ? undefined : read;
+    } catch (thrown) {
+      cause = thrown;
+      why = "returned an invalid answer";
+    }
+  } else {
+    why = outcome.failed;
+    cause = outcome.cause ?? new Error(`The quota store did not answer within ${STORE_TIMEOUT_MS} ms`);
+  }
+  const message = "The tenant's quota could not be checked, so the call was denied; try again";
+  const details = { reason: "quota_store_failed" };
+  throw new ToolError("TOOL_UNAVAILABLE", message, {
+    details,
+    recoverable: true,
+    cause: new Error(`The quota store ${why}`, { cause }),
+  });
+}
+
+const after = (retryAfterMs: number): string => `try again in ${Math.ceil(retryAfterMs)} ms`;
+
+function rateError(rate: QuotaPlan["rate"], retryAfterMs: number): ToolError {
+  const { calls = 0, per = "second", burst = 0 } = rate ?? {};
+  const message = `This tenant may make ${calls} calls per ${per}, ${burst} at once (rateLimit); ${after(retryAfterMs)}`;
+  const details: ErrorDetails = { reason: "rate_limited", quota: "calls", limit: calls, period: per, retryAfterMs };
+  return new ToolError("QUOTA_EXCEEDED", message, { details });
+}
+
+function quotaError({ resource, period, limit }: PeriodQuota, retryAfterMs: number): ToolError {
+  const what = `This tenant has used its ${limit} ${UNITS[resource]} of this ${period}`;
+  const details: ErrorDetails = { reason: "quota_used_up", quota: resource, limit, period, retryAfterMs };
+  return new ToolError("QUOTA_EXCEEDED", `${what} (quotas.${resource}.${period}); ${after(retryAfterMs)}`, { details });
+}

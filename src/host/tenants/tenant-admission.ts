@@ -1,0 +1,54 @@
+// Decides whether a tenant may call at all: suspended tenants and tenants that are being deleted may not, nor may one that has used up its
+// rate or quota. Asked before anything else is done for a call, by all routers of a Glovebox.
+import { ToolError } from "../../sandbox/errors.ts";
+import type { TenantQuotas } from "./quotas/tenant-quotas.ts";
+
+/** `failed`: a deletion that did not finish. Calls are denied until it is repeated, or the tenant is resumed. */
+export type TenantState = "suspended" | "deleting" | "failed";
+
+export class TenantAdmission {
+  readonly quotas: TenantQuotas;
+  readonly #states = new Map<string, TenantState>();
+
+  constructor(quotas: TenantQuotas) {
+    this.quotas = quotas;
+  }
+
+  stateOf(tenantId: string): TenantState | undefined {
+    return this.#states.get(tenantId);
+  }
+
+  set(tenantId: string, state: TenantState | undefined): void {
+    if (state === undefined) this.#states.delete(tenantId);
+    else this.#states.set(tenantId, state);
+  }
+
+  /**
+   * Checks that a tenant may begin a call.
+   * @param isNested a call that another one makes, which may end although its tenant was suspended meanwhile
+   * @throws {ToolError} TOOL_UNAVAILABLE with `details.reason`
+   */
+  check(tenantId: string, isNested: boolean): void {
+    if (this.#states.size === 0) return;
+    const state = this.#states.get(tenantId);
+    if (state === undefined || (state === "suspended" && isNested)) return;
+    throw denied(state);
+  }
+
+  /**
+   * Checks that something may be added for a tenant: a tool, a session.
+   * @throws {ToolError} TOOL_UNAVAILABLE with `details.reason` while the tenant is being deleted
+   */
+  checkAdding(tenantId: string): void {
+    const state = this.#states.get(tenantId);
+    if (state === "deleting" || state === "failed") throw denied(state);
+  }
+}
+
+function denied(state: TenantState): ToolError {
+  const [reason, message] =
+    state === "suspended"
+      ? ["tenant_suspended", "This tenant is suspended: its calls are denied until it is resumed"]
+      : ["tenant_deleted", "This tenant is being deleted: its calls are denied"];
+  return new ToolError("TOOL_UNAVAILABLE", message, { details: { reason } });
+}

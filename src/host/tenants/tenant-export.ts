@@ -1,0 +1,157 @@
+// Gives all that a tenant owns as lines of JSON, one after the other: nothing is kept but the value that is being written.
+import type { ToolBundle } from "../../bundler/tool-bundle.ts";
+import { ToolError } from "../../sandbox/errors.ts";
+import type { KvStore, KvTenantEntry } from "../capabilities/kv/kv-store.ts";
+import { readTenantEntry } from "../capabilities/kv/store-answers.ts";
+import type { AddToolOptions } from "../config.ts";
+import type { RegisteredTool } from "../registry.ts";
+import type { SessionInfo } from "../sessions/conversation.ts";
+import type { TenantPolicy } from "../tenants.ts";
+import { runCallback } from "../util/host-callback.ts";
+import type { WorkHandle } from "./tenant-work.ts";
+
+/** How long a store may take for its next entry. */
+const ENTRY_TIMEOUT_MS = 60_000;
+const FORMAT = 1;
+
+/** Facts about a tool beyond its registration, kept for as long as it is registered. */
+export interface AddedTool {
+  readonly bundle: ToolBundle | undefined;
+  readonly language: "javascript" | "python";
+  readonly addedAt: number;
+  readonly options: Pick<AddToolOptions, "grant" | "isolation" | "arguments">;
+  /** Comes with Glovebox, and belongs to no tenant. */
+  readonly isBuiltin: boolean;
+}
+
+export interface TenantExportParts {
+  readonly tenantId: string;
+  readonly policy: TenantPolicy;
+  readonly tools: readonly RegisteredTool[];
+  readonly addedTool: (tool: RegisteredTool) => AddedTool | undefined;
+  readonly sessions: readonly SessionInfo[];
+  readonly store: KvStore;
+  /** Tells whether the tenant has been deleted meanwhile. */
+  readonly work: WorkHandle;
+}
+
+const line = (value: unknown): string => `${JSON.stringify(value)}\n`;
+
+/** As configured: of a secret its hosts, never its value; of a function that it is there. */
+function toPolicyLine({ tenantId, policy }: TenantExportParts): string {
+  const { stated, weight, coarseTime, egress, secrets, quota } = policy;
+  const { resolve, ...rules } = egress;
+  return line({
+    type: "tenant",
+    format: FORMAT,
+    tenantId,
+    exportedAt: new Date().toISOString(),
+    policy: {
+      ...{ limits: stated, weight, coarseTime },
+      egress: { ...rules, ...(resolve === undefined ? {} : { hasResolver: true }) },
+      secrets: Object.fromEntries(Object.entries(secrets).map(([name, { hosts }]) => [name, { hosts }])),
+      ...(quota === undefined ? {} : { rateLimit: quota.rate, quotas: quota.quotas }),
+    },
+  });
+}
+
+function toToolLine(tool: RegisteredTool, added: AddedTool | undefined): string {
+  const { definition, executor, contentDigest, hostLimits, authorLimits } = tool;
+  const { bundle, options, language, addedAt } = added ?? {};
+  return line({
+    type: "tool",
+    name: definition.name,
+    source: executor.source,
+    ...(language === undefined ? {} : { language }),
+    definition,
+    ...(contentDigest === undefined ? {} : { contentDigest }),
+    ...(addedAt === undefined ? {} : { addedAt: new Date(addedAt).toISOString() }),
+    ...(options === undefined ? {} : { options }),
+    ...(hostLimits === undefined ? {} : { hostLimits }),
+    ...(authorLimits === undefined ? {} : { authorLimits }),
+    ...(bundle === undefined
+      ? {}
+      : {
+          bundle: {
+            ...{ sha256: bundle.sha256, entry: bundle.entry, code: bundle.code },
+            // With the author's files, as far as the bundle keeps them.
+            ...{ sourceMap: bundle.sourceMap, packages: bundle.packages },
+          },
+        }),
+  });
+}
+
+/** A value as its text or its bytes: a line stays one line, and a number stays what it was, whatever a tool stored. */
+function toValueLine({ tool, key, kind, data, version, expiresAt }: KvTenantEntry): string {
+  const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+  const slash = tool.indexOf("/");
+  return line({
+    type: "value",
+    scope: tool.slice(0, slash),
+    tool: tool.slice(slash + 1),
+    key,
+    ...(kind === "json" ? { json: bytes.toString() } : { base64: bytes.toString("base64") }),
+    version,
+    ...(expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt).toISOString() }),
+  });
+}
+
+/** The next entry of a store, checked. @throws {ToolError} INTERNAL, as a rejection */
+async function nextOf(entries: AsyncIterator<KvTenantEntry>): Promise<KvTenantEntry | undefined> {
+  const outcome = await runCallback(() => entries.next(), { timeoutMs: ENTRY_TIMEOUT_MS });
+  let cause: unknown = "failed" in outcome ? outcome.cause : undefined;
+  if ("answer" in outcome) {
+    try {
+      const { done, value } = outcome.answer as IteratorResult<unknown>;
+      return done === true ? undefined : readTenantEntry(value);
+    } catch (thrown) {
+      cause = thrown;
+    }
+  }
+  const why = "failed" in outcome ? outcome.failed : "gave an invalid entry";
+  throw new ToolError("INTERNAL", `The export ended early: the kv store ${why}`, { cause });
+}
+
+/** @throws {ToolError} PARAM_INVALID for a store that cannot give out a tenant's values */
+export function checkExportable(store: KvStore): void {
+  if (typeof store.entries === "function") return;
+  const missing = "this KvStore has no entries(), so the tenant's values cannot be exported";
+  throw new ToolError("PARAM_INVALID", `createGlovebox options.store: ${missing}`);
+}
+
+/** The lines of an export. What is listed at once (tools, sessions) is as of its beginning, values are read as the lines are asked for. */
+export async function* tenantLines(parts: TenantExportParts): AsyncGenerator<string, void> {
+  const { tools, sessions, store, tenantId, addedTool, work } = parts;
+  using _work = work;
+  const counts = { tools: tools.length, sessions: sessions.length, values: 0, valueBytes: 0 };
+  yield toPolicyLine(parts);
+  for (const tool of tools) {
+    work.check();
+    yield toToolLine(tool, addedTool(tool));
+  }
+  for (const { tenantId: _tenantId, createdAt, lastUsedAt, ...session } of sessions) {
+    work.check();
+    const times = { createdAt: new Date(createdAt).toISOString(), lastUsedAt: new Date(lastUsedAt).toISOString() };
+    yield line({ type: "session", ...session, ...times });
+  }
+  work.check();
+  const entries = store.entries?.(tenantId)[Symbol.asyncIterator]();
+  let isOver = entries === undefined;
+  try {
+    while (entries !== undefined) {
+      const entry = await nextOf(entries);
+      work.check();
+      if (entry === undefined) {
+        isOver = true;
+        break;
+      }
+      counts.values += 1;
+      counts.valueBytes += entry.data.byteLength;
+      yield toValueLine(entry);
+    }
+  } finally {
+    // Whoever leaves early lets go of the store.
+    if (!isOver) await runCallback(() => entries?.return?.(), { timeoutMs: ENTRY_TIMEOUT_MS });
+  }
+  yield line({ type: "end", counts });
+}

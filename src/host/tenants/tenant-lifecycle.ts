@@ -1,0 +1,196 @@
+// The life of a tenant: suspended, resumed, deleted with all that it owns. State is in memory; a host that restarts suspends again.
+import * as z from "zod";
+import { tenantOwner } from "../../bundler/artifact-owners.ts";
+import type { BundleCache } from "../../bundler/bundle-cache.ts";
+import { strictObject } from "../../sandbox/contract/plain-object.ts";
+import { ToolError } from "../../sandbox/errors.ts";
+import type { KvDeletion, KvStore } from "../capabilities/kv/kv-store.ts";
+import { readDeletion } from "../capabilities/kv/store-answers.ts";
+import type { Placement } from "../config.ts";
+import type { ToolInvoker } from "../invoker.ts";
+import type { McpManager } from "../mcp/client/manager.ts";
+import { parseOptions } from "../option-problems.ts";
+import type { RegisteredTool } from "../registry.ts";
+import type { ToolRouter } from "../router.ts";
+import type { Sessions } from "../sessions/sessions.ts";
+import { runCallback } from "../util/host-callback.ts";
+import type { WorkerPool } from "../workers/worker-pool.ts";
+import type { TenantWork } from "./tenant-work.ts";
+
+/** What `deleteTenant()` removed. A tenant that has nothing has zeros. */
+export interface TenantDeletion {
+  readonly tenantId: string;
+  /** Calls that were running, nested ones and runs of sessions included. */
+  readonly calls: number;
+  /** Sessions, those of tools included. */
+  readonly sessions: number;
+  /** Tools in the tenant's own name; tools of all tenants stay. */
+  readonly tools: number;
+  /** Stored values of all tools, those of tools of all tenants included: keys, and bytes of keys and values. */
+  readonly values: KvDeletion;
+  /** Bundles, code caches and lists of platform modules, in memory and on disk. */
+  readonly artifacts: {
+    readonly count: number;
+    readonly bytes: number;
+    /** Hashes of content that other tenants or tools of all tenants use too: their artifacts stay. */
+    readonly shared: number;
+  };
+  /** Worker processes that were ended; with `placement: "shared"`, those that end when other tenants' calls have left them. */
+  readonly workers: number;
+  /** Sources of tools whose failures were remembered for the tenant. */
+  readonly healthRecords: number;
+  /** Upstream MCP servers for this tenant alone, and connections of its own to others. */
+  readonly mcp: { readonly servers: number; readonly connections: number };
+  /** Counters of rates and quotas. */
+  readonly quotaCounters: number;
+}
+
+export interface SuspendOptions {
+  /** What happens to calls that run: they finish, or end with CANCELLED. @default "finish" */
+  readonly calls?: "finish" | "cancel" | undefined;
+}
+
+const SuspendSchema = strictObject({ calls: z.enum(["finish", "cancel"]).default("finish") });
+
+/** A store may have to copy its file. */
+const STORE_TIMEOUT_MS = 300_000;
+
+export interface TenantLifecycleParts {
+  readonly router: ToolRouter;
+  readonly sessionRouter: ToolRouter;
+  readonly invoker: ToolInvoker;
+  readonly sessions: Sessions;
+  readonly mcp: McpManager;
+  readonly pool: Pick<WorkerPool, "endOwner">;
+  readonly cache: BundleCache;
+  readonly store: KvStore;
+  readonly work: TenantWork;
+  readonly placement: Placement;
+  readonly ownerOf: (tenantId: string) => string;
+  /** Tells whether a tool that is registered for all tenants belongs to this one: with one tenant, those that the host added do. */
+  readonly isOwnGlobal: (tool: RegisteredTool) => boolean;
+}
+
+export class TenantLifecycle {
+  readonly #parts: TenantLifecycleParts;
+  readonly #deletions = new Map<string, Promise<TenantDeletion>>();
+
+  constructor(parts: TenantLifecycleParts) {
+    this.#parts = parts;
+  }
+
+  /** @throws {ToolError} PARAM_INVALID, TOOL_UNAVAILABLE while the tenant is being deleted, as a rejection */
+  async suspend(tenantId: string, options: unknown = {}): Promise<number> {
+    const { calls } = parseOptions(SuspendSchema, options, "options");
+    const { admission } = this.#parts.router;
+    admission.checkAdding(tenantId);
+    admission.set(tenantId, "suspended");
+    if (calls === "finish") return 0;
+    return await this.#endCalls(tenantId, "suspended");
+  }
+
+  /** @throws {ToolError} TOOL_UNAVAILABLE while the tenant is being deleted */
+  resume(tenantId: string): boolean {
+    const { admission } = this.#parts.router;
+    const state = admission.stateOf(tenantId);
+    if (state === "deleting") admission.checkAdding(tenantId);
+    admission.set(tenantId, undefined);
+    return state !== undefined;
+  }
+
+  delete(tenantId: string): Promise<TenantDeletion> {
+    const known = this.#deletions.get(tenantId);
+    if (known !== undefined) return known;
+    const deletion = this.#delete(tenantId).finally(() => this.#deletions.delete(tenantId));
+    this.#deletions.set(tenantId, deletion);
+    return deletion;
+  }
+
+  async #delete(tenantId: string): Promise<TenantDeletion> {
+    const { store, router } = this.#parts;
+    // Before anything is removed: half of a deletion would look like a whole one.
+    if (typeof store.deleteTenant !== "function") {
+      const missing =
+        "this KvStore has no deleteTenant(), so the tenant's values cannot be removed; nothing was removed";
+      throw new ToolError("PARAM_INVALID", `createGlovebox options.store: ${missing}`);
+    }
+    router.admission.set(tenantId, "deleting");
+    try {
+      const receipt = await this.#removeAll(tenantId);
+      router.admission.set(tenantId, undefined);
+      return receipt;
+    } catch (thrown) {
+      router.admission.set(tenantId, "failed");
+      throw thrown;
+    }
+  }
+
+  async #removeAll(tenantId: string): Promise<TenantDeletion> {
+    const { router, sessionRouter, sessions, mcp, pool, cache, work, invoker, placement } = this.#parts;
+    const ending = this.#endCalls(tenantId, "deleted");
+    const closed = await sessions.closeAll(tenantId);
+    const calls = await ending;
+    await invoker.settled(tenantId);
+    await work.cancel(tenantId);
+    // One that was being opened.
+    const late = await sessions.closeAll(tenantId);
+    const before = this.#toolsOf(tenantId).length;
+    const upstream = await mcp.deleteTenant(tenantId);
+    for (const { definition, tenantId: owner, executor } of this.#toolsOf(tenantId)) {
+      if (router.registry.remove(definition.name, owner)) executor.retire?.();
+    }
+    router.tenants.invalidate(tenantId);
+    const healthRecords = router.forgetHealth(tenantId) + sessionRouter.forgetHealth(tenantId);
+    const workers = pool.endOwner(this.#parts.ownerOf(tenantId), placement === "shared");
+    const values = await this.#deleteValues(tenantId);
+    const quotaCounters = await router.admission.quotas.deleteTenant(tenantId);
+    const { artifacts, bytes, sharedHashes } = await this.#deleteArtifacts(cache, tenantId);
+    return {
+      ...{ tenantId, calls, sessions: closed + late, tools: before, values },
+      artifacts: { count: artifacts, bytes, shared: sharedHashes },
+      ...{ workers, healthRecords, mcp: upstream, quotaCounters },
+    };
+  }
+
+  #toolsOf(tenantId: string): readonly RegisteredTool[] {
+    const { router, isOwnGlobal } = this.#parts;
+    return router.registry.list(tenantId).filter((tool) => tool.tenantId === tenantId || isOwnGlobal(tool));
+  }
+
+  async #endCalls(tenantId: string, how: "suspended" | "deleted"): Promise<number> {
+    const { router, sessionRouter } = this.#parts;
+    const message = `The call was cancelled because its tenant was ${how}`;
+    const reason = new ToolError("CANCELLED", message, { details: { reason: `tenant_${how}` } });
+    const ended = await Promise.all([router.endCalls(tenantId, reason), sessionRouter.endCalls(tenantId, reason)]);
+    return ended[0] + ended[1];
+  }
+
+  async #deleteValues(tenantId: string): Promise<KvDeletion> {
+    const { store } = this.#parts;
+    const outcome = await runCallback(() => store.deleteTenant?.(tenantId), { timeoutMs: STORE_TIMEOUT_MS });
+    let cause: unknown = "failed" in outcome ? outcome.cause : undefined;
+    if ("answer" in outcome) {
+      try {
+        return readDeletion(outcome.answer);
+      } catch (thrown) {
+        cause = thrown;
+      }
+    }
+    const why = "failed" in outcome ? outcome.failed : "returned an invalid answer";
+    throw incomplete(`the kv store ${why}`, cause);
+  }
+
+  async #deleteArtifacts(cache: BundleCache, tenantId: string): ReturnType<BundleCache["deleteOwner"]> {
+    try {
+      return await cache.deleteOwner(tenantOwner(tenantId));
+    } catch (cause) {
+      throw incomplete("a file of the cache could not be removed", cause);
+    }
+  }
+}
+
+const incomplete = (why: string, cause: unknown): ToolError =>
+  new ToolError("INTERNAL", `The tenant was not deleted as a whole: ${why}. Its calls are denied; delete it again`, {
+    cause,
+    details: { reason: "deletion_incomplete" },
+  });

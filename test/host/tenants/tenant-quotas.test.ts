@@ -1,0 +1,273 @@
+// Rates and period quotas of tenants: counted for every way of calling, before anything else is done for a call, and failing closed.
+import { describe, expect, onTestFinished, test } from "vitest";
+import type { GloveboxOptions } from "../../../src/host/config.ts";
+import { ToolRouter } from "../../../src/host/router.ts";
+import type { Glovebox } from "../../../src/host/runtime.ts";
+import { MemoryQuotaStore } from "../../../src/host/tenants/quotas/memory-quota-store.ts";
+import type { QuotaStore } from "../../../src/host/tenants/quotas/quota-store.ts";
+import type { ToolResult } from "../../../src/host/tool-call.ts";
+import type { ToolError } from "../../../src/sandbox/errors.ts";
+import { onLoopback, serve } from "../../support/egress.ts";
+import { codeOf, errorOf, makeBox } from "../../support/host-zone.ts";
+
+const ACME = { tenantId: "acme" } as const;
+
+async function boxOf(options: GloveboxOptions): Promise<Glovebox> {
+  const box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 20_000 }, ...options });
+  onTestFinished(() => box.close());
+  box.router.register("add", {}, () => 1, { tenantId: "acme" });
+  box.router.register("add", {}, () => 1, { tenantId: "beta" });
+  return box;
+}
+
+const add = (box: Glovebox, tenantId = "acme"): Promise<ToolResult> =>
+  box.execute({ id: "c", toolName: "add", arguments: {} }, { tenantId });
+const codes = (results: readonly ToolResult[]): string[] => results.map(codeOf);
+const oneCall = { tenants: { acme: { quotas: { calls: { month: 1 } } } } } as const;
+
+describe("rateLimit", () => {
+  test("allows a burst and denies what is more, with the time to wait, for its tenant only", async () => {
+    const box = await boxOf({ tenants: { acme: { rateLimit: { calls: 1, per: "minute", burst: 3 } } } });
+    const results = await Promise.all(Array.from({ length: 5 }, () => add(box)));
+    expect(codes(results)).toEqual(["ok", "ok", "ok", "QUOTA_EXCEEDED", "QUOTA_EXCEEDED"]);
+    const error = errorOf(results[4] as ToolResult);
+    expect(error.details).toMatchObject({ reason: "rate_limited", quota: "calls", limit: 1, period: "minute" });
+    expect(error.details?.retryAfterMs).toBeGreaterThan(0);
+    expect(error.details?.retryAfterMs).toBeLessThanOrEqual(60_000);
+    expect(error.message).toContain("This tenant may make 1 calls per minute, 3 at once (rateLimit)");
+    expect(codes(await Promise.all(Array.from({ length: 5 }, () => add(box, "beta"))))).toEqual(Array(5).fill("ok"));
+  });
+
+  test("of the host holds for each tenant, unless its policy has its own", async () => {
+    const box = await boxOf({
+      rateLimit: { calls: 1, per: "minute" },
+      tenants: { beta: { rateLimit: { calls: 2, per: "minute" } } },
+    });
+    const of = async (tenantId: string) =>
+      codes([await add(box, tenantId), await add(box, tenantId), await add(box, tenantId)]);
+    expect([await of("acme"), await of("beta")]).toEqual([
+      ["ok", "QUOTA_EXCEEDED", "QUOTA_EXCEEDED"],
+      ["ok", "ok", "QUOTA_EXCEEDED"],
+    ]);
+  });
+});
+
+describe("quotas.calls", () => {
+  test("names the period and the time until it ends", async () => {
+    const box = await boxOf(oneCall);
+    expect(codeOf(await add(box))).toBe("ok");
+    const { details, message } = errorOf(await add(box));
+    expect(details).toMatchObject({ reason: "quota_used_up", quota: "calls", limit: 1, period: "month" });
+    expect(message).toContain("This tenant has used its 1 calls of this month (quotas.calls.month)");
+  });
+
+  test("a quota of the tenant replaces the host's of the same period, and the host's others stay", async () => {
+    const box = await boxOf({
+      quotas: { calls: { month: 1, day: 2 } },
+      tenants: { acme: { quotas: { calls: { month: 10 } } } },
+    });
+    expect(codes([await add(box), await add(box), await add(box)])).toEqual(["ok", "ok", "QUOTA_EXCEEDED"]);
+    expect(codes([await add(box, "beta"), await add(box, "beta")])).toEqual(["ok", "QUOTA_EXCEEDED"]);
+  });
+
+  test.for<[string, (box: Glovebox) => Promise<ToolResult>]>([
+    ["execute", (box) => add(box)],
+    ["an unknown tool", (box) => box.execute({ id: "c", toolName: "none", arguments: {} }, ACME)],
+    ["malformed arguments", (box) => box.execute({ id: "c", toolName: "add", argumentsText: "{" }, ACME)],
+    ["arguments that cannot be read", (box) => box.execute({ id: "c", toolName: "add", arguments: 1n }, ACME)],
+    ["a malformed call", (box) => box.execute({ id: "c", tool: "add" } as never, ACME)],
+    ["no call at all", (box) => box.execute(undefined as never, ACME)],
+    ["a wrong timeout", (box) => box.execute({ id: "c", toolName: "add" }, ACME, -1)],
+    ["the invoker", (box) => box.invoker.execute({ toolName: "add", arguments: {}, context: ACME })],
+    ["a batch", async (box) => (await box.executeBatch([{ toolName: "add", arguments: {} }], ACME))[0] as ToolResult],
+    [
+      "a stream",
+      async (box) => {
+        for await (const item of box.stream({ id: "c", toolName: "add", arguments: {} }, ACME)) {
+          if (item.type === "result") return item as unknown as ToolResult;
+        }
+        throw new Error("Expected a result");
+      },
+    ],
+    [
+      "a session's run",
+      async (box) => {
+        await using session = await box.openSession(ACME);
+        return await session.run("1");
+      },
+    ],
+    [
+      "a session's run with malformed code",
+      async (box) => {
+        await using session = await box.openSession(ACME);
+        return await session.run(1 as never);
+      },
+    ],
+  ])("counts %s, and denies it when the quota is used up", async ([, call]) => {
+    const box = await boxOf(oneCall);
+    expect(codeOf(await call(box))).not.toBe("QUOTA_EXCEEDED");
+    expect(codeOf(await add(box))).toBe("QUOTA_EXCEEDED");
+    expect(codeOf(await call(box))).toBe("QUOTA_EXCEEDED");
+  });
+
+  test("counts nested calls", async () => {
+    const box = await boxOf({ tenants: { acme: { quotas: { calls: { month: 3 } } } } });
+    const source = `export default async (_, ctx) => {
+      let done = 0;
+      try { for (;;) { await ctx.tools.add({}); done += 1; } } catch (error) { return [done, error.message]; }
+    }`;
+    await box.addTool({ name: "outer", source }, { ...ACME, grant: ["tools"] });
+    const result = await box.execute({ id: "c", toolName: "outer", arguments: {} }, ACME);
+    expect(result.success && result.output).toEqual([2, expect.stringContaining("quotas.calls.month")]);
+    expect(codeOf(await add(box))).toBe("QUOTA_EXCEEDED");
+  });
+
+  test("is asked before flags, hooks and the registry", async () => {
+    const seen: string[] = [];
+    const box = await boxOf({
+      quotas: { calls: { month: 0 } },
+      flags: () => {
+        seen.push("flags");
+        return true;
+      },
+      hooks: [{ name: "h", validate: () => void seen.push("validate"), execute: () => void seen.push("execute") }],
+    });
+    const { details, message } = errorOf(await box.execute({ id: "c", toolName: "none", arguments: {} }, ACME));
+    expect([seen, details?.quota, message.includes("none")]).toEqual([[], "calls", false]);
+  });
+});
+
+describe("quotas.cpuMs and quotas.egressBytes", () => {
+  test.for([
+    [
+      "a call that succeeds",
+      "export default () => { const until = Date.now() + 30; while (Date.now() < until); }",
+      20_000,
+    ],
+    [
+      "one that fails",
+      "export default () => { const until = Date.now() + 30; while (Date.now() < until); throw 1; }",
+      20_000,
+    ],
+    ["one that is stopped", "export default () => { for (;;); }", 300],
+  ] as const)("charge what %s used, and deny the next call", async ([, source, timeoutMs]) => {
+    const box = await boxOf({ tenants: { acme: { quotas: { cpuMs: { month: 5 } } } } });
+    await box.addTool({ name: "busy", source }, ACME);
+    expect(codeOf(await box.execute({ id: "c", toolName: "busy", arguments: {} }, { ...ACME, timeoutMs }))).not.toBe(
+      "QUOTA_EXCEEDED",
+    );
+    expect(errorOf(await add(box)).details).toMatchObject({ quota: "cpuMs", limit: 5, period: "month" });
+    expect(codeOf(await add(box, "beta"))).toBe("ok");
+  });
+
+  test("charge bytes of requests in both directions", async () => {
+    const server = await serve((_request, response) => void response.end("x".repeat(2_000)));
+    const box = await boxOf({
+      egress: { allow: onLoopback(server.origin) },
+      tenants: { acme: { quotas: { egressBytes: { month: 2_000 } } } },
+    });
+    const source = "export default async ({ origin }) => (await (await fetch(origin)).text()).length";
+    await box.addTool({ name: "get", source }, { ...ACME, grant: ["fetch"] });
+    const get = () => box.execute({ id: "c", toolName: "get", arguments: { origin: server.origin } }, ACME);
+    expect(codeOf(await get())).toBe("ok");
+    expect(errorOf(await get()).details).toMatchObject({ quota: "egressBytes", limit: 2_000 });
+  });
+});
+
+describe("a quota store", () => {
+  const failing: readonly [string, () => unknown][] = [
+    [
+      "throws",
+      () => {
+        throw new Error("down");
+      },
+    ],
+    ["rejects", () => Promise.reject(new Error("down"))],
+    ["never answers", () => new Promise(() => {})],
+    ["answers undefined", () => undefined],
+    ["answers true", () => true],
+    ["answers another form", () => ({ allowed: "yes" })],
+    ["denies a charge that there is not", () => ({ allowed: false, denied: 7, retryAfterMs: 1 })],
+  ];
+
+  test.for(failing)("that %s denies the call and reports why", async ([, consume]) => {
+    const errors: unknown[] = [];
+    let ran = 0;
+    const router = new ToolRouter({
+      tenancy: "multi",
+      rateLimit: { calls: 5, per: "second" },
+      quotaStore: { consume, deleteTenant: () => 0 } as QuotaStore,
+      onInternalError: (error) => errors.push(error),
+    });
+    onTestFinished(() => router[Symbol.asyncDispose]());
+    router.register("add", {}, () => (ran += 1), ACME);
+    const error = errorOf(await router.execute({ id: "c", toolName: "add" }, ACME));
+    expect([error.code, error.details, ran]).toEqual(["TOOL_UNAVAILABLE", { reason: "quota_store_failed" }, 0]);
+    expect(errors).toHaveLength(1);
+    expect((errors[0] as ToolError).cause).toBeInstanceOf(Error);
+    expect(JSON.stringify(error)).not.toContain("down");
+  });
+
+  test("may answer with promises, and is asked nothing for tenants without rate and quota", async () => {
+    const memory = new MemoryQuotaStore();
+    let asked = 0;
+    const quotaStore: QuotaStore = {
+      consume: async (charges) => {
+        asked += 1;
+        await Promise.resolve();
+        return memory.consume(charges);
+      },
+      deleteTenant: async (tenantId) => memory.deleteTenant(tenantId),
+    };
+    const box = await boxOf({ ...oneCall, quotaStore });
+    const results = await Promise.all([add(box), add(box), add(box)]);
+    expect(codes(results).toSorted()).toEqual(["QUOTA_EXCEEDED", "QUOTA_EXCEEDED", "ok"]);
+    expect(asked).toBe(3);
+    await add(box, "beta");
+    expect(asked).toBe(3);
+  });
+
+  test("that failed to take a charge gets it before the next call", async () => {
+    const memory = new MemoryQuotaStore();
+    let isDown = false;
+    const quotaStore: QuotaStore = {
+      consume: async (charges) => {
+        if (isDown) throw new Error("down");
+        return memory.consume(charges);
+      },
+      deleteTenant: (tenantId) => memory.deleteTenant(tenantId),
+    };
+    const errors: unknown[] = [];
+    const box = await boxOf({
+      tenants: { acme: { quotas: { cpuMs: { month: 5 } } } },
+      quotaStore,
+      onError: (error) => errors.push(error),
+    });
+    const source = "export default () => { const until = Date.now() + 30; while (Date.now() < until); }";
+    await box.addTool({ name: "busy", source }, ACME);
+    const breakStore = (): void => {
+      isDown = true;
+    };
+    box.router.register("down", {}, breakStore, ACME);
+    const running = box.execute({ id: "c", toolName: "busy", arguments: {} }, ACME);
+    await box.execute({ id: "c", toolName: "down", arguments: {} }, ACME);
+    await running;
+    expect(errorOf(await add(box)).details).toEqual({ reason: "quota_store_failed" });
+    isDown = false;
+    expect(errorOf(await add(box)).details).toMatchObject({ quota: "cpuMs" });
+    expect(errors.length).toBeGreaterThan(0);
+  });
+});
+
+test.for([
+  [{ rateLimit: { calls: 0, per: "second" } }, "rateLimit.calls"],
+  [{ rateLimit: { calls: 1, per: "hour" } }, "rateLimit.per"],
+  [{ rateLimit: { calls: 1, per: "second", bursts: 1 } }, "rateLimit.bursts"],
+  [{ quotas: { calls: { week: 1 } } }, "quotas.calls.week"],
+  [{ quotas: { cpuMs: { day: -1 } } }, "quotas.cpuMs.day"],
+  [{ quotas: { bytes: { day: 1 } } }, "quotas.bytes"],
+] as const)("rejects %o", ([policy, path]) => {
+  for (const options of [policy, { tenants: { acme: policy } }]) {
+    expect(() => new ToolRouter(options as never)).toThrow(path);
+  }
+});

@@ -1,0 +1,140 @@
+// What `usage` says of a call's bytes: those that its tool got and gave, and those that its requests sent and received.
+import type { Socket } from "node:net";
+import { describe, expect, onTestFinished, test } from "vitest";
+import type { GloveboxOptions } from "../../../src/host/config.ts";
+import type { Glovebox } from "../../../src/host/runtime.ts";
+import { NO_USAGE, type ToolResult } from "../../../src/host/tool-call.ts";
+import { onLoopback, serve } from "../../support/egress.ts";
+import { codeOf, makeBox } from "../../support/host-zone.ts";
+
+const TENANT = { tenantId: "acme" } as const;
+
+async function boxOf(options: GloveboxOptions = {}): Promise<Glovebox> {
+  const box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 20_000 }, ...options });
+  onTestFinished(() => box.close());
+  return box;
+}
+
+const run = (box: Glovebox, toolName: string, args: unknown): Promise<ToolResult> =>
+  box.execute({ id: "c1", toolName, arguments: args }, TENANT);
+
+describe("usage.inputBytes and usage.outputBytes", () => {
+  test("count JSON in UTF-8 and bytes in it, for tools in the sandbox and host functions", async () => {
+    const box = await boxOf();
+    await box.addTool({ name: "echo", source: "export default (input) => input.v" }, TENANT);
+    box.router.register("host_echo", {}, (input) => (input as { readonly v: string }).v, TENANT);
+    for (const toolName of ["echo", "host_echo"]) {
+      const { usage } = await run(box, toolName, { v: "é😀" });
+      expect([toolName, usage.inputBytes, usage.outputBytes]).toEqual([toolName, 14, 8]);
+      const large = (await run(box, toolName, { v: "x".repeat(300_000) })).usage;
+      expect([large.inputBytes, large.outputBytes]).toEqual([300_008, 300_002]);
+      const binary = (await run(box, toolName, { v: new Uint8Array(1_000) })).usage;
+      expect(binary.inputBytes).toBeGreaterThanOrEqual(1_000);
+      expect(binary.outputBytes).toBeGreaterThanOrEqual(1_000);
+      expect(Math.max(binary.inputBytes, binary.outputBytes)).toBeLessThan(1_500);
+    }
+  });
+
+  test("count the input of a call that fails, and nothing for one whose tool has not run", async () => {
+    const box = await boxOf();
+    await box.addTool(
+      {
+        name: "fail",
+        source: 'export default () => { throw new Error("no") }',
+        definition: { inputSchema: { type: "object", properties: { n: { type: "number" } } } },
+      },
+      TENANT,
+    );
+    const failed = await run(box, "fail", { n: 1 });
+    expect([codeOf(failed), failed.usage.inputBytes, failed.usage.outputBytes]).toEqual(["TOOL_FAILED", 7, 0]);
+    const invalid = await run(box, "fail", { n: "one" });
+    expect([codeOf(invalid), invalid.usage]).toEqual(["PARAM_INVALID", NO_USAGE]);
+    expect((await run(box, "none", {})).usage).toEqual(NO_USAGE);
+  });
+
+  test("count the chunks of a stream, also of one that fails after them", async () => {
+    const box = await boxOf();
+    await box.addTool({ name: "two", source: 'export default async function* () { yield "ab"; yield "cd"; }' }, TENANT);
+    const failing = 'export default async function* () { yield "ab"; throw new Error("no"); }';
+    await box.addTool({ name: "one", source: failing }, TENANT);
+    const last = async (toolName: string): Promise<ToolResult> => {
+      let result: ToolResult | undefined;
+      for await (const item of box.stream({ id: "c", toolName, arguments: {} }, TENANT)) {
+        if (item.type === "result") result = item as unknown as ToolResult;
+      }
+      return result as ToolResult;
+    };
+    const whole = await last("two");
+    expect([codeOf(whole), whole.usage.outputBytes]).toEqual(["ok", 8]);
+    const failed = await last("one");
+    expect([codeOf(failed), failed.usage.outputBytes]).toEqual(["TOOL_FAILED", 4]);
+  });
+});
+
+describe("usage.egressBytesOut and usage.egressBytesIn", () => {
+  test("are what the server saw: heads, bodies and redirects, also of a call that fails", async () => {
+    let [received, sent] = [0, 0];
+    const sockets = new Set<Socket>();
+    const server = await serve((request, response) => {
+      sockets.add(request.socket);
+      request.resume().on("end", () => {
+        if (request.url === "/from") response.writeHead(307, { location: "/to" }).end();
+        else response.end("x".repeat(5_000));
+      });
+    });
+    const box = await boxOf({ egress: { allow: onLoopback(server.origin) } });
+    const source = `export default async ({ origin, fails }) => {
+      const response = await fetch(origin + "/from", { method: "POST", body: "y".repeat(2_000) });
+      const length = (await response.text()).length;
+      if (fails) throw new Error("no");
+      return length;
+    }`;
+    await box.addTool({ name: "get", source }, { ...TENANT, grant: ["fetch"] });
+    for (const fails of [false, true]) {
+      sockets.clear();
+      const result = await run(box, "get", { origin: server.origin, fails });
+      expect(codeOf(result)).toBe(fails ? "TOOL_FAILED" : "ok");
+      [received, sent] = [0, 0];
+      for (const { bytesRead, bytesWritten } of sockets) {
+        received += bytesRead;
+        sent += bytesWritten;
+      }
+      expect([result.usage.egressBytesOut, result.usage.egressBytesIn]).toEqual([received, sent]);
+      expect(received).toBeGreaterThan(4_000);
+      expect(sent).toBeGreaterThan(5_000);
+    }
+  });
+
+  test("count what a call that was stopped had sent, and are 0 without requests", async () => {
+    const server = await serve((_request, response) => void response.write("begun"));
+    const box = await boxOf({ egress: { allow: onLoopback(server.origin) } });
+    const source = "export default async ({ origin }) => { await (await fetch(origin)).text(); }";
+    await box.addTool({ name: "hang", source }, { ...TENANT, grant: ["fetch"] });
+    await box.addTool({ name: "none", source: "export default () => 1" }, TENANT);
+    const { usage, ...result } = await box.execute(
+      { id: "c", toolName: "hang", arguments: { origin: server.origin } },
+      { ...TENANT, timeoutMs: 3_000 },
+    );
+    expect(result.success).toBe(false);
+    expect([usage.egressBytesOut > 0, usage.egressBytesIn > 5]).toEqual([true, true]);
+    const none = (await run(box, "none", {})).usage;
+    expect([none.egressBytesOut, none.egressBytesIn]).toEqual([0, 0]);
+  });
+});
+
+describe("usage.cpuMs", () => {
+  test("is not 0 for a call whose process was killed while it computed", async () => {
+    const box = await boxOf();
+    await box.addTool({ name: "loop", source: "export default () => { for (;;); }" }, TENANT);
+    await box.addTool({ name: "warm", source: "export default () => 1" }, TENANT);
+    await run(box, "warm", {});
+    const running = run(box, "loop", {});
+    const killing = setInterval(() => {
+      for (const pid of box.workerPids) process.kill(pid, "SIGKILL");
+    }, 500);
+    const result = await running;
+    clearInterval(killing);
+    expect(result.success).toBe(false);
+    expect(result.usage.cpuMs).toBeGreaterThan(0);
+  });
+});
