@@ -47,7 +47,6 @@ export class McpManager implements AsyncDisposable {
    */
   add(name: string, config: McpServerConfig, where: string): void {
     if (this.#isClosed) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is closed");
-    checkTenants(config, this.#router.tenancy, where);
     const server = new UpstreamServer(parseOptions(McpServerNameSchema, name, "The server's name"), config, {
       ...this.#parts,
       tenancy: this.#router.tenancy,
