@@ -9,6 +9,7 @@ import type { ToolContext, ToolResult } from "../../../src/host/tool-call.ts";
 import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 import { type Answer, sendResult, startScriptedServer, startToolServer } from "../../support/mcp-http.ts";
 
+const ACME = { tenantId: "acme" };
 let box: Glovebox;
 const opened: AsyncDisposable[] = [];
 beforeAll(async () => {
@@ -31,7 +32,7 @@ async function open(answer: Answer, options: Partial<McpHttpServer> = {}): Promi
 }
 
 const call = (context: ToolContext = {}, args: object = {}): Promise<ToolResult> =>
-  box.execute({ id: "c1", toolName: "up__t", arguments: args }, { tenantId: "acme", ...context });
+  box.execute({ id: "c1", toolName: "up__t", arguments: args }, { ...ACME, ...context });
 
 const said = (text: string): object => ({ content: [{ type: "text", text }] });
 
@@ -210,10 +211,11 @@ describe("a server that has gone", () => {
     const first = await startToolServer();
     const { port } = new URL(first.url);
     box.mcp.addServer("up", { scope: "global", url: first.url, timeoutMs: 2_000 });
-    const echo = (): Promise<ToolResult> => box.execute({ id: "1", toolName: "up__echo", arguments: { said: "a" } });
+    const echo = (): Promise<ToolResult> =>
+      box.execute({ id: "1", toolName: "up__echo", arguments: { said: "a" } }, ACME);
     expect(codeOf(await echo())).toBe("ok");
     const hang = { id: "1", toolName: "up__hang", arguments: { id: "gone" } };
-    const cut = Promise.all(Array.from({ length: 8 }, () => box.execute(hang)));
+    const cut = Promise.all(Array.from({ length: 8 }, () => box.execute(hang, ACME)));
     const isHeard = (): boolean => first.headers.filter((headers) => headers.get("mcp-name") === "hang").length === 8;
     await expect.poll(isHeard).toBe(true);
     await first[Symbol.asyncDispose]();
