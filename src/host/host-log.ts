@@ -28,6 +28,10 @@ const METHODS = ["info", "warn", "error"] as const;
 export async function createHostLog(option: LoggerOption): Promise<HostLog> {
   if (isLogger(option)) return new HostLog(childOf(option));
   const options = option === true ? {} : typeof option === "string" ? { level: option } : option;
+  if (isComplete(options)) {
+    const got = (options as object) === console ? "console" : "a logger without child()";
+    throw invalid(`Expected a pino logger, pino's options, a level or true, got ${got}`, undefined);
+  }
   const parsed = definedFields(parseOptions<object>(LoggerOptionsSchema, options, WHERE));
   const { pino } = await import("pino");
   try {

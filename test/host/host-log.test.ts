@@ -159,7 +159,12 @@ describe("logger", () => {
     ["a mixin that is not a function", { mixin: {} }, /options\.logger\.mixin: Expected a function/],
     ["a promise", Promise.resolve({ level: "warn" }), /options\.logger: Expected a plain object, got a Promise/],
     ["a list", ["warn"], /options\.logger: Expected a plain object, got an array/],
-    ["the console", console, /options\.logger: /],
+    ["the console", console, /options\.logger: Expected a pino logger, pino's options, a level or true, got console/],
+    [
+      "a logger without child()",
+      { info() {}, warn() {}, error() {} },
+      /options\.logger: Expected a pino logger, .* got a logger without child\(\)/,
+    ],
   ])("is rejected for %s", async ([, logger, message]) => {
     await expect(createGlovebox({ logger: logger as never, cache: false })).rejects.toThrow(message);
   });

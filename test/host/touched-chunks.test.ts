@@ -19,7 +19,7 @@ afterAll(() => rm(directory, { recursive: true, force: true }));
 
 test("a tool's top level and its calls leave what they have touched to the next host", async () => {
   await using box = await createGlovebox({ cache: { directory }, tenancy: "multi" });
-  const { bundle } = await box.inspectTool({ source: SOURCE });
+  const { bundle } = await box.inspectTool({ source: SOURCE }, { scope: "global" });
   const known = (): Promise<readonly string[]> =>
     createBundleCache({ directory, memoryBytes: 0 }).getChunks(bundle.sha256);
   await expect.poll(known).toEqual(expect.arrayContaining(["fetch"]));

@@ -21,10 +21,7 @@ afterAll(() => box.close());
 
 function run(code: string, input?: JsonValue, sessionId?: string): Promise<ToolResult> {
   const args = input === undefined ? { code } : { code, input };
-  return box.execute(
-    { id: "cell", toolName: "python_exec", arguments: args },
-    { tenantId: "corpus", timeoutMs: 60_000, sessionId },
-  );
+  return box.execute({ id: "cell", toolName: "python_exec", arguments: args }, { timeoutMs: 60_000, sessionId });
 }
 
 const printedIn = ({ logs }: ToolResult): string =>

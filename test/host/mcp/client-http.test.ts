@@ -9,6 +9,7 @@ import type { ToolContext, ToolResult } from "../../../src/host/tool-call.ts";
 import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 import { type Answer, sendResult, startScriptedServer, startToolServer } from "../../support/mcp-http.ts";
 
+const ACME = { tenantId: "acme" };
 let box: Glovebox;
 const opened: AsyncDisposable[] = [];
 beforeAll(async () => {
@@ -31,7 +32,7 @@ async function open(answer: Answer, options: Partial<McpHttpServer> = {}): Promi
 }
 
 const call = (context: ToolContext = {}, args: object = {}): Promise<ToolResult> =>
-  box.execute({ id: "c1", toolName: "up__t", arguments: args }, { tenantId: "acme", ...context });
+  box.execute({ id: "c1", toolName: "up__t", arguments: args }, { ...ACME, ...context });
 
 const said = (text: string): object => ({ content: [{ type: "text", text }] });
 
@@ -137,7 +138,7 @@ describe("an error of the protocol", () => {
       return undefined;
     });
     opened.push(server);
-    box.mcp.addServer("up", { url: server.url });
+    box.mcp.addServer("up", { scope: "global", url: server.url });
     expect(codeOf(await call())).toBe("PARAM_INVALID");
     isThere = false;
     await pause(1_100);
@@ -200,7 +201,7 @@ describe("a stream that breaks off", () => {
       },
     });
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-    box.mcp.addServer("up", { url, protocol: "legacy" });
+    box.mcp.addServer("up", { scope: "global", url, protocol: "legacy" });
     expect(outputOf(await call())).toBe("resumed");
   });
 });
@@ -209,11 +210,12 @@ describe("a server that has gone", () => {
   test("and come back is connected again by the next call", async () => {
     const first = await startToolServer();
     const { port } = new URL(first.url);
-    box.mcp.addServer("up", { url: first.url, timeoutMs: 2_000 });
-    const echo = (): Promise<ToolResult> => box.execute({ id: "1", toolName: "up__echo", arguments: { said: "a" } });
+    box.mcp.addServer("up", { scope: "global", url: first.url, timeoutMs: 2_000 });
+    const echo = (): Promise<ToolResult> =>
+      box.execute({ id: "1", toolName: "up__echo", arguments: { said: "a" } }, ACME);
     expect(codeOf(await echo())).toBe("ok");
     const hang = { id: "1", toolName: "up__hang", arguments: { id: "gone" } };
-    const cut = Promise.all(Array.from({ length: 8 }, () => box.execute(hang)));
+    const cut = Promise.all(Array.from({ length: 8 }, () => box.execute(hang, ACME)));
     const isHeard = (): boolean => first.headers.filter((headers) => headers.get("mcp-name") === "hang").length === 8;
     await expect.poll(isHeard).toBe(true);
     await first[Symbol.asyncDispose]();
@@ -228,7 +230,7 @@ describe("a server that has gone", () => {
   });
 
   test("and is asked again and again is left alone for a while", async () => {
-    box.mcp.addServer("up", { url: "http://127.0.0.1:9/", connectTimeoutMs: 500 });
+    box.mcp.addServer("up", { scope: "global", url: "http://127.0.0.1:9/", connectTimeoutMs: 500 });
     const errors = [];
     for (let n = 0; n < 8; n += 1) errors.push(errorOf(await call()));
     expect(errors.every(({ code }) => code === "TOOL_UNAVAILABLE")).toBe(true);
@@ -284,8 +286,8 @@ describe("a listing", () => {
     const restarted = { session: "s1", token: "" };
     const rotated = { session: "s", token: "k1" };
     const headersFor = (): { readonly authorization: string } => ({ authorization: rotated.token });
-    box.mcp.addServer("restarted", { url: await startForgetful(restarted), prefix: "" });
-    box.mcp.addServer("rotated", { url: await startForgetful(rotated), prefix: "", headersFor });
+    box.mcp.addServer("restarted", { scope: "global", url: await startForgetful(restarted), prefix: "" });
+    box.mcp.addServer("rotated", { scope: "global", url: await startForgetful(rotated), prefix: "", headersFor });
     const names = async (): Promise<readonly string[]> =>
       (await box.listTools({ tenantId: "acme" })).map(({ name }) => name);
     expect(await names()).toEqual(["s-k1", "s1-"]);

@@ -35,7 +35,8 @@ export class McpManager implements AsyncDisposable {
 
   /**
    * Adds a server. It is not started.
-   * @throws {ToolError} PARAM_INVALID for options that are wrong, missing or unexpected tenants, or a name that is taken; TOOL_UNAVAILABLE when Glovebox is closed
+   * @throws {ToolError} PARAM_INVALID for options that are wrong, missing or unexpected tenants, or a name that is taken; TOOL_UNAVAILABLE
+   *   when Glovebox is closed
    */
   addServer(name: string, options: McpServerOptions): void {
     this.add(name, parseOptions<McpServerConfig>(McpServerSchema, options, "options"), "options");
@@ -47,11 +48,10 @@ export class McpManager implements AsyncDisposable {
    */
   add(name: string, config: McpServerConfig, where: string): void {
     if (this.#isClosed) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is closed");
-    checkTenants(config, this.#router.tenancy, where);
-    const server = new UpstreamServer(parseOptions(McpServerNameSchema, name, "The server's name"), config, {
-      ...this.#parts,
-      tenancy: this.#router.tenancy,
-    });
+    const { tenancy } = this.#router;
+    const serverName = parseOptions(McpServerNameSchema, name, "The server's name");
+    checkTenants(config, tenancy, where);
+    const server = new UpstreamServer(serverName, config, { ...this.#parts, tenancy });
     server.source = this.#router.addSource(name, server);
     this.#servers.set(name, server);
   }
