@@ -48,7 +48,13 @@ export interface AssignedCall {
   readonly stream?: boolean | undefined;
   readonly deterministic?: Deterministic | undefined;
   /** Whose isolate it runs in. */
-  readonly session?: number | undefined;
+  readonly session?: AssignedSession | undefined;
+}
+
+export interface AssignedSession {
+  readonly id: number;
+  /** An earlier run has left an isolate for it: where that is gone, the run fails. */
+  readonly resumes?: true | undefined;
 }
 
 /** A tool as the host has described it once, with what every call of it is told. */
@@ -151,8 +157,11 @@ export class ActiveCall implements GuestListener, Payer {
       end = { outcome: "isolate-failed", text: "" };
     }
     end = this.#capped(end);
-    const settled = await this.#finishMeters();
+    // Reading the heap may find that the isolate is over its memory limit, so whether the isolate can be used is decided afterwards.
+    const hasLeft = await this.#finishMeters();
     const usage = this.#usage();
+    const settled = hasLeft && this.#isolate?.isDisposed === false;
+    if (!settled) end = this.#withLateDeath(end);
     this.#isAnnounced = true;
     this.#chunks?.close();
     const parts = codeCache === undefined ? partsOf(end) : [end.text, codeCache];
@@ -176,11 +185,20 @@ export class ActiveCall implements GuestListener, Payer {
     this.#send({ type: "released", seq });
   }
 
+  /**
+   * An isolate that V8 ended for its memory limit after the guest had given its result: the call has passed its limit. Without this a
+   * session or a warm isolate would lose its state while the caller reads of a success.
+   */
+  #withLateDeath(end: GuestEnd): GuestEnd {
+    if (this.#isolate?.isOutOfMemory !== true || this.#cancelled) return end;
+    return { outcome: "memory", text: "" };
+  }
+
   /** A run that failed leaves what it has done, as one that ended well does. */
   #keepForSession(isolate: ToolIsolate, end: GuestEnd): boolean {
     const { call } = this.#assignment;
     if (call?.session === undefined || (this.#isPython && hasCrashed(end))) return false;
-    this.#pool.sessions.set(call.session, isolate);
+    this.#pool.sessions.set(call.session.id, isolate);
     return true;
   }
 
@@ -247,8 +265,13 @@ export class ActiveCall implements GuestListener, Payer {
   /** A new isolate with the bundle in it; undefined when it worked. */
   async #prepare(): Promise<GuestEnd | undefined> {
     const { seq, features, coarseTime, call } = this.#assignment;
-    const kept = call?.session === undefined ? undefined : this.#pool.takeSession(call.session);
-    if (kept !== undefined) return await this.#goOn(kept);
+    const session = call?.session;
+    if (session !== undefined) {
+      const kept = this.#pool.takeSession(session.id);
+      if (kept !== undefined) return await this.#goOn(kept);
+      // Its state is gone: a new isolate in its place would look as if the earlier runs had never been.
+      if (session.resumes === true) return { outcome: "isolate-failed", text: "" };
+    }
     const { memoryMiB } = this.#limits;
     const inspector = this.#inspection !== undefined;
     const deterministic = call?.deterministic;
@@ -271,6 +294,8 @@ export class ActiveCall implements GuestListener, Payer {
   /** In the isolate that the session's last call has left; the bundle of a tool is there already, a cell brings its own. */
   async #goOn(isolate: ToolIsolate): Promise<GuestEnd | undefined> {
     this.#isolate = isolate;
+    // It passed its memory limit between two runs, in work that an earlier run had left.
+    if (isolate.isDisposed) return { outcome: isolate.isOutOfMemory ? "memory" : "isolate-failed", text: "" };
     this.#busyMsTaken = isolate.busyMs;
     const { bundle } = this.#assignment;
     if (isolate.hasLoaded(bundle)) return undefined;

@@ -99,8 +99,11 @@ const CallSchema = z.strictObject({
   toolId: seq,
   callId: z.string().max(1_024),
   tenantId: z.string().max(1_024),
-  /** It runs in the session's isolate, which lives on; `tool` and its bundle are for this call only where `once` says so. */
-  session: z.strictObject({ id: seq, once: z.boolean() }).optional(),
+  /**
+   * It runs in the session's isolate, which lives on; `tool` and its bundle are for this call only where `once` says so. With `resumes` an
+   * earlier call has left that isolate: the call fails where it is gone.
+   */
+  session: z.strictObject({ id: seq, once: z.boolean(), resumes: z.literal(true).optional() }).optional(),
   /** It is to repeat exactly: it gets a new isolate, whose clock and random numbers begin here. */
   deterministic: z.strictObject({ seed: z.string().max(MAX_SEED_UNITS), now: count }).optional(),
 });

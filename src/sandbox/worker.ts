@@ -77,7 +77,7 @@ class Worker {
         if (tool === undefined) throw new Error("A call came before its tool");
         const bytes = frame[3] === undefined ? undefined : { header: text(2), data: frame[3] };
         const { seq, callId, tenantId, stream, deterministic, session } = message;
-        const call = { tool, callId, tenantId, stream, deterministic, bytes, session: session?.id };
+        const call = { tool, callId, tenantId, stream, deterministic, bytes, session };
         this.#start(seq, tool, call, text(1));
         if (session?.once === true) {
           this.#tools.delete(message.toolId);

@@ -27,7 +27,7 @@ import { pythonClassOf, pythonDataBytes } from "../workers/flavour.ts";
 import { dataLimitBytes } from "../workers/hardening/launcher.ts";
 import type { CallListener, Loss } from "../workers/open-call.ts";
 import type { Job, SessionSeat, Ticket, WorkerPool } from "../workers/worker-pool.ts";
-import type { SentBundle, ToolProfile } from "../workers/worker-process.ts";
+import type { SentBundle, SessionOrder, ToolProfile } from "../workers/worker-process.ts";
 import type { Execution, Executor } from "./executor.ts";
 import { redactExecution } from "./redact-execution.ts";
 import type { TouchedChunks } from "./touched-chunks.ts";
@@ -76,6 +76,8 @@ export interface SandboxSession {
   readonly redactor: Redactor;
   /** Bundle and profile are for one call only. */
   readonly once: boolean;
+  /** A call of it has left its isolate in the process of its seat. */
+  readonly isKept: boolean;
   /** A call of it may be in the isolate from now on. */
   onPlaced(): void;
   /** A call of it is over: how, and whether its isolate waits for the next one. */
@@ -287,7 +289,7 @@ class SandboxRun {
         tenantId,
         stream: chunks === undefined ? undefined : true,
         deterministic: toDeterministic(context),
-        ...(session === undefined ? {} : { session: { id: session.seat.id, once: session.once } }),
+        ...(session === undefined ? {} : { session: toSessionOrder(session) }),
       },
       ...(session === undefined ? {} : { session: session.seat }),
       bundle: this.#sent,
@@ -460,6 +462,9 @@ function toBytesReader(header: Buffer | undefined, data: Buffer | undefined, wha
   if (header === undefined || data === undefined || header.length === 0) return undefined;
   return () => readBeside(header, data, what);
 }
+
+const toSessionOrder = ({ seat, once, isKept }: SandboxSession): SessionOrder =>
+  isKept ? { id: seat.id, once, resumes: true } : { id: seat.id, once };
 
 /** A clock that begins at 1970 shows what tests show: code that takes 0 for no time at all. */
 const FIRST_NOW = Date.UTC(2025, 0, 1);

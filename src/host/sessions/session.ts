@@ -68,6 +68,8 @@ export function createSessionExecutor({
       const { code, ...given } = call.input as unknown as RunArguments;
       count += 1;
       const runs = await compiled(() => compile(code, `cell-${count}.${fileExtension}`, { ...call, signal }), signal);
+      // Its process may have ended meanwhile.
+      conversation.refuseWhenOver();
       const cpuMs = Math.min(call.limits.cpuMs, conversation.cpuMsLeft);
       const told = runs.python === undefined ? toInput(given) : {};
       const run = { ...call, signal, limits: { ...call.limits, cpuMs }, ...told };

@@ -29,10 +29,11 @@ import { WorkerChannel } from "./worker-channel.ts";
 /** How calls of a tool are run: told to a worker once, known there by the object's identity. */
 export type ToolProfile = Omit<ToolMessage, "type" | "toolId">;
 
-/** `once`: tool and bundle are this call's alone, and forgotten when it has begun. */
+/** `once`: tool and bundle are this call's alone, and forgotten when it has begun. `resumes`: an earlier call has left its isolate. */
 export interface SessionOrder {
   readonly id: number;
   readonly once: boolean;
+  readonly resumes?: true | undefined;
 }
 
 /** What the pool asks of a worker. */
