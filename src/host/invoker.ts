@@ -6,13 +6,14 @@ import * as z from "zod";
 import { describeKind, isPlainObject, strictObject } from "../sandbox/contract/plain-object.ts";
 import { ToolError, toToolError } from "../sandbox/errors.ts";
 import { parseOptions } from "./option-problems.ts";
-import { toFailure } from "./pipeline/normalize.ts";
+import { type ResultFacts, toFailure } from "./pipeline/normalize.ts";
 import { readStatedContext } from "./pipeline/read-context.ts";
 import { checkKeys, describe, invalid, readFields } from "./pipeline/read-fields.ts";
 import { DEFAULT_TENANT } from "./pipeline/validate.ts";
 import { readNames, type ToolRouter } from "./router.ts";
 import { type Place, TenantPlaces } from "./tenant-places.ts";
 import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "./tool-call.ts";
+import { deferFailure } from "./util/defer-failure.ts";
 
 export const MAX_CONCURRENT_TOOLS = 10;
 
@@ -107,17 +108,19 @@ export class ToolInvoker {
       }
     };
     await Promise.all(Array.from({ length: Math.min(lanes, readings.length) }, lane));
+    // Nothing has taken a turn of the event loop: a loop of empty batches would keep it to itself, as one of rejected calls would.
+    if (results.length === 0) await nextTurn();
     return results;
   }
 
   async #run({ asked, ...facts }: Reading, batch: Batch): Promise<ToolResult> {
-    if ("error" in asked) return toFailure(facts, asked.error);
+    if ("error" in asked) return await failLater(facts, asked.error);
     const { toolCall, context, timeoutMs } = asked;
     const { tenantId = DEFAULT_TENANT, signal } = context;
     const place = signal?.aborted === true ? undefined : await this.#enter(tenantId, batch, signal);
     if (place === undefined) {
       const message = `The call of ${facts.toolName} was cancelled by its caller`;
-      return toFailure(facts, new ToolError("CANCELLED", message));
+      return await failLater(facts, new ToolError("CANCELLED", message));
     }
     try {
       return await places.run({ invoker: this, tenantId, place }, () =>
@@ -125,7 +128,7 @@ export class ToolInvoker {
       );
     } catch (thrown) {
       // A router does not reject; whatever a host puts in the place of one may.
-      return toFailure(facts, toToolError(thrown));
+      return await failLater(facts, toToolError(thrown));
     } finally {
       place.release();
     }
@@ -137,6 +140,13 @@ export class ToolInvoker {
     return this.#places.acquire({ tenantId, batch, parent: isNested ? around.place : undefined, signal });
   }
 }
+
+/** As the router's own failures, in a later turn of the event loop. */
+const failLater = (facts: ResultFacts, error: ToolError): Promise<ToolResult> =>
+  deferFailure(
+    () => toFailure(facts, error),
+    () => true,
+  );
 
 /** @throws {ToolError} PARAM_INVALID */
 function checkConcurrency(wanted: unknown): number {

@@ -52,6 +52,7 @@ import { TenantPolicies } from "./tenants.ts";
 import type { PreparedCall, ToolCall, ToolContext, ToolResult, ToolUsage } from "./tool-call.ts";
 import { type ChunkQueue, type ChunkReading, createToolStream, type ToolStream } from "./tool-stream.ts";
 import { type ToolValue, toTextWithBytes } from "./tool-value.ts";
+import { deferFailure } from "./util/defer-failure.ts";
 import { notifySafely } from "./util/host-callback.ts";
 import { CallWatch, type WatchParts } from "./watch.ts";
 
@@ -240,7 +241,11 @@ export class ToolRouter implements AsyncDisposable {
    * `limits.timeoutMs` (300 s by default). A source that fails is left out; {@link ToolRouter.health} lists it.
    * @throws {ToolError} as a rejection: PARAM_INVALID for options other than `{ tenantId }`; INTERNAL where the host's registry fails
    */
-  async listTools(options?: TenantScope): Promise<readonly ToolDefinition[]> {
+  listTools(options?: TenantScope): Promise<readonly ToolDefinition[]> {
+    return deferFailure(() => this.#listTools(options));
+  }
+
+  async #listTools(options: TenantScope | undefined): Promise<readonly ToolDefinition[]> {
     const { tenantId = DEFAULT_TENANT } = parseTenantScope(options);
     if (this.#discoveries.size > 0 && !this.#clocks.isClosed) {
       const timeoutMs = Math.min(LIMITS.timeoutMs.max, this.#limits.timeoutMs ?? LIMITS.timeoutMs.max);
@@ -289,16 +294,16 @@ export class ToolRouter implements AsyncDisposable {
    * object (a promise, an array, a Map), gets PARAM_INVALID.
    * @param timeoutMs wall time, 1 to 300,000; the lowest of host, tool, context and this wins
    */
-  async execute(toolCall: ToolCall, context?: ToolContext, timeoutMs?: number): Promise<ToolResult> {
-    return await this.#track(this.#run(toolCall, context, timeoutMs));
+  execute(toolCall: ToolCall, context?: ToolContext, timeoutMs?: number): Promise<ToolResult> {
+    return this.#track(() => this.#run(toolCall, context, timeoutMs));
   }
 
   /**
    * Runs a call that another one makes, as {@link execute} does; also while Glovebox is shutting down, since that one may finish.
    * @internal
    */
-  async executeNested(toolCall: ToolCall, context: ToolContext, parent: CallChain): Promise<ToolResult> {
-    return await this.#track(this.#run(toolCall, context, undefined, { parent }));
+  executeNested(toolCall: ToolCall, context: ToolContext, parent: CallChain): Promise<ToolResult> {
+    return this.#track(() => this.#run(toolCall, context, undefined, { parent }));
   }
 
   /**
@@ -310,11 +315,13 @@ export class ToolRouter implements AsyncDisposable {
    */
   stream(toolCall: ToolCall, context?: ToolContext, timeoutMs?: number): ToolStream {
     return createToolStream((chunks, stop) =>
-      this.#track(this.#run(toolCall, context, timeoutMs, { stream: { chunks, stop } })),
+      this.#track(() => this.#run(toolCall, context, timeoutMs, { stream: { chunks, stop } })),
     );
   }
 
-  async #track(running: Promise<ToolResult>): Promise<ToolResult> {
+  /** Whoever closes the router waits for the call; a call that fails resolves in a later turn of the event loop. */
+  async #track(begin: () => Promise<ToolResult>): Promise<ToolResult> {
+    const running = deferFailure(begin, hasFailed);
     this.#inFlight.add(running);
     try {
       return await running;
@@ -457,7 +464,11 @@ export class ToolRouter implements AsyncDisposable {
    * @param withinMs in whole ms, 0 to 300,000
    * @throws {ToolError} PARAM_INVALID, as a rejection, for any other value
    */
-  async drain(withinMs: number): Promise<void> {
+  drain(withinMs: number): Promise<void> {
+    return deferFailure(() => this.#drain(withinMs));
+  }
+
+  async #drain(withinMs: number): Promise<void> {
     parseOptions(DrainSchema, withinMs, "withinMs");
     this.#isDraining = true;
     const { promise: late, resolve } = Promise.withResolvers<void>();
@@ -482,6 +493,8 @@ export class ToolRouter implements AsyncDisposable {
     return result;
   }
 }
+
+const hasFailed = ({ success }: ToolResult): boolean => !success;
 
 const DrainSchema = z.int().min(0).max(LIMITS.timeoutMs.max);
 

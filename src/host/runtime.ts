@@ -60,6 +60,7 @@ import { createTelemetry } from "./telemetry/telemetry.ts";
 import { type Registrable, ToolBuilder } from "./tool-builder.ts";
 import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "./tool-call.ts";
 import type { ToolStream } from "./tool-stream.ts";
+import { deferFailure } from "./util/defer-failure.ts";
 import { EngineCache } from "./workers/engine-cache.ts";
 import { Launcher } from "./workers/hardening/launcher.ts";
 import type { HardeningReport } from "./workers/hardening/layers.ts";
@@ -186,9 +187,11 @@ export class Glovebox implements AsyncDisposable {
    * @throws {ToolError} PARAM_INVALID for bad options or a taken name; BUNDLE_FAILED when it cannot be built or is no tool;
    *   TOOL_FAILED, TOOL_TIMEOUT, MEMORY_LIMIT, CPU_LIMIT, SANDBOX_CRASHED when its top level throws, hangs or runs away
    */
-  async addTool(tool: ToolInput, options?: AddToolOptions): Promise<ToolDefinition> {
-    this.#refuseWhenClosed();
-    return await this.#add(parseToolInput(tool), parseAddToolOptions(options));
+  addTool(tool: ToolInput, options?: AddToolOptions): Promise<ToolDefinition> {
+    return deferFailure(() => {
+      this.#refuseWhenClosed();
+      return this.#add(parseToolInput(tool), parseAddToolOptions(options));
+    });
   }
 
   /** @internal the first-party tools that the host has named, for everybody, with all that they ask for */
@@ -266,13 +269,15 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /** Bundles a tool and learns its definition, without registering it. Throws as `addTool` does. */
-  async inspectTool(tool: ToolInput, options?: Pick<AddToolOptions, "tenantId" | "grant">): Promise<ToolInspection> {
-    this.#refuseWhenClosed();
-    const { tenantId, grant } = parseInspectToolOptions(options);
-    const input = parseToolInput(tool);
-    const { features } = this.#surroundings.grant(grant, input);
-    const { runs, asked, authorLimits, ...built } = await this.#builder.build(input, { tenantId, features });
-    return { ...built, codeCacheBytes: runs.python === undefined ? runs.codeCache.byteLength : 0 };
+  inspectTool(tool: ToolInput, options?: Pick<AddToolOptions, "tenantId" | "grant">): Promise<ToolInspection> {
+    return deferFailure(async () => {
+      this.#refuseWhenClosed();
+      const { tenantId, grant } = parseInspectToolOptions(options);
+      const input = parseToolInput(tool);
+      const { features } = this.#surroundings.grant(grant, input);
+      const { runs, asked, authorLimits, ...built } = await this.#builder.build(input, { tenantId, features });
+      return { ...built, codeCacheBytes: runs.python === undefined ? runs.codeCache.byteLength : 0 };
+    });
   }
 
   /**
@@ -280,9 +285,11 @@ export class Glovebox implements AsyncDisposable {
    * @throws {ToolError} PARAM_INVALID for an option that is wrong or a taken id; QUOTA_EXCEEDED when the tenant has as many as its
    *   limit `sessions` says; TOOL_UNAVAILABLE when the box is closed, or the machine cannot limit what was asked for
    */
-  async openSession(options?: SessionOptions): Promise<Session> {
-    this.#refuseWhenClosed();
-    return await this.#sessions.open(options);
+  openSession(options?: SessionOptions): Promise<Session> {
+    return deferFailure(() => {
+      this.#refuseWhenClosed();
+      return this.#sessions.open(options);
+    });
   }
 
   /**
@@ -297,18 +304,22 @@ export class Glovebox implements AsyncDisposable {
    * Ends a session of a tenant (of `default`, without one), with what runs in it. Returns false when the tenant has none of this id.
    * @throws {ToolError} PARAM_INVALID, as a rejection, for an id that is not a string, or options other than `{ tenantId }`
    */
-  async closeSession(id: string, options?: TenantScope): Promise<boolean> {
-    const { tenantId = DEFAULT_TENANT } = parseTenantScope(options);
-    return await this.#sessions.close(checkString(id, "id"), tenantId);
+  closeSession(id: string, options?: TenantScope): Promise<boolean> {
+    return deferFailure(() => {
+      const { tenantId = DEFAULT_TENANT } = parseTenantScope(options);
+      return this.#sessions.close(checkString(id, "id"), tenantId);
+    });
   }
 
   /**
    * Ends all sessions of a tenant (of `default`, without one). Returns how many there were.
    * @throws {ToolError} PARAM_INVALID, as a rejection, for options other than `{ tenantId }`
    */
-  async closeSessions(options?: TenantScope): Promise<number> {
-    const { tenantId = DEFAULT_TENANT } = parseTenantScope(options);
-    return await this.#sessions.closeAll(tenantId);
+  closeSessions(options?: TenantScope): Promise<number> {
+    return deferFailure(() => {
+      const { tenantId = DEFAULT_TENANT } = parseTenantScope(options);
+      return this.#sessions.closeAll(tenantId);
+    });
   }
 
   #sessionTool({ language, grant }: ParsedSessionOptions): SurroundedTool {
@@ -375,7 +386,7 @@ export class Glovebox implements AsyncDisposable {
  * ```
  */
 export function createGlovebox(options?: GloveboxOptions): Promise<Glovebox> {
-  return openGlovebox(options, undefined);
+  return deferFailure(() => openGlovebox(options, undefined));
 }
 
 /**

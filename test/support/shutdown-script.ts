@@ -3,7 +3,8 @@ import { writeSync } from "node:fs";
 import { createGlovebox } from "../../src/host/runtime.ts";
 
 const [drainMs = "1000", mode = "alone"] = process.argv.slice(2);
-const box = await createGlovebox({ cache: false, shutdown: { drainMs: Number(drainMs) }, workers: { spares: 0 } });
+const shutdown = { signals: ["SIGTERM"], drainMs: Number(drainMs) } as const;
+const box = await createGlovebox({ cache: false, shutdown, workers: { spares: 0 } });
 const say = (value: unknown): number => writeSync(1, `${JSON.stringify(value)}\n`);
 await box.addTool({
   name: "wait",

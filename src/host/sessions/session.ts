@@ -13,6 +13,7 @@ import type { Runs } from "../tool-builder.ts";
 import type { PreparedCall, ToolContext, ToolResult } from "../tool-call.ts";
 import { toTextWithBytes } from "../tool-value.ts";
 import { untilAborted } from "../until-aborted.ts";
+import { deferFailure } from "../util/defer-failure.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
 import type { Conversation, SessionInfo } from "./conversation.ts";
 import type { ParsedSessionOptions } from "./session-options.ts";
@@ -166,7 +167,10 @@ export class Session implements AsyncDisposable {
     try {
       given = readRunOptions(options);
     } catch (thrown) {
-      return toFailure({ callId: id, toolName: RUN_DEFINITION.name, started }, thrown);
+      return await deferFailure(
+        () => toFailure({ callId: id, toolName: RUN_DEFINITION.name, started }, thrown),
+        () => true,
+      );
     }
     const { input, ...context } = given;
     const { signal } = context;
