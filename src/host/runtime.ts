@@ -17,6 +17,7 @@ import { SqliteKvStore } from "./capabilities/kv/kv-sqlite.ts";
 import type { KvStore } from "./capabilities/kv/kv-store.ts";
 import { logCapability } from "./capabilities/log.ts";
 import { createToolsCapability } from "./capabilities/tools.ts";
+import { closeAll } from "./closing.ts";
 import {
   type AddToolOptions,
   CALLS_PER_WORKER,
@@ -68,6 +69,11 @@ import type { Inspector } from "./workers/inspected-isolate.ts";
 import { v8FlagsOf } from "./workers/launch.ts";
 import { WorkerPool } from "./workers/worker-pool.ts";
 
+/** Calls end a second after they are told to at the latest, whatever their executor does; a host's hooks may take longer. */
+const CALLS_CLOSE_MS = 1_500;
+/** An upstream server that ignores its end is killed after 2 s. */
+const PARTS_CLOSE_MS = 3_000;
+
 /** What `inspect` shows of a tool: it has been bundled and learned, and is not registered. */
 export interface ToolInspection {
   readonly definition: ToolDefinition;
@@ -108,6 +114,7 @@ export class Glovebox implements AsyncDisposable {
   readonly #ownStore: KvStore | undefined;
   readonly #onSignals: Disposable | undefined;
   #closed = false;
+  #closing: Promise<void> | undefined;
 
   /** @internal use {@link createGlovebox} */
   constructor(parts: {
@@ -347,21 +354,55 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /**
-   * Ends all calls, each with its result, and all processes. Twice is a no-op.
+   * Ends all calls, each with its result, and all processes, within 5 s after `drainMs`. A part that hangs longer (a disk, an upstream
+   * server) is left behind and reported to `onError`; it does not keep the host's process alive. Twice is a no-op.
    * @param options `drainMs`: how long running calls may go on to their own end, in whole ms, 0 to 300,000. Default: 0
    * @throws {ToolError} PARAM_INVALID, as a rejection, for options that are wrong; nothing has been closed then
    */
-  async close(options?: { readonly drainMs?: number | undefined }): Promise<void> {
-    const { drainMs } = parseCloseOptions(options);
-    this.#closed = true;
-    if (drainMs > 0) await this.router.drain(drainMs);
+  close(options?: { readonly drainMs?: number | undefined }): Promise<void> {
+    return deferFailure(async () => {
+      const { drainMs } = parseCloseOptions(options);
+      this.#closed = true;
+      if (drainMs > 0) await this.router.drain(drainMs);
+      this.#closing ??= this.#closeParts();
+      await this.#closing;
+    });
+  }
+
+  async #closeParts(): Promise<void> {
     this.#onSignals?.[Symbol.dispose]();
-    await this.router[Symbol.asyncDispose]();
-    await this.#sessions[Symbol.asyncDispose]();
-    await this.mcp[Symbol.asyncDispose]();
-    await this.#bundler[Symbol.asyncDispose]();
-    await this.#pool[Symbol.asyncDispose]();
-    await this.#ownStore?.[Symbol.asyncDispose]?.();
+    const dispose = (part: AsyncDisposable | undefined) => () => part?.[Symbol.asyncDispose]();
+    const store = this.#ownStore;
+    await closeAll(
+      [
+        // Calls have their results before what they run on goes.
+        {
+          withinMs: CALLS_CLOSE_MS,
+          parts: [
+            { name: "the running calls", close: dispose(this.router) },
+            { name: "the sessions", close: dispose(this.#sessions) },
+          ],
+        },
+        {
+          withinMs: PARTS_CLOSE_MS,
+          parts: [
+            { name: "the upstream MCP servers", close: dispose(this.mcp) },
+            { name: "the bundler", close: dispose(this.#bundler) },
+            { name: "the worker processes", close: dispose(this.#pool) },
+          ],
+        },
+        {
+          parts: [
+            {
+              name: "the key-value store",
+              close: () => store?.[Symbol.asyncDispose]?.(),
+              abandon: () => (store instanceof SqliteKvStore ? store.abandon() : undefined),
+            },
+          ],
+        },
+      ],
+      this.#config.onError,
+    );
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -102,7 +102,7 @@ export class WorkerPool implements AsyncDisposable {
 
   constructor(sources: WorkerSources, options: WorkerPoolOptions) {
     this.#options = options;
-    this.#queue = new FairQueue(options.maxQueued);
+    this.#queue = new FairQueue(options.maxQueued, { countsRoom: true });
     this.#fleet = new Fleet(sources, options, {
       onChange: (worker) => this.#onChange(worker),
       onRoom: () => this.#schedule(),
