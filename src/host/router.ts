@@ -103,6 +103,7 @@ export class ToolRouter implements AsyncDisposable {
   /** Undefined where nothing observes calls, which are faster then. */
   readonly #watching: WatchParts | undefined;
   readonly #arguments: ArgumentOptions | undefined;
+  readonly #hooks: Hooks | undefined;
 
   /** @throws {ToolError} PARAM_INVALID, naming the path of each option that is wrong */
   constructor(options: ToolRouterOptions = {}) {
@@ -122,6 +123,7 @@ export class ToolRouter implements AsyncDisposable {
     if (log !== undefined) this.#health.onChange = (change) => log.circuitChanged(change);
     const asked = hooks.length === 0 ? undefined : new Hooks(hooks, (failure) => this.#hookFailed(failure, log));
     const parts = { hooks: asked, telemetry, log };
+    this.#hooks = asked;
     this.#watching = Object.values(parts).some((part) => part !== undefined) ? parts : undefined;
     this.#arguments = given.arguments;
   }
@@ -481,6 +483,14 @@ export class ToolRouter implements AsyncDisposable {
     this.#clocks.close();
     await Promise.allSettled([...this.#inFlight]);
     await this.#thread[Symbol.asyncDispose]();
+  }
+
+  /**
+   * After a disposal that has taken too long: waits for no hook any more.
+   * @internal
+   */
+  abandon(): void {
+    this.#hooks?.abandon();
   }
 
   /** A failure of ours is not swallowed: the operator hears its cause. */

@@ -379,8 +379,8 @@ export class Glovebox implements AsyncDisposable {
         {
           withinMs: CALLS_CLOSE_MS,
           parts: [
-            { name: "the running calls", close: dispose(this.router) },
-            { name: "the sessions", close: dispose(this.#sessions) },
+            { name: "the running calls", close: dispose(this.router), abandon: () => this.router.abandon() },
+            { name: "the sessions", close: dispose(this.#sessions), abandon: () => this.#sessions.abandon() },
           ],
         },
         {

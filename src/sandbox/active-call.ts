@@ -111,6 +111,10 @@ export class ActiveCall implements GuestListener, Payer {
   #cancelled = false;
   /** The host knows that the tool runs. */
   #isAnnounced = false;
+  /** The host wants to know whether the guest is idle; what it was last told, undefined where that no longer holds. */
+  #isWatched = false;
+  #idleTold: boolean | undefined;
+  #hasEnded = false;
   /** Of the isolate's time, what has been charged for, or was spent before this call. */
   #busyMsTaken = 0;
   #cpuMs = 0;
@@ -163,6 +167,7 @@ export class ActiveCall implements GuestListener, Payer {
     const settled = hasLeft && this.#isolate?.isDisposed === false;
     if (!settled) end = this.#withLateDeath(end);
     this.#isAnnounced = true;
+    this.#hasEnded = true;
     this.#chunks?.close();
     const parts = codeCache === undefined ? partsOf(end) : [end.text, codeCache];
     const touched = this.#pool.takeTouched(bundle);
@@ -323,6 +328,23 @@ export class ActiveCall implements GuestListener, Payer {
     this.#send({ type: "started", seq: this.#assignment.seq });
   }
 
+  /** The host stops the call's clock while the guest waits for the caller and does nothing else. */
+  watchIdle(isWatched: boolean): void {
+    this.#isWatched = isWatched;
+    this.#idleTold = undefined;
+    this.reportIdle();
+  }
+
+  /** Called a hundred times a second while the call runs. A guest with timers of its own is at work between two of them, too. */
+  reportIdle(): void {
+    if (!this.#isWatched || this.#hasEnded || this.#phase !== "execute") return;
+    const isolate = this.#isolate;
+    const isIdle = isolate !== undefined && !isolate.isRunning && !isolate.hasTimers;
+    if (isIdle === this.#idleTold) return;
+    this.#idleTold = isIdle;
+    this.#send({ type: "idle", seq: this.#assignment.seq, isIdle });
+  }
+
   /** Whether it keeps a core busy, as far as that can be told. */
   get isWorking(): boolean {
     return this.#phase === "load" || this.#isolate?.isRunning === true;
@@ -354,6 +376,7 @@ export class ActiveCall implements GuestListener, Payer {
   }
 
   deliver(requestId: number, envelope: string): void {
+    this.#idleTold = undefined;
     this.#isolate?.deliver(requestId, envelope);
   }
 
@@ -385,6 +408,7 @@ export class ActiveCall implements GuestListener, Payer {
   onCapability(requestId: number, name: string, text: string): void {
     const { seq, call } = this.#assignment;
     const granted = call !== undefined && (name === "log" || call.tool.granted.includes(name));
+    // A request is the guest at work, even if the host answers it before the next look.
     if (!granted) this.deliver(requestId, DENIED);
     else if (text.length > this.#limits.inputBytes) this.deliver(requestId, TOO_LARGE);
     else this.#send({ type: "capability", seq, requestId, name }, [text]);

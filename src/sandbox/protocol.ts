@@ -109,6 +109,8 @@ const CallSchema = z.strictObject({
 });
 /** A session is over: its isolate, if there is one, goes. */
 const EndSessionSchema = z.strictObject({ type: z.literal("end-session"), session: seq });
+/** The call waits for its caller, or does so no more: meanwhile the worker says whether its guest is idle. Answered by `idle`s. */
+const WatchIdleSchema = z.strictObject({ type: z.literal("watch-idle"), seq, isWatched: z.boolean() });
 /** The host's clock or caller has ended the call: dispose its isolate. */
 const CancelSchema = z.strictObject({ type: z.literal("cancel"), seq });
 /** So many more chunks of a call have been taken by their reader. */
@@ -129,6 +131,7 @@ export const HostMessageSchema = z.discriminatedUnion("type", [
   LearnSchema,
   CallSchema,
   CancelSchema,
+  WatchIdleSchema,
   EndSessionSchema,
   CapabilityResultSchema,
   CreditSchema,
@@ -217,6 +220,11 @@ const LogSchema = z.strictObject({
 });
 /** Parts: progress as JSON text. */
 const ProgressMessageSchema = z.strictObject({ type: z.literal("progress"), seq });
+/**
+ * Of a call that is watched: whether its guest neither runs nor has timers of its own, so that only an answer of the host can wake it. Each
+ * answer that the host sends ends that, until the next `idle` says otherwise.
+ */
+const IdleSchema = z.strictObject({ type: z.literal("idle"), seq, isIdle: z.boolean() });
 /** Parts: input as JSON text. */
 const CapabilitySchema = z.strictObject({ type: z.literal("capability"), seq, requestId: seq, name: capabilityName });
 
@@ -232,6 +240,7 @@ const StuckSchema = z.strictObject({ type: z.literal("stuck") });
 
 export const WorkerMessageSchema = z.discriminatedUnion("type", [
   ReadySchema,
+  IdleSchema,
   PythonReadySchema,
   PongSchema,
   StuckSchema,

@@ -85,6 +85,9 @@ class Worker {
         }
         break;
       }
+      case "watch-idle":
+        this.#calls.get(message.seq)?.watchIdle(message.isWatched);
+        break;
       case "cancel":
         this.#calls.get(message.seq)?.cancel();
         break;
@@ -187,7 +190,10 @@ class Worker {
   /** Ends itself when nothing runs, rather than with each call: starting a timer for every call would cost more. */
   #checkCpu(): void {
     const calls = [...this.#calls.values()];
-    for (const call of calls) call.announce();
+    for (const call of calls) {
+      call.announce();
+      call.reportIdle();
+    }
     this.#cpuShare.share(calls);
     if (this.#calls.size > 0) return;
     clearInterval(this.#cpuCheck);

@@ -269,6 +269,9 @@ class SandboxRun {
     const { sha256 } = this.#sent;
     const redactor = (): Redactor | undefined => this.#redactor;
     chain.onHold = (isHeld) => this.#ticket?.rest(isHeld);
+    chain.onWait = (isWaiting) => this.#ticket?.watchIdle(isWaiting);
+    chain.openCalls = () => this.#broker?.pending ?? 0;
+    chain.setIdle(false);
     chunks?.open((taken) => this.#ticket?.credit(taken), redactor);
     return this.#pool.run({
       ...this.#place(),
@@ -337,12 +340,20 @@ class SandboxRun {
       },
       onProgress: (text) => this.#reportProgress(text),
       onCapability: (name, text, answer) => {
+        const { chain } = this.#call;
+        const answering = this.#brokerOfCall().answer(name, text);
+        chain.weigh();
         // An answer that cannot be sent leaves the tool waiting for it: the call is over.
-        this.#brokerOfCall()
-          .answer(name, text)
-          .then(answer)
+        answering
+          .then((envelope) => {
+            // From here on the guest is at work, until its process says that it is not.
+            chain.setIdle(false);
+            chain.weigh();
+            answer(envelope);
+          })
           .catch(() => this.#ticket?.cancel());
       },
+      onIdle: (isIdle) => this.#call.chain.setIdle(isIdle),
       onEnded: (message, parts, peakBytes) => {
         this.#tool.chunks.add(message.touched ?? []);
         const execution = this.#toExecution(message, parts, peakBytes);

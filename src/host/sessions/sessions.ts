@@ -123,6 +123,12 @@ export class Sessions implements AsyncDisposable {
     };
   }
 
+  /** After a disposal that has taken too long. */
+  abandon(): void {
+    this.#parts.router.abandon();
+    this.conversations[Symbol.dispose]();
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     // Those that run are told of the box's end first.
     await this.#parts.router[Symbol.asyncDispose]();

@@ -404,6 +404,12 @@ export class WorkerProcess {
     if (this.#ready) this.#expectRelease(call);
   }
 
+  /** Has the worker say whether the call's guest is idle. */
+  watchGuest(seq: number, isWatched: boolean): void {
+    const call = this.#calls.get(seq);
+    if (call !== undefined && !call.hasEnded) this.#channel.write({ type: "watch-idle", seq, isWatched });
+  }
+
   rest(seq: number, isResting: boolean): void {
     const call = this.#calls.get(seq);
     if (call !== undefined) call.resting += isResting ? 1 : -1;
