@@ -47,8 +47,7 @@ const MODES: { readonly [name: string]: Mode } = {
       return { store: { path } };
     },
     begin: async (box) => {
-      void box.execute({ id: "c", toolName: "tool" });
-      await sleep(500);
+      await box.execute({ id: "c", toolName: "tool" }, { timeoutMs: 3_000 });
       nowItHangs();
     },
   },
