@@ -37,6 +37,15 @@ export class CallChain {
   clock: Pick<Clock, "hold"> | undefined;
   /** Whoever runs it hears that it waits for its caller, and so computes nothing. */
   onHold: ((isHeld: boolean) => void) | undefined;
+  /** Whoever runs it hears that something in it waits for its caller, whatever else it does: from then on it says `setIdle`. */
+  onWait: ((isWaiting: boolean) => void) | undefined;
+  /** How many capability calls of it are open; undefined where it can make none. */
+  openCalls: (() => number) | undefined;
+  /** What waits for the caller: open questions, and calls nested in this one whose clocks stand still. */
+  readonly #waits = new Set<object>();
+  /** Undefined for one that has no guest which could be busy meanwhile. */
+  #isIdle: boolean | undefined;
+  #isHeld = false;
   /** Of all that are nested in an outermost call, however deep; counted there. */
   #family = 0;
 
@@ -98,11 +107,35 @@ export class CallChain {
     return `${this.callId.slice(0, MAX_CALLER_ID_UNITS)}.${this.#begun}`;
   }
 
-  /** Its clock stands still, and so do those of the calls that wait for it. */
-  hold(isHeld: boolean, holder: object): void {
-    this.clock?.hold(isHeld, holder);
+  /**
+   * Something in it waits for its caller, or does so no more. Its clock stands still while it does nothing else, and so do those of the
+   * calls that wait for it.
+   */
+  hold(isWaiting: boolean, holder: object): void {
+    const before = this.#waits.size;
+    if (isWaiting) this.#waits.add(holder);
+    else this.#waits.delete(holder);
+    if (before === 0 && this.#waits.size > 0) this.onWait?.(true);
+    if (before > 0 && this.#waits.size === 0) this.onWait?.(false);
+    this.weigh();
+  }
+
+  /** Whether its guest neither runs nor has timers, as its process says; a guest that gets an answer is busy until the process says so again. */
+  setIdle(isIdle: boolean): void {
+    if (isIdle === this.#isIdle) return;
+    this.#isIdle = isIdle;
+    this.weigh();
+  }
+
+  /** Decides anew whether its clock stands still: all that it is at has to wait for the caller. */
+  weigh(): void {
+    const { size } = this.#waits;
+    const isHeld = size > 0 && this.#isIdle !== false && (this.openCalls?.() ?? 0) <= size;
+    if (isHeld === this.#isHeld) return;
+    this.#isHeld = isHeld;
+    this.clock?.hold(isHeld, this);
     this.onHold?.(isHeld);
-    this.parent?.hold(isHeld, holder);
+    this.parent?.hold(isHeld, this);
   }
 
   ended(call: NestedCall): void {

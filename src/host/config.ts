@@ -175,9 +175,10 @@ export interface GloveboxOptions {
       }
     | undefined;
   /**
-   * What is done when the process is told to end: by SIGTERM, unless stated. Calls that run have `drainMs` to finish (5,000 unless
-   * stated), the rest end with CANCELLED, and then the signal does what it would have done, unless the host listens to it too.
-   * `false` leaves signals to the host.
+   * Closes Glovebox when the process gets one of `signals`. Running calls have `drainMs` (in ms, default: 5,000) to finish, the rest end
+   * with CANCELLED, and then the signal does what it would have done, unless the host listens to it too. Default: `signals: []`, which
+   * installs no signal handler; `false` is the same.
+   * @example { signals: ["SIGTERM"], drainMs: 10_000 }
    */
   readonly shutdown?:
     | false
@@ -325,7 +326,7 @@ const OptionsSchema = strictObject({
     .union([
       z.literal(false).transform(() => ({ signals: [], drainMs: 0 })),
       strictObject({
-        signals: z.array(z.enum(SHUTDOWN_SIGNALS)).default(["SIGTERM"]),
+        signals: z.array(z.enum(SHUTDOWN_SIGNALS)).default([]),
         drainMs: z.int().min(0).max(MAX_DRAIN_MS).default(5_000),
       }),
     ])

@@ -201,6 +201,7 @@ export class Hooks {
   readonly #hooks: readonly ReadyHook[];
   readonly #report: (failure: HookFailure) => void;
   readonly #observers: readonly ReadyHook[];
+  readonly #abandoned = new AbortController();
 
   /** @throws {ToolError} PARAM_INVALID, naming the path of each option that is wrong: `hooks.0.timeoutMs` */
   constructor(hooks: readonly Hook[], report: (failure: HookFailure) => void) {
@@ -240,7 +241,9 @@ export class Hooks {
       // A call that has ended goes no further, whether its guards have answered or not.
       wait.signal?.throwIfAborted();
       const timeoutMs = Math.max(0, Math.min(hook.timeoutMs, leftMsOf(wait))) + LATER_MS;
-      const outcome = runCallback(() => asked(current as never), { timeoutMs, signal: wait.signal });
+      // A call's own signal aborts when Glovebox is closed; what is asked about its result has none.
+      const signal = wait.signal ?? this.#abandoned.signal;
+      const outcome = runCallback(() => asked(current as never), { timeoutMs, signal });
       // An answer that is there at once costs no turn of the event loop.
       const settled = outcome instanceof Promise ? await outcome : outcome;
       wait.signal?.throwIfAborted();
@@ -255,6 +258,11 @@ export class Hooks {
       if (read.is === "invalid") this.#failed(hook, name, current.call, "gave an invalid answer", undefined);
     }
     return current;
+  }
+
+  /** Waits for none of them any longer: one that has not answered is broken. */
+  abandon(): void {
+    this.#abandoned.abort();
   }
 
   #failed(hook: ReadyHook, stage: string, call: HookCall, reason: HookFailure["reason"], cause: unknown): void {

@@ -6,7 +6,7 @@ import * as z from "zod";
 import { describeKind, isPlainObject, strictObject } from "../sandbox/contract/plain-object.ts";
 import { ToolError, toToolError } from "../sandbox/errors.ts";
 import { parseOptions } from "./option-problems.ts";
-import { toFailure } from "./pipeline/normalize.ts";
+import { type ResultFacts, toFailure } from "./pipeline/normalize.ts";
 import { readStatedContext } from "./pipeline/read-context.ts";
 import { checkKeys, describe, invalid, readFields } from "./pipeline/read-fields.ts";
 import { readNames, ToolRouter } from "./router.ts";
@@ -14,6 +14,7 @@ import type { OpenCalls, TrackedCall } from "./routing/open-calls.ts";
 import { type Place, TenantPlaces } from "./tenant-places.ts";
 import { type Tenancy, tenancyOf } from "./tenants/tenancy.ts";
 import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "./tool-call.ts";
+import { deferFailure } from "./util/defer-failure.ts";
 
 export const MAX_CONCURRENT_TOOLS = 10;
 
@@ -132,6 +133,8 @@ export class ToolInvoker {
       }
     };
     await Promise.all(Array.from({ length: Math.min(lanes, readings.length) }, lane));
+    // Nothing has taken a turn of the event loop: a loop of empty batches would keep it to itself, as one of rejected calls would.
+    if (results.length === 0) await nextTurn();
     return results;
   }
 
@@ -159,7 +162,7 @@ export class ToolInvoker {
   }
 
   async #run({ asked, ...facts }: Reading, batch: Batch, accepted: TrackedCall | undefined): Promise<ToolResult> {
-    if ("error" in asked) return toFailure(facts, asked.error);
+    if ("error" in asked) return await failLater(facts, asked.error);
     const { toolCall, context, timeoutMs, tenantId } = asked;
     const { signal } = context;
     const isOver = signal?.aborted === true || accepted?.cancelled !== undefined;
@@ -167,7 +170,7 @@ export class ToolInvoker {
     if (place === undefined) {
       if (accepted !== undefined) this.#tracking?.calls.end(accepted);
       const message = `The call of ${facts.toolName} was cancelled by its caller`;
-      return toFailure(facts, accepted?.cancelled ?? new ToolError("CANCELLED", message));
+      return await failLater(facts, accepted?.cancelled ?? new ToolError("CANCELLED", message));
     }
     try {
       return await places.run({ invoker: this, tenantId, place }, () =>
@@ -177,7 +180,7 @@ export class ToolInvoker {
       );
     } catch (thrown) {
       // A router does not reject; whatever a host puts in the place of one may.
-      return toFailure(facts, toToolError(thrown));
+      return await failLater(facts, toToolError(thrown));
     } finally {
       place.release();
     }
@@ -207,6 +210,12 @@ function trackingOf(
   const isOwn = router instanceof ToolRouter && router.execute === ToolRouter.prototype.execute;
   return isOwn ? { router, calls: router.calls } : undefined;
 }
+/** As the router's own failures, in a later turn of the event loop. */
+const failLater = (facts: ResultFacts, error: ToolError): Promise<ToolResult> =>
+  deferFailure(
+    () => toFailure(facts, error),
+    () => true,
+  );
 
 /** @throws {ToolError} PARAM_INVALID */
 function checkConcurrency(wanted: unknown): number {

@@ -67,6 +67,7 @@ import { TenantPolicies, type TenantPolicy } from "./tenants.ts";
 import type { PreparedCall, ToolCall, ToolContext, ToolResult, ToolUsage } from "./tool-call.ts";
 import { type ChunkQueue, type ChunkReading, createToolStream, type ToolStream } from "./tool-stream.ts";
 import { type ToolValue, toTextWithBytes } from "./tool-value.ts";
+import { deferFailure } from "./util/defer-failure.ts";
 import { notifySafely } from "./util/host-callback.ts";
 import { CallWatch, type WatchParts } from "./watch.ts";
 
@@ -129,6 +130,7 @@ export class ToolRouter implements AsyncDisposable {
   /** Undefined where nothing observes calls, which are faster then. */
   readonly #watching: WatchParts | undefined;
   readonly #arguments: ArgumentOptions | undefined;
+  readonly #hooks: Hooks | undefined;
 
   /**
    * @param policies those of another router, which disposes them
@@ -157,6 +159,7 @@ export class ToolRouter implements AsyncDisposable {
     if (log !== undefined) this.#health.onChange = (change) => log.circuitChanged(change);
     const asked = hooks.length === 0 ? undefined : new Hooks(hooks, (failure) => this.#hookFailed(failure, log));
     const parts = { hooks: asked, telemetry, log };
+    this.#hooks = asked;
     this.#watching = Object.values(parts).some((part) => part !== undefined) ? parts : undefined;
     this.#arguments = given.arguments;
   }
@@ -385,8 +388,10 @@ export class ToolRouter implements AsyncDisposable {
    * @throws {ToolError} as a rejection: PARAM_INVALID for options other than `{ tenantId }`, and for a missing or unexpected tenant;
    *   INTERNAL where the host's registry fails
    */
-  async listTools(options?: TenantScope): Promise<readonly ToolDefinition[]> {
-    return (await this.#findTools(this.#tenantOf(options))).map(({ definition }) => definition);
+  listTools(options?: TenantScope): Promise<readonly ToolDefinition[]> {
+    return deferFailure(async () =>
+      (await this.#findTools(this.#tenantOf(options))).map(({ definition }) => definition),
+    );
   }
 
   /**
@@ -394,11 +399,13 @@ export class ToolRouter implements AsyncDisposable {
    * source, and the limits in effect for the tenant.
    * @throws {ToolError} as {@link listTools}; INTERNAL if the `tenants` option gives no valid policy for the tenant
    */
-  async describeTools(options?: TenantScope): Promise<readonly ListedTool[]> {
-    const tenantId = this.#tenantOf(options);
-    // Once for the whole list: it may be a function of the host's.
-    const policy = await this.tenants.whenKnown(tenantId);
-    return (await this.#findTools(tenantId)).map((tool) => toListedTool(tool, this.#limitsOf(tool, policy)));
+  describeTools(options?: TenantScope): Promise<readonly ListedTool[]> {
+    return deferFailure(async () => {
+      const tenantId = this.#tenantOf(options);
+      // Once for the whole list: it may be a function of the host's.
+      const policy = await this.tenants.whenKnown(tenantId);
+      return (await this.#findTools(tenantId)).map((tool) => toListedTool(tool, this.#limitsOf(tool, policy)));
+    });
   }
 
   async #findTools(tenantId: string): Promise<readonly RegisteredTool[]> {
@@ -454,8 +461,8 @@ export class ToolRouter implements AsyncDisposable {
    * with it if not.
    * @param timeoutMs wall time, 1 to 300,000; the lowest of host, tool, context and this wins
    */
-  async execute(toolCall: ToolCall, context?: ToolContext, timeoutMs?: number): Promise<ToolResult> {
-    return await this.#track((flight) => this.#run(toolCall, context, timeoutMs, { flight }));
+  execute(toolCall: ToolCall, context?: ToolContext, timeoutMs?: number): Promise<ToolResult> {
+    return this.#track((flight) => this.#run(toolCall, context, timeoutMs, { flight }));
   }
 
   /**
@@ -463,21 +470,21 @@ export class ToolRouter implements AsyncDisposable {
    * one may finish.
    * @internal
    */
-  async executeNested(toolCall: ToolCall, context: NamedContext, parent: CallChain): Promise<ToolResult> {
-    return await this.#track((flight) => this.#run(toolCall, context, undefined, { flight, parent }));
+  executeNested(toolCall: ToolCall, context: NamedContext, parent: CallChain): Promise<ToolResult> {
+    return this.#track((flight) => this.#run(toolCall, context, undefined, { flight, parent }));
   }
 
   /**
    * Runs a call that was accepted before, and waited for a slot or for its turn; see {@link execute}.
    * @internal
    */
-  async executeAccepted(
+  executeAccepted(
     toolCall: ToolCall,
     context: ToolContext,
     timeoutMs: number | undefined,
     accepted: TrackedCall | undefined,
   ): Promise<ToolResult> {
-    return await this.#track((flight) => this.#run(toolCall, context, timeoutMs, { flight, accepted }));
+    return this.#track((flight) => this.#run(toolCall, context, timeoutMs, { flight, accepted }));
   }
 
   /**
@@ -493,11 +500,12 @@ export class ToolRouter implements AsyncDisposable {
     );
   }
 
+  /** Whoever closes the router waits for the call; a call that fails resolves in a later turn of the event loop. */
   async #track(run: (flight: Flight) => Promise<ToolResult>): Promise<ToolResult> {
     const flight: Flight = { running: undefined, tenantId: undefined, quota: undefined };
     this.#inFlight.add(flight);
     try {
-      flight.running = run(flight);
+      flight.running = deferFailure(() => run(flight), hasFailed);
       const result = await flight.running;
       const { tenantId, quota } = flight;
       if (tenantId !== undefined && quota !== undefined) this.admission.quotas.charge(tenantId, quota, result.usage);
@@ -726,7 +734,11 @@ export class ToolRouter implements AsyncDisposable {
    * @param withinMs in whole ms, 0 to 300,000
    * @throws {ToolError} PARAM_INVALID, as a rejection, for any other value
    */
-  async drain(withinMs: number): Promise<void> {
+  drain(withinMs: number): Promise<void> {
+    return deferFailure(() => this.#drain(withinMs));
+  }
+
+  async #drain(withinMs: number): Promise<void> {
     parseOptions(DrainSchema, withinMs, "withinMs");
     this.#isDraining = true;
     const { promise: late, resolve } = Promise.withResolvers<void>();
@@ -742,6 +754,14 @@ export class ToolRouter implements AsyncDisposable {
     await this.#thread[Symbol.asyncDispose]();
   }
 
+  /**
+   * After a disposal that has taken too long: waits for no hook any more.
+   * @internal
+   */
+  abandon(): void {
+    this.#hooks?.abandon();
+  }
+
   /** A failure of ours is not swallowed: the operator hears its cause. */
   #report(result: ToolResult, error: ToolError | undefined): ToolResult {
     if (result.success) return result;
@@ -752,6 +772,8 @@ export class ToolRouter implements AsyncDisposable {
     return result;
   }
 }
+
+const hasFailed = ({ success }: ToolResult): boolean => !success;
 
 const DrainSchema = z.int().min(0).max(LIMITS.timeoutMs.max);
 

@@ -18,6 +18,7 @@ import { SqliteKvStore } from "./capabilities/kv/kv-sqlite.ts";
 import type { KvStore } from "./capabilities/kv/kv-store.ts";
 import { logCapability } from "./capabilities/log.ts";
 import { createToolsCapability } from "./capabilities/tools.ts";
+import { closeAll } from "./closing.ts";
 import {
   type AddToolOptions,
   CALLS_PER_WORKER,
@@ -83,6 +84,7 @@ import { TenantWork, type WorkHandle } from "./tenants/tenant-work.ts";
 import { type Registrable, ToolBuilder } from "./tool-builder.ts";
 import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "./tool-call.ts";
 import type { ToolStream } from "./tool-stream.ts";
+import { deferFailure } from "./util/defer-failure.ts";
 import { notifySafely } from "./util/host-callback.ts";
 import { EngineCache } from "./workers/engine-cache.ts";
 import { Launcher } from "./workers/hardening/launcher.ts";
@@ -90,6 +92,11 @@ import type { HardeningReport } from "./workers/hardening/layers.ts";
 import type { Inspector } from "./workers/inspected-isolate.ts";
 import { v8FlagsOf } from "./workers/launch.ts";
 import { WorkerPool } from "./workers/worker-pool.ts";
+
+/** Calls end a second after they are told to at the latest, whatever their executor does; a host's hooks may take longer. */
+const CALLS_CLOSE_MS = 1_500;
+/** An upstream server that ignores its end is killed after 2 s. */
+const PARTS_CLOSE_MS = 3_000;
 
 /** What `inspect` shows of a tool: it has been bundled and learned, and is not registered. */
 export interface ToolInspection {
@@ -160,6 +167,7 @@ export class Glovebox implements AsyncDisposable {
   readonly #added = new WeakMap<Executor, AddedTool>();
   readonly #onSignals: Disposable | undefined;
   #closed = false;
+  #closing: Promise<void> | undefined;
 
   /** @internal use {@link createGlovebox} */
   constructor(parts: {
@@ -261,11 +269,13 @@ export class Glovebox implements AsyncDisposable {
    * @throws {ToolError} PARAM_INVALID for bad options, a missing or unexpected tenant, or a taken name; BUNDLE_FAILED when it cannot be built or is no tool;
    *   TOOL_FAILED, TOOL_TIMEOUT, MEMORY_LIMIT, CPU_LIMIT, SANDBOX_CRASHED when its top level throws, hangs or runs away
    */
-  async addTool(tool: ToolInput, options?: AddToolOptions): Promise<ToolDefinition> {
-    this.#refuseWhenClosed();
-    const input = parseToolInput(tool);
-    const { replace, ...chosen } = parseAddToolOptions(options);
-    return await this.#addOwned(input, this.#withOwner(chosen), replace ? "replace" : "add");
+  addTool(tool: ToolInput, options?: AddToolOptions): Promise<ToolDefinition> {
+    return deferFailure(() => {
+      this.#refuseWhenClosed();
+      const input = parseToolInput(tool);
+      const { replace, ...chosen } = parseAddToolOptions(options);
+      return this.#addOwned(input, this.#withOwner(chosen), replace ? "replace" : "add");
+    });
   }
 
   /**
@@ -280,10 +290,12 @@ export class Glovebox implements AsyncDisposable {
    * @throws {ToolError} TOOL_UNAVAILABLE (`details.reason: "not_found"`) if the owner has no tool of this name; PARAM_INVALID if that tool is a
    *   host function or comes from an upstream server; and as {@link addTool}
    */
-  async updateTool(tool: ToolInput, options?: UpdateToolOptions): Promise<ToolDefinition> {
-    this.#refuseWhenClosed();
-    const input = parseToolInput(tool);
-    return await this.#addOwned(input, this.#withOwner(parseUpdateToolOptions(options)), "update");
+  updateTool(tool: ToolInput, options?: UpdateToolOptions): Promise<ToolDefinition> {
+    return deferFailure(() => {
+      this.#refuseWhenClosed();
+      const input = parseToolInput(tool);
+      return this.#addOwned(input, this.#withOwner(parseUpdateToolOptions(options)), "update");
+    });
   }
 
   /** Adds a tool as part of its tenant's work, which a deletion of the tenant ends and waits for. */
@@ -462,8 +474,8 @@ export class Glovebox implements AsyncDisposable {
    * @returns how many calls were cancelled; resolves when they have ended
    * @throws {ToolError} as a rejection: PARAM_INVALID; TOOL_UNAVAILABLE while the tenant is being deleted
    */
-  async suspendTenant(tenantId?: string, options?: SuspendOptions): Promise<number> {
-    return await this.#lifecycle.suspend(this.#tenantOf(tenantId), options);
+  suspendTenant(tenantId?: string, options?: SuspendOptions): Promise<number> {
+    return deferFailure(() => this.#lifecycle.suspend(this.#tenantOf(tenantId), options));
   }
 
   /**
@@ -482,9 +494,11 @@ export class Glovebox implements AsyncDisposable {
    * @throws {ToolError} as a rejection: PARAM_INVALID, also for a KvStore without `deleteTenant()`, before anything is removed; INTERNAL if a
    *   part could not be removed: the tenant's calls stay denied until it is deleted again, or resumed
    */
-  async deleteTenant(tenantId?: string): Promise<TenantDeletion> {
-    this.#refuseWhenClosed();
-    return await this.#lifecycle.delete(this.#tenantOf(tenantId));
+  deleteTenant(tenantId?: string): Promise<TenantDeletion> {
+    return deferFailure(() => {
+      this.#refuseWhenClosed();
+      return this.#lifecycle.delete(this.#tenantOf(tenantId));
+    });
   }
 
   /**
@@ -536,17 +550,19 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /** Bundles a tool and learns its definition, without registering it. Throws as `addTool` does. */
-  async inspectTool(
+  inspectTool(
     tool: ToolInput,
     options?: Pick<AddToolOptions, "tenantId" | "scope" | "grant">,
   ): Promise<ToolInspection> {
-    this.#refuseWhenClosed();
-    const { grant, ...owner } = parseInspectToolOptions(options);
-    const tenantId = this.router.tenancy.ownerOf(owner);
-    const input = parseToolInput(tool);
-    const { features } = this.#surroundings.grant(grant, input);
-    const { runs, asked, authorLimits, ...built } = await this.#builder.build(input, { tenantId, features });
-    return { ...built, codeCacheBytes: runs.python === undefined ? runs.codeCache.byteLength : 0 };
+    return deferFailure(async () => {
+      this.#refuseWhenClosed();
+      const { grant, ...owner } = parseInspectToolOptions(options);
+      const tenantId = this.router.tenancy.ownerOf(owner);
+      const input = parseToolInput(tool);
+      const { features } = this.#surroundings.grant(grant, input);
+      const { runs, asked, authorLimits, ...built } = await this.#builder.build(input, { tenantId, features });
+      return { ...built, codeCacheBytes: runs.python === undefined ? runs.codeCache.byteLength : 0 };
+    });
   }
 
   /**
@@ -554,9 +570,11 @@ export class Glovebox implements AsyncDisposable {
    * @throws {ToolError} PARAM_INVALID for an option that is wrong or a taken id; QUOTA_EXCEEDED when the tenant has as many as its
    *   limit `sessions` says; TOOL_UNAVAILABLE when the box is closed, or the machine cannot limit what was asked for
    */
-  async openSession(options?: SessionOptions): Promise<Session> {
-    this.#refuseWhenClosed();
-    return await this.#sessions.open(options, this.#work);
+  openSession(options?: SessionOptions): Promise<Session> {
+    return deferFailure(() => {
+      this.#refuseWhenClosed();
+      return this.#sessions.open(options, this.#work);
+    });
   }
 
   /**
@@ -573,17 +591,21 @@ export class Glovebox implements AsyncDisposable {
    * @throws {ToolError} PARAM_INVALID, as a rejection, for an id that is not a string, options other than `{ tenantId }`, and a missing or
    *   unexpected tenant
    */
-  async closeSession(id: string, options?: TenantScope): Promise<boolean> {
-    const tenantId = this.router.tenancy.tenantOf(parseTenantScope(options).tenantId);
-    return await this.#sessions.close(checkString(id, "id"), tenantId);
+  closeSession(id: string, options?: TenantScope): Promise<boolean> {
+    return deferFailure(() => {
+      const tenantId = this.router.tenancy.tenantOf(parseTenantScope(options).tenantId);
+      return this.#sessions.close(checkString(id, "id"), tenantId);
+    });
   }
 
   /**
    * Ends all sessions of a tenant. Returns how many there were.
    * @throws {ToolError} PARAM_INVALID, as a rejection, for options other than `{ tenantId }`, and for a missing or unexpected tenant
    */
-  async closeSessions(options?: TenantScope): Promise<number> {
-    return await this.#sessions.closeAll(this.router.tenancy.tenantOf(parseTenantScope(options).tenantId));
+  closeSessions(options?: TenantScope): Promise<number> {
+    return deferFailure(() =>
+      this.#sessions.closeAll(this.router.tenancy.tenantOf(parseTenantScope(options).tenantId)),
+    );
   }
 
   /**
@@ -646,21 +668,55 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /**
-   * Ends all calls, each with its result, and all processes. Twice is a no-op.
+   * Ends all calls, each with its result, and all processes, within 5 s after `drainMs`. A part that hangs longer (a disk, an upstream
+   * server) is left behind and reported to `onError`; it does not keep the host's process alive. Twice is a no-op.
    * @param options `drainMs`: how long running calls may go on to their own end, in whole ms, 0 to 300,000. Default: 0
    * @throws {ToolError} PARAM_INVALID, as a rejection, for options that are wrong; nothing has been closed then
    */
-  async close(options?: { readonly drainMs?: number | undefined }): Promise<void> {
-    const { drainMs } = parseCloseOptions(options);
-    this.#closed = true;
-    if (drainMs > 0) await this.router.drain(drainMs);
+  close(options?: { readonly drainMs?: number | undefined }): Promise<void> {
+    return deferFailure(async () => {
+      const { drainMs } = parseCloseOptions(options);
+      this.#closed = true;
+      if (drainMs > 0) await this.router.drain(drainMs);
+      this.#closing ??= this.#closeParts();
+      await this.#closing;
+    });
+  }
+
+  async #closeParts(): Promise<void> {
     this.#onSignals?.[Symbol.dispose]();
-    await this.router[Symbol.asyncDispose]();
-    await this.#sessions[Symbol.asyncDispose]();
-    await this.mcp[Symbol.asyncDispose]();
-    await this.#bundler[Symbol.asyncDispose]();
-    await this.#pool[Symbol.asyncDispose]();
-    await this.#ownStore?.[Symbol.asyncDispose]?.();
+    const dispose = (part: AsyncDisposable | undefined) => () => part?.[Symbol.asyncDispose]();
+    const store = this.#ownStore;
+    await closeAll(
+      [
+        // Calls have their results before what they run on goes.
+        {
+          withinMs: CALLS_CLOSE_MS,
+          parts: [
+            { name: "the running calls", close: dispose(this.router), abandon: () => this.router.abandon() },
+            { name: "the sessions", close: dispose(this.#sessions), abandon: () => this.#sessions.abandon() },
+          ],
+        },
+        {
+          withinMs: PARTS_CLOSE_MS,
+          parts: [
+            { name: "the upstream MCP servers", close: dispose(this.mcp) },
+            { name: "the bundler", close: dispose(this.#bundler) },
+            { name: "the worker processes", close: dispose(this.#pool) },
+          ],
+        },
+        {
+          parts: [
+            {
+              name: "the key-value store",
+              close: () => store?.[Symbol.asyncDispose]?.(),
+              abandon: () => (store instanceof SqliteKvStore ? store.abandon() : undefined),
+            },
+          ],
+        },
+      ],
+      this.#config.onError,
+    );
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -685,7 +741,7 @@ export class Glovebox implements AsyncDisposable {
  * ```
  */
 export function createGlovebox(options?: GloveboxOptions): Promise<Glovebox> {
-  return openGlovebox(options, undefined);
+  return deferFailure(() => openGlovebox(options, undefined));
 }
 
 /**

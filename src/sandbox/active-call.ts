@@ -48,9 +48,15 @@ export interface AssignedCall {
   readonly stream?: boolean | undefined;
   readonly deterministic?: Deterministic | undefined;
   /** Whose isolate it runs in. */
-  readonly session?: number | undefined;
+  readonly session?: AssignedSession | undefined;
   /** It is no call: the tool is loaded for one to come, whose calls come as those of the tool with the number `like`. */
   readonly prewarm?: { readonly like?: number | undefined } | undefined;
+}
+
+export interface AssignedSession {
+  readonly id: number;
+  /** An earlier run has left an isolate for it: where that is gone, the run fails. */
+  readonly resumes?: true | undefined;
 }
 
 /** A tool as the host has described it once, with what every call of it is told. */
@@ -111,6 +117,10 @@ export class ActiveCall implements GuestListener, Payer {
   #hasSpoken = false;
   /** The host knows that the tool runs. */
   #isAnnounced = false;
+  /** The host wants to know whether the guest is idle; what it was last told, undefined where that no longer holds. */
+  #isWatched = false;
+  #idleTold: boolean | undefined;
+  #hasEnded = false;
   /** Of the isolate's time, what has been charged for, or was spent before this call. */
   #busyMsTaken = 0;
   #cpuMs = 0;
@@ -157,9 +167,13 @@ export class ActiveCall implements GuestListener, Payer {
       end = { outcome: "isolate-failed", text: "" };
     }
     end = this.#capped(end);
-    const settled = await this.#finishMeters();
+    // Reading the heap may find that the isolate is over its memory limit, so whether the isolate can be used is decided afterwards.
+    const hasLeft = await this.#finishMeters();
     const usage = this.#usage();
+    const settled = hasLeft && this.#isolate?.isDisposed === false;
+    if (!settled) end = this.#withLateDeath(end);
     this.#isAnnounced = true;
+    this.#hasEnded = true;
     this.#chunks?.close();
     const parts = codeCache === undefined ? partsOf(end) : [end.text, codeCache];
     const touched = this.#pool.takeTouched(bundle);
@@ -182,11 +196,20 @@ export class ActiveCall implements GuestListener, Payer {
     this.#send({ type: "released", seq });
   }
 
+  /**
+   * An isolate that V8 ended for its memory limit after the guest had given its result: the call has passed its limit. Without this a
+   * session or a warm isolate would lose its state while the caller reads of a success.
+   */
+  #withLateDeath(end: GuestEnd): GuestEnd {
+    if (this.#isolate?.isOutOfMemory !== true || this.#cancelled) return end;
+    return { outcome: "memory", text: "" };
+  }
+
   /** A run that failed leaves what it has done, as one that ended well does. */
   #keepForSession(isolate: ToolIsolate, end: GuestEnd): boolean {
     const { call } = this.#assignment;
     if (call?.session === undefined || (this.#isPython && hasCrashed(end))) return false;
-    this.#pool.sessions.set(call.session, isolate);
+    this.#pool.sessions.set(call.session.id, isolate);
     return true;
   }
 
@@ -261,8 +284,13 @@ export class ActiveCall implements GuestListener, Payer {
   /** A new isolate with the bundle in it; undefined when it worked. */
   async #prepare(): Promise<GuestEnd | undefined> {
     const { seq, features, coarseTime, call } = this.#assignment;
-    const kept = call?.session === undefined ? undefined : this.#pool.takeSession(call.session);
-    if (kept !== undefined) return await this.#goOn(kept);
+    const session = call?.session;
+    if (session !== undefined) {
+      const kept = this.#pool.takeSession(session.id);
+      if (kept !== undefined) return await this.#goOn(kept);
+      // Its state is gone: a new isolate in its place would look as if the earlier runs had never been.
+      if (session.resumes === true) return { outcome: "isolate-failed", text: "" };
+    }
     const { memoryMiB } = this.#limits;
     const inspector = this.#inspection !== undefined;
     const deterministic = call?.deterministic;
@@ -286,6 +314,8 @@ export class ActiveCall implements GuestListener, Payer {
   /** In the isolate that the session's last call has left; the bundle of a tool is there already, a cell brings its own. */
   async #goOn(isolate: ToolIsolate): Promise<GuestEnd | undefined> {
     this.#isolate = isolate;
+    // It passed its memory limit between two runs, in work that an earlier run had left.
+    if (isolate.isDisposed) return { outcome: isolate.isOutOfMemory ? "memory" : "isolate-failed", text: "" };
     this.#busyMsTaken = isolate.busyMs;
     const { bundle } = this.#assignment;
     if (isolate.hasLoaded(bundle)) return undefined;
@@ -311,6 +341,23 @@ export class ActiveCall implements GuestListener, Payer {
     if (this.#isAnnounced) return;
     this.#isAnnounced = true;
     this.#send({ type: "started", seq: this.#assignment.seq });
+  }
+
+  /** The host stops the call's clock while the guest waits for the caller and does nothing else. */
+  watchIdle(isWatched: boolean): void {
+    this.#isWatched = isWatched;
+    this.#idleTold = undefined;
+    this.reportIdle();
+  }
+
+  /** Called a hundred times a second while the call runs. A guest with timers of its own is at work between two of them, too. */
+  reportIdle(): void {
+    if (!this.#isWatched || this.#hasEnded || this.#phase !== "execute") return;
+    const isolate = this.#isolate;
+    const isIdle = isolate !== undefined && !isolate.isRunning && !isolate.hasTimers;
+    if (isIdle === this.#idleTold) return;
+    this.#idleTold = isIdle;
+    this.#send({ type: "idle", seq: this.#assignment.seq, isIdle });
   }
 
   /** Whether it keeps a core busy, as far as that can be told. */
@@ -344,6 +391,7 @@ export class ActiveCall implements GuestListener, Payer {
   }
 
   deliver(requestId: number, envelope: string): void {
+    this.#idleTold = undefined;
     this.#isolate?.deliver(requestId, envelope);
   }
 
@@ -384,6 +432,7 @@ export class ActiveCall implements GuestListener, Payer {
   onCapability(requestId: number, name: string, text: string): void {
     const { seq, call } = this.#assignment;
     const granted = call !== undefined && (name === "log" || call.tool.granted.includes(name));
+    // A request is the guest at work, even if the host answers it before the next look.
     if (this.#isAhead() || !granted) this.deliver(requestId, DENIED);
     else if (text.length > this.#limits.inputBytes) this.deliver(requestId, TOO_LARGE);
     else this.#send({ type: "capability", seq, requestId, name }, [text]);

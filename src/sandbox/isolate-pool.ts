@@ -81,11 +81,11 @@ export class IsolatePool {
     this.#idle = this.#idle.filter((idle) => !isOf(idle));
   }
 
-  /** What a session's last call has left, for its next one. */
+  /** What a session's last call has left, for its next one; it may have been disposed meanwhile, which the call has to report. */
   takeSession(session: number): ToolIsolate | undefined {
     const isolate = this.sessions.get(session);
     this.sessions.delete(session);
-    return isolate?.isDisposed === true ? undefined : isolate;
+    return isolate;
   }
 
   endSession(session: number): void {

@@ -15,6 +15,13 @@ const MiB = 1024 * KiB;
 /** `max` is what no host setting can pass; a host, tool or call may only choose within `min`..`max`. */
 export const LIMITS = {
   timeoutMs: { min: 1, default: 5_000, max: 300_000, about: "wall time of a call, queueing included" },
+  clientWaitMs: {
+    min: 1,
+    default: 300_000,
+    max: 300_000,
+    about:
+      "wait for one answer of the client (elicit, sample, roots); the call's own time stands still while the tool is idle",
+  },
   cpuMs: { min: 1, default: 5_000, max: 300_000, about: "CPU time of a call's own isolate; waiting costs none" },
   memoryMiB: {
     min: 8,

@@ -99,8 +99,11 @@ const CallSchema = z.strictObject({
   toolId: seq,
   callId: z.string().max(1_024),
   tenantId: z.string().max(1_024),
-  /** It runs in the session's isolate, which lives on; `tool` and its bundle are for this call only where `once` says so. */
-  session: z.strictObject({ id: seq, once: z.boolean() }).optional(),
+  /**
+   * It runs in the session's isolate, which lives on; `tool` and its bundle are for this call only where `once` says so. With `resumes` an
+   * earlier call has left that isolate: the call fails where it is gone.
+   */
+  session: z.strictObject({ id: seq, once: z.boolean(), resumes: z.literal(true).optional() }).optional(),
   /** It is to repeat exactly: it gets a new isolate, whose clock and random numbers begin here. */
   deterministic: z.strictObject({ seed: z.string().max(MAX_SEED_UNITS), now: count }).optional(),
   /**
@@ -113,6 +116,8 @@ const CallSchema = z.strictObject({
 const ForgetToolSchema = z.strictObject({ type: z.literal("forget-tool"), toolId: seq, bundle: z.boolean() });
 /** A session is over: its isolate, if there is one, goes. */
 const EndSessionSchema = z.strictObject({ type: z.literal("end-session"), session: seq });
+/** The call waits for its caller, or does so no more: meanwhile the worker says whether its guest is idle. Answered by `idle`s. */
+const WatchIdleSchema = z.strictObject({ type: z.literal("watch-idle"), seq, isWatched: z.boolean() });
 /** The host's clock or caller has ended the call: dispose its isolate. */
 const CancelSchema = z.strictObject({ type: z.literal("cancel"), seq });
 /** So many more chunks of a call have been taken by their reader. */
@@ -133,6 +138,7 @@ export const HostMessageSchema = z.discriminatedUnion("type", [
   LearnSchema,
   CallSchema,
   CancelSchema,
+  WatchIdleSchema,
   EndSessionSchema,
   ForgetToolSchema,
   CapabilityResultSchema,
@@ -222,6 +228,11 @@ const LogSchema = z.strictObject({
 });
 /** Parts: progress as JSON text. */
 const ProgressMessageSchema = z.strictObject({ type: z.literal("progress"), seq });
+/**
+ * Of a call that is watched: whether its guest neither runs nor has timers of its own, so that only an answer of the host can wake it. Each
+ * answer that the host sends ends that, until the next `idle` says otherwise.
+ */
+const IdleSchema = z.strictObject({ type: z.literal("idle"), seq, isIdle: z.boolean() });
 /** Parts: input as JSON text. */
 const CapabilitySchema = z.strictObject({ type: z.literal("capability"), seq, requestId: seq, name: capabilityName });
 
@@ -237,6 +248,7 @@ const StuckSchema = z.strictObject({ type: z.literal("stuck") });
 
 export const WorkerMessageSchema = z.discriminatedUnion("type", [
   ReadySchema,
+  IdleSchema,
   PythonReadySchema,
   PongSchema,
   StuckSchema,

@@ -344,6 +344,12 @@ export class ToolIsolate {
     return this.#disposed || this.#isolate.isDisposed;
   }
 
+  /** V8 has ended the isolate for its memory limit, perhaps after the guest had given its result. */
+  get isOutOfMemory(): boolean {
+    if (this.#stopReason !== undefined) return this.#stopReason === "memory";
+    return this.#isolate.isDisposed;
+  }
+
   /** Whether the bundle was the last to be loaded into it. */
   hasLoaded({ sha256 }: LoadableBundle): boolean {
     return this.#loaded === sha256;
@@ -378,7 +384,8 @@ export class ToolIsolate {
         this.#heapBytes = statistics.used_heap_size + statistics.externally_allocated_size;
         this.#unreadMs = 0;
       } catch {
-        // It has passed its memory limit after the guest had left it: only entering it finds that out, and ends it.
+        // The isolate passed its memory limit after the guest had left it. V8 finds that out, and ends the isolate, on the next entry.
+        void this.dispose("memory");
         return 0;
       }
     }

@@ -77,7 +77,7 @@ class Worker {
         if (tool === undefined) throw new Error("A call came before its tool");
         const bytes = frame[3] === undefined ? undefined : { header: text(2), data: frame[3] };
         const { seq, callId, tenantId, stream, deterministic, session, prewarm } = message;
-        const call = { tool, callId, tenantId, stream, deterministic, bytes, session: session?.id, prewarm };
+        const call = { tool, callId, tenantId, stream, deterministic, bytes, session, prewarm };
         this.#start(seq, tool, call, text(1));
         if (session?.once === true) {
           this.#tools.delete(message.toolId);
@@ -85,6 +85,9 @@ class Worker {
         }
         break;
       }
+      case "watch-idle":
+        this.#calls.get(message.seq)?.watchIdle(message.isWatched);
+        break;
       case "cancel":
         this.#calls.get(message.seq)?.cancel();
         break;
@@ -200,7 +203,10 @@ class Worker {
   /** Ends itself when nothing runs, rather than with each call: starting a timer for every call would cost more. */
   #checkCpu(): void {
     const calls = [...this.#calls.values()];
-    for (const call of calls) call.announce();
+    for (const call of calls) {
+      call.announce();
+      call.reportIdle();
+    }
     this.#cpuShare.share(calls);
     if (this.#calls.size > 0) return;
     clearInterval(this.#cpuCheck);

@@ -3,10 +3,11 @@ import { writeSync } from "node:fs";
 import { createGlovebox } from "../../src/host/runtime.ts";
 
 const [drainMs = "1000", mode = "alone"] = process.argv.slice(2);
+const shutdown = { signals: ["SIGTERM"], drainMs: Number(drainMs) } as const;
 const box = await createGlovebox({
   cache: false,
   tenancy: "multi",
-  shutdown: { drainMs: Number(drainMs) },
+  shutdown,
   workers: { spares: 0 },
 });
 const say = (value: unknown): number => writeSync(1, `${JSON.stringify(value)}\n`);

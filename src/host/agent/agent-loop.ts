@@ -1,6 +1,8 @@
 // AgentLoop: a model and a router take turns until the model has said what it had to say. Always one outcome, never a call without an answer.
+
 import { toToolError } from "../../sandbox/errors.ts";
 import type { ToolContext } from "../tool-call.ts";
+import { deferFailure } from "../util/defer-failure.ts";
 import { checkTenant, mergeContexts, parseCallContext } from "./agent-context.ts";
 import type { AgentEvent, AgentOutcome, AgentStream } from "./agent-events.ts";
 import { type AgentLoopOptions, parseLoopOptions, parseRunOptions, type RunOptions } from "./agent-options.ts";
@@ -40,11 +42,13 @@ export class AgentLoop {
     router: AgentRouter,
     context: ToolContext = {},
   ): Promise<SingleTurn> {
-    const callRouter = toCallRouter(router, "router");
-    const conversation = parseMessages(messages, "messages");
-    const whole = mergeContexts(this.#defaults.context, parseCallContext(context), "context");
-    checkTenant(callRouter, whole, "context");
-    return await runSingleTurn(conversation, toolCall, { ...this.#defaults, callRouter, context: whole });
+    return await deferFailure(() => {
+      const callRouter = toCallRouter(router, "router");
+      const conversation = parseMessages(messages, "messages");
+      const whole = mergeContexts(this.#defaults.context, parseCallContext(context), "context");
+      checkTenant(callRouter, whole, "context");
+      return runSingleTurn(conversation, toolCall, { ...this.#defaults, callRouter, context: whole });
+    });
   }
 
   /**
@@ -53,8 +57,10 @@ export class AgentLoop {
    * `claim` fails; CANCELLED if the signal aborts before the state is claimed.
    */
   async run(options: RunOptions): Promise<AgentOutcome> {
-    const run = await this.#open(options, undefined);
-    return await run.finish(undefined);
+    return await deferFailure(async () => {
+      const run = await this.#open(options, undefined);
+      return await run.finish(undefined);
+    }, hasFailed);
   }
 
   /**
@@ -63,14 +69,16 @@ export class AgentLoop {
    * Never rejects: what `run` rejects with is an outcome (`failed`) here.
    */
   stream(options: RunOptions): AgentStream {
-    return createEventStream<AgentEvent>(async (events, stop) => {
-      try {
-        const run = await this.#open(options, stop);
-        return { type: "outcome", ...(await run.finish(events)) };
-      } catch (thrown) {
-        return { type: "outcome", ...notStarted(options, thrown) };
-      }
-    });
+    return createEventStream<AgentEvent>((events, stop) =>
+      deferFailure(async () => {
+        try {
+          const run = await this.#open(options, stop);
+          return { type: "outcome", ...(await run.finish(events)) };
+        } catch (thrown) {
+          return { type: "outcome", ...notStarted(options, thrown) };
+        }
+      }, hasFailed),
+    );
   }
 
   async #open(given: RunOptions, stop: AbortSignal | undefined): Promise<AgentRun> {
@@ -80,6 +88,8 @@ export class AgentLoop {
     return await AgentRun.open(settings, input, signal);
   }
 }
+
+const hasFailed = ({ status }: Pick<AgentOutcome, "status">): boolean => status === "failed" || status === "cancelled";
 
 /** The outcome of options that are wrong: whatever was passed in their place. */
 function notStarted(options: unknown, thrown: unknown): AgentOutcome {

@@ -1,5 +1,7 @@
 // ToolsRouterAgent: a request in, one tool chosen by a model and run, an answer out. Always one outcome.
+
 import { type ToolErrorData, toToolError } from "../../sandbox/errors.ts";
+import { deferFailure } from "../util/defer-failure.ts";
 import { createEventStream } from "./event-stream.ts";
 import { fallbackText } from "./fallback.ts";
 import { RoutedRequest } from "./routed-request.ts";
@@ -34,7 +36,7 @@ export class ToolsRouterAgent {
    * Rejects with a ToolError, PARAM_INVALID, for options that are wrong.
    */
   async run(request: ToolsRequest, overrides: ToolsRouterOptions = {}): Promise<ToolsRouterOutcome> {
-    return await this.#open(request, overrides, undefined).finish(undefined);
+    return await deferFailure(() => this.#open(request, overrides, undefined).finish(undefined), hasFailed);
   }
 
   /**
@@ -42,13 +44,15 @@ export class ToolsRouterAgent {
    * asked for; a slow reader slows model and tool down. Never rejects: what `run` rejects with is an outcome (`failed`) here.
    */
   stream(request: ToolsRequest, overrides: ToolsRouterOptions = {}): ToolsRouterStream {
-    return createEventStream<ToolsRouterEvent>(async (events, stop) => {
-      try {
-        return { type: "outcome", ...(await this.#open(request, overrides, stop).finish(events)) };
-      } catch (thrown) {
-        return { type: "outcome", ...refused(toToolError(thrown).toData("the agent")) };
-      }
-    });
+    return createEventStream<ToolsRouterEvent>((events, stop) =>
+      deferFailure(async () => {
+        try {
+          return { type: "outcome", ...(await this.#open(request, overrides, stop).finish(events)) };
+        } catch (thrown) {
+          return { type: "outcome", ...refused(toToolError(thrown).toData("the agent")) };
+        }
+      }, hasFailed),
+    );
   }
 
   #open(request: ToolsRequest, overrides: ToolsRouterOptions, stop: AbortSignal | undefined): RoutedRequest {
@@ -57,6 +61,9 @@ export class ToolsRouterAgent {
     return new RoutedRequest(request, settings, this.#search, AbortSignal.any(signals));
   }
 }
+
+const hasFailed = ({ status }: Pick<ToolsRouterOutcome, "status">): boolean =>
+  status === "failed" || status === "cancelled";
 
 const refused = (error: ToolErrorData): ToolsRouterOutcome => ({
   ...{ status: "failed", stage: "routing", error, text: fallbackText(undefined, "routing", error) },

@@ -93,7 +93,7 @@ export interface AskOptions {
 
 /**
  * Answers questions of the tool on behalf of its caller: a person, a model, folders of theirs. A method that is left out, or answers
- * undefined, is not supported. Answers are validated; a method that throws, rejects or does not answer within 300 s fails the question.
+ * undefined, is not supported. Answers are validated; a method that throws, rejects or does not answer within the call's `limits.clientWaitMs` (default: 300 s) fails the question.
  */
 export interface CallClient {
   elicit?(request: ElicitRequest, options: AskOptions): Promise<ElicitResult> | undefined;
@@ -101,8 +101,6 @@ export interface CallClient {
   listRoots?(options: AskOptions): Promise<ListRootsResult> | undefined;
 }
 
-/** So long one answer may take: a person reads, thinks and types. */
-const ANSWER_MS = 300_000;
 /** Of one call, with its clock standing still; what waits longer takes the tool's own time. */
 const HELD_MS = 900_000;
 
@@ -111,7 +109,7 @@ const openMeter = (): { heldMs: number } => ({ heldMs: 0 });
 
 /**
  * Asks the client of a call and returns its answer, not yet validated. The wait ends with the call.
- * @throws {ToolError} CAPABILITY_DENIED without a client that answers, TOOL_TIMEOUT after {@link ANSWER_MS}, TOOL_FAILED when the client
+ * @throws {ToolError} CAPABILITY_DENIED without a client that answers, TOOL_TIMEOUT after `limits.clientWaitMs`, TOOL_FAILED when the client
  *   fails; a ToolError of the client is passed on
  */
 async function ask(
@@ -122,9 +120,10 @@ async function ask(
 ): Promise<unknown> {
   const call = callOf(context);
   const { client } = call.context;
-  const signal = AbortSignal.any([context.signal, AbortSignal.timeout(ANSWER_MS)]);
+  const { clientWaitMs } = call.limits;
+  const signal = AbortSignal.any([context.signal, AbortSignal.timeout(clientWaitMs)]);
   const asking = runCallback(() => (client === undefined ? undefined : send(client, { signal, key })), {
-    timeoutMs: ANSWER_MS,
+    timeoutMs: clientWaitMs,
     signal,
   });
   const outcome = asking instanceof Promise ? await whileHeld(call, context, asking) : asking;
@@ -135,10 +134,9 @@ async function ask(
   context.signal.throwIfAborted();
   const { failed, cause } = outcome;
   if (failed !== "threw") {
-    const seconds = ANSWER_MS / 1_000;
     throw new ToolError(
       "TOOL_TIMEOUT",
-      `The client that called "${context.toolName}" did not answer within ${seconds} s`,
+      `The client that called "${context.toolName}" did not answer within ${clientWaitMs} ms (limits.clientWaitMs)`,
     );
   }
   if (Error.isError(cause) && cause instanceof ToolError) throw cause;
@@ -147,7 +145,7 @@ async function ask(
   });
 }
 
-/** Stops the call's clock, and those of the calls that it is nested in, until there is an answer. */
+/** Stops the call's clock, and those of the calls that it is nested in, until there is an answer, while the tool does nothing else. */
 async function whileHeld(
   { chain }: PreparedCall,
   context: CapabilityContext,

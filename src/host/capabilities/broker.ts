@@ -54,6 +54,11 @@ export class CapabilityBroker {
     this.#options = options;
   }
 
+  /** Requests that wait for their answers, lines of the log left out. */
+  get pending(): number {
+    return this.#pending;
+  }
+
   wasRefusedWith(code: string): boolean {
     return this.#refusals.has(code);
   }

@@ -28,7 +28,7 @@ import { pythonClassOf, pythonDataBytes } from "../workers/flavour.ts";
 import { dataLimitBytes } from "../workers/hardening/launcher.ts";
 import type { CallListener, Loss } from "../workers/open-call.ts";
 import type { Job, SessionSeat, Ticket, WorkerPool } from "../workers/worker-pool.ts";
-import type { SentBundle, ToolProfile } from "../workers/worker-process.ts";
+import type { SentBundle, SessionOrder, ToolProfile } from "../workers/worker-process.ts";
 import type { Execution, Executor } from "./executor.ts";
 import { redactExecution } from "./redact-execution.ts";
 import type { TouchedChunks } from "./touched-chunks.ts";
@@ -78,6 +78,8 @@ export interface SandboxSession {
   readonly redactor: Redactor;
   /** Bundle and profile are for one call only. */
   readonly once: boolean;
+  /** A call of it has left its isolate in the process of its seat. */
+  readonly isKept: boolean;
   /** A call of it may be in the isolate from now on. */
   onPlaced(): void;
   /** A call of it is over: how, and whether its isolate waits for the next one. */
@@ -237,6 +239,9 @@ class SandboxRun {
     const { sha256 } = this.#sent;
     const redactor = (): Redactor | undefined => this.#redactor;
     chain.onHold = (isHeld) => this.#ticket?.rest(isHeld);
+    chain.onWait = (isWaiting) => this.#ticket?.watchIdle(isWaiting);
+    chain.openCalls = () => this.#broker?.pending ?? 0;
+    chain.setIdle(false);
     chunks?.open((taken) => this.#ticket?.credit(taken), redactor);
     return this.#pool.run({
       ...this.#place(),
@@ -257,7 +262,7 @@ class SandboxRun {
         tenantId,
         stream: chunks === undefined ? undefined : true,
         deterministic: toDeterministic(context),
-        ...(session === undefined ? {} : { session: { id: session.seat.id, once: session.once } }),
+        ...(session === undefined ? {} : { session: toSessionOrder(session) }),
       },
       ...(session === undefined ? {} : { session: session.seat }),
       bundle: this.#sent,
@@ -311,12 +316,20 @@ class SandboxRun {
       },
       onProgress: (text) => this.#reportProgress(text),
       onCapability: (name, text, answer) => {
+        const { chain } = this.#call;
+        const answering = this.#brokerOfCall().answer(name, text);
+        chain.weigh();
         // An answer that cannot be sent leaves the tool waiting for it: the call is over.
-        this.#brokerOfCall()
-          .answer(name, text)
-          .then(answer)
+        answering
+          .then((envelope) => {
+            // From here on the guest is at work, until its process says that it is not.
+            chain.setIdle(false);
+            chain.weigh();
+            answer(envelope);
+          })
           .catch(() => this.#ticket?.cancel());
       },
+      onIdle: (isIdle) => this.#call.chain.setIdle(isIdle),
       onEnded: (message, parts, peakBytes) => {
         this.#tool.chunks.add(message.touched ?? []);
         const execution = this.#toExecution(message, parts, peakBytes);
@@ -440,6 +453,9 @@ function toBytesReader(header: Buffer | undefined, data: Buffer | undefined, wha
   if (header === undefined || data === undefined || header.length === 0) return undefined;
   return () => readBeside(header, data, what);
 }
+
+const toSessionOrder = ({ seat, once, isKept }: SandboxSession): SessionOrder =>
+  isKept ? { id: seat.id, once, resumes: true } : { id: seat.id, once };
 
 /** A clock that begins at 1970 shows what tests show: code that takes 0 for no time at all. */
 const FIRST_NOW = Date.UTC(2025, 0, 1);

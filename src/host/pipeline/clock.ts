@@ -114,6 +114,8 @@ class CallClock implements Clock {
 
   close(): void {
     this.#cancel("was cancelled because Glovebox was closed");
+    // Whatever still hangs in the call keeps the host's process alive no longer.
+    clearTimeout(this.#timer);
   }
 
   isOf(tracked: TrackedCall): boolean {

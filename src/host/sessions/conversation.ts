@@ -88,6 +88,7 @@ export class Conversation implements SandboxSession, Disposable {
   #endedFor: string | undefined;
   /** Why it is to end when its present runs have ended. */
   #retiredFor: string | undefined;
+  isKept = false;
 
   constructor(seatId: number, { id, tenantId, kind, bounds, once, onOver }: ConversationOptions, keeper: Keeper) {
     const now = Date.now();
@@ -125,7 +126,7 @@ export class Conversation implements SandboxSession, Disposable {
    *   which could not; the signal's reason when that aborts first
    */
   async enter({ signal, context }: Pick<PreparedCall, "signal" | "context">): Promise<Turn> {
-    this.#refuseWhenOver();
+    this.refuseWhenOver();
     if (context.deterministic !== undefined) {
       throw new ToolError(
         "PARAM_INVALID",
@@ -146,7 +147,7 @@ export class Conversation implements SandboxSession, Disposable {
     };
     try {
       await untilAborted(before, signal);
-      this.#refuseWhenOver();
+      this.refuseWhenOver();
     } catch (thrown) {
       leave();
       throw thrown;
@@ -167,6 +168,7 @@ export class Conversation implements SandboxSession, Disposable {
 
   onEnded(isKept: boolean, { cpuMs }: ToolUsage, error: ToolError | undefined): void {
     this.#isInside = false;
+    this.isKept = isKept;
     this.info.cpuMs += cpuMs;
     this.info.lastUsedAt = Date.now();
     const { runs, cpuMs: spentMs } = this.info;
@@ -179,7 +181,8 @@ export class Conversation implements SandboxSession, Disposable {
       this.end(`it was told more than ${MAX_CONCEALED} values in confidence`);
   }
 
-  #refuseWhenOver(): void {
+  /** @throws {ToolError} TOOL_UNAVAILABLE when the conversation is over, saying why */
+  refuseWhenOver(): void {
     // One that is never idle hears of no timer.
     if (Date.now() >= this.#endsAt) this.end(TIME_IS_UP);
     if (this.#endedFor === undefined) return;

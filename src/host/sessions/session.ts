@@ -13,6 +13,7 @@ import type { Runs } from "../tool-builder.ts";
 import type { PreparedCall, ToolContext, ToolResult } from "../tool-call.ts";
 import { toTextWithBytes } from "../tool-value.ts";
 import { untilAborted } from "../until-aborted.ts";
+import { deferFailure } from "../util/defer-failure.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
 import type { Conversation, SessionInfo } from "./conversation.ts";
 import type { ParsedSessionOptions } from "./session-options.ts";
@@ -68,6 +69,8 @@ export function createSessionExecutor({
       const { code, ...given } = call.input as unknown as RunArguments;
       count += 1;
       const runs = await compiled(() => compile(code, `cell-${count}.${fileExtension}`, { ...call, signal }), signal);
+      // Its process may have ended meanwhile.
+      conversation.refuseWhenOver();
       const cpuMs = Math.min(call.limits.cpuMs, conversation.cpuMsLeft);
       const told = runs.python === undefined ? toInput(given) : {};
       const run = { ...call, signal, limits: { ...call.limits, cpuMs }, ...told };
@@ -164,7 +167,10 @@ export class Session implements AsyncDisposable {
     try {
       given = readRunOptions(options);
     } catch (thrown) {
-      return toFailure({ callId: id, toolName: RUN_DEFINITION.name, started }, thrown);
+      return await deferFailure(
+        () => toFailure({ callId: id, toolName: RUN_DEFINITION.name, started }, thrown),
+        () => true,
+      );
     }
     const { input, ...context } = given;
     const { signal } = context;

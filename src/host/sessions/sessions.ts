@@ -139,6 +139,12 @@ export class Sessions implements AsyncDisposable {
     };
   }
 
+  /** After a disposal that has taken too long. */
+  abandon(): void {
+    this.#parts.router.abandon();
+    this.conversations[Symbol.dispose]();
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
     // Those that run are told of the box's end first.

@@ -78,14 +78,20 @@ export class FairQueue<Item> {
   #waiting: Account<Item>[] = [];
   #forgetAbove = MAX_REMEMBERED;
   readonly #maxQueued: number;
+  readonly #countsRoom: boolean;
   /** Standing of the account that was served last: where one that was idle comes in. */
   #virtualMs = 0;
   #queued = 0;
   #order = 0;
 
-  /** @param maxQueued entries of all accounts that may wait */
-  constructor(maxQueued: number) {
+  /**
+   * @param maxQueued entries of all accounts that may wait
+   * @param countsRoom whether entries that `concurrentCalls` admits may be in the queue beside the `queuedCalls` that wait, because they
+   *   lack only a process: a cold pool has few processes, each with a small window. Default: false
+   */
+  constructor(maxQueued: number, { countsRoom = false }: { readonly countsRoom?: boolean } = {}) {
     this.#maxQueued = maxQueued;
+    this.#countsRoom = countsRoom;
   }
 
   get queued(): number {
@@ -99,7 +105,7 @@ export class FairQueue<Item> {
   add(item: Item, claim: Claim): Entry<Item> {
     const account = this.#accountOf(claim);
     const { accountLimits } = claim;
-    const isFull = account.queued > 0 && account.queued >= accountLimits.queuedCalls;
+    const isFull = account.queued > 0 && account.queued >= this.#mostQueued(account, accountLimits);
     if (isFull) throw overloaded("this tenant", accountLimits.queuedCalls, account);
     return this.#push(item, claim, account);
   }
@@ -114,11 +120,17 @@ export class FairQueue<Item> {
     const account = this.#accountOf(claim);
     const { accountLimits, laneLimits } = claim;
     if (this.#queued > this.#maxQueued) return overloaded("all tenants", this.#maxQueued, account);
-    if (account.queued > accountLimits.queuedCalls) {
+    if (account.queued > this.#mostQueued(account, accountLimits)) {
       return overloaded("this tenant", accountLimits.queuedCalls, account);
     }
-    const { queued } = laneOf(account, claim.lane);
-    return queued > laneLimits.queuedCalls ? overloaded("this tool", laneLimits.queuedCalls, account) : undefined;
+    const lane = laneOf(account, claim.lane);
+    const isOver = lane.queued > this.#mostQueued(lane, laneLimits);
+    return isOver ? overloaded("this tool", laneLimits.queuedCalls, account) : undefined;
+  }
+
+  /** Entries of an account, or of a lane, that may be in the queue at one time. */
+  #mostQueued({ running }: { readonly running: number }, { queuedCalls, concurrentCalls }: QueueLimits): number {
+    return this.#countsRoom ? queuedCalls + Math.max(0, concurrentCalls - running) : queuedCalls;
   }
 
   #push(item: Item, claim: Claim, account: Account<Item>): Entry<Item> {

@@ -39,6 +39,8 @@ export interface CallListener {
   onLost(loss: Loss, peakBytes: number): void;
   /** Whoever inspects it holds it, or lets it go on: meanwhile none of its time passes. */
   onHeld(isHeld: boolean): void;
+  /** Of a call that is watched: whether its guest waits for the host and does nothing else. Its process's own word. */
+  onIdle?(isIdle: boolean): void;
   /** It has ended, but would not stop: its process is killed for it. */
   onStuck(): void;
 }
@@ -90,6 +92,7 @@ export class OpenCall {
   #logLines = 0;
   #logBytes = 0;
   #progressReports = 0;
+  #idleReports = 0;
   #requests = 0;
   /** Chunks that have come and were not taken. */
   #chunksOut = 0;
@@ -208,6 +211,10 @@ export class OpenCall {
         listener.onCapability(message.name, text(parts, limits.inputBytes * 4), (envelope) =>
           deliver(message.requestId, envelope),
         );
+        break;
+      case "idle":
+        this.#idleReports = bound(this.#idleReports + 1, UNCOUNTED_REQUESTS);
+        listener.onIdle?.(message.isIdle);
         break;
       case "chunks":
         this.#receiveChunks(parts);

@@ -78,6 +78,8 @@ export interface Ticket {
   credit(chunks: number): void;
   /** It waits for a person or a model, or does so no more; as often one as the other. Meanwhile others may have its place. */
   rest(isResting: boolean): void;
+  /** Whether its listener hears of `onIdle`. */
+  watchIdle(isWatched: boolean): void;
 }
 
 /** A job whose process dies before it has begun is tried this often in all: three deaths are not bad luck. */
@@ -111,7 +113,7 @@ export class WorkerPool implements AsyncDisposable {
 
   constructor(sources: WorkerSources, options: WorkerPoolOptions) {
     this.#options = options;
-    this.#queue = new FairQueue(options.maxQueued);
+    this.#queue = new FairQueue(options.maxQueued, { countsRoom: true });
     this.#fleet = new Fleet(sources, options, {
       onChange: (worker) => this.#onChange(worker),
       onRoom: () => this.#schedule(),
@@ -158,6 +160,9 @@ export class WorkerPool implements AsyncDisposable {
       cancel: () => this.#cancel(placed),
       credit: (chunks) => {
         if (placed.state === "placed") placed.worker?.credit(placed.seq, chunks);
+      },
+      watchIdle: (isWatched) => {
+        if (placed.state === "placed") placed.worker?.watchGuest(placed.seq, isWatched);
       },
       rest: (isResting) => {
         if (placed.state !== "placed") return;
@@ -380,6 +385,7 @@ export class WorkerPool implements AsyncDisposable {
       onPlaced: () => listener.onPlaced(),
       onStarted: () => listener.onStarted?.(),
       onHeld: (isHeld) => listener.onHeld(isHeld),
+      onIdle: (isIdle) => listener.onIdle?.(isIdle),
       onLog: (level, time, text, place) => listener.onLog(level, time, text, place),
       onProgress: (text) => listener.onProgress(text),
       onCapability: (name, text, answer) => listener.onCapability(name, text, answer),

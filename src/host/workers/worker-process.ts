@@ -29,10 +29,11 @@ import { WorkerChannel } from "./worker-channel.ts";
 /** How calls of a tool are run: told to a worker once, known there by the object's identity. */
 export type ToolProfile = Omit<ToolMessage, "type" | "toolId">;
 
-/** `once`: tool and bundle are this call's alone, and forgotten when it has begun. */
+/** `once`: tool and bundle are this call's alone, and forgotten when it has begun. `resumes`: an earlier call has left its isolate. */
 export interface SessionOrder {
   readonly id: number;
   readonly once: boolean;
+  readonly resumes?: true | undefined;
 }
 
 /** What the pool asks of a worker. */
@@ -441,6 +442,12 @@ export class WorkerProcess {
     this.#channel.write({ type: "cancel", seq });
     // One that is not up yet cannot answer: until then START_MS is its clock.
     if (this.#ready) this.#expectRelease(call);
+  }
+
+  /** Has the worker say whether the call's guest is idle. */
+  watchGuest(seq: number, isWatched: boolean): void {
+    const call = this.#calls.get(seq);
+    if (call !== undefined && !call.hasEnded) this.#channel.write({ type: "watch-idle", seq, isWatched });
   }
 
   rest(seq: number, isResting: boolean): void {

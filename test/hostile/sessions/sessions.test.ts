@@ -110,6 +110,59 @@ test("Memory of all runs together is the session's one limit", async () => {
   expect(errorOf(await session.run("1")).message).toMatch(/is over: .*; open a new one/);
 });
 
+/** Each fills the memory of a session run by run; V8 finds some of them over the limit only after the run has given its result. */
+const FILLINGS: readonly (readonly [memoryMiB: number, value: string])[] = [
+  [16, "new Array(300_000).fill().map((_, i) => ({ i }))"],
+  [24, "Array.from({ length: 1_000_000 }, (_, i) => i + 0.5)"],
+  [32, "new Array(300_000).fill().map((_, i) => ({ i }))"],
+  [32, "new Array(2_000_000).fill(1.5)"],
+  [32, "Array.from({ length: 1_000_000 }, (_, i) => i + 0.5)"],
+];
+
+test.for(FILLINGS)(
+  "a session of %i MiB full of %s never starts again with an empty isolate",
+  async ([memoryMiB, value]) => {
+    const session = await open({ limits: { memoryMiB } });
+    const seen: unknown[] = [];
+    for (let run = 0; run < 40 && seen.at(-1) !== "TOOL_UNAVAILABLE"; run += 1) {
+      const result = await session.run(`(globalThis.all ??= []).push(${value}); globalThis.all.length`);
+      seen.push(result.success ? result.output : result.error.code);
+    }
+    const runs = seen.length - 2;
+    expect(seen).toEqual([...Array.from({ length: runs }, (_, run) => run + 1), "MEMORY_LIMIT", "TOOL_UNAVAILABLE"]);
+    expect(errorOf(await session.run("1"))).toMatchObject({
+      code: "TOOL_UNAVAILABLE",
+      message: expect.stringContaining("MEMORY_LIMIT"),
+    });
+  },
+);
+
+test("a run that passes the memory limit after its result, is the run that fails", async () => {
+  const session = await open({ limits: { memoryMiB: 32 } });
+  await session.run("const kept = 1");
+  const grow = "const all = []; for (;;) all.push(new Array(100_000).fill(all.length))";
+  const result = await session.run(`Promise.resolve().then(() => Promise.resolve()).then(() => { ${grow} }); 1`);
+  expect(codeOf(result)).toBe("MEMORY_LIMIT");
+  expect(codeOf(await session.run("kept"))).toBe("TOOL_UNAVAILABLE");
+});
+
+test("work that a run has left, and that passes the memory limit between two runs, fails the next run", async () => {
+  const session = await open({ limits: { memoryMiB: 32 } });
+  const grow = "const all = []; for (;;) all.push(new Array(100_000).fill(all.length))";
+  await session.run("const kept = 1");
+  // The digest is answered when the run is over.
+  await session.run(
+    `const digest = crypto.subtle.digest("SHA-256", new Uint8Array(4_000_000)).then(() => { ${grow} }); 1`,
+  );
+  const codes: string[] = [];
+  while (codes.at(-1) !== "TOOL_UNAVAILABLE") {
+    const result = await session.run("kept");
+    if (result.success) expect(result.output).toBe(1);
+    codes.push(codeOf(result));
+  }
+  expect(codes.filter((code) => !["ok", "MEMORY_LIMIT", "TOOL_UNAVAILABLE"].includes(code))).toEqual([]);
+});
+
 test("CPU time of all runs together has its limit, however short each is", async () => {
   const session = await open({ total: { cpuMs: 300 } });
   const codes: string[] = [];

@@ -109,6 +109,17 @@ export class SqliteKvStore implements KvStore {
     await over;
   }
 
+  /** Ends the thread without waiting for what it does. Where the kernel does not let go of it, it keeps nobody waiting either. */
+  abandon(): void {
+    this.#closed = true;
+    const thread = this.#thread;
+    this.#thread = undefined;
+    thread?.unref();
+    void thread?.terminate().catch(() => undefined);
+    const unanswered = [...this.#underWay.splice(0), ...this.#waiting.splice(0)];
+    for (const { reject } of unanswered) reject(new Error("The kv store was closed before it had answered"));
+  }
+
   #ask<Answer extends KvAnswer>(request: KvRequest): Promise<Answer> {
     return new Promise((resolve, reject) => {
       if (this.#closed) {

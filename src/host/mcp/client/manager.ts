@@ -3,6 +3,7 @@ import { ToolError } from "../../../sandbox/errors.ts";
 import { parseOptions } from "../../option-problems.ts";
 import type { ToolRouter } from "../../router.ts";
 import type { Tenancy } from "../../tenants/tenancy.ts";
+import { deferFailure } from "../../util/defer-failure.ts";
 import { type McpServerConfig, McpServerNameSchema, type McpServerOptions, McpServerSchema } from "./mcp-options.ts";
 import { type McpServerStatus, UpstreamServer, type UpstreamServerParts } from "./upstream-server.ts";
 
@@ -60,13 +61,15 @@ export class McpManager implements AsyncDisposable {
    * Takes a server out, with its tools; calls of them that run end. False when there was none.
    * @throws {ToolError} PARAM_INVALID, as a rejection, for what is no name
    */
-  async removeServer(name: string): Promise<boolean> {
-    parseOptions(McpServerNameSchema, name, "The server's name");
-    const server = this.#servers.get(name);
-    if (server === undefined) return false;
-    this.#servers.delete(name);
-    await server[Symbol.asyncDispose]();
-    return true;
+  removeServer(name: string): Promise<boolean> {
+    return deferFailure(async () => {
+      parseOptions(McpServerNameSchema, name, "The server's name");
+      const server = this.#servers.get(name);
+      if (server === undefined) return false;
+      this.#servers.delete(name);
+      await server[Symbol.asyncDispose]();
+      return true;
+    });
   }
 
   /**

@@ -10,6 +10,7 @@ export interface WrapperTools {
   readonly unshare?: string | undefined;
   readonly bwrap?: string | undefined;
   readonly chrt?: string | undefined;
+  readonly sh?: string | undefined;
   /** GNU's, which can ignore signals. */
   readonly env?: string | undefined;
 }
@@ -121,6 +122,14 @@ function enterNamespaces({ tools, isRoot }: Wrapping): readonly string[] {
   ];
 }
 
+/**
+ * The first process of a PID namespace ignores its own SIGSTOP, SIGKILL and crash signals (pid_namespaces(7)): a worker in that place could
+ * neither end itself nor be seen to stop. So a shell is the first process. It waits for the worker, and exits with its status.
+ */
+function beginNamespace({ tools }: Wrapping): readonly string[] {
+  return tools.sh === undefined ? [] : [tools.sh, "-c", '"$@"; exit $?', "sh"];
+}
+
 /** @param isWrapped whether a wrapper is its parent: it always dies with that */
 function dropPrivileges(wrapping: Wrapping, isWrapped: boolean): readonly string[] {
   const { layers, tools, isRoot, uid, diesWithParent } = wrapping;
@@ -153,7 +162,8 @@ export function toCommand(wrapping: Wrapping, program: readonly string[]): reado
   const isLean = layers.has("lean-root");
   const inside = [
     ...(layers.has("namespaces") ? enterNamespaces(wrapping) : []),
-    ...(isLean ? enterLeanRoot(wrapping) : []),
+    // Where bubblewrap is, it is the first process.
+    ...(isLean ? enterLeanRoot(wrapping) : layers.has("namespaces") ? beginNamespace(wrapping) : []),
   ];
   // bubblewrap does all that setpriv would, except becoming another user.
   const asUser = isLean && !(isRoot && layers.has("user")) ? [] : dropPrivileges(wrapping, inside.length > 0);

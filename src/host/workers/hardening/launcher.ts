@@ -126,6 +126,7 @@ async function surveyMachine(scriptPath: string): Promise<Machine> {
     unshare: find("unshare"),
     bwrap: find("bwrap"),
     chrt: find("chrt"),
+    sh: find("sh"),
     env: isLinux ? await findGnuEnv() : undefined,
   };
   const node = realpathSync(process.execPath);

@@ -1,0 +1,152 @@
+// A host that closes its Glovebox while one part of it hangs. Prints "begun" when the part hangs, "closed" when close() has resolved, and then
+// does nothing: the process must end by itself. Run by close.test.ts.
+import { execFileSync } from "node:child_process";
+import { writeSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { defineCapability } from "../../src/host/capabilities/capability.ts";
+import type { KvStore } from "../../src/host/capabilities/kv/kv-store.ts";
+import type { GloveboxOptions } from "../../src/host/config.ts";
+import { createGlovebox, type Glovebox } from "../../src/host/runtime.ts";
+import type { ToolContext } from "../../src/host/tool-call.ts";
+
+const [mode = "", folder = ""] = process.argv.slice(2);
+const say = (line: string): number => writeSync(1, `${line}\n`);
+/** Resolves when the part that hangs is at it. */
+const { promise: hangs, resolve: nowItHangs } = Promise.withResolvers<void>();
+const hang = (): Promise<never> => {
+  nowItHangs();
+  return new Promise(() => {});
+};
+const hook = (stage: string): GloveboxOptions => ({
+  hooks: [{ name: "slow", timeoutMs: 30_000, [stage]: hang }],
+});
+const STUBBORN = fileURLToPath(new URL("mcp-stubborn-script.ts", import.meta.url));
+
+interface Mode {
+  readonly options?: GloveboxOptions;
+  readonly context?: ToolContext;
+  readonly source?: string;
+  readonly grant?: readonly string[];
+  /** In the place of a call of the tool. */
+  readonly begin?: (box: Glovebox) => Promise<void>;
+}
+
+const kvStore = { get: hang, set: hang, delete: hang, list: hang, usage: hang, [Symbol.asyncDispose]: hang };
+const hanging = defineCapability({ name: "hang", inputSchema: {}, outputSchema: {}, handler: hang });
+const ASKS_KV = { source: "export default async (_, ctx) => ctx.kv.get('a')", grant: ["kv"] };
+
+const MODES: { readonly [name: string]: Mode } = {
+  nothing: { begin: async () => nowItHangs() },
+  "kv-pipe": {
+    ...ASKS_KV,
+    get options() {
+      const path = join(folder, "pipe");
+      execFileSync("mkfifo", [path]);
+      return { store: { path } };
+    },
+    begin: async (box) => {
+      await box.execute({ id: "c", toolName: "tool" }, { timeoutMs: 3_000 });
+      nowItHangs();
+    },
+  },
+  "kv-folder": {
+    ...ASKS_KV,
+    options: { store: { path: folder } },
+    begin: async (box) => {
+      await box.execute({ id: "c", toolName: "tool" });
+      nowItHangs();
+    },
+  },
+  "host-kv-store": { ...ASKS_KV, options: { store: kvStore as unknown as KvStore } },
+  capability: {
+    source: "export default (_, ctx) => ctx.hang()",
+    grant: ["hang"],
+    options: { capabilities: [hanging] },
+  },
+  "host-function": {
+    begin: async (box) => {
+      box.router.register("hang", {}, hang);
+      void box.execute({ id: "c", toolName: "hang" });
+    },
+  },
+  "host-source": {
+    begin: async (box) => {
+      box.router.addSource("slow", { call: hang }).register("hang", {});
+      void box.execute({ id: "c", toolName: "hang" });
+    },
+  },
+  "hook-validate": { options: hook("validate") },
+  "hook-prepare": { options: hook("prepare") },
+  "hook-execute": { options: hook("execute") },
+  "hook-result": { options: hook("result") },
+  flags: { options: { flags: () => hang() } },
+  client: {
+    source:
+      "export default (_, ctx) => ctx.elicit({ message: 'Go on?', requestedSchema: { type: 'object', properties: {} } })",
+    grant: ["elicit"],
+    context: { client: { elicit: hang } },
+  },
+  loop: {
+    source: "export default () => { for (;;); }",
+    begin: async (box) => {
+      void box.execute({ id: "c", toolName: "tool" }, { timeoutMs: 60_000 });
+      await sleep(500);
+      nowItHangs();
+    },
+  },
+  session: {
+    begin: async (box) => {
+      const session = await box.openSession({ grant: ["hang"], language: "javascript" });
+      void session.run("await ctx.hang()");
+    },
+    options: { capabilities: [hanging] },
+  },
+  stream: {
+    source: "export default async function* (_, ctx) { yield 1; await ctx.hang(); }",
+    grant: ["hang"],
+    options: { capabilities: [hanging] },
+    begin: async (box) => {
+      const stream = box.stream({ id: "c", toolName: "tool" });
+      await stream.next();
+      void stream.next();
+    },
+  },
+  bundler: {
+    begin: async (box) => {
+      const nested = `${"(".repeat(2_000)}1${")".repeat(2_000)}`;
+      const source = `export default () => [${Array.from({ length: 500 }, () => nested).join(",")}]`;
+      box.addTool({ name: "large", source }).catch(() => {});
+      await sleep(200);
+      nowItHangs();
+    },
+  },
+  "mcp-deaf": {
+    options: { mcp: { servers: { up: { command: process.execPath, args: [STUBBORN, "deaf"], env: {} } } } },
+    begin: async (box) => {
+      await box.listTools();
+      nowItHangs();
+    },
+  },
+  "mcp-mute": {
+    options: { mcp: { servers: { up: { command: process.execPath, args: [STUBBORN, "mute"], env: {} } } } },
+    begin: async (box) => {
+      void box.listTools();
+      await sleep(500);
+      nowItHangs();
+    },
+  },
+};
+
+const found = MODES[mode];
+if (found === undefined) throw new Error(`There is no mode "${mode}"`);
+const { options = {}, context, source = "export default () => 1", grant = [], begin } = found;
+const box = await createGlovebox({ cache: false, store: "memory", workers: { max: 2, spares: 0 }, ...options });
+await box.addTool({ name: "tool", source }, { grant: [...grant] });
+if (begin !== undefined) await begin(box);
+else void box.execute({ id: "c", toolName: "tool" }, context, 60_000);
+await hangs;
+say("begun");
+await box.close();
+say("closed");
