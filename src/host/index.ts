@@ -20,6 +20,9 @@ export {
   type JsonValue,
   ToolError,
   type ToolErrorData,
+  UNAVAILABLE_REASONS,
+  type UnavailablePolicy,
+  type UnavailableReason,
 } from "../sandbox/errors.ts";
 export { LIMITS, type LimitName, type Limits, type PartialLimits } from "../sandbox/limits.ts";
 export type { Isolation, LogLevel, Progress } from "../sandbox/protocol.ts";
@@ -60,6 +63,7 @@ export type {
   ToolInput,
   ToolsOptions,
 } from "./config.ts";
+export { type FailedCall, toHttpStatus, toRetryAfterSeconds } from "./edges/http-status.ts";
 export { type OpenApiDocument, type OpenApiOptions, toCallSchema, toOpenApi } from "./edges/openapi.ts";
 export type { SourceKind } from "./executors/executor.ts";
 export type { HostFunction, HostFunctionContext } from "./executors/host-function.ts";

@@ -6,7 +6,7 @@ import { Bundler } from "../bundler/bundler.ts";
 import { loadSandboxArtifacts } from "../bundler/sandbox-artifacts.ts";
 import type { ToolBundle } from "../bundler/tool-bundle.ts";
 import type { ToolDefinition } from "../sandbox/definition.ts";
-import { ToolError } from "../sandbox/errors.ts";
+import { unavailable } from "../sandbox/errors.ts";
 import type { PartialLimits } from "../sandbox/limits.ts";
 import { createAskCapabilities } from "./capabilities/ask-client.ts";
 import { createEgress } from "./capabilities/egress.ts";
@@ -183,7 +183,7 @@ export class Glovebox implements AsyncDisposable {
 
   /**
    * Bundles a tool, learns its definition in an isolate, and registers it.
-   * @throws {ToolError} PARAM_INVALID for bad options or a taken name; BUNDLE_FAILED when it cannot be built or is no tool;
+   * @throws {ToolError} PARAM_INVALID for bad options; NAME_TAKEN for a name that another tool has; BUNDLE_FAILED when it cannot be built or is no tool;
    *   TOOL_FAILED, TOOL_TIMEOUT, MEMORY_LIMIT, CPU_LIMIT, SANDBOX_CRASHED when its top level throws, hangs or runs away
    */
   async addTool(tool: ToolInput, options?: AddToolOptions): Promise<ToolDefinition> {
@@ -277,7 +277,7 @@ export class Glovebox implements AsyncDisposable {
 
   /**
    * Opens a session: code that is run in one isolate, run after run, with what the runs before have left.
-   * @throws {ToolError} PARAM_INVALID for an option that is wrong or a taken id; QUOTA_EXCEEDED when the tenant has as many as its
+   * @throws {ToolError} PARAM_INVALID for an option that is wrong; NAME_TAKEN for a taken id; QUOTA_EXCEEDED when the tenant has as many as its
    *   limit `sessions` says; TOOL_UNAVAILABLE when the box is closed, or the machine cannot limit what was asked for
    */
   async openSession(options?: SessionOptions): Promise<Session> {
@@ -358,7 +358,7 @@ export class Glovebox implements AsyncDisposable {
   }
 
   #refuseWhenClosed(): void {
-    if (this.#closed) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is closed");
+    if (this.#closed) throw unavailable("closed", "Glovebox is closed");
   }
 }
 

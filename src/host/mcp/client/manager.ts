@@ -1,5 +1,5 @@
 // box.mcp: the upstream servers that the host has named. Nothing is started before somebody asks for their tools or calls one.
-import { ToolError } from "../../../sandbox/errors.ts";
+import { unavailable } from "../../../sandbox/errors.ts";
 import { parseOptions } from "../../option-problems.ts";
 import type { ToolRouter } from "../../router.ts";
 import { type McpServerConfig, McpServerNameSchema, type McpServerOptions, McpServerSchema } from "./mcp-options.ts";
@@ -19,7 +19,8 @@ export class McpManager implements AsyncDisposable {
 
   /**
    * Adds a server. It is not started.
-   * @throws {ToolError} PARAM_INVALID for options that are wrong, or a name that is taken; TOOL_UNAVAILABLE when Glovebox is closed
+   * @throws {ToolError} PARAM_INVALID for options that are wrong; NAME_TAKEN for a name that another source has; TOOL_UNAVAILABLE when Glovebox is
+   *   closed
    */
   addServer(name: string, options: McpServerOptions): void {
     this.add(name, parseOptions<McpServerConfig>(McpServerSchema, options, "options"));
@@ -27,7 +28,7 @@ export class McpManager implements AsyncDisposable {
 
   /** @internal with options that have been parsed */
   add(name: string, config: McpServerConfig): void {
-    if (this.#isClosed) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is closed");
+    if (this.#isClosed) throw unavailable("closed", "Glovebox is closed");
     const server = new UpstreamServer(
       parseOptions(McpServerNameSchema, name, "The server's name"),
       config,

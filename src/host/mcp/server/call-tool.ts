@@ -119,7 +119,8 @@ const unknownTool = (toolName: string): ProtocolError =>
 function refuse(result: ToolResult, toolName: string, { missing }: OpenToolCall, { mcpReq }: ServerContext): void {
   if (result.success) return;
   const { code, details } = result.error;
-  if (code === "TOOL_UNAVAILABLE" && details?.toolName === toolName) throw unknownTool(toolName);
+  if (code === "TOOL_UNAVAILABLE" && details?.reason === "not_found" && details.toolName === toolName)
+    throw unknownTool(toolName);
   // Older revisions know no such error: there it is the tool's, as any other.
   if (code === "CAPABILITY_DENIED" && Object.keys(missing).length > 0 && mcpReq.envelope !== undefined) {
     throw new MissingRequiredClientCapabilityError({ requiredCapabilities: missing });
