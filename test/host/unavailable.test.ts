@@ -27,10 +27,10 @@ describe("details.reason", () => {
   });
 
   test("a tool that is off looks exactly as one that does not exist", async () => {
-    await using router = new ToolRouter({ flags: ({ toolName }: { toolName: string }) => toolName !== "tool-off" });
+    await using router = new ToolRouter({ flags: (flag) => flag !== "tools.tool-off" });
     router.register("tool-off", {}, () => 1);
     const plain = async (toolName: string): Promise<string> => {
-      const { usage: _, ...rest } = await call(router, toolName);
+      const { durationMs: _, ...rest } = await call(router, toolName);
       return JSON.stringify(rest);
     };
     const off = await plain("tool-off");
