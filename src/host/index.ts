@@ -1,4 +1,5 @@
 // The whole public surface of "glovebox".
+/// <reference types="node" preserve="true" />
 export type { BuiltinToolName } from "../bundler/builtin-bundles.ts";
 export type { ToolBundle, ToolSource } from "../bundler/tool-bundle.ts";
 export type { ContentAnnotations, ContentPart } from "../sandbox/content.ts";

@@ -1,11 +1,13 @@
 // The package as somebody else gets it: packed, installed into an empty project, used there on each Node that it supports.
 import { execFile } from "node:child_process";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { mkdtemp, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { writeConsumer } from "../support/consumer-project.ts";
 
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -81,6 +83,55 @@ describe("the packed tarball", () => {
         console.log((await box.listTools()).map(({ name }) => name).join(), result.output?.result ?? result.error);`;
       await writeFile(join(project, "builtin.mjs"), builtin);
       expect((await inProject("node", ["builtin.mjs"])).stdout).toBe("csv-stats,run-js 42\n");
+    },
+  );
+});
+
+describe("its declarations compile with strict and without skipLibCheck", () => {
+  const MODULES = join(ROOT, "node_modules");
+  const CHECK = join(ROOT, "test/support/check-declarations.ts");
+  const consumer = async (kind: "bare" | "peers"): Promise<string> =>
+    await writeConsumer(await realpath(await mkdtemp(join(folder, `${kind}-`))), tarball, MODULES, kind);
+
+  /** Lines of the compiler that a filter lets through; a compiler that fails without one has failed otherwise. */
+  async function compile(tsconfig: string, isOurs: (line: string) => boolean): Promise<readonly string[]> {
+    const tsc = join(MODULES, "typescript/bin/tsc");
+    const ended = await run(process.execPath, [tsc, "-p", tsconfig, "--pretty", "false"]).catch(
+      (error: unknown) => error,
+    );
+    const { stdout, stderr } = ended as { readonly stdout: string; readonly stderr: string };
+    expect(stderr).toBe("");
+    return stdout.split("\n").filter((line) => /error TS/.test(line) && isOurs(line));
+  }
+
+  test("TypeScript 7, without any optional peer: all declarations, those of its dependencies too", {
+    timeout: INSTALL_MS,
+  }, async () => {
+    expect(await compile(await consumer("bare"), () => true)).toEqual([]);
+  });
+
+  test("TypeScript 7, with the optional peers: all that are not a peer's own", { timeout: INSTALL_MS }, async () => {
+    // A peer's declarations may have errors of their own: they need a browser's types, or another version of Node's.
+    const isOurs = (line: string): boolean =>
+      !line.includes("node_modules/") || line.includes("node_modules/glovebox/");
+    expect(await compile(await consumer("peers"), isOurs)).toEqual([]);
+  });
+
+  test.for([
+    ["5.9", "typescript59"],
+    ["6", "typescript6"],
+  ])(
+    "TypeScript %s: its own, without and with the optional peers",
+    { timeout: INSTALL_MS },
+    async ([, name], { skip }) => {
+      const compiler = join(MODULES, name ?? "");
+      if (!existsSync(compiler)) skip(`${name} is not installed`);
+      for (const kind of ["bare", "peers"] as const) {
+        expect(await run(process.execPath, [CHECK, compiler, await consumer(kind)])).toEqual({
+          stdout: "",
+          stderr: "",
+        });
+      }
     },
   );
 });
