@@ -60,6 +60,7 @@ import { createTelemetry } from "./telemetry/telemetry.ts";
 import { type Registrable, ToolBuilder } from "./tool-builder.ts";
 import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "./tool-call.ts";
 import type { ToolStream } from "./tool-stream.ts";
+import { oldNodeMessage } from "./util/node-version.ts";
 import { EngineCache } from "./workers/engine-cache.ts";
 import { Launcher } from "./workers/hardening/launcher.ts";
 import type { HardeningReport } from "./workers/hardening/layers.ts";
@@ -364,7 +365,8 @@ export class Glovebox implements AsyncDisposable {
 
 /**
  * Starts a Glovebox: a bundler, a pool of worker processes, a router.
- * @throws {ToolError} PARAM_INVALID for an option that is wrong, naming its path; INTERNAL for a broken installation
+ * @throws {ToolError} PARAM_INVALID for an option that is wrong, naming its path; TOOL_UNAVAILABLE on a Node older than 24, or a machine that
+ *   lacks what `hardening` requires; INTERNAL for a broken installation
  * @example
  * ```ts
  * import { createGlovebox } from "glovebox";
@@ -390,6 +392,8 @@ export function createInspectedGlovebox(options: GloveboxOptions, inspector: Ins
 const INSPECTED_IDLE_MS = 24 * 3_600_000;
 
 async function openGlovebox(options: GloveboxOptions | undefined, inspector: Inspector | undefined): Promise<Glovebox> {
+  const oldNode = oldNodeMessage();
+  if (oldNode !== undefined) throw unavailable("unsupported", oldNode);
   const config = parseConfig(options);
   // Not in the middle of somebody's call.
   if (config.egress.allow.length > 0) loadHttpClient();

@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdtemp, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -13,6 +13,7 @@ const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 /** Needs the registry and a build: far longer than a usual test. */
 const INSTALL_MS = 240_000;
+const MODULES = join(ROOT, "node_modules");
 let folder = "";
 let tarball = "";
 
@@ -87,11 +88,44 @@ describe("the packed tarball", () => {
   );
 });
 
+/** A program that has installed the tarball. @returns its tsconfig.json */
+const consumer = async (kind: "bare" | "peers"): Promise<string> =>
+  await writeConsumer(await realpath(await mkdtemp(join(folder, `${kind}-`))), tarball, MODULES, kind);
+
+/** A Node that is too old for Glovebox, where this machine has one. */
+async function findOldNode(): Promise<{ readonly path: string; readonly version: string } | undefined> {
+  const folders = ["/usr/bin", "/usr/local/bin", ...(process.env.PATH ?? "").split(delimiter)];
+  for (const path of new Set(folders.map((each) => join(each, "node")))) {
+    const ended = await run(path, ["--version"]).catch(() => undefined);
+    const version = ended?.stdout.trim().replace(/^v/, "") ?? "";
+    if (Number.parseInt(version, 10) < 24) return { path, version };
+  }
+  return undefined;
+}
+
+test("an older Node loads every entry and hears from createGlovebox() which one it needs, as from the command line", {
+  timeout: INSTALL_MS,
+}, async ({ skip }) => {
+  const old = await findOldNode();
+  if (old === undefined) return skip("this machine has no Node below 24");
+  const cwd = dirname(await consumer("bare"));
+  const script = `
+    for (const entry of ["", "/tool", "/agent", "/openai", "/testing", "/mcp"]) await import("glovebox" + entry);
+    const { createGlovebox } = await import("glovebox");
+    await createGlovebox({ nonsense: 1 }).catch(({ name, code, message }) => console.log(name, code, message));`;
+  const said = `glovebox needs Node 24 or newer; this is Node ${old.version}`;
+  expect(await run(old.path, ["--input-type=module", "-e", script], { cwd })).toEqual({
+    stdout: `ToolError TOOL_UNAVAILABLE ${said}\n`,
+    stderr: "",
+  });
+  const cli = join(cwd, "node_modules/glovebox/dist/host/cli/main.js");
+  expect(await run(old.path, [cli, "--help"]).catch((error: unknown) => error)).toMatchObject({
+    ...{ code: 2, stdout: "", stderr: `${said}\n` },
+  });
+});
+
 describe("its declarations compile with strict and without skipLibCheck", () => {
-  const MODULES = join(ROOT, "node_modules");
   const CHECK = join(ROOT, "test/support/check-declarations.ts");
-  const consumer = async (kind: "bare" | "peers"): Promise<string> =>
-    await writeConsumer(await realpath(await mkdtemp(join(folder, `${kind}-`))), tarball, MODULES, kind);
 
   /** Lines of the compiler that a filter lets through; a compiler that fails without one has failed otherwise. */
   async function compile(tsconfig: string, isOurs: (line: string) => boolean): Promise<readonly string[]> {
