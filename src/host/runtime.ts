@@ -6,7 +6,7 @@ import { Bundler } from "../bundler/bundler.ts";
 import { loadSandboxArtifacts } from "../bundler/sandbox-artifacts.ts";
 import type { ToolBundle } from "../bundler/tool-bundle.ts";
 import type { ToolDefinition } from "../sandbox/definition.ts";
-import { unavailable } from "../sandbox/errors.ts";
+import { ToolError, unavailable } from "../sandbox/errors.ts";
 import type { PartialLimits } from "../sandbox/limits.ts";
 import { createAskCapabilities } from "./capabilities/ask-client.ts";
 import { createEgress } from "./capabilities/egress.ts";
@@ -33,6 +33,7 @@ import {
   type ToolInput,
   WORKER_IDLE_MS,
 } from "./config.ts";
+import { checkConfiguredPaths } from "./configured-paths.ts";
 import { Learner } from "./executors/learn.ts";
 import { createSandboxExecutor } from "./executors/sandbox.ts";
 import type { SourceHealth } from "./health/source-health.ts";
@@ -60,6 +61,7 @@ import { createTelemetry } from "./telemetry/telemetry.ts";
 import { type Registrable, ToolBuilder } from "./tool-builder.ts";
 import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "./tool-call.ts";
 import type { ToolStream } from "./tool-stream.ts";
+import { notifySafely } from "./util/host-callback.ts";
 import { oldNodeMessage } from "./util/node-version.ts";
 import { EngineCache } from "./workers/engine-cache.ts";
 import { Launcher } from "./workers/hardening/launcher.ts";
@@ -395,6 +397,14 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
   const oldNode = oldNodeMessage();
   if (oldNode !== undefined) throw unavailable("unsupported", oldNode);
   const config = parseConfig(options);
+  const { store: configuredStore } = config;
+  const storePath = typeof configuredStore === "object" && "path" in configuredStore ? configuredStore.path : undefined;
+  await checkConfiguredPaths({
+    bundler: config.bundler,
+    python: config.python,
+    // The default file is for hosts whose tools use it: whether it can be made does not concern the others.
+    storePath: options?.store === undefined ? undefined : storePath,
+  });
   // Not in the middle of somebody's call.
   if (config.egress.allow.length > 0) loadHttpClient();
   const artifacts = await loadSandboxArtifacts();
@@ -404,6 +414,13 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
   const log = config.logger === undefined ? undefined : await createHostLog(config.logger);
   const { cache: cacheOptions } = config;
   const cache = createBundleCache(cacheOptions);
+  const cacheProblem = await cache.findProblem();
+  if (cacheProblem !== undefined) {
+    const message = `The cache folder (options.cache.directory) cannot be used: ${cacheProblem}. Builds are kept in memory only`;
+    const warning = new ToolError("INTERNAL", message);
+    log?.warned("cache.unusable", warning);
+    notifySafely(onError, warning);
+  }
   const preludeSha256 = createHash("sha256").update(artifacts.preludeSource).digest("hex");
   const engineKey = engineKeyOf([...v8FlagsOf(hardening), preludeSha256]);
   const engineCacheOf = async (sha256: string, units: number): Promise<EngineCache> => {

@@ -1,9 +1,10 @@
 // The SQL of the embedded store. Synchronous: it runs in a thread of its own (kv-thread-entry.ts), where it may wait for the disk and for
 // other processes that use the same file.
-import { closeSync, mkdirSync, openSync } from "node:fs";
+import { closeSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 // biome-ignore lint/correctness/noUnresolvedImports: Biome does not know this one of Node's modules
 import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { makeFolderSync } from "../../../bundler/make-folder.ts";
 import {
   entryBytes,
   exceededQuota,
@@ -101,7 +102,7 @@ function toEntry({ key, kind, data, version, expires }: EntryRow): KvEntry {
 
 /** A file that nobody else may read, in a folder that is made if there is none. */
 function openFile(path: string): DatabaseSync {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  makeFolderSync(dirname(path));
   closeSync(openSync(path, "a", 0o600));
   return new DatabaseSync(path);
 }
