@@ -145,7 +145,10 @@ describe("ToolRouter: what a tenant sees", () => {
     expect(outputOf(await router.execute(call, { tenantId: "acme" }))).toBe("acme's");
     expect(outputOf(await router.execute(call, { tenantId: "other" }))).toBe("other's");
     const error = errorOf(await router.execute(call, { tenantId: "third" }));
-    expect([error.code, error.details]).toEqual(["TOOL_UNAVAILABLE", { reason: "not_found", toolName: "own", known: ["everybodys"] }]);
+    expect([error.code, error.details]).toEqual([
+      "TOOL_UNAVAILABLE",
+      { reason: "not_found", toolName: "own", known: ["everybodys"] },
+    ]);
   });
 
   test("execute() tells a host function for whom it works", async () => {
