@@ -181,6 +181,11 @@ export class BundleCache {
     return { artifacts: removed.size, bytes, sharedHashes: shared.size };
   }
 
+  /** Returns why its folder cannot be used, and keeps entries in memory only; undefined for a folder that can be, or none. */
+  async findProblem(): Promise<string | undefined> {
+    return await this.#disk?.findProblem();
+  }
+
   /** `key` is hex; whether the files that a build read are still the same is the caller's to check. */
   async get(key: string): Promise<BuiltBundle | undefined> {
     const name = `${key}.bundle`;

@@ -1,6 +1,7 @@
 // A cell of a session as a tool's module: its statements are the tool's `execute`, what it declares stays for later cells as properties
 // of the global object, and its last expression is its value. Lines and, but where something had to be put in, columns stay what they were.
-import { stripTypeScriptTypes } from "node:module";
+// By its module, not by name: an import of a name that an older Node lacks would fail before that Node can be reported.
+import nodeModule from "node:module";
 import type { Comment, Node, Program } from "acorn";
 import { BuildProblemError } from "./build-messages.ts";
 import { isSyntax, type Syntax } from "./syntax.ts";
@@ -232,7 +233,7 @@ export class CellSyntaxError extends BuildProblemError {}
 /** Types become blanks. @throws {BuildProblemError} for a syntax error; {CellSyntaxError} for what is more than types */
 function withoutTypes(source: string, file: string): string {
   try {
-    return stripTypeScriptTypes(source, { mode: "strip" });
+    return nodeModule.stripTypeScriptTypes(source, { mode: "strip" });
   } catch (thrown) {
     const { message, code } = thrown as Error & { readonly code?: string };
     const [first = ""] = message.split("\n");

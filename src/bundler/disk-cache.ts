@@ -1,9 +1,10 @@
 // A folder of checked entries: written whole or not at all, verified at each read, bounded by evicting what was used longest ago.
 import { createHash, randomUUID } from "node:crypto";
 import { constants } from "node:fs";
-import { type FileHandle, lstat, mkdir, open, readdir, rename, stat, unlink, utimes } from "node:fs/promises";
+import { type FileHandle, lstat, open, readdir, rename, stat, unlink, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { isStaleMark, stemOf } from "./artifact-owners.ts";
+import { makeFolder } from "./make-folder.ts";
 
 /** Changes with the layout of a file or of what it holds: entries of another version are no entries. */
 const MAGIC = Buffer.from("glovebox-cache-1\n");
@@ -139,10 +140,33 @@ export class DiskCache {
     await file.writev(parts);
   }
 
+  /**
+   * Returns why nothing can be kept here, and then neither reads nor writes; undefined where entries can be written. To know it, a file is
+   * made and removed: rights alone do not tell, for root has them all.
+   */
+  async findProblem(): Promise<string | undefined> {
+    const probe = join(this.#directory, `.${randomUUID()}.tmp`);
+    try {
+      await makeFolder(this.#directory);
+      if (!(await isOurs(this.#directory))) return this.#giveUp("other users can write to it");
+      await this.#writeFile(probe, []);
+      await unlink(probe);
+      return undefined;
+    } catch (thrown) {
+      const { code } = (thrown ?? {}) as { readonly code?: unknown };
+      return this.#giveUp(typeof code === "string" ? code : "it cannot be written");
+    }
+  }
+
+  #giveUp(problem: string): string {
+    this.#isUsable = Promise.resolve(false);
+    return problem;
+  }
+
   /** Made at the first write; a folder that others may write to is not used at all. */
   async #usable(create: boolean): Promise<boolean> {
     if (this.#isUsable !== undefined) return await this.#isUsable;
-    if (create) await mkdir(this.#directory, { recursive: true, mode: 0o700 });
+    if (create) await makeFolder(this.#directory);
     else if ((await lstat(this.#directory).catch(() => undefined)) === undefined) return false;
     this.#isUsable = isOurs(this.#directory).catch(() => false);
     return await this.#isUsable;

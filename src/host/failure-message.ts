@@ -1,5 +1,11 @@
 // A failed result in one sentence, for the model that made the call: what failed, why, whether trying again can help, what would be right.
-import { ERROR_CODES, type ErrorCode, type ToolErrorData } from "../sandbox/errors.ts";
+import {
+  ERROR_CODES,
+  type ErrorCode,
+  type ToolErrorData,
+  type UnavailableReason,
+  unavailablePolicyOf,
+} from "../sandbox/errors.ts";
 import type { ToolResult } from "./tool-call.ts";
 
 /** Characters of what others have written, so that the whole sentence stays below 800. */
@@ -12,6 +18,7 @@ const ADVICE = {
   TOOL_UNAVAILABLE: "try it again later, or do without it",
   TOOL_TIMEOUT: "ask for less at a time, or try it once more",
   TOOL_FAILED: "other arguments may help, or trying it once more",
+  NAME_TAKEN: "choose another name",
   OUTPUT_INVALID: "other arguments may help",
   OUTPUT_TOO_LARGE: "ask for less at a time",
   MEMORY_LIMIT: "ask for less at a time",
@@ -25,6 +32,11 @@ const ADVICE = {
   APPROVAL_REQUIRED: "wait until somebody has approved it",
   INTERNAL: "it may be tried once more",
 } as const satisfies Record<ErrorCode, string>;
+/** The same for TOOL_UNAVAILABLE, by its reason; for those that are missing, calling again does not help or the code's advice is right. */
+const UNAVAILABLE_ADVICE: { readonly [Reason in UnavailableReason]?: string } = {
+  tool_changed: "list the tools again, then call it again if it is still what you want",
+  shutting_down: "try it again later",
+};
 const IN_VAIN = "calling it again will not help";
 
 /** One line, whatever a tool has written: what would begin a new one is a space. */
@@ -50,7 +62,11 @@ function reasonOf(error: ToolErrorData, code: ErrorCode, name: string): string {
 function adviceOf({ recoverable, details }: ToolErrorData, code: ErrorCode): string {
   if (recoverable !== true) return IN_VAIN;
   const retryAfterMs = details?.retryAfterMs;
-  if (typeof retryAfterMs !== "number" || !(retryAfterMs > 0)) return ADVICE[code];
+  if (typeof retryAfterMs !== "number" || !(retryAfterMs > 0)) {
+    const reason = code === "TOOL_UNAVAILABLE" ? details?.reason : undefined;
+    const isKnown = unavailablePolicyOf(reason) !== undefined;
+    return (isKnown ? UNAVAILABLE_ADVICE[reason as UnavailableReason] : undefined) ?? ADVICE[code];
+  }
   return `try it again in ${Math.ceil(retryAfterMs / 1_000)} s, not before`;
 }
 

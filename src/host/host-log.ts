@@ -108,6 +108,12 @@ export class HostLog {
     this.#write(isOurs ? "error" : "warn", line, `${call.toolName} failed: ${code}`);
   }
 
+  /** Reports a part of the host that is missing, without which it goes on. */
+  warned(event: string, error: ToolError): void {
+    const { code, message, cause } = error;
+    this.#write("warn", { event, code, error: this.#error({ message, cause }) }, message);
+  }
+
   hookFailed({ hook, stage, reason, call, cause }: HookFailure): void {
     const line = { event: "hook.failed", ...call, hook, stage, reason, error: this.#error({ message: reason, cause }) };
     this.#write("warn", line, `The hook ${hook} ${reason} at ${stage}`);

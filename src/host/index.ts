@@ -1,4 +1,5 @@
 // The whole public surface of "glovebox".
+/// <reference types="node" preserve="true" />
 export type { BuiltinToolName } from "../bundler/builtin-bundles.ts";
 export type { ToolBundle, ToolSource } from "../bundler/tool-bundle.ts";
 export type { ContentAnnotations, ContentPart } from "../sandbox/content.ts";
@@ -20,6 +21,9 @@ export {
   type JsonValue,
   ToolError,
   type ToolErrorData,
+  UNAVAILABLE_REASONS,
+  type UnavailablePolicy,
+  type UnavailableReason,
 } from "../sandbox/errors.ts";
 export { LIMITS, type LimitName, type Limits, type PartialLimits } from "../sandbox/limits.ts";
 export type { Isolation, LogLevel, Progress } from "../sandbox/protocol.ts";
@@ -64,6 +68,7 @@ export type {
   ToolWarning,
   UpdateToolOptions,
 } from "./config.ts";
+export { type FailedCall, toHttpStatus, toRetryAfterSeconds } from "./edges/http-status.ts";
 export { type OpenApiDocument, type OpenApiOptions, toCallSchema, toOpenApi } from "./edges/openapi.ts";
 export type { SourceKind } from "./executors/executor.ts";
 export type { HostFunction, HostFunctionContext } from "./executors/host-function.ts";

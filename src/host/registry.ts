@@ -44,7 +44,7 @@ export type RegistryListener = (tenantId: string | undefined) => void;
  * tenant, fails the call with INTERNAL, and `onInternalError` receives the cause.
  */
 export interface ToolRegistry {
-  /** @throws {ToolError} PARAM_INVALID for a malformed name, or one that is taken for this tenant */
+  /** @throws {ToolError} PARAM_INVALID for a malformed name; NAME_TAKEN for one that is taken for this tenant */
   add(tool: RegisteredTool): void;
   /** False when there was no such tool. A tenant cannot remove a global tool. */
   remove(toolName: string, tenantId?: string): boolean;
@@ -97,7 +97,7 @@ export class MemoryToolRegistry implements ToolRegistry {
     if (this.get(name, tool.tenantId) !== undefined) {
       const whose = tool.tenantId === undefined || this.#global.has(name) ? "a global tool" : "a tool of this tenant";
       throw new ToolError(
-        "PARAM_INVALID",
+        "NAME_TAKEN",
         `The name "${name}" is taken by ${whose}; remove that one first, or choose another name`,
       );
     }

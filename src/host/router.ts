@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { isPlainObject } from "../sandbox/contract/plain-object.ts";
 import type { JsonSchema, ToolDefinition } from "../sandbox/definition.ts";
-import { type ErrorCode, ToolError, toToolError } from "../sandbox/errors.ts";
+import { type ErrorCode, ToolError, toToolError, unavailable } from "../sandbox/errors.ts";
 import { LIMITS, type Limits, type PartialLimits } from "../sandbox/limits.ts";
 import type { CallChain } from "./call-chain.ts";
 import { withBytes } from "./call-meter.ts";
@@ -173,9 +173,9 @@ export class ToolRouter implements AsyncDisposable {
   /**
    * Adds a trusted host function as a tool. Its schemas are JSON Schema, or of any library that implements Standard Schema: the library
    * then validates and transforms each call's arguments and output.
-   * @throws {ToolError} PARAM_INVALID for a malformed or taken name, a handler that is not a function, or a field or option that is
-   *   unknown or of the wrong type; BUNDLE_FAILED for a JSON Schema that cannot be used. With `tenancy: "multi"` also PARAM_INVALID without
-   *   `tenantId` or `scope: "global"`
+   * @throws {ToolError} PARAM_INVALID for a malformed name, a handler that is not a function, or a field or option that is unknown
+   *   or of the wrong type; NAME_TAKEN for a name that another tool has; BUNDLE_FAILED for a JSON Schema that cannot be used. With
+   *   `tenancy: "multi"` also PARAM_INVALID without `tenantId` or `scope: "global"`
    */
   register<Input extends HostSchema = JsonSchema>(
     toolName: string,
@@ -200,11 +200,12 @@ export class ToolRouter implements AsyncDisposable {
   /**
    * Adds a source of tools with a transport of its own, such as an upstream server. Its tools are registered on the returned object. While
    * a source keeps failing, calls of its tools are answered without asking it: {@link ToolRouter.health}.
-   * @throws {ToolError} PARAM_INVALID for a malformed or taken id, or a transport that is wrong
+   * @throws {ToolError} PARAM_INVALID for a malformed id, or a transport that is wrong; NAME_TAKEN for an id that another source has
    */
   addSource(id: string, transport: SourceTransport): AddedSource {
     checkSource(id, transport);
-    if (this.#sources.has(id)) throw new ToolError("PARAM_INVALID", `There is a source with the id "${id}" already`);
+    if (this.#sources.has(id))
+      throw new ToolError("NAME_TAKEN", `There is a source with the id "${id}" already; choose another id`);
     this.#sources.add(id);
     const { kind = "host", discovery } = transport;
     if (discovery !== undefined) this.#discoveries.add({ source: kind, sourceId: id, discovery });
@@ -545,9 +546,8 @@ export class ToolRouter implements AsyncDisposable {
     let watch: CallWatch | undefined;
     let tracked = accepted;
     try {
-      if (this.#clocks.isClosed) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is closed");
-      if (this.#isDraining && parent === undefined)
-        throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is shutting down");
+      if (this.#clocks.isClosed) throw unavailable("closed", "Glovebox is closed");
+      if (this.#isDraining && parent === undefined) throw unavailable("shutting_down", "Glovebox is shutting down");
       // Of a malformed call the tenant counts all the same.
       const { envelope, problem } = tryEnvelope(toolCall, timeoutMs);
       if (envelope !== undefined) facts = { callId: envelope.callId, toolName: envelope.toolName, started };

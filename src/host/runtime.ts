@@ -6,7 +6,7 @@ import { Bundler } from "../bundler/bundler.ts";
 import { loadSandboxArtifacts } from "../bundler/sandbox-artifacts.ts";
 import type { ToolBundle } from "../bundler/tool-bundle.ts";
 import type { ToolDefinition } from "../sandbox/definition.ts";
-import { ToolError } from "../sandbox/errors.ts";
+import { ToolError, unavailable } from "../sandbox/errors.ts";
 import type { PartialLimits } from "../sandbox/limits.ts";
 import { createAskCapabilities } from "./capabilities/ask-client.ts";
 import { callOf } from "./capabilities/call-scope.ts";
@@ -38,6 +38,7 @@ import {
   type UpdateToolOptions,
   WORKER_IDLE_MS,
 } from "./config.ts";
+import { checkConfiguredPaths } from "./configured-paths.ts";
 import type { Executor } from "./executors/executor.ts";
 import { Learner } from "./executors/learn.ts";
 import { createSandboxExecutor } from "./executors/sandbox.ts";
@@ -86,6 +87,7 @@ import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "./tool-c
 import type { ToolStream } from "./tool-stream.ts";
 import { deferFailure } from "./util/defer-failure.ts";
 import { notifySafely } from "./util/host-callback.ts";
+import { oldNodeMessage } from "./util/node-version.ts";
 import { EngineCache } from "./workers/engine-cache.ts";
 import { Launcher } from "./workers/hardening/launcher.ts";
 import type { HardeningReport } from "./workers/hardening/layers.ts";
@@ -129,7 +131,7 @@ type OwnedToolOptions = Omit<ParsedToolOptions, "scope">;
 function nothingToUpdate(toolName: string, tenantId: string | undefined): ToolError {
   const whose = tenantId === undefined ? "no global tool" : "no tool of this tenant";
   const message = `There is ${whose} named ${JSON.stringify(toolName)} to update; add it with addTool`;
-  return new ToolError("TOOL_UNAVAILABLE", message, { details: { reason: "not_found", toolName } });
+  return unavailable("not_found", message, { details: { toolName } });
 }
 
 /** What first-party tools ask for, and have: which hosts a request may go to stays with `egress`. */
@@ -266,7 +268,8 @@ export class Glovebox implements AsyncDisposable {
   /**
    * Bundles a tool, learns its definition in an isolate, and registers it.
    * @param options with `tenancy: "multi"`: `tenantId`, or `scope: "global"` for a tool of all tenants
-   * @throws {ToolError} PARAM_INVALID for bad options, a missing or unexpected tenant, or a taken name; BUNDLE_FAILED when it cannot be built or is no tool;
+   * @throws {ToolError} PARAM_INVALID for bad options, or a missing or unexpected tenant; NAME_TAKEN for a name that another tool has;
+   *   BUNDLE_FAILED when it cannot be built or is no tool;
    *   TOOL_FAILED, TOOL_TIMEOUT, MEMORY_LIMIT, CPU_LIMIT, SANDBOX_CRASHED when its top level throws, hangs or runs away
    */
   addTool(tool: ToolInput, options?: AddToolOptions): Promise<ToolDefinition> {
@@ -567,7 +570,7 @@ export class Glovebox implements AsyncDisposable {
 
   /**
    * Opens a session: code that is run in one isolate, run after run, with what the runs before have left.
-   * @throws {ToolError} PARAM_INVALID for an option that is wrong or a taken id; QUOTA_EXCEEDED when the tenant has as many as its
+   * @throws {ToolError} PARAM_INVALID for an option that is wrong; NAME_TAKEN for a taken id; QUOTA_EXCEEDED when the tenant has as many as its
    *   limit `sessions` says; TOOL_UNAVAILABLE when the box is closed, or the machine cannot limit what was asked for
    */
   openSession(options?: SessionOptions): Promise<Session> {
@@ -724,13 +727,14 @@ export class Glovebox implements AsyncDisposable {
   }
 
   #refuseWhenClosed(): void {
-    if (this.#closed) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is closed");
+    if (this.#closed) throw unavailable("closed", "Glovebox is closed");
   }
 }
 
 /**
  * Starts a Glovebox: a bundler, a pool of worker processes, a router.
- * @throws {ToolError} PARAM_INVALID for an option that is wrong, naming its path; INTERNAL for a broken installation
+ * @throws {ToolError} PARAM_INVALID for an option that is wrong, naming its path; TOOL_UNAVAILABLE on a Node older than 24, or a machine that
+ *   lacks what `hardening` requires; INTERNAL for a broken installation
  * @example
  * ```ts
  * import { createGlovebox } from "glovebox";
@@ -756,7 +760,17 @@ export function createInspectedGlovebox(options: GloveboxOptions, inspector: Ins
 const INSPECTED_IDLE_MS = 24 * 3_600_000;
 
 async function openGlovebox(options: GloveboxOptions | undefined, inspector: Inspector | undefined): Promise<Glovebox> {
+  const oldNode = oldNodeMessage();
+  if (oldNode !== undefined) throw unavailable("unsupported", oldNode);
   const config = parseConfig(options);
+  const { store: configuredStore } = config;
+  const storePath = typeof configuredStore === "object" && "path" in configuredStore ? configuredStore.path : undefined;
+  await checkConfiguredPaths({
+    bundler: config.bundler,
+    python: config.python,
+    // The default file is for hosts whose tools use it: whether it can be made does not concern the others.
+    storePath: options?.store === undefined ? undefined : storePath,
+  });
   // Not in the middle of somebody's call.
   if (config.egress.allow.length > 0) loadHttpClient();
   const artifacts = await loadSandboxArtifacts();
@@ -766,6 +780,13 @@ async function openGlovebox(options: GloveboxOptions | undefined, inspector: Ins
   const log = config.logger === undefined ? undefined : await createHostLog(config.logger);
   const { cache: cacheOptions } = config;
   const cache = createBundleCache(cacheOptions);
+  const cacheProblem = await cache.findProblem();
+  if (cacheProblem !== undefined) {
+    const message = `The cache folder (options.cache.directory) cannot be used: ${cacheProblem}. Builds are kept in memory only`;
+    const warning = new ToolError("INTERNAL", message);
+    log?.warned("cache.unusable", warning);
+    notifySafely(onError, warning);
+  }
   const preludeSha256 = createHash("sha256").update(artifacts.preludeSource).digest("hex");
   const engineKey = engineKeyOf([...v8FlagsOf(hardening), preludeSha256]);
   const engineCacheOf = async (sha256: string, units: number): Promise<EngineCache> => {

@@ -1,7 +1,7 @@
 // A source of tools that a host adds: a transport to wherever its tools are, and the tools it is asked for. What is known of its health
 // is known of all of them.
 import type { ToolDefinition } from "../sandbox/definition.ts";
-import { ToolError } from "../sandbox/errors.ts";
+import { unavailable } from "../sandbox/errors.ts";
 import type { Executor, SourceKind } from "./executors/executor.ts";
 import { createHostFunctionExecutor, type HostFunctionContext } from "./executors/host-function.ts";
 import {
@@ -76,11 +76,11 @@ export class AddedSource implements Disposable {
 
   /**
    * Adds one of the source's tools; dispose what this returns to take it out again. Its schemas are as those of {@link ToolRouter.register}.
-   * @throws {ToolError} PARAM_INVALID for a malformed or taken name, or a field or option that is unknown or of the wrong type;
+   * @throws {ToolError} PARAM_INVALID for a malformed name, or a field or option that is unknown or of the wrong type; NAME_TAKEN;
    *   BUNDLE_FAILED for a JSON Schema that cannot be used; TOOL_UNAVAILABLE after disposal
    */
   register(toolName: string, definition: HostToolDefinition<HostSchema>, options?: SourceToolOptions): Disposable {
-    if (this.#isDisposed) throw new ToolError("TOOL_UNAVAILABLE", `The source ${this.id} has been removed`);
+    if (this.#isDisposed) throw unavailable("not_found", `The source ${this.id} has been removed`);
     checkString(toolName, "toolName");
     const { nameAtSource = toolName, scope, ...given } = parseSourceToolOptions(options);
     const tenantId = this.#registrar.ownerOf({ tenantId: given.tenantId, scope });

@@ -6,7 +6,7 @@ import {
   isEngineFeature,
   unlimitedFeatures,
 } from "../sandbox/engine-features.ts";
-import { ToolError } from "../sandbox/errors.ts";
+import { ToolError, unavailable } from "../sandbox/errors.ts";
 import type { CapabilityShape, CapabilityShapes } from "../sandbox/guest-protocol.ts";
 import { type Capability, shapeOf } from "./capabilities/capability.ts";
 import { logCapability } from "./capabilities/log.ts";
@@ -76,8 +76,8 @@ export class Surroundings {
   refuseUnlimited(features: readonly EngineFeature[]): void {
     const unlimited = unlimitedFeatures(features);
     if (unlimited.length > 0 && !this.#launcher.layers.has("resource-limits")) {
-      throw new ToolError(
-        "TOOL_UNAVAILABLE",
+      throw unavailable(
+        "unsupported",
         `${unlimited.join(", ")} can be granted only where the operating system limits a process's memory: ${LAYERS["resource-limits"].get}`,
       );
     }

@@ -1,4 +1,5 @@
 // "glovebox/testing": a tool in its author's own tests, run for real in the sandbox. Needs no test runner; knows vitest where it is there.
+/// <reference types="node" preserve="true" />
 import { fileURLToPath } from "node:url";
 import * as z from "zod";
 import { describeKind, isPlainObject, strictObject } from "../sandbox/contract/plain-object.ts";

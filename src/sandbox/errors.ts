@@ -32,6 +32,12 @@ export const ERROR_CODES = {
     userMessage: "{tool} took too long and was stopped",
   },
   TOOL_FAILED: { audience: "model", http: 502, recoverable: true, userMessage: "{tool} failed" },
+  NAME_TAKEN: {
+    audience: "client",
+    http: 409,
+    recoverable: true,
+    userMessage: "The name {tool} is taken",
+  },
   OUTPUT_INVALID: {
     audience: "client",
     http: 502,
@@ -108,6 +114,50 @@ export const ERROR_CODES = {
 
 export type ErrorCode = keyof typeof ERROR_CODES;
 
+/** One row of {@link UNAVAILABLE_REASONS}: what TOOL_UNAVAILABLE means for one reason. */
+export interface UnavailablePolicy {
+  readonly http: number;
+  /** Whether the same call may succeed later. */
+  readonly recoverable: boolean;
+}
+
+/**
+ * Reasons of TOOL_UNAVAILABLE, which each of its errors has as `details.reason`. A tool that is switched off, or that belongs to another
+ * tenant, has `not_found`: a caller cannot tell it from one that does not exist.
+ */
+export const UNAVAILABLE_REASONS = {
+  /** There is no such tool for this tenant, or no longer. */
+  not_found: { http: 404, recoverable: false },
+  /** The session has ended, and its state with it: `details.endedFor` says why. */
+  session_ended: { http: 404, recoverable: false },
+  /** The tool was replaced after the caller, or a hook, had decided about it; the call was not run. */
+  tool_changed: { http: 409, recoverable: true },
+  /** The operator has suspended the tenant. */
+  tenant_suspended: { http: 403, recoverable: false },
+  /** The tenant is being deleted. */
+  tenant_deleted: { http: 404, recoverable: false },
+  /** The store of quotas failed, so that the tenant's calls are denied. */
+  quota_store_failed: { http: 503, recoverable: true },
+  /** This Glovebox is closed. */
+  closed: { http: 503, recoverable: false },
+  /** This Glovebox finishes its running calls and takes no new ones. */
+  shutting_down: { http: 503, recoverable: true },
+  /** The tool's source failed several times in a row and is not called until `details.retryAfterMs` have passed. */
+  circuit_open: { http: 503, recoverable: true },
+  /** The tool's source, such as an MCP server, could not be reached or gave no answer. */
+  upstream_unavailable: { http: 503, recoverable: true },
+  /** This machine lacks what the tool or its host requires. */
+  unsupported: { http: 503, recoverable: false },
+} as const satisfies Record<string, UnavailablePolicy>;
+
+export type UnavailableReason = keyof typeof UNAVAILABLE_REASONS;
+
+/** Returns the policy of a reason, or undefined for a value that is not one. */
+export function unavailablePolicyOf(reason: unknown): UnavailablePolicy | undefined {
+  const isReason = typeof reason === "string" && Object.hasOwn(UNAVAILABLE_REASONS, reason);
+  return isReason ? UNAVAILABLE_REASONS[reason as UnavailableReason] : undefined;
+}
+
 /** A JSON value: what may cross the airlock. */
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };
 
@@ -130,7 +180,7 @@ export interface ToolErrorData {
 export interface ToolErrorOptions {
   readonly details?: ErrorDetails;
   readonly cause?: unknown;
-  /** Overrides the row's `recoverable` for this one failure. */
+  /** Overrides what the code, or the reason of TOOL_UNAVAILABLE, says. */
   readonly recoverable?: boolean;
   /** The guest's stack, mapped to the author's source. */
   readonly guestStack?: string;
@@ -147,7 +197,8 @@ export class ToolError extends Error {
   constructor(code: ErrorCode, message: string, options: ToolErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
-    this.recoverable = options.recoverable ?? ERROR_CODES[code].recoverable;
+    const reason = code === "TOOL_UNAVAILABLE" ? unavailablePolicyOf(options.details?.reason) : undefined;
+    this.recoverable = options.recoverable ?? (reason ?? ERROR_CODES[code]).recoverable;
     this.details = options.details;
     this.guestStack = options.guestStack;
   }
@@ -167,6 +218,26 @@ export class ToolError extends Error {
       ...(this.guestStack === undefined ? {} : { stack: this.guestStack }),
     };
   }
+}
+
+/**
+ * Returns the error of a call that no tool could run, or of what needs one. Each TOOL_UNAVAILABLE of Glovebox is made here.
+ * @param options `recoverable` overrides what the reason says
+ */
+export function unavailable(reason: UnavailableReason, message: string, options: ToolErrorOptions = {}): ToolError {
+  return new ToolError("TOOL_UNAVAILABLE", message, { ...options, details: { reason, ...options.details } });
+}
+
+/** Returns a TOOL_UNAVAILABLE with the given reason if it states none, as one that a host's own code made; any other error as it is. */
+export function withReason(error: ToolError, reason: UnavailableReason): ToolError {
+  if (error.code !== "TOOL_UNAVAILABLE" || unavailablePolicyOf(error.details?.reason) !== undefined) return error;
+  const { message, details, recoverable, guestStack, cause } = error;
+  return new ToolError("TOOL_UNAVAILABLE", message, {
+    recoverable,
+    details: { ...details, reason },
+    ...(cause === undefined ? {} : { cause }),
+    ...(guestStack === undefined ? {} : { guestStack }),
+  });
 }
 
 /** Any thrown value as a ToolError; what is not one becomes INTERNAL, its text kept for the operator only as `cause`. */

@@ -113,7 +113,13 @@ export const MAX_BYTES_VALUES = 1_000;
 /** A capability's answer. Host functions never throw into the guest: they answer with one of these. */
 export type CapabilityEnvelope =
   | { readonly ok: true; readonly value: unknown }
-  | { readonly ok: false; readonly code: string; readonly message: string };
+  | {
+      readonly ok: false;
+      readonly code: string;
+      readonly message: string;
+      /** Of `fetch`: what Node has as the code of a network failure, `ECONNREFUSED` for one. */
+      readonly networkCode?: string;
+    };
 
 /** What every call of a tool is told; the same text from call to call. */
 export interface InvokeHeader {

@@ -1,16 +1,19 @@
 // The package as somebody else gets it: packed, installed into an empty project, used there on each Node that it supports.
 import { execFile } from "node:child_process";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { mkdtemp, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { writeConsumer } from "../support/consumer-project.ts";
 
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 /** Needs the registry and a build: far longer than a usual test. */
 const INSTALL_MS = 240_000;
+const MODULES = join(ROOT, "node_modules");
 let folder = "";
 let tarball = "";
 
@@ -81,6 +84,88 @@ describe("the packed tarball", () => {
         console.log((await box.listTools()).map(({ name }) => name).join(), result.output?.result ?? result.error);`;
       await writeFile(join(project, "builtin.mjs"), builtin);
       expect((await inProject("node", ["builtin.mjs"])).stdout).toBe("csv-stats,run-js 42\n");
+    },
+  );
+});
+
+/** A program that has installed the tarball. @returns its tsconfig.json */
+const consumer = async (kind: "bare" | "peers"): Promise<string> =>
+  await writeConsumer(await realpath(await mkdtemp(join(folder, `${kind}-`))), tarball, MODULES, kind);
+
+/** A Node that is too old for Glovebox, where this machine has one. */
+async function findOldNode(): Promise<{ readonly path: string; readonly version: string } | undefined> {
+  const folders = ["/usr/bin", "/usr/local/bin", ...(process.env.PATH ?? "").split(delimiter)];
+  for (const path of new Set(folders.map((each) => join(each, "node")))) {
+    const ended = await run(path, ["--version"]).catch(() => undefined);
+    const version = ended?.stdout.trim().replace(/^v/, "") ?? "";
+    if (Number.parseInt(version, 10) < 24) return { path, version };
+  }
+  return undefined;
+}
+
+test("an older Node loads every entry and hears from createGlovebox() which one it needs, as from the command line", {
+  timeout: INSTALL_MS,
+}, async ({ skip }) => {
+  const old = await findOldNode();
+  if (old === undefined) return skip("this machine has no Node below 24");
+  const cwd = dirname(await consumer("bare"));
+  const script = `
+    for (const entry of ["", "/tool", "/agent", "/openai", "/testing", "/mcp"]) await import("glovebox" + entry);
+    const { createGlovebox } = await import("glovebox");
+    await createGlovebox({ nonsense: 1 }).catch(({ name, code, message }) => console.log(name, code, message));`;
+  const said = `glovebox needs Node 24 or newer; this is Node ${old.version}`;
+  expect(await run(old.path, ["--input-type=module", "-e", script], { cwd })).toEqual({
+    stdout: `ToolError TOOL_UNAVAILABLE ${said}\n`,
+    stderr: "",
+  });
+  const cli = join(cwd, "node_modules/glovebox/dist/host/cli/main.js");
+  expect(await run(old.path, [cli, "--help"]).catch((error: unknown) => error)).toMatchObject({
+    ...{ code: 2, stdout: "", stderr: `${said}\n` },
+  });
+});
+
+describe("its declarations compile with strict and without skipLibCheck", () => {
+  const CHECK = join(ROOT, "test/support/check-declarations.ts");
+
+  /** Lines of the compiler that a filter lets through; a compiler that fails without one has failed otherwise. */
+  async function compile(tsconfig: string, isOurs: (line: string) => boolean): Promise<readonly string[]> {
+    const tsc = join(MODULES, "typescript/bin/tsc");
+    const ended = await run(process.execPath, [tsc, "-p", tsconfig, "--pretty", "false"]).catch(
+      (error: unknown) => error,
+    );
+    const { stdout, stderr } = ended as { readonly stdout: string; readonly stderr: string };
+    expect(stderr).toBe("");
+    return stdout.split("\n").filter((line) => /error TS/.test(line) && isOurs(line));
+  }
+
+  test("TypeScript 7, without any optional peer: all declarations, those of its dependencies too", {
+    timeout: INSTALL_MS,
+  }, async () => {
+    expect(await compile(await consumer("bare"), () => true)).toEqual([]);
+  });
+
+  test("TypeScript 7, with the optional peers: all that are not a peer's own", { timeout: INSTALL_MS }, async () => {
+    // A peer's declarations may have errors of their own: they need a browser's types, or another version of Node's.
+    const isOurs = (line: string): boolean =>
+      !line.includes("node_modules/") || line.includes("node_modules/glovebox/");
+    expect(await compile(await consumer("peers"), isOurs)).toEqual([]);
+  });
+
+  test.for([
+    ["5.9", "typescript59"],
+    ["6", "typescript6"],
+  ])(
+    "TypeScript %s: its own, without and with the optional peers",
+    { timeout: INSTALL_MS },
+    async ([, name], { skip }) => {
+      const compiler = join(MODULES, name ?? "");
+      if (!existsSync(compiler)) skip(`${name} is not installed`);
+      for (const kind of ["bare", "peers"] as const) {
+        expect(await run(process.execPath, [CHECK, compiler, await consumer(kind)])).toEqual({
+          stdout: "",
+          stderr: "",
+        });
+      }
     },
   );
 });

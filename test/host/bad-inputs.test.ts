@@ -283,7 +283,7 @@ describe("Glovebox.addTool() with a bad tool", () => {
     [
       "a taken name",
       { source: FINE, name: "strict" },
-      "PARAM_INVALID",
+      "NAME_TAKEN",
       /^The name "strict" is taken by a global tool; remove that one first/,
     ],
     ["no files", { files: {} }, "BUNDLE_FAILED", /^The tool has no files; expected one of tool\.ts/],

@@ -32,8 +32,9 @@ const BURSTS: readonly Burst[] = [
   { name: "calls with one process", options: { workers: { max: 1 } }, call: execute },
   {
     name: "calls of a tenant with limits of its own",
-    options: { limits: { ...LIMITS, concurrentCalls: 100 }, tenants: () => ({ limits: LIMITS }) },
-    call: execute,
+    options: { tenancy: "multi", limits: { ...LIMITS, concurrentCalls: 100 }, tenants: () => ({ limits: LIMITS }) },
+    add: { scope: "global" },
+    call: (box, id) => box.execute({ id, toolName: "sleep" }, { tenantId: "acme" }),
   },
   {
     name: "streams",

@@ -98,7 +98,7 @@ export function describeRegistry(name: string, create: () => ToolRegistry): void
       const kept = makeTool({ tenantId: first });
       registry.add(kept);
       const { code, message } = refusalOf(() => registry.add(makeTool({ tenantId: second })));
-      expect(code).toBe("PARAM_INVALID");
+      expect(code).toBe("NAME_TAKEN");
       expect(message).toMatch(/"probe" is taken by .*; remove that one first, or choose another name/);
       expect(registry.get("probe", second)).toBe(kept);
     });

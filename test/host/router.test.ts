@@ -76,7 +76,7 @@ describe("ToolRouter.register()", () => {
       "PARAM_INVALID",
       /handler of "x": expected a function, got a string/,
     ],
-    ["a taken name", () => ["probe", {}, ECHO], "PARAM_INVALID", /"probe" is taken/],
+    ["a taken name", () => ["probe", {}, ECHO], "NAME_TAKEN", /"probe" is taken/],
     ["a schema that is none", () => ["x", { inputSchema: { type: "objekt" } }, ECHO], "BUNDLE_FAILED", /inputSchema/],
     ["an output schema that is none", () => ["x", { outputSchema: 5 as never }, ECHO], "PARAM_INVALID", /outputSchema/],
   ])("refuses %s", ([, make, code, message]) => {
@@ -142,7 +142,10 @@ describe("ToolRouter: what a tenant sees", () => {
     expect(outputOf(await router.execute(call, { tenantId: "acme" }))).toBe("acme's");
     expect(outputOf(await router.execute(call, { tenantId: "other" }))).toBe("other's");
     const error = errorOf(await router.execute(call, { tenantId: "third" }));
-    expect([error.code, error.details]).toEqual(["TOOL_UNAVAILABLE", { toolName: "own", known: ["everybodys"] }]);
+    expect([error.code, error.details]).toEqual([
+      "TOOL_UNAVAILABLE",
+      { reason: "not_found", toolName: "own", known: ["everybodys"] },
+    ]);
   });
 
   test("execute() tells a host function for whom it works", async () => {

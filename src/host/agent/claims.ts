@@ -1,7 +1,8 @@
 // Claims: whether a paused state may be resumed. A state is plain JSON and can be copied, so the state itself cannot tell.
-import { mkdir, open } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
+import { makeFolder } from "../../bundler/make-folder.ts";
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { ToolError } from "../../sandbox/errors.ts";
 import { runCallback } from "../util/host-callback.ts";
@@ -41,7 +42,7 @@ export function createFileClaims(directory: string): ClaimState {
   }
   return async (stateId) => {
     checkId(stateId);
-    await mkdir(directory, { recursive: true, mode: 0o700 });
+    await makeFolder(directory);
     try {
       // Created or not in one step, by the file system.
       await (await open(join(directory, stateId), "wx", 0o600)).close();

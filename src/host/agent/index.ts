@@ -1,4 +1,5 @@
 // The whole public surface of "glovebox/agent".
+/// <reference types="node" preserve="true" />
 
 export type { AgentContext } from "./agent-context.ts";
 export type { AgentEvent, AgentOutcome, AgentStream } from "./agent-events.ts";

@@ -1,7 +1,7 @@
 // The tools that a turn is offered: those of the tenant that the filter admits, each with the digest that binds its calls to it.
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import type { ToolDefinition } from "../../sandbox/definition.ts";
-import { ToolError } from "../../sandbox/errors.ts";
+import { ToolError, unavailable } from "../../sandbox/errors.ts";
 import { untilAborted } from "../until-aborted.ts";
 import { ignoreOutcome, isThenable, notifySafely } from "../util/host-callback.ts";
 import type { AgentContext } from "./agent-context.ts";
@@ -92,7 +92,7 @@ const MAX_NAMED = 20;
 export function notOffered(toolName: string, offered: OfferedTools): ToolError {
   const known = [...offered.keys()].slice(0, MAX_NAMED);
   const hint = known.length === 0 ? "no tools are offered" : `offered are: ${known.join(", ")}`;
-  return new ToolError("TOOL_UNAVAILABLE", `There is no tool named ${JSON.stringify(toolName)} here; ${hint}`, {
+  return unavailable("not_found", `There is no tool named ${JSON.stringify(toolName)} here; ${hint}`, {
     details: { toolName, known },
   });
 }

@@ -28,7 +28,13 @@ import type { ToolsRouterEvent, ToolsRouterOutcome } from "./tools-router-events
 import type { FallbackStage, ToolsRequest, ToolsRouterSettings } from "./tools-router-options.ts";
 
 /** What a failed tool may be run again after. */
-const IN_VAIN: ReadonlySet<string> = new Set(["PARAM_INVALID", "CANCELLED", "APPROVAL_REQUIRED", "QUOTA_EXCEEDED"]);
+const IN_VAIN: ReadonlySet<string> = new Set([
+  "PARAM_INVALID",
+  "NAME_TAKEN",
+  "CANCELLED",
+  "APPROVAL_REQUIRED",
+  "QUOTA_EXCEEDED",
+]);
 const MAX_DELAY_MS = 60_000;
 /** Of a reply that cannot be used the model is shown so much again. */
 const MAX_SHOWN_UNITS = 4_000;

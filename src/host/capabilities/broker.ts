@@ -17,7 +17,14 @@ const INPUT_CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as c
 function toEnvelope(thrown: unknown, name: string): Extract<CapabilityEnvelope, { ok: false }> {
   const message = `The capability "${name}" failed`;
   if (!isToolError(thrown)) return { ok: false, code: "TOOL_FAILED", message };
-  return { ok: false, code: thrown.code, message: isForOperator(thrown) ? message : thrown.message };
+  const { code, details } = thrown;
+  const networkCode = name === "fetch" && code === "TOOL_FAILED" ? details?.networkCode : undefined;
+  return {
+    ok: false,
+    code,
+    message: isForOperator(thrown) ? message : thrown.message,
+    ...(typeof networkCode === "string" ? { networkCode } : {}),
+  };
 }
 
 const isForOperator = ({ code }: ToolError): boolean => ERROR_CODES[code].audience === "operator";

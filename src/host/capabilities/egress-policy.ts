@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
+import { MAX_SECRET_BYTES, MIN_SECRET_BYTES } from "../redaction/redactor.ts";
 import { type AddressList, parseCidr } from "./address-guard.ts";
 import { type EgressRule, matchesRule, normalizeMethod, parseEgressRule, portOf } from "./egress-rules.ts";
 
@@ -136,10 +137,15 @@ export const SecretsSchema = z
   .record(
     z.string().regex(/^[A-Za-z_][A-Za-z0-9_-]{0,127}$/),
     strictObject({
-      value: z.custom<SecretOptions["value"]>(
-        (value) => isText(value) || isFunction(value),
-        "Expected text or a function",
-      ),
+      value: z
+        .custom<SecretOptions["value"]>((value) => isText(value) || isFunction(value), "Expected text or a function")
+        .superRefine((value, context) => {
+          if (typeof value !== "string") return;
+          const bytes = Buffer.byteLength(value);
+          if (bytes >= MIN_SECRET_BYTES && bytes <= MAX_SECRET_BYTES) return;
+          // A shorter one would be found everywhere, and is soon guessed.
+          context.addIssue(`Expected ${MIN_SECRET_BYTES} to ${MAX_SECRET_BYTES} bytes, got ${bytes}`);
+        }),
       hosts: z.array(RuleSchema).max(MAX_RULES),
     }),
   )

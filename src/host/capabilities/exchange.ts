@@ -70,7 +70,8 @@ export class Exchange {
     this.#onOver = onOver;
     this.#turns = { signal: this.#abort.signal, payer: parts.payer };
     const { timeoutMs } = parts.policy;
-    this.#timer = setTimeout(() => this.#fail(networkError(`it was not over within ${timeoutMs} ms`)), timeoutMs);
+    const tooLong = (): ToolError => networkError(`timed out after ${timeoutMs} ms (egress.timeoutMs)`, "ETIMEDOUT");
+    this.#timer = setTimeout(() => this.#fail(tooLong()), timeoutMs);
   }
 
   /** Resolves with the head of the response that the tool gets. */

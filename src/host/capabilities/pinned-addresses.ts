@@ -1,11 +1,10 @@
 // Resolves a host name once, checks all of its addresses, and pins a connection to them: what a name resolves to afterwards does not
 // matter. For every connection of the host whose target others choose.
 import { isIP, type LookupFunction } from "node:net";
-import { ToolError } from "../../sandbox/errors.ts";
 import { runCallback } from "../util/host-callback.ts";
 import { type AddressList, blockedRange } from "./address-guard.ts";
 import { denied } from "./egress-policy.ts";
-import { networkError } from "./network-errors.ts";
+import { lookupError, networkError } from "./network-errors.ts";
 
 const RESOLVE_MS = 10_000;
 const MAX_ADDRESSES = 16;
@@ -40,13 +39,12 @@ async function resolve(host: string, resolver: Resolver, signal: AbortSignal): P
   const outcome = await runCallback(() => resolver(host, inTime), { timeoutMs: RESOLVE_MS, signal });
   signal.throwIfAborted();
   if ("failed" in outcome) {
-    const { cause } = outcome;
-    throw new ToolError("TOOL_FAILED", "The exchange failed: the host's name could not be resolved", { cause });
+    if (outcome.failed === "timed out") throw networkError("name lookup timed out", "ETIMEDOUT");
+    throw lookupError(outcome.cause);
   }
   const { answer } = outcome;
-  if (!Array.isArray(answer) || answer.length === 0 || !answer.every((address) => typeof address === "string")) {
-    throw networkError("the host's name could not be resolved");
-  }
+  if (!Array.isArray(answer) || !answer.every((address) => typeof address === "string")) throw lookupError(undefined);
+  if (answer.length === 0) throw networkError("name not found", "ENOTFOUND");
   return answer.slice(0, MAX_ADDRESSES);
 }
 

@@ -1,13 +1,7 @@
 // The body of a response on its way to the tool: decoded as fetch decodes, counted before and after, redacted, in parts.
 import { pipeline, type Readable, type Transform } from "node:stream";
-import {
-  constants,
-  createBrotliDecompress,
-  createGunzip,
-  createInflate,
-  createInflateRaw,
-  createZstdDecompress,
-} from "node:zlib";
+// Zstandard by its module, not by name: an import of a name that an older Node lacks would fail before that Node can be reported.
+import zlib, { constants, createBrotliDecompress, createGunzip, createInflate, createInflateRaw } from "node:zlib";
 import { ToolError } from "../../sandbox/errors.ts";
 import { filteredParts, type StreamFilter, type Turns } from "../redaction/stream-filter.ts";
 
@@ -31,7 +25,7 @@ const DECODERS: { readonly [coding: string]: (first: number) => Transform } = {
   },
   br: () => createBrotliDecompress({ chunkSize: DECODED_BYTES }),
   // RFC 9659: a window of 8 MiB, so that a decoder's memory has an end.
-  zstd: () => createZstdDecompress({ chunkSize: DECODED_BYTES, params: { [constants.ZSTD_d_windowLogMax]: 23 } }),
+  zstd: () => zlib.createZstdDecompress({ chunkSize: DECODED_BYTES, params: { [constants.ZSTD_d_windowLogMax]: 23 } }),
 };
 
 /** In the order in which they were applied. None where one is unknown: then the body is passed on as it is. */

@@ -3,11 +3,11 @@
 import nodeModule from "node:module";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { oldNodeMessage } from "../util/node-version.ts";
 
-const MIN_NODE_MAJOR = 24;
-const major = Number.parseInt(process.versions.node, 10);
-if (major < MIN_NODE_MAJOR) {
-  process.stderr.write(`glovebox needs Node ${MIN_NODE_MAJOR} or newer; this is Node ${process.versions.node}\n`);
+const oldNode = oldNodeMessage();
+if (oldNode !== undefined) {
+  process.stderr.write(`${oldNode}\n`);
   process.exitCode = 2;
 } else {
   // A tenth of what a short command takes is compiling [m]. In the caller's home: what somebody else could write would be run. Where none

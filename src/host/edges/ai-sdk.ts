@@ -1,4 +1,5 @@
 // "glovebox/ai-sdk": hosted tools as a ToolSet of the AI SDK (`ai` 7). An abort of generateText or streamText stops the tool, too.
+/// <reference types="node" preserve="true" />
 import { dynamicTool, type JSONValue, jsonSchema, type ToolSet } from "ai";
 import * as z from "zod";
 import { ToolError } from "../../sandbox/errors.ts";

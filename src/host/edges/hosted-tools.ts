@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { ToolDefinition } from "../../sandbox/definition.ts";
-import { ToolError } from "../../sandbox/errors.ts";
+import { unavailable } from "../../sandbox/errors.ts";
 import { type AgentRouter, type CallRouter, toCallRouter } from "../agent/call-tool.ts";
 import { parseOptions, unknownOptionError } from "../option-problems.ts";
 import { CONTEXT_FIELDS, readStatedContext } from "../pipeline/read-context.ts";
@@ -62,7 +62,7 @@ export function selectTools(host: HostedTools, options: unknown = {}): SelectedT
   const find = (name: string): ToolDefinition => {
     const found = all.find((definition) => definition.name === name);
     if (found !== undefined) return found;
-    throw new ToolError("TOOL_UNAVAILABLE", `There is no tool named ${JSON.stringify(name)} for this tenant`);
+    throw unavailable("not_found", `There is no tool named ${JSON.stringify(name)} for this tenant`);
   };
   const toDefinition = (one: unknown, index: number): ToolDefinition =>
     typeof one === "string" ? find(one) : checkDefinition(one, `options.tools[${index}]`);

@@ -1,5 +1,6 @@
 // "glovebox/openai-agents": hosted tools as function tools of the OpenAI Agents SDK (`@openai/agents`). When a run is aborted, its tools
 // are stopped.
+/// <reference types="node" preserve="true" />
 import type { FunctionTool, ToolCallOutputContent } from "@openai/agents";
 import { callTool } from "../agent/call-tool.ts";
 import type { ModelToolCall } from "../agent/model.ts";

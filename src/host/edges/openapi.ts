@@ -2,11 +2,12 @@
 import * as z from "zod";
 import { describeKind, strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { JsonSchema, ToolDefinition } from "../../sandbox/definition.ts";
-import { ERROR_CODES, type ErrorCode, ToolError } from "../../sandbox/errors.ts";
+import { ERROR_CODES, type ErrorCode, ToolError, UNAVAILABLE_REASONS } from "../../sandbox/errors.ts";
 import { parseOptions } from "../option-problems.ts";
 import { checkDefinitions } from "../routing/definitions.ts";
 import { ignoreOutcome } from "../util/host-callback.ts";
 import { embedSchema } from "./embed-schema.ts";
+import { toHttpStatus } from "./http-status.ts";
 
 export interface OpenApiOptions {
   /** Default: `Tools`. */
@@ -51,7 +52,16 @@ const ERROR_SCHEMA: JsonSchema = {
     },
     userMessage: { type: "string", description: "Safe to show to anyone" },
     recoverable: { type: "boolean", description: "Whether trying again, or with another input, may succeed" },
-    details: { type: "object" },
+    details: {
+      type: "object",
+      properties: {
+        reason: {
+          description: `For TOOL_UNAVAILABLE one of: ${Object.keys(UNAVAILABLE_REASONS).join(", ")}`,
+          type: "string",
+        },
+        retryAfterMs: { type: "number", description: "When trying again may help, in ms" },
+      },
+    },
   },
 };
 /** Those of tools end with `.input` and `.output`. */
@@ -59,17 +69,33 @@ const ERROR_NAME = "ToolError";
 
 const jsonOf = (ref: string): object => ({ "application/json": { schema: { $ref: `#/components/schemas/${ref}` } } });
 
+const RETRY_HEADERS = {
+  "Retry-After": { description: "Seconds, where known, after which to try again", schema: { type: "integer" } },
+};
+
 /** What a failed call is answered with, by HTTP status. */
 function failureResponses(): { readonly [status: string]: unknown } {
-  const codes = Map.groupBy(Object.keys(ERROR_CODES) as ErrorCode[], (code) => String(ERROR_CODES[code].http));
+  const failures = Object.keys(ERROR_CODES).flatMap((code) =>
+    code === "TOOL_UNAVAILABLE"
+      ? Object.keys(UNAVAILABLE_REASONS).map((reason) => ({ code, details: { reason }, shown: `${code} (${reason})` }))
+      : [{ code, details: {}, shown: code }],
+  );
+  const byStatus = Map.groupBy(failures, ({ code, details }) => toHttpStatus({ code: code as ErrorCode, details }));
   return Object.fromEntries(
-    [...codes].map(([status, of]) => [status, { description: of.join(", "), content: jsonOf(ERROR_NAME) }]),
+    [...byStatus].map(([status, of]) => [
+      String(status),
+      {
+        description: of.map(({ shown }) => shown).join(", "),
+        ...(status === 429 || status === 503 ? { headers: RETRY_HEADERS } : {}),
+        content: jsonOf(ERROR_NAME),
+      },
+    ]),
   );
 }
 
 /**
- * One `POST` for each tool: its arguments in, its output out, a failure as the error of its ToolResult with the status of its code. Who
- * serves it answers so.
+ * One `POST` for each tool: its arguments in, its output out, a failure as the error of its ToolResult. A host that serves the document
+ * answers failures with {@link toHttpStatus} and {@link toRetryAfterSeconds}.
  * @throws {ToolError} PARAM_INVALID for a definition or an option that is wrong, naming its path, and for a `pathOf` that throws, returns no
  *   path, or returns the same path twice
  */

@@ -1,7 +1,7 @@
 // Trusted host functions as an Executor. They run in the host's own process: time limits are kept, memory and CPU are not.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { CONTENT_KEY } from "../../sandbox/content.ts";
-import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
+import { type JsonValue, ToolError, unavailable, withReason } from "../../sandbox/errors.ts";
 import { LIMITS } from "../../sandbox/limits.ts";
 import type { LogLevel } from "../../sandbox/protocol.ts";
 import { checkStandard } from "../json-schema/standard-schema.ts";
@@ -146,14 +146,15 @@ function toFailure(thrown: unknown, { isRemote, sourceId }: HostSource): Failure
   if (Error.isError(thrown) && thrown instanceof ToolError) {
     const { code } = thrown;
     return {
-      error: thrown,
+      error: withReason(thrown, "upstream_unavailable"),
       isSourceFailure: code === "TOOL_UNAVAILABLE" || (isRemote === true && code === "TOOL_TIMEOUT"),
     };
   }
   // The message may hold a path or a secret of the host: it stays with the operator.
   const options = { cause: thrown, recoverable: true };
   if (isRemote !== true) return { error: new ToolError("TOOL_FAILED", "The host function failed", options) };
-  return { error: new ToolError("TOOL_UNAVAILABLE", `${sourceId} could not be asked`, options), isSourceFailure: true };
+  const error = unavailable("upstream_unavailable", `${sourceId} could not be asked`, { cause: thrown });
+  return { error, isSourceFailure: true };
 }
 
 /** The caller's listeners, for a function that calls them itself: one that fails must not fail the function. */

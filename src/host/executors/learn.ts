@@ -190,7 +190,7 @@ export function runToLearn(pool: WorkerPool, run: LearningRun): Promise<[text: B
     },
   });
   if (timer === undefined) {
-    within(QUEUE_MS, () => new ToolError("OVERLOADED", `No sandbox process was free within ${QUEUE_MS} ms`));
+    within(QUEUE_MS, () => overloaded(`No sandbox process was free within ${QUEUE_MS} ms`));
   }
   return promise.finally(() => clearTimeout(timer));
 }
@@ -208,8 +208,10 @@ function tooSlow(entry: string, timeoutMs: number): ToolError {
   );
 }
 
-const notStarted = (entry: string): ToolError =>
-  new ToolError("OVERLOADED", `No isolate was ready for ${entry} within ${START_MS} ms`);
+const notStarted = (entry: string): ToolError => overloaded(`No isolate was ready for ${entry} within ${START_MS} ms`);
+
+const overloaded = (message: string): ToolError =>
+  new ToolError("OVERLOADED", message, { details: { retryAfterMs: 1_000 } });
 
 function crashed(entry: string): ToolError {
   return new ToolError("SANDBOX_CRASHED", `The sandbox process ended while the top level of ${entry} ran`, {

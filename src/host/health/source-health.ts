@@ -1,7 +1,7 @@
 // Which sources of tools can be asked at present, each tenant's for itself: what fails for one may be that one's own doing.
 import * as z from "zod";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
-import { type ErrorCode, ToolError } from "../../sandbox/errors.ts";
+import { type ErrorCode, unavailable } from "../../sandbox/errors.ts";
 import type { Execution, Executor } from "../executors/executor.ts";
 import { notifySafely } from "../util/host-callback.ts";
 import { type Admission, Circuit, type CircuitOptions, type CircuitState, type Evidence } from "./circuit.ts";
@@ -130,8 +130,7 @@ export class SourceHealthRegistry {
     const { retryAfterMs } = admission;
     const last = circuit.lastFailure === undefined ? "" : `, the last one ${circuit.lastFailure.code}`;
     const message = `${sourceId} is not asked for now: it failed ${circuit.failures} times in a row${last}`;
-    throw new ToolError("TOOL_UNAVAILABLE", message, {
-      recoverable: true,
+    throw unavailable("circuit_open", message, {
       details: { source, sourceId, state: circuit.state, retryAfterMs },
     });
   }

@@ -1,6 +1,6 @@
 // Reads what a hook answered. Only `undefined` and a valid amendment let a call go on: every answer that rejects rejects, in whatever form
 // its message and details are, and every other answer is invalid.
-import { ERROR_CODES, type ErrorCode, type ErrorDetails, ToolError } from "../../sandbox/errors.ts";
+import { ERROR_CODES, type ErrorCode, type ErrorDetails, ToolError, withReason } from "../../sandbox/errors.ts";
 import { ignoreOutcome, isThenable } from "../util/host-callback.ts";
 import { readField, toBoundedText, toJsonDetails } from "./json-details.ts";
 
@@ -85,8 +85,10 @@ const isErrorCode = (code: unknown): code is ErrorCode => typeof code === "strin
 
 /** Returns the ToolError that a hook describes; `defaultCode` is for one without a code. */
 export function createHookError({ code, message, details, recoverable }: HookError, defaultCode: ErrorCode): ToolError {
-  return new ToolError(code ?? defaultCode, message, {
+  const error = new ToolError(code ?? defaultCode, message, {
     ...(details === undefined ? {} : { details }),
     ...(recoverable === undefined ? {} : { recoverable }),
   });
+  // A hook that says no more denies that there is such a tool.
+  return withReason(error, "not_found");
 }

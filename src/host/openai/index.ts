@@ -1,4 +1,5 @@
 // The whole public surface of "glovebox/openai".
+/// <reference types="node" preserve="true" />
 export type { Model, ModelEvent, ModelRequest, ModelToolCall } from "../agent/model.ts";
 export { type Answer, type ReadOptions, readAnswer, readAnswerStream } from "./answer.ts";
 export { type ChatMessage, toChatMessages, toToolMessage } from "./chat-messages.ts";

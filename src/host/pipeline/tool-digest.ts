@@ -2,7 +2,7 @@
 // can change a description, and a host can register other code. The validate stage compares the digest of the tool that it is about to run.
 import { createHash } from "node:crypto";
 import type { ToolDefinition } from "../../sandbox/definition.ts";
-import { ToolError } from "../../sandbox/errors.ts";
+import { ToolError, unavailable } from "../../sandbox/errors.ts";
 import type { RegisteredTool } from "../registry.ts";
 import { toCanonicalJson } from "../util/canonical-json.ts";
 
@@ -91,9 +91,9 @@ export function toDecided(
   if (decided !== undefined && tool !== undefined && isUpdated(decided)) return decided;
   // A registry of the host's may return a new object each time.
   if (decided !== undefined && tool !== undefined && digestOfTool(decided) === digestOfTool(tool)) return tool;
-  throw new ToolError(
-    "TOOL_UNAVAILABLE",
+  throw unavailable(
+    "tool_changed",
     `The tool ${JSON.stringify(name.slice(0, 128))} changed while hooks decided about the call; the call was not run`,
-    { recoverable: true, details: { toolChanged: true } },
+    { details: { toolChanged: true } },
   );
 }

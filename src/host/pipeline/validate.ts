@@ -1,7 +1,7 @@
 // Stage 1: is this a call, of a tool there is, with arguments that fit? Nothing of the caller's own objects passes this stage.
 import { types } from "node:util";
 import { describeKind, isPlainObject } from "../../sandbox/contract/plain-object.ts";
-import { ToolError } from "../../sandbox/errors.ts";
+import { type ToolError, unavailable } from "../../sandbox/errors.ts";
 import type { JsonTextLimits } from "../json-refusals.ts";
 import { checkJsonBytes, isSmallJson } from "../json-text.ts";
 import type { RegisteredTool, ToolRegistry } from "../registry.ts";
@@ -135,19 +135,15 @@ function serializeArguments(envelope: Pick<CallEnvelope, "arguments" | "argument
 export function noSuchTool(toolName: string): ToolError {
   const shown = toolName.slice(0, 128);
   const message = `There is no tool named ${JSON.stringify(shown)} that can be called`;
-  return new ToolError("TOOL_UNAVAILABLE", message, { details: { toolName: shown } });
+  return unavailable("not_found", message, { details: { toolName: shown } });
 }
 
 function unknownTool(toolName: string, tenantId: string, registry: ToolRegistry): ToolError {
   const known = registry.list(tenantId).map((tool) => tool.definition.name);
   const hint = known.length === 0 ? "no tools are registered" : `known are: ${known.slice(0, 20).join(", ")}`;
-  return new ToolError(
-    "TOOL_UNAVAILABLE",
-    `There is no tool named ${JSON.stringify(toolName.slice(0, 128))}; ${hint}`,
-    {
-      details: { toolName: toolName.slice(0, 128), known: known.slice(0, 20) },
-    },
-  );
+  return unavailable("not_found", `There is no tool named ${JSON.stringify(toolName.slice(0, 128))}; ${hint}`, {
+    details: { toolName: toolName.slice(0, 128), known: known.slice(0, 20) },
+  });
 }
 
 /** A tool's own bounds can only lower the host's. */

@@ -19,8 +19,18 @@ export const SECRET_ENDINGS: readonly string[] = words(
   "password passwd passphrase apikey clientsecret appsecret secretkey privatekey accesstoken refreshtoken authtoken apitoken accesskey sessiontoken csrftoken",
 );
 
+/** Not Map.groupBy(): modules must load on a Node that lacks it, so that this Node can be reported. */
+function groupByFirst(phrases: readonly (readonly string[])[]): ReadonlyMap<string, readonly (readonly string[])[]> {
+  const groups = new Map<string, (readonly string[])[]>();
+  for (const phrase of phrases) {
+    const [first = ""] = phrase;
+    groups.set(first, [...(groups.get(first) ?? []), phrase]);
+  }
+  return groups;
+}
+
 /** Several words that only together name a secret, by the first of them. */
-export const SECRET_PHRASES: ReadonlyMap<string, readonly (readonly string[])[]> = Map.groupBy(
+export const SECRET_PHRASES: ReadonlyMap<string, readonly (readonly string[])[]> = groupByFirst(
   `
     openai key|anthropic key|stripe key|gemini key|mistral key|cohere key|groq key|deepseek key|openrouter key|huggingface key|hf key
     pinecone key|sendgrid key|mailgun key|twilio key|github key|gitlab key|slack key|aws key|azure key|gcp key|algolia key
@@ -38,7 +48,6 @@ export const SECRET_PHRASES: ReadonlyMap<string, readonly (readonly string[])[]>
     .trim()
     .split(/\||\n/)
     .map((phrase) => words(phrase)),
-  ([first = ""]) => first,
 );
 
 /** Tokens that are given to somebody: of other kinds there are many, and they are counted. */

@@ -1,6 +1,6 @@
 // Discovers the tools of sources when a tenant lists or calls them. The functions of a source belong to the host: a source whose function
 // throws, returns a wrong value or hangs is left out of the listing, and delays no call beyond its timeout.
-import { ToolError } from "../../sandbox/errors.ts";
+import { ToolError, unavailable, withReason } from "../../sandbox/errors.ts";
 import { LIMITS } from "../../sandbox/limits.ts";
 import type { SourceKind } from "../executors/executor.ts";
 import type { SourceHealthRegistry } from "../health/source-health.ts";
@@ -91,6 +91,6 @@ export class Discoveries {
 }
 
 function toSourceError(thrown: unknown, sourceId: string): ToolError {
-  if (Error.isError(thrown) && thrown instanceof ToolError) return thrown;
-  return new ToolError("TOOL_UNAVAILABLE", `${sourceId} could not be asked`, { cause: thrown, recoverable: true });
+  if (Error.isError(thrown) && thrown instanceof ToolError) return withReason(thrown, "upstream_unavailable");
+  return unavailable("upstream_unavailable", `${sourceId} could not be asked`, { cause: thrown });
 }

@@ -1,7 +1,7 @@
 // A conversation: several calls of one tenant in one isolate, one after the other, until it is closed, falls silent, has spent what it
 // may, or its isolate is gone. Those of a box together, counted for each tenant.
 
-import { type ErrorCode, ToolError } from "../../sandbox/errors.ts";
+import { type ErrorCode, ToolError, unavailable } from "../../sandbox/errors.ts";
 import type { SandboxSession } from "../executors/sandbox.ts";
 import { Redactor } from "../redaction/redactor.ts";
 import type { PreparedCall, ToolUsage } from "../tool-call.ts";
@@ -187,9 +187,8 @@ export class Conversation implements SandboxSession, Disposable {
     if (Date.now() >= this.#endsAt) this.end(TIME_IS_UP);
     if (this.#endedFor === undefined) return;
     const { id } = this.info;
-    throw new ToolError("TOOL_UNAVAILABLE", `The session ${id} is over: ${this.#endedFor}; open a new one`, {
-      recoverable: false,
-      details: { sessionId: id, reason: this.#endedFor },
+    throw unavailable("session_ended", `The session ${id} is over: ${this.#endedFor}; open a new one`, {
+      details: { sessionId: id, endedFor: this.#endedFor },
     });
   }
 

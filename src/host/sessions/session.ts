@@ -221,6 +221,6 @@ function readRunOptions(options: unknown): RunOptions {
 /** Of the same tenant, under the same id. */
 export const sessionTaken = (id: string): ToolError =>
   new ToolError(
-    "PARAM_INVALID",
+    "NAME_TAKEN",
     `There is a session with the id ${JSON.stringify(id)} already; close it, or choose another id`,
   );

@@ -2,7 +2,7 @@
 // registry has nothing but them.
 import { tenantOwner } from "../../bundler/artifact-owners.ts";
 import type { Bundler } from "../../bundler/bundler.ts";
-import { ToolError } from "../../sandbox/errors.ts";
+import { unavailable } from "../../sandbox/errors.ts";
 import type { PythonHost } from "../python/python-host.ts";
 import { PYTHON_DEFAULT_LIMITS } from "../python/python-tool.ts";
 import type { RegisteredTool } from "../registry.ts";
@@ -66,7 +66,7 @@ export class Sessions implements AsyncDisposable {
     // No run's time goes into it.
     if (language === "python") await python.load();
     const { limits: ofTenant } = await router.tenants.whenKnown(tenantId);
-    if (this.#isClosed) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is closed");
+    if (this.#isClosed) throw unavailable("closed", "Glovebox is closed");
     const isTaken = ({ info }: Conversation): boolean => info.id === id && info.kind === language;
     if (this.conversations.list(tenantId).some(isTaken)) throw sessionTaken(id);
     const bounds = { idleMs, ...total };

@@ -1,6 +1,6 @@
 // Calls of OpenTelemetry providers, which the host supplies: what they throw, or answer late, costs a span and never a call.
-import type { Context } from "@opentelemetry/api";
 import { ignoreOutcome, isThenable } from "../util/host-callback.ts";
+import type { SpanScope } from "./otel-types.ts";
 
 /**
  * Calls a method that must answer at once.
@@ -25,11 +25,11 @@ function attempt<Value>(run: () => Value): Outcome<Value> {
 
 /** The part of OpenTelemetry's API that makes a context the active one. */
 export interface ContextManager {
-  with<Value>(context: Context, run: () => Value): Value;
+  with<Value>(context: SpanScope, run: () => Value): Value;
 }
 
 /** Runs code exactly once and returns what it returns: within the context, or without it where the context manager fails. */
-export function runWithin<Value>(manager: ContextManager, context: Context, run: () => Value): Value {
+export function runWithin<Value>(manager: ContextManager, context: SpanScope, run: () => Value): Value {
   let outcome: Outcome<Value> | undefined;
   ignoreOutcome(() =>
     manager.with(context, () => {

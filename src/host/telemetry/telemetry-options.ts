@@ -1,14 +1,14 @@
 // The `telemetry` option of a host.
-import type { MeterProvider, TracerProvider } from "@opentelemetry/api";
 import * as z from "zod";
 import { describeKind, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { type RedactOptions, RedactOptionsSchema } from "../redaction/redact.ts";
+import type { TelemetryMeterProvider, TelemetryTracerProvider } from "./otel-types.ts";
 
 export interface TelemetryOptions {
   /** @default the global TracerProvider */
-  readonly tracerProvider?: TracerProvider | undefined;
+  readonly tracerProvider?: TelemetryTracerProvider | undefined;
   /** @default the global MeterProvider */
-  readonly meterProvider?: MeterProvider | undefined;
+  readonly meterProvider?: TelemetryMeterProvider | undefined;
   /** Adds arguments, results and messages of errors to spans, redacted. @default false */
   readonly captureContent?: boolean | undefined;
   /** How content is redacted. The values of the host's and the tenant's `secrets` are known where they are configured as text. */
@@ -35,8 +35,8 @@ function hasMethod(value: unknown, method: string): boolean {
 }
 
 export const TelemetryOptionsSchema = strictObject({
-  tracerProvider: withMethod<TracerProvider>("getTracer").optional(),
-  meterProvider: withMethod<MeterProvider>("getMeter").optional(),
+  tracerProvider: withMethod<TelemetryTracerProvider>("getTracer").optional(),
+  meterProvider: withMethod<TelemetryMeterProvider>("getMeter").optional(),
   captureContent: z.boolean().optional(),
   redact: RedactOptionsSchema.optional(),
   propagate: z.union([z.boolean(), z.array(z.string())]).optional(),

@@ -1,6 +1,5 @@
 // OpenTelemetry: a span for each call and one for each of its parts, and how long calls take, by the GenAI semantic conventions
 // (open-telemetry/semantic-conventions-genai, docs/gen-ai: span and metric of `execute_tool`; in development as of 2026).
-import type { Attributes, Context, Histogram, Span, Tracer } from "@opentelemetry/api";
 import type { ToolDefinition } from "../../sandbox/definition.ts";
 import { type ErrorCode, ToolError } from "../../sandbox/errors.ts";
 import { scopedContext } from "../capabilities/call-scope.ts";
@@ -14,11 +13,17 @@ import { TenantRedactors } from "../redaction/tenant-redactors.ts";
 import type { TenantPolicy } from "../tenants.ts";
 import type { ToolResult } from "../tool-call.ts";
 import { ignoreOutcome } from "../util/host-callback.ts";
+import type {
+  SpanAttributes,
+  SpanScope,
+  TelemetryApi,
+  TelemetryHistogram,
+  TelemetrySpan,
+  TelemetryTracer,
+} from "./otel-types.ts";
 import { callNow, runWithin } from "./provider-calls.ts";
 import { type TelemetryOptions, TelemetryOptionsSchema } from "./telemetry-options.ts";
 import { MAX_STATE_UNITS, parseTraceparent, type TraceContext, toTraceContext } from "./trace-context.ts";
-
-type Api = typeof import("@opentelemetry/api");
 
 const SCOPE = "glovebox";
 /** As the convention has them, in seconds. */
@@ -42,9 +47,10 @@ const WHERE = "options.telemetry";
  */
 export async function createTelemetry(options: true | TelemetryOptions): Promise<Telemetry> {
   const parsed = options === true ? {} : parseOptions<TelemetryOptions>(TelemetryOptionsSchema, options, WHERE);
-  let api: Api;
+  let api: TelemetryApi;
   try {
-    api = await import("@opentelemetry/api");
+    // Its own types are not used: this module's declarations are read by programs without that package.
+    api = (await import("@opentelemetry/api")) as unknown as TelemetryApi;
   } catch (cause) {
     throw new ToolError("PARAM_INVALID", `${WHERE}: expected the package @opentelemetry/api to be installed`, {
       cause,
@@ -68,20 +74,20 @@ function createFrom<Made extends object>(provider: string, method: keyof Made & 
 }
 
 export class Telemetry {
-  readonly api: Api;
-  readonly tracer: Tracer;
+  readonly api: TelemetryApi;
+  readonly tracer: TelemetryTracer;
   readonly capturesContent: boolean;
-  readonly #duration: Histogram;
+  readonly #duration: TelemetryHistogram;
   readonly #propagates: boolean | readonly EgressRule[];
   readonly #redactors: TenantRedactors;
 
   /** @throws {ToolError} PARAM_INVALID for a provider that fails, and for an invalid rule in `propagate` */
-  constructor(api: Api, options: TelemetryOptions) {
+  constructor(api: TelemetryApi, options: TelemetryOptions) {
     const { tracerProvider = api.trace.getTracerProvider(), meterProvider = api.metrics.getMeterProvider() } = options;
     const { captureContent = false, redact = {}, propagate = false } = options;
     this.api = api;
-    this.tracer = createFrom<Tracer>("tracerProvider", "startSpan", () => tracerProvider.getTracer(SCOPE));
-    this.#duration = createFrom<Histogram>("meterProvider", "record", () =>
+    this.tracer = createFrom<TelemetryTracer>("tracerProvider", "startSpan", () => tracerProvider.getTracer(SCOPE));
+    this.#duration = createFrom<TelemetryHistogram>("meterProvider", "record", () =>
       callNow(() => meterProvider.getMeter(SCOPE)).createHistogram("gen_ai.execute_tool.duration", {
         description: "The duration of a single tool execution.",
         unit: "s",
@@ -101,7 +107,7 @@ export class Telemetry {
     return new CallSpan(this, span, this.api.trace.setSpan(parent, span));
   }
 
-  #parentOf({ traceparent, tracestate }: TraceContext = {}, isNested: boolean): Context {
+  #parentOf({ traceparent, tracestate }: TraceContext = {}, isNested: boolean): SpanScope {
     const { api } = this;
     const active = api.context.active();
     const parsed = traceparent === undefined ? undefined : parseTraceparent(traceparent);
@@ -115,7 +121,7 @@ export class Telemetry {
     });
   }
 
-  record(seconds: number, attributes: Attributes, context: Context): void {
+  record(seconds: number, attributes: SpanAttributes, context: SpanScope): void {
     ignoreOutcome(() => this.#duration.record(seconds, attributes, context));
   }
 
@@ -138,7 +144,7 @@ function toRule(text: string): EgressRule {
   );
 }
 
-function toAttributes({ callId, toolName, tenantId, executionId, stepId }: HookCall): Attributes {
+function toAttributes({ callId, toolName, tenantId, executionId, stepId }: HookCall): SpanAttributes {
   return {
     "gen_ai.operation.name": "execute_tool",
     "gen_ai.tool.name": toolName,
@@ -153,8 +159,8 @@ function toAttributes({ callId, toolName, tenantId, executionId, stepId }: HookC
 /** The span of one call. */
 export class CallSpan {
   readonly #telemetry: Telemetry;
-  readonly #span: Span;
-  readonly #context: Context;
+  readonly #span: TelemetrySpan;
+  readonly #context: SpanScope;
   readonly traceContext: TraceContext;
   #tenant: TenantPolicy | undefined;
   #toolName: string | undefined;
@@ -163,7 +169,7 @@ export class CallSpan {
   /** Of the text of its output, before anybody has read it. */
   #outputUnits = 0;
 
-  constructor(telemetry: Telemetry, span: Span, context: Context) {
+  constructor(telemetry: Telemetry, span: TelemetrySpan, context: SpanScope) {
     this.#telemetry = telemetry;
     this.#span = span;
     this.#context = context;
@@ -287,12 +293,12 @@ export class CallSpan {
 /** The span of one capability call. */
 export class CapabilitySpan {
   readonly #telemetry: Telemetry;
-  readonly #span: Span;
-  readonly #active: Context;
+  readonly #span: TelemetrySpan;
+  readonly #active: SpanScope;
   /** What the capability is given: with the trace that it is part of. */
   readonly context: CapabilityContext;
 
-  constructor(telemetry: Telemetry, span: Span, active: Context, context: CapabilityContext) {
+  constructor(telemetry: Telemetry, span: TelemetrySpan, active: SpanScope, context: CapabilityContext) {
     this.#telemetry = telemetry;
     this.#span = span;
     this.#active = active;

@@ -1,5 +1,5 @@
 // W3C Trace Context (level 1): the two headers by which one trace goes through several programs.
-import type { SpanContext } from "@opentelemetry/api";
+import type { SpanIdentity } from "./otel-types.ts";
 
 export interface TraceContext {
   /** `00-` 32 hexadecimal digits of the trace `-` 16 of the span `-` two of flags. */
@@ -14,13 +14,13 @@ const TRACEPARENT = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9
 export const MAX_STATE_UNITS = 1_024;
 
 /** Undefined for what is none: then a trace begins anew, as the standard has it. */
-export function parseTraceparent(text: string): Pick<SpanContext, "traceId" | "spanId" | "traceFlags"> | undefined {
+export function parseTraceparent(text: string): Pick<SpanIdentity, "traceId" | "spanId" | "traceFlags"> | undefined {
   const [, version, traceId, spanId, flags, more] = TRACEPARENT.exec(text) ?? [];
   if (traceId === undefined || spanId === undefined || (version === "00" && more !== undefined)) return undefined;
   return { traceId, spanId, traceFlags: Number.parseInt(flags ?? "0", 16) & 1 };
 }
 
-export function toTraceContext({ traceId, spanId, traceFlags, traceState }: SpanContext): TraceContext {
+export function toTraceContext({ traceId, spanId, traceFlags, traceState }: SpanIdentity): TraceContext {
   const tracestate = traceState?.serialize() ?? "";
   const flags = traceFlags.toString(16).padStart(2, "0");
   return { traceparent: `00-${traceId}-${spanId}-${flags}`, ...(tracestate === "" ? {} : { tracestate }) };

@@ -1,6 +1,6 @@
 // Decides whether a tenant may call at all: suspended tenants and tenants that are being deleted may not, nor may one that has used up its
 // rate or quota. Asked before anything else is done for a call, by all routers of a Glovebox.
-import { ToolError } from "../../sandbox/errors.ts";
+import { type ToolError, unavailable } from "../../sandbox/errors.ts";
 import type { TenantQuotas } from "./quotas/tenant-quotas.ts";
 
 /** `failed`: a deletion that did not finish. Calls are denied until it is repeated, or the tenant is resumed. */
@@ -46,9 +46,7 @@ export class TenantAdmission {
 }
 
 function denied(state: TenantState): ToolError {
-  const [reason, message] =
-    state === "suspended"
-      ? ["tenant_suspended", "This tenant is suspended: its calls are denied until it is resumed"]
-      : ["tenant_deleted", "This tenant is being deleted: its calls are denied"];
-  return new ToolError("TOOL_UNAVAILABLE", message, { details: { reason } });
+  return state === "suspended"
+    ? unavailable("tenant_suspended", "This tenant is suspended: its calls are denied until it is resumed")
+    : unavailable("tenant_deleted", "This tenant is being deleted: its calls are denied");
 }

@@ -1,5 +1,5 @@
 // Tracks work for a tenant that is not a call: tools that are built, sessions that are opened, exports that are read. A deletion ends it.
-import { ToolError } from "../../sandbox/errors.ts";
+import { unavailable } from "../../sandbox/errors.ts";
 
 /** Dispose it when the work is over. */
 export interface WorkHandle extends Disposable {
@@ -24,9 +24,7 @@ export class TenantWork {
     this.#tenants.set(tenantId, all.add(work));
     return {
       check: () => {
-        if (!work.isCancelled) return;
-        const details = { reason: "tenant_deleted" };
-        throw new ToolError("TOOL_UNAVAILABLE", "This tenant was deleted meanwhile", { details });
+        if (work.isCancelled) throw unavailable("tenant_deleted", "This tenant was deleted meanwhile");
       },
       [Symbol.dispose]: () => {
         resolve();

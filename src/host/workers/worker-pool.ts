@@ -1,6 +1,6 @@
 // Which call goes to which process, when, and what is done when one dies. Every job that entered is ended exactly once.
 import { availableParallelism } from "node:os";
-import { ToolError, toToolError } from "../../sandbox/errors.ts";
+import { ToolError, toToolError, unavailable } from "../../sandbox/errors.ts";
 import { type Claim, type Entry, FairQueue, mayBeSeated } from "./fair-queue.ts";
 import { Fleet, type FleetOptions, type ProcessNeed } from "./fleet.ts";
 import type { CallListener, Loss } from "./open-call.ts";
@@ -139,7 +139,7 @@ export class WorkerPool implements AsyncDisposable {
 
   /** @throws {ToolError} TOOL_UNAVAILABLE when the pool is closed; OVERLOADED, with `retryAfterMs`, when the queue is full */
   run(job: Job): Ticket {
-    if (this.#closed) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is closed");
+    if (this.#closed) throw unavailable("closed", "Glovebox is closed");
     const placed: PlacedJob = {
       job,
       kind: kindOf(job),

@@ -330,7 +330,8 @@ export class WorkerProcess {
 
   /** Sends a call, and its bundle if this worker has not seen it. Returns the call's number here. */
   start({ order, bundle, input, inputBytes }: WorkerJob, listener: CallListener): number {
-    if (this.#dead) throw new ToolError("OVERLOADED", "The sandbox process has ended");
+    if (this.#dead)
+      throw new ToolError("OVERLOADED", "The sandbox process has ended", { details: { retryAfterMs: 1_000 } });
     this.#lastSeq += 1;
     const seq = this.#lastSeq;
     this.lastUsed = performance.now();

@@ -97,6 +97,10 @@ export function callCapability(name: string, input: unknown, serial: number): Pr
   });
 }
 
+/** A guest may have put one on Object.prototype. */
+const ownNetworkCode = (envelope: Extract<CapabilityEnvelope, { ok: false }>): string | undefined =>
+  ObjectHasOwn(envelope, "networkCode") ? envelope.networkCode : undefined;
+
 /** The host's answer. An id that is not waiting is ignored: its call is over. */
 export function deliver(requestId: number, text: string): void {
   const waiting = MapPrototypeGet(pending, requestId);
@@ -106,7 +110,7 @@ export function deliver(requestId: number, text: string): void {
   if (!waiting.isLog) waitingCalls -= 1;
   const envelope = JSONParse(text) as CapabilityEnvelope;
   if (envelope.ok) waiting.resolve(envelope.value);
-  else waiting.reject(makeCapabilityError(envelope.code, envelope.message));
+  else waiting.reject(makeCapabilityError(envelope.code, envelope.message, ownNetworkCode(envelope)));
 }
 
 /**

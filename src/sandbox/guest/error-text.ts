@@ -25,10 +25,11 @@ interface Refusal {
 const refusals = new WeakMapConstructor<object, Refusal>();
 
 /** An error for a capability's refusal. Its code is remembered where a guest cannot write, so that it can be believed later. */
-export function makeCapabilityError(code: string, message: string): Error {
+export function makeCapabilityError(code: string, message: string, networkCode?: string): Error {
   const error = new ErrorConstructor(message);
   defineValue(error, "name", "CapabilityError", false);
   defineValue(error, "code", code);
+  if (networkCode !== undefined) defineValue(error, "networkCode", networkCode, false);
   WeakMapPrototypeSet(refusals, error, { code, serial: callState.serial });
   return error;
 }

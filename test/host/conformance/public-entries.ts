@@ -557,6 +557,8 @@ export const WITHOUT_OPTIONS: { readonly [name: string]: string } = {
   ModelResponseError: "is thrown by Glovebox",
   createToolFailureMessage: "takes a result",
   toCallSchema: "takes definitions",
+  toHttpStatus: "takes an error; test/host/edges/http-status.test.ts",
+  toRetryAfterSeconds: "takes an error; test/host/edges/http-status.test.ts",
   toJson: "takes a value",
   afterFailedSteps: "takes a number; test/host/agent/agent-options.test.ts",
   afterOutputTokens: "takes a number; test/host/agent/agent-options.test.ts",

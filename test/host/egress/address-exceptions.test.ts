@@ -105,7 +105,7 @@ describe("a resolver of the host's", () => {
     const call = callTo(allow, server, { resolve: resolve as () => string[] });
     expect(await refusalOf(call.request(`http://inside.test:${server.port}/`))).toEqual({
       code: "TOOL_FAILED",
-      message: "The exchange failed: the host's name could not be resolved",
+      message: expect.stringMatching(/^The exchange failed: name (not found|lookup failed|lookup timed out)$/),
     });
     expect(server.requests).toEqual([]);
   });

@@ -276,7 +276,7 @@ describe("caps", () => {
       if (request.url === "/body") response.write("x");
     });
     const call = callTo(server, { timeoutMs: 200 });
-    const late = { code: "TOOL_FAILED", message: "The exchange failed: it was not over within 200 ms" };
+    const late = { code: "TOOL_FAILED", message: "The exchange failed: timed out after 200 ms (egress.timeoutMs)" };
     expect(await refusalOf(call.request(`${server.origin}/head`))).toMatchObject({ code: "TOOL_FAILED" });
     expect(await refusalOf(call.fetch(`${server.origin}/body`))).toEqual(late);
     const head = refusalOf(call.request(`${server.origin}/send`, { id: 80, method: "POST", body: "stream" }));
@@ -388,7 +388,7 @@ describe("a network that fails", () => {
       expect([name, refusal.code, refusal.message.includes("127.0.0.1")]).toEqual([name, "TOOL_FAILED", false]);
       await new Promise((resolve) => tcp.close(resolve));
       const gone = await refusalOf(call.fetch(`http://127.0.0.1:${port}/`, { id: 99 }));
-      expect(gone).toEqual({ code: "TOOL_FAILED", message: "The exchange failed: the connection was refused" });
+      expect(gone).toEqual({ code: "TOOL_FAILED", message: "The exchange failed: connection refused" });
     }
   });
 

@@ -220,7 +220,7 @@ describe("a secret's use()", () => {
   const secrets: Secrets = {
     ONE: { value: "first-value", hosts: [] },
     TWO: { value: () => Promise.resolve("second-value"), hosts: [] },
-    SHORT: { value: "short", hosts: [] },
+    SHORT: { value: () => "short", hosts: [] },
     FAILS: { value: () => Promise.reject(new Error("vault at 10.0.0.9 is sealed")), hosts: [] },
     EMPTY: { value: (() => undefined) as never, hosts: [] },
     FOREIGN: { value: inOtherRealm("async () => 'a-foreign-value'") as () => Promise<string>, hosts: [] },

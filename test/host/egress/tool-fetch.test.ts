@@ -189,7 +189,11 @@ describe("a tool's fetch()", () => {
         const caught = await run(
           `try { await fetch(origin); } catch (error) { return [error.name, error.message, error.cause.code]; }`,
         );
-        expect(outputOf(caught)).toEqual(["TypeError", "fetch failed", "TOOL_FAILED"]);
+        expect(outputOf(caught)).toEqual([
+          "TypeError",
+          "fetch failed: connection closed before the response was complete (UND_ERR_SOCKET)",
+          "UND_ERR_SOCKET",
+        ]);
         const { code, message } = errorOf(await run("await fetch(origin);"));
         expect([code, message]).toEqual(["TOOL_FAILED", expect.stringContaining("fetch failed")]);
       },

@@ -63,7 +63,7 @@ describe("ToolRouter, a host function that keeps failing", () => {
     const refused = await run(router);
     const { retryAfterMs, ...details } = errorOf(refused).details ?? {};
     expect(errorOf(refused)).toMatchObject({ code: "TOOL_UNAVAILABLE", recoverable: true });
-    expect(details).toEqual({ source: "host", sourceId: "host:probe", state: "open" });
+    expect(details).toEqual({ reason: "circuit_open", source: "host", sourceId: "host:probe", state: "open" });
     expect(retryAfterMs).toBeGreaterThan(50_000);
     expect(calls).toBe(3);
     expectPublishable(refused);

@@ -399,7 +399,7 @@ describe("validateCall()", () => {
     const error = refusalOf(() => validateCall(envelope, { tenantId: "acme" }, registry, stated()));
     expect(error.code).toBe("TOOL_UNAVAILABLE");
     expect(error.message).toBe('There is no tool named "theirs"; known are: everybodys, ours');
-    expect(error.details).toEqual({ toolName: "theirs", known: ["everybodys", "ours"] });
+    expect(error.details).toEqual({ reason: "not_found", toolName: "theirs", known: ["everybodys", "ours"] });
   });
 
   test("shows an endless or unprintable tool name cut and escaped", () => {

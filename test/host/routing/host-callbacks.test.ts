@@ -97,7 +97,7 @@ describe("a registry of a host's own", () => {
     const router = new ToolRouter({ registry: registryWith("list", (memory) => memory.list("acme")) });
     expect(outputOf(await router.execute(CALL))).toBe(1);
     expect(router.getRegisteredTools().map(({ name }) => name)).toEqual(["tool"]);
-    expect(await failureOf(() => router.add(makeTool({ name: "tool" })))).toMatchObject({ code: "PARAM_INVALID" });
+    expect(await failureOf(() => router.add(makeTool({ name: "tool" })))).toMatchObject({ code: "NAME_TAKEN" });
   });
 
   const foreign = makeTool({ name: "tool", tenantId: "other", executor: fixedExecutor('"of another tenant"') });

@@ -275,7 +275,7 @@ describe("sessions of tenants", () => {
     expect(await box.closeSession("same", { tenantId: "ann" })).toBe(true);
     expect([a.isOver, b.isOver]).toEqual([true, false]);
     await expect(box.openSession({ tenantId: "bob", id: "same", language: "typescript" })).rejects.toMatchObject({
-      code: "PARAM_INVALID",
+      code: "NAME_TAKEN",
     });
     expect(await box.closeSessions({ tenantId: "bob" })).toBe(1);
   });

@@ -52,7 +52,7 @@ describe("createGlovebox({ hardening })", () => {
     const error = await failureOf(makeBox({ hardening: { require: required, without: ["lean-root"] } }));
     expect(error.code).toBe("TOOL_UNAVAILABLE");
     expect(error.message).toContain("lean-root (install bubblewrap");
-    expect(error.details).toEqual({ missing: ["lean-root", "seccomp"] });
+    expect(error.details).toEqual({ reason: "unsupported", missing: ["lean-root", "seccomp"] });
   });
 
   test("strict starts where every layer holds, and nowhere else", async () => {

@@ -11,5 +11,5 @@ testPlay("a tool with the name of another tenant's", {
     const call = { id: "n", toolName: "neighbour", arguments: { n: 20 } };
     return [code, outputOf(await box.execute(call, { tenantId: "squatter" }))];
   },
-  judge: ([thrown, output]) => expect([thrown, output]).toEqual(["PARAM_INVALID", 42]),
+  judge: ([thrown, output]) => expect([thrown, output]).toEqual(["NAME_TAKEN", 42]),
 });

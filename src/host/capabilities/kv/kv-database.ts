@@ -1,9 +1,10 @@
 // The SQL of the embedded store. Synchronous: it runs in a thread of its own (kv-thread-entry.ts), where it may wait for the disk and for
 // other processes that use the same file.
-import { closeSync, constants, fstatSync, mkdirSync, openSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 // biome-ignore lint/correctness/noUnresolvedImports: Biome does not know this one of Node's modules
 import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { makeFolderSync } from "../../../bundler/make-folder.ts";
 import {
   entryBytes,
   exceededQuota,
@@ -114,7 +115,7 @@ function toEntry({ key, kind, data, version, expires }: EntryRow): KvEntry {
 
 /** A file that nobody else may read, in a folder that is made if there is none. */
 function openFile(path: string): DatabaseSync {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  makeFolderSync(dirname(path));
   // To open a pipe would wait for somebody at its other end, and no thread can be ended while it waits in the kernel.
   const { O_APPEND, O_CREAT, O_NONBLOCK, O_WRONLY } = constants;
   const descriptor = openSync(path, O_APPEND | O_CREAT | O_WRONLY | (O_NONBLOCK ?? 0), 0o600);

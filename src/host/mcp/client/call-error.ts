@@ -6,7 +6,7 @@ import {
   SdkErrorCode,
   UnauthorizedError,
 } from "@modelcontextprotocol/client";
-import { type ErrorDetails, ToolError } from "../../../sandbox/errors.ts";
+import { type ErrorDetails, ToolError, unavailable } from "../../../sandbox/errors.ts";
 import type { McpServerConfig } from "./mcp-options.ts";
 import { OAuthDenied } from "./oauth/oauth-policy.ts";
 import { UNREADABLE_CODE } from "./reading/read-message.ts";
@@ -19,19 +19,20 @@ const MAX_SAID_UNITS = 2_000;
 const said = (message: string): string => toVisible(message.slice(0, MAX_SAID_UNITS).replaceAll(/\p{Cc}+/gu, " "));
 
 /** The server could not be asked, or did not answer: what it was is for the operator. */
-export function unavailable(server: string, what: string, cause: unknown, details: ErrorDetails = {}): ToolError {
-  const options = { cause, recoverable: true, details: { server, ...details } };
-  return new ToolError("TOOL_UNAVAILABLE", `The MCP server ${server} ${what}`, options);
+export function serverUnavailable(server: string, what: string, cause: unknown, details: ErrorDetails = {}): ToolError {
+  return unavailable("upstream_unavailable", `The MCP server ${server} ${what}`, {
+    ...{ cause, details: { server, ...details } },
+  });
 }
 
 /** Nobody has signed in, or not for this. */
 export function unauthorized(server: string, thrown: UnauthorizedError): ToolError {
-  return unavailable(server, "asks for an authorization that its authProvider does not have", thrown);
+  return serverUnavailable(server, "asks for an authorization that its authProvider does not have", thrown);
 }
 
 /** Where it leads to somewhere that the host does not allow. */
 export function authorizationDenied(server: string, thrown: OAuthDenied): ToolError {
-  return unavailable(server, `asks for an authorization that is denied: ${thrown.message}`, thrown);
+  return serverUnavailable(server, `asks for an authorization that is denied: ${thrown.message}`, thrown);
 }
 
 /** HTTP's, where the failure was that of a request. */
@@ -64,9 +65,8 @@ function fromProtocol({ code, message }: ProtocolError, server: string, toolName
         details: { server },
       });
     default:
-      return new ToolError("TOOL_UNAVAILABLE", `${server} answers ${toolName} with error ${code}: ${said(message)}`, {
+      return unavailable("upstream_unavailable", `${server} answers ${toolName} with error ${code}: ${said(message)}`, {
         details,
-        recoverable: true,
       });
   }
 }
@@ -87,14 +87,15 @@ export function toCallError(thrown: unknown, call: UpstreamCall, parts: CallErro
     return new ToolError("TOOL_TIMEOUT", message, { details: { server, timeoutMs } });
   }
   if (Error.isError(thrown) && thrown instanceof ToolError) return thrown;
-  if (call.isLost) return unavailable(server, `was lost while ${toolName} ran`, toOutage(thrown));
+  if (call.isLost) return serverUnavailable(server, `was lost while ${toolName} ran`, toOutage(thrown));
   if (thrown instanceof ProtocolError) return fromProtocol(thrown, server, toolName);
   if (thrown instanceof UnauthorizedError) return unauthorized(server, thrown);
   if (thrown instanceof OAuthDenied) return authorizationDenied(server, thrown);
-  if (!(thrown instanceof SdkError)) return unavailable(server, `could not be asked for ${toolName}`, toOutage(thrown));
+  if (!(thrown instanceof SdkError))
+    return serverUnavailable(server, `could not be asked for ${toolName}`, toOutage(thrown));
   switch (thrown.code) {
     case SdkErrorCode.ConnectionClosed:
-      return unavailable(server, `was lost while ${toolName} ran`, toOutage(thrown));
+      return serverUnavailable(server, `was lost while ${toolName} ran`, toOutage(thrown));
     case SdkErrorCode.CapabilityNotSupported:
       return new ToolError("CAPABILITY_DENIED", `${toolName} of ${server} asks for what its host does not allow`, {
         details: { server },
@@ -110,7 +111,12 @@ export function toCallError(thrown: unknown, call: UpstreamCall, parts: CallErro
     default: {
       const status = statusOf(thrown);
       const details = status === undefined ? {} : { status };
-      return unavailable(server, `could not be asked for ${toolName}${codeOf(thrown)}`, toOutage(thrown), details);
+      return serverUnavailable(
+        server,
+        `could not be asked for ${toolName}${codeOf(thrown)}`,
+        toOutage(thrown),
+        details,
+      );
     }
   }
 }
@@ -128,13 +134,13 @@ export interface ConnectErrorParts {
 /** Why a connection was not made, as an error of ours; the signal's reason where that has aborted. */
 export function toConnectError(thrown: unknown, { server, config, signal }: ConnectErrorParts): unknown {
   if (signal.aborted) return signal.reason;
-  if (thrown instanceof ToolError) return unavailable(server, `could not be started. ${thrown.message}`, thrown);
+  if (thrown instanceof ToolError) return serverUnavailable(server, `could not be started. ${thrown.message}`, thrown);
   if (thrown instanceof UnauthorizedError) return unauthorized(server, thrown);
   if (thrown instanceof OAuthDenied) return authorizationDenied(server, thrown);
-  if (thrown instanceof EndedEarly) return unavailable(server, "ended while it was being connected", thrown);
+  if (thrown instanceof EndedEarly) return serverUnavailable(server, "ended while it was being connected", thrown);
   const isLate = thrown instanceof DOMException && thrown.name === "TimeoutError";
   const how = isLate ? ` within ${config.connectTimeoutMs} ms` : codeOf(thrown);
-  return unavailable(server, `could not be connected${how}`, thrown);
+  return serverUnavailable(server, `could not be connected${how}`, thrown);
 }
 
 /** Why a server has not listed its tools. @param isLate whether it took too long */
@@ -142,5 +148,5 @@ export function toListError(thrown: unknown, server: string, isLate: boolean): T
   if (thrown instanceof UnauthorizedError) return unauthorized(server, thrown);
   if (thrown instanceof OAuthDenied) return authorizationDenied(server, thrown);
   const what = isLate ? "did not list its tools in time" : `could not list its tools${codeOf(thrown)}`;
-  return unavailable(server, what, thrown);
+  return serverUnavailable(server, what, thrown);
 }

@@ -2,7 +2,7 @@
 import { Client, LOG_LEVEL_META_KEY, type McpSubscription } from "@modelcontextprotocol/client";
 import type { JsonValue } from "../../../sandbox/errors.ts";
 import { untilAborted } from "../../until-aborted.ts";
-import { EndedEarly, statusOf, toCallError, toConnectError, toListError, unavailable } from "./call-error.ts";
+import { EndedEarly, serverUnavailable, statusOf, toCallError, toConnectError, toListError } from "./call-error.ts";
 import type { Credentials } from "./credentials.ts";
 import { currentExchange, type GuardedTransport } from "./guarded-transport.ts";
 import { Listing } from "./listing.ts";
@@ -241,7 +241,7 @@ export class Connection implements AsyncDisposable {
     } finally {
       this.#calls.delete(call);
     }
-    if (call.result === undefined) throw unavailable(server, `gave no result of ${toolName}`, undefined);
+    if (call.result === undefined) throw serverUnavailable(server, `gave no result of ${toolName}`, undefined);
     this.#parts.onAnswered();
     return await toReturned(call.result, toolName, context.signal);
   }

@@ -1,5 +1,5 @@
 // box.mcp: the upstream servers that the host has named. Nothing is started before somebody asks for their tools or calls one.
-import { ToolError } from "../../../sandbox/errors.ts";
+import { ToolError, unavailable } from "../../../sandbox/errors.ts";
 import { parseOptions } from "../../option-problems.ts";
 import type { ToolRouter } from "../../router.ts";
 import type { Tenancy } from "../../tenants/tenancy.ts";
@@ -36,8 +36,8 @@ export class McpManager implements AsyncDisposable {
 
   /**
    * Adds a server. It is not started.
-   * @throws {ToolError} PARAM_INVALID for options that are wrong, missing or unexpected tenants, or a name that is taken; TOOL_UNAVAILABLE
-   *   when Glovebox is closed
+   * @throws {ToolError} PARAM_INVALID for options that are wrong, or missing or unexpected tenants; NAME_TAKEN for a name that another source
+   *   has; TOOL_UNAVAILABLE when Glovebox is closed
    */
   addServer(name: string, options: McpServerOptions): void {
     this.add(name, parseOptions<McpServerConfig>(McpServerSchema, options, "options"), "options");
@@ -48,7 +48,7 @@ export class McpManager implements AsyncDisposable {
    * @param where their path, for the error
    */
   add(name: string, config: McpServerConfig, where: string): void {
-    if (this.#isClosed) throw new ToolError("TOOL_UNAVAILABLE", "Glovebox is closed");
+    if (this.#isClosed) throw unavailable("closed", "Glovebox is closed");
     const { tenancy } = this.#router;
     const serverName = parseOptions(McpServerNameSchema, name, "The server's name");
     checkTenants(config, tenancy, where);

@@ -6,7 +6,7 @@ import { delimiter, isAbsolute, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import * as z from "zod";
 import { strictObject } from "../../../sandbox/contract/plain-object.ts";
-import { ToolError } from "../../../sandbox/errors.ts";
+import { type ToolError, unavailable } from "../../../sandbox/errors.ts";
 import { findTool, hasOwnUsers, LAST_UID, OTHER_UIDS } from "../../workers/hardening/launcher.ts";
 import { LAYERS, type Layer } from "../../workers/hardening/layers.ts";
 
@@ -176,10 +176,7 @@ function findProgram(command: string, path: string, cwd: string): string {
     }
   });
   if (found !== undefined) return resolve(cwd, found);
-  throw new ToolError(
-    "TOOL_UNAVAILABLE",
-    isPath ? "Its command is no program" : "Its command is no program on its PATH",
-  );
+  throw unavailable("unsupported", isPath ? "Its command is no program" : "Its command is no program on its PATH");
 }
 
 export interface ServerProgram {
@@ -217,11 +214,7 @@ export async function toServerCommand(
 
 function refusal(missing: readonly ServerLayer[]): ToolError {
   const ways = missing.map((layer) => `${layer} (${LAYERS[layer].get})`);
-  return new ToolError(
-    "TOOL_UNAVAILABLE",
-    `sandbox: this machine does not give what was required: ${ways.join("; ")}`,
-    {
-      details: { missing },
-    },
-  );
+  return unavailable("unsupported", `sandbox: this machine does not give what was required: ${ways.join("; ")}`, {
+    details: { missing },
+  });
 }

@@ -1,7 +1,7 @@
 // The way to one upstream server, for one tenant or for all: a connection when one is needed, another when it is lost, and what the server
 // said last of its tools.
 import { setTimeout as pause } from "node:timers/promises";
-import { ToolError } from "../../../sandbox/errors.ts";
+import { ToolError, unavailable } from "../../../sandbox/errors.ts";
 import { untilAborted } from "../../until-aborted.ts";
 import type { Connection } from "./connection.ts";
 import type { Credentials } from "./credentials.ts";
@@ -110,7 +110,7 @@ export class UpstreamLink implements AsyncDisposable {
     if (this.#connecting === undefined && waitMs > MAX_WAIT_MS) {
       const message = `The MCP server ${server} is not connected for now: that failed ${this.#failures} times in a row`;
       const details = { server, retryAfterMs: Math.ceil(waitMs) };
-      throw new ToolError("TOOL_UNAVAILABLE", message, { recoverable: true, details });
+      throw unavailable("upstream_unavailable", message, { details });
     }
     this.#connecting ??= this.#open(waitMs).finally(() => {
       this.#connecting = undefined;
@@ -190,7 +190,7 @@ export class UpstreamLink implements AsyncDisposable {
       const { server } = this.#parts;
       const message = `The MCP server ${server} refuses what it has just agreed to`;
       this.#lastError = { message, at: Date.now() };
-      throw new ToolError("TOOL_UNAVAILABLE", message, { cause: thrown, recoverable: true, details: { server } });
+      throw unavailable("upstream_unavailable", message, { cause: thrown, details: { server } });
     }
   }
 
@@ -276,7 +276,7 @@ export class UpstreamLink implements AsyncDisposable {
 
   /** In bounded time. Twice is a no-op. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#closing.abort(new ToolError("TOOL_UNAVAILABLE", `The MCP server ${this.#parts.server} has been removed`));
+    this.#closing.abort(unavailable("not_found", `The MCP server ${this.#parts.server} has been removed`));
     clearTimeout(this.#refresh);
     this.#refresh = undefined;
     const open = [this.#connection, ...this.#users.keys()].filter((connection) => connection !== undefined);
@@ -294,7 +294,7 @@ async function askForCredentials(
   try {
     return await credentials(signal);
   } catch (cause) {
-    const options = { cause, recoverable: true, details: { server } };
-    throw new ToolError("TOOL_UNAVAILABLE", `There are no credentials for the MCP server ${server}`, options);
+    const options = { cause, details: { server } };
+    throw unavailable("upstream_unavailable", `There are no credentials for the MCP server ${server}`, options);
   }
 }

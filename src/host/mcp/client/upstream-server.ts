@@ -1,7 +1,7 @@
 // One upstream server as the router knows it: whose tools it has, what they are called, and which connection a call goes by.
 import { createHash } from "node:crypto";
 import { setImmediate as turn } from "node:timers/promises";
-import { type JsonValue, ToolError } from "../../../sandbox/errors.ts";
+import { type JsonValue, ToolError, unavailable } from "../../../sandbox/errors.ts";
 import type { HostFunctionContext } from "../../executors/host-function.ts";
 import { matchesName } from "../../name-pattern.ts";
 import type { AddedSource, SourceDiscovery, SourceTransport } from "../../source.ts";
@@ -250,8 +250,7 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
   }
 
   #registerOne(alias: string, { name, ...tool }: UpstreamTool, tenantId: string | undefined): Disposable {
-    if (this.source === undefined)
-      throw new ToolError("TOOL_UNAVAILABLE", `The MCP server ${this.name} has been removed`);
+    if (this.source === undefined) throw unavailable("not_found", `The MCP server ${this.name} has been removed`);
     const { maxTimeoutMs, trustAnnotations } = this.#config;
     const origin = { server: this.name, toolName: name, isTrusted: trustAnnotations };
     const definition = { ...tool, origin, limits: { timeoutMs: maxTimeoutMs } };
@@ -279,7 +278,7 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
         throw new ToolError("CANCELLED", `The MCP server ${this.name} has been removed while ${toolName} ran`);
       }
       if (isRefusal(thrown) && !(await this.#stillHas(toolName, context))) {
-        throw new ToolError("TOOL_UNAVAILABLE", `The MCP server ${this.name} has no tool ${toolName} any more`);
+        throw unavailable("not_found", `The MCP server ${this.name} has no tool ${toolName} any more`);
       }
       throw thrown;
     }

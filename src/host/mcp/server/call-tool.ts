@@ -122,7 +122,8 @@ const unknownTool = (toolName: string): ProtocolError =>
 function refuse(result: ToolResult, toolName: string, { missing }: OpenToolCall, { mcpReq }: ServerContext): void {
   if (result.success) return;
   const { code, details } = result.error;
-  if (code === "TOOL_UNAVAILABLE" && details?.toolName === toolName.slice(0, 128)) throw unknownTool(toolName);
+  const isUnknown = details?.reason === "not_found" && details.toolName === toolName.slice(0, 128);
+  if (code === "TOOL_UNAVAILABLE" && isUnknown) throw unknownTool(toolName);
   if (code === "PARAM_INVALID" && !TOOL_NAME_PATTERN.test(toolName)) throw unknownTool(toolName);
   // Older revisions know no such error: there it is the tool's, as any other.
   if (code === "CAPABILITY_DENIED" && Object.keys(missing).length > 0 && mcpReq.envelope !== undefined) {

@@ -1,4 +1,5 @@
 // "glovebox/mcp": the tools of a Glovebox, served to MCP clients.
+/// <reference types="node" preserve="true" />
 export { ALGORITHMS, type Algorithm } from "./access-token.ts";
 export { createResourceServer, type OAuthResourceServer, type ResourceServerOptions } from "./auth.ts";
 export type { McpCallContext, McpHost } from "./call-tool.ts";

@@ -1,6 +1,6 @@
 // Enforces rates and period quotas: asked before a call is admitted, and told what it used when it has ended. Fails closed: a store that
 // does not answer denies the call.
-import { type ErrorDetails, ToolError } from "../../../sandbox/errors.ts";
+import { type ErrorDetails, ToolError, unavailable } from "../../../sandbox/errors.ts";
 import type { ToolUsage } from "../../tool-call.ts";
 import { type CallbackOutcome, isThenable, notifySafely, runCallback } from "../../util/host-callback.ts";
 import { type PeriodQuota, type QuotaPlan, type QuotaResource, windowAt } from "./quota-options.ts";
@@ -172,12 +172,7 @@ function readDenial(outcome: CallbackOutcome, charges: number): { denied: number
     cause = outcome.cause ?? new Error(`The quota store did not answer within ${STORE_TIMEOUT_MS} ms`);
   }
   const message = "The tenant's quota could not be checked, so the call was denied; try again";
-  const details = { reason: "quota_store_failed" };
-  throw new ToolError("TOOL_UNAVAILABLE", message, {
-    details,
-    recoverable: true,
-    cause: new Error(`The quota store ${why}`, { cause }),
-  });
+  throw unavailable("quota_store_failed", message, { cause: new Error(`The quota store ${why}`, { cause }) });
 }
 
 const after = (retryAfterMs: number): string => `try again in ${Math.ceil(retryAfterMs)} ms`;

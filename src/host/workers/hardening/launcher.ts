@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { accessSync, closeSync, constants, openSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { ToolError } from "../../../sandbox/errors.ts";
+import { unavailable } from "../../../sandbox/errors.ts";
 import {
   addonPath,
   inheritedDescriptors,
@@ -284,13 +284,9 @@ export class Launcher implements Disposable {
     );
     if (missing.length === 0) return;
     const ways = missing.map((layer) => `${layer} (${LAYERS[layer].get})`);
-    throw new ToolError(
-      "TOOL_UNAVAILABLE",
-      `hardening: this machine does not give what was required: ${ways.join("; ")}`,
-      {
-        details: { missing },
-      },
-    );
+    throw unavailable("unsupported", `hardening: this machine does not give what was required: ${ways.join("; ")}`, {
+      details: { missing },
+    });
   }
 
   /** Starts the script. Its one channel is the socket at descriptor 3; what it writes elsewhere is for diagnosis only. */

@@ -17,11 +17,20 @@ interface HostHead extends ResponseHead {
 }
 type HostChunk = { readonly base64: string } | { readonly done: true };
 
-/** A failure of the network is what Node makes of one; a refusal stays what it is. */
+/** What the host puts before the words for a failure. */
+const PREFIX = "The exchange failed: ";
+
+/**
+ * A failure of the network is what Node makes of one: a TypeError whose cause has the code, `ECONNREFUSED` for one. Its message says why, too.
+ * A refusal stays what it is.
+ */
 function toFetchError(error: unknown, message: string): unknown {
-  return (error as { readonly code?: unknown } | undefined)?.code === "TOOL_FAILED"
-    ? new TypeError(message, { cause: error })
-    : error;
+  const { code, networkCode, message: said } = (error ?? {}) as Partial<Record<string, unknown>>;
+  if (code !== "TOOL_FAILED") return error;
+  if (typeof networkCode !== "string" || typeof said !== "string") return new TypeError(message, { cause: error });
+  const words = said.startsWith(PREFIX) ? said.slice(PREFIX.length) : said;
+  const cause = Object.assign(new Error(words), { code: networkCode });
+  return new TypeError(`${message}: ${words} (${networkCode})`, { cause });
 }
 
 type WireBody = null | { readonly base64: string } | { readonly stream: true };

@@ -1,0 +1,56 @@
+// Reports what a compiler with the classic API (TypeScript 5 and 6) finds in a consumer's files and in the declarations of Glovebox, with
+// `skipLibCheck: false`. Declarations of other packages are read, but not checked: that takes most of the time, and another test does it.
+// Run: node check-declarations.ts TYPESCRIPT_FOLDER TSCONFIG
+import { createRequire } from "node:module";
+import { dirname, sep } from "node:path";
+
+interface Diagnostic {
+  readonly file?: { readonly fileName: string };
+}
+interface SourceFile {
+  readonly fileName: string;
+}
+interface Program {
+  getSourceFiles(): readonly SourceFile[];
+  getOptionsDiagnostics(): readonly Diagnostic[];
+  getGlobalDiagnostics(): readonly Diagnostic[];
+  getSyntacticDiagnostics(file: SourceFile): readonly Diagnostic[];
+  getSemanticDiagnostics(file: SourceFile): readonly Diagnostic[];
+}
+interface ParsedConfig {
+  readonly fileNames: readonly string[];
+  readonly options: object;
+  readonly errors: readonly Diagnostic[];
+}
+interface TypeScript {
+  readonly sys: { readFile(path: string): string | undefined };
+  readConfigFile(path: string, read: (path: string) => string | undefined): { readonly config: unknown };
+  parseJsonConfigFileContent(config: unknown, host: unknown, folder: string): ParsedConfig;
+  createProgram(files: readonly string[], options: object): Program;
+  formatDiagnostics(diagnostics: readonly Diagnostic[], host: object): string;
+}
+
+const [compiler = "", tsconfig = ""] = process.argv.slice(2);
+const ts = createRequire(import.meta.url)(compiler) as TypeScript;
+const { config } = ts.readConfigFile(tsconfig, ts.sys.readFile);
+const parsed = ts.parseJsonConfigFileContent(config, ts.sys, dirname(tsconfig));
+const program = ts.createProgram(parsed.fileNames, parsed.options);
+const isOurs = ({ fileName }: SourceFile): boolean =>
+  !fileName.includes("/node_modules/") || fileName.includes("/node_modules/glovebox/");
+const found = [
+  ...parsed.errors,
+  ...program.getOptionsDiagnostics(),
+  ...program.getGlobalDiagnostics(),
+  ...program
+    .getSourceFiles()
+    .filter(isOurs)
+    .flatMap((file) => [...program.getSyntacticDiagnostics(file), ...program.getSemanticDiagnostics(file)]),
+];
+const folder = `${dirname(tsconfig)}${sep}`;
+process.stdout.write(
+  ts.formatDiagnostics(found, {
+    getCurrentDirectory: () => folder,
+    getCanonicalFileName: (name: string) => name,
+    getNewLine: () => "\n",
+  }),
+);

@@ -1,0 +1,96 @@
+// Programs that use the packed package: one without any optional peer, one with all of them. Each has its own copy of the package, which
+// finds the packages that it depends on and no others.
+import { execFile } from "node:child_process";
+import { mkdir, readFile, rename, symlink, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
+
+/** Uses of each entry, as a consumer writes them. */
+const BARE = {
+  root: `import { createGlovebox, type KvStore, ToolError, type ToolResult, ToolRouter, toHttpStatus } from "glovebox";
+    export async function main(store: KvStore, signal: AbortSignal): Promise<number> {
+      await using box = await createGlovebox({ store, telemetry: { captureContent: false }, hooks: [{ name: "h", validate: () => undefined }] });
+      await box.addTool({ name: "double", source: "export default ({ n }) => n * 2" });
+      const result: ToolResult = await box.execute({ id: "c1", toolName: "double", arguments: { n: 1 } }, { signal });
+      return result.success ? 200 : toHttpStatus(result.error);
+    }
+    export const router: ToolRouter = new ToolRouter();
+    export const error = new ToolError("TOOL_FAILED", "m");`,
+  tool: `import { defineTool } from "glovebox/tool";
+    export default defineTool({ description: "Doubles", execute: () => ({ doubled: 42 }) });`,
+  agent: `import { AgentLoop, type AgentOutcome, type Model } from "glovebox/agent";
+    import { ToolRouter } from "glovebox";
+    export const run = (model: Model): Promise<AgentOutcome> =>
+      new AgentLoop({ model, router: new ToolRouter() }).run({ messages: [{ role: "user", content: "Hello" }] });`,
+  testing: `import { openTool } from "glovebox/testing";
+    export const tool = openTool("./tool.ts");`,
+  mcp: `import { createMcpHandler } from "glovebox/mcp";
+    import type { Glovebox } from "glovebox";
+    export const serve = (box: Glovebox) => createMcpHandler(box, { name: "tools" });`,
+} as const;
+
+const WITH_PEERS = {
+  root: `import { metrics, trace } from "@opentelemetry/api";
+    import { createGlovebox } from "glovebox";
+    export const box = createGlovebox({
+      telemetry: { tracerProvider: trace.getTracerProvider(), meterProvider: metrics.getMeterProvider() },
+    });`,
+  openai: `import { openaiChat, openaiResponses, toOpenAITools } from "glovebox/openai";
+    import OpenAI from "openai";
+    export const models = [openaiChat(new OpenAI(), { model: "m" }), openaiResponses(new OpenAI(), { model: "m" })];
+    export const tools = toOpenAITools([], { api: "chat" });`,
+  aiSdk: `import type { ToolSet } from "ai";
+    import type { Glovebox } from "glovebox";
+    import { toAISDKTools } from "glovebox/ai-sdk";
+    export const toTools = (box: Glovebox): ToolSet => toAISDKTools(box);`,
+  agents: `import { Agent } from "@openai/agents";
+    import type { Glovebox } from "glovebox";
+    import { toAgentsTools } from "glovebox/openai-agents";
+    export const toAgent = (box: Glovebox) => new Agent({ name: "a", tools: toAgentsTools(box) });`,
+} as const;
+
+/** As strict as a consumer can be, and without the browser's types. Node's are there because the package depends on them. */
+const TSCONFIG = {
+  compilerOptions: {
+    ...{ strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true, verbatimModuleSyntax: true },
+    ...{ skipLibCheck: false, noEmit: true, module: "nodenext", target: "es2022", lib: ["es2022"], types: [] },
+  },
+  include: ["*.ts"],
+};
+
+/**
+ * Writes a project that has installed the tarball.
+ * @param kind `peers` for one that has the optional peers as well
+ * @returns the path of its tsconfig.json
+ */
+export async function writeConsumer(
+  folder: string,
+  tarball: string,
+  modules: string,
+  kind: "bare" | "peers",
+): Promise<string> {
+  const installed = join(folder, "node_modules");
+  await mkdir(installed, { recursive: true });
+  await run("tar", ["-xzf", tarball, "-C", installed]);
+  await rename(join(installed, "package"), join(installed, "glovebox"));
+  const manifest = JSON.parse(await readFile(join(installed, "glovebox", "package.json"), "utf8")) as Record<
+    "dependencies" | "peerDependencies",
+    Record<string, string>
+  >;
+  const names = [
+    ...Object.keys(manifest.dependencies),
+    ...(kind === "peers" ? Object.keys(manifest.peerDependencies) : []),
+  ];
+  for (const name of names) {
+    await mkdir(dirname(join(installed, name)), { recursive: true });
+    await symlink(join(modules, name), join(installed, name));
+  }
+  await writeFile(join(folder, "package.json"), JSON.stringify({ name: kind, private: true, type: "module" }));
+  const sources = kind === "bare" ? BARE : WITH_PEERS;
+  for (const [name, source] of Object.entries(sources)) await writeFile(join(folder, `${name}.ts`), `${source}\n`);
+  const tsconfig = join(folder, "tsconfig.json");
+  await writeFile(tsconfig, JSON.stringify(TSCONFIG));
+  return tsconfig;
+}
