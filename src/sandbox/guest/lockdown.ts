@@ -1,5 +1,5 @@
 // Takes from the global object what a guest may not have: what passes the memory limit, shares memory, holds its thread, or makes
-// code from text. What the host has granted stays V8's own; the reasons are in ../engine-features.ts.
+// code from text. What the host allows stays V8's own; the reasons are in ../engine-features.ts.
 import type { EngineFeature } from "../guest-protocol.ts";
 import {
   ArrayBufferConstructor,
@@ -78,7 +78,7 @@ function limitBuffers(has: (feature: EngineFeature) => boolean, Shared: typeof S
 
 const refuse = (): never => {
   throw new EvalErrorConstructor(
-    "Making code from text is not allowed in the sandbox; the host can grant stringToCode",
+    "eval and Function are turned off in this sandbox; the host can grant stringToCode, or set engine.dynamicCode to true",
   );
 };
 
