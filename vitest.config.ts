@@ -22,6 +22,9 @@ const SHARED = [
   "test/hostile/{cpu,memory,output}/*.test.ts",
 ];
 
+/** Of the hostile suite, what runs with dynamic code turned off too: the paths to the engine, and what a tool leaves behind. */
+const DYNAMIC_CODE_OFF = ["test/hostile/escape/*.test.ts", "test/hostile/isolation.test.ts"];
+
 /** The longest, which vitest takes for the shortest: their tests are in other files. */
 const LONGEST = /\/test\/hostile\/(capabilities|cpu|isolation|memory|output|protocol|python)\.test\.ts$/;
 
@@ -62,6 +65,15 @@ export default defineConfig({
           name: "own process",
           include: ["test/**/*.test.ts", "tools/**/*.test.ts"],
           exclude: [...configDefaults.exclude, ...SHARED],
+        },
+      },
+      {
+        // Attacks run with dynamic code, which is the default; those that could differ without it run a second time.
+        extends: true,
+        test: {
+          name: "dynamic code off",
+          include: DYNAMIC_CODE_OFF,
+          env: { GLOVEBOX_TEST_DYNAMIC_CODE: "off" },
         },
       },
       {

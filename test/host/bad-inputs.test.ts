@@ -390,7 +390,7 @@ describe("Glovebox.addTool() with a bad tool", () => {
       "eval",
       { source: `eval("1"); ${FINE}` },
       "TOOL_FAILED",
-      /^Making code from text is not allowed in the sandbox; the host can grant stringToCode$/,
+      /^eval and Function are turned off in this sandbox; the host can grant stringToCode, or set engine\.dynamicCode to true$/,
     ],
     [
       "a global of Node",
