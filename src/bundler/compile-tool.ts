@@ -110,12 +110,12 @@ function namesFor(build: Build): OutputNames {
   };
 }
 
-/** By the name that esbuild prints of a module: its package, or its file among the tool's own. */
-function labelsOf({ store, context }: Build, metafile: Metafile | undefined): ReadonlyMap<string, string> {
-  const labels = Object.keys(codeOutput(metafile).inputs).flatMap((file): [string, string][] => {
+/** By the name that esbuild prints of a module: its package, or its file among the tool's own; nothing for modules of ours. */
+function labelsOf({ store, context }: Build, metafile: Metafile | undefined): ReadonlyMap<string, string | undefined> {
+  const labels = Object.keys(metafile?.inputs ?? {}).map((file): [string, string | undefined] => {
     const path = displayFile(file, context);
-    const label = store.labelOf(resolve(context.workingDirectory, file)) ?? path;
-    return label === undefined || path === "glovebox/tool" ? [] : [[file, label]];
+    if (path === "glovebox/tool") return [file, undefined];
+    return [file, store.labelOf(resolve(context.workingDirectory, file)) ?? path];
   });
   return new Map(labels);
 }

@@ -17,8 +17,9 @@ const FINDS_GLOBAL = /^\s*return this;?\s*$/;
 /** Deeper nesting is not looked into: the walk has a stack. */
 const MAX_DEPTH = 1_000;
 
+/** esbuild gives a local `Function`, such as lodash's, a number. */
 const isNamed = (node: unknown, name: string): boolean =>
-  isSyntax(node) && node.type === "Identifier" && node.name === name;
+  isSyntax(node) && node.type === "Identifier" && String(node.name).replace(/(?<=^Function)\d+$/, "") === name;
 
 const propertyOf = (node: Syntax): string | undefined => {
   const property = node.property as Syntax;
@@ -129,13 +130,16 @@ export interface LinkedModule {
 /** esbuild names each module in a comment, by the name that it has in the metafile. */
 const MODULE_COMMENT = /^\/\/ (.+)$/gm;
 
-/** Takes a linked bundle apart. `labelOf` knows the modules by the names that esbuild prints. */
-export function splitModules(code: string, labelOf: ReadonlyMap<string, string>): readonly LinkedModule[] {
-  const starts = [...code.matchAll(MODULE_COMMENT)].flatMap(({ index, 1: name = "" }) => {
-    const label = labelOf.get(name);
-    return label === undefined ? [] : [{ index, label }];
-  });
-  return starts.map(({ index, label }, at) => ({ label, text: code.slice(index, starts[at + 1]?.index) }));
+/**
+ * Takes a linked bundle apart. `labelOf` has all modules by the names that esbuild prints; those without a label are ours, and left out.
+ */
+export function splitModules(code: string, labelOf: ReadonlyMap<string, string | undefined>): readonly LinkedModule[] {
+  const starts = [...code.matchAll(MODULE_COMMENT)].flatMap(({ index, 1: name = "" }) =>
+    labelOf.has(name) ? [{ index, label: labelOf.get(name) }] : [],
+  );
+  return starts.flatMap(({ index, label }, at) =>
+    label === undefined ? [] : [{ label, text: code.slice(index, starts[at + 1]?.index) }],
+  );
 }
 
 /** Returns the labels of the modules that use dynamic code, each once, sorted. */

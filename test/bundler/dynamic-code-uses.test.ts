@@ -27,6 +27,7 @@ describe("findDynamicCode()", () => {
     "const AsyncFunction = Object.getPrototypeOf(async function () {}).constructor",
     "const AsyncFunction = (async () => {}).constructor",
     "const made = [].constructor.constructor(body)",
+    "const Function2 = context.Function; Function2(keys, body)",
     "with (scope) { eval(text) }",
     "return new Function(body)",
     "await import('x'); new Function(body)",

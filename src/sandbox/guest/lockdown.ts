@@ -13,6 +13,7 @@ import {
   ReflectDeleteProperty,
   ReflectGetOwnPropertyDescriptor,
   ReflectGetPrototypeOf,
+  TypeErrorConstructor,
 } from "./primordials.ts";
 
 /** Globals that are a feature each. */
@@ -25,6 +26,24 @@ const FEATURE_GLOBALS = [
 /** A property that is nobody's to change. */
 function fix(target: object, key: PropertyKey, value: unknown): void {
   const descriptor = { __proto__: null, value, writable: false, enumerable: false, configurable: false };
+  ReflectDefineProperty(target, key, descriptor as PropertyDescriptor);
+}
+
+/**
+ * The same for a property that functions inherit. An accessor, since objects that inherit a property which cannot be written could not be
+ * assigned one of their own: packages set `constructor` of functions (jimp).
+ */
+function fixInherited(target: object, key: PropertyKey, value: unknown): void {
+  const accessors = {
+    get: (): unknown => value,
+    set(this: unknown, own: unknown): void {
+      if (this === target || typeof this !== "function")
+        throw new TypeErrorConstructor(`Cannot assign to ${key as string}`);
+      const descriptor = { __proto__: null, value: own, writable: true, enumerable: true, configurable: true };
+      ReflectDefineProperty(this, key, descriptor as PropertyDescriptor);
+    },
+  };
+  const descriptor = { __proto__: null, ...accessors, enumerable: false, configurable: false };
   ReflectDefineProperty(target, key, descriptor as PropertyDescriptor);
 }
 
@@ -89,7 +108,7 @@ function replaceConstructor(name: string, prototype: object): void {
   }
   setName(replacement, name);
   fix(replacement, "prototype", prototype);
-  fix(prototype, "constructor", replacement);
+  fixInherited(prototype, "constructor", replacement);
   if (name === "Function") defineGlobal(name, replacement);
 }
 

@@ -135,7 +135,27 @@ describe("A guest cannot make code from text", () => {
     expect(end.value).toEqual(["function", true, true]);
   });
 
+  test("but may give functions a constructor of their own, as packages do", async () => {
+    const end = await runGuest(
+      `() => {
+        "use strict";
+        const own = function () {};
+        own.constructor = 1;
+        const asynchronous = async () => {};
+        asynchronous.constructor = 2;
+        return [own.constructor, asynchronous.constructor, Object.keys(own), (() => {}).constructor === Function, Function.prototype.constructor === Function];
+      }`,
+      OFF,
+    );
+    expect(end.value).toEqual([1, 2, ["constructor"], true, true]);
+  });
+
   test.for<[name: string, attempt: string]>([
+    ["a new constructor on Function.prototype by assignment", "'use strict'; Function.prototype.constructor = 1"],
+    [
+      "one by the setter",
+      "Object.getOwnPropertyDescriptor(Function.prototype, 'constructor').set.call(Function.prototype, 1)",
+    ],
     [
       "a new constructor on Function.prototype",
       "Object.defineProperty(Function.prototype, 'constructor', { value: 1 })",
