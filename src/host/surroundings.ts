@@ -100,7 +100,6 @@ export class Surroundings {
       sharesProcesses: this.#config.placement === "shared",
       granted,
       denied,
-      lacksFetch: !granted.has("fetch"),
       shapes: this.#shapesOf([...granted.keys(), ...denied], definition),
       features,
       onHandlerError: this.#config.onError,

@@ -210,7 +210,11 @@ describe("Glovebox.execute() with a tool that answers badly", () => {
     ["reject", "TOOL_FAILED", /^out of range$/],
     ["never", "TOOL_TIMEOUT", /^odd did not finish within 300 ms and was stopped$/],
     ["loop", "TOOL_TIMEOUT", /^odd did not finish within 300 ms and was stopped$/],
-    ["denied", "CAPABILITY_DENIED", /^The capability "mail" was not granted to this tool$/],
+    [
+      "denied",
+      "CAPABILITY_DENIED",
+      /^ctx\.mail is not granted to this tool; the host can grant it: grant: \["mail"\]$/,
+    ],
     ["no such answer", "TOOL_FAILED", /is not a function$/],
   ])("%s", async ([answer, code, message]) => {
     const call = { id: "c1", toolName: "odd", arguments: { answer } };

@@ -9,6 +9,7 @@ import { type CallContext, createCallContext } from "./context.ts";
 import { capText, describeValue, toGuestError } from "./error-text.ts";
 import { post, postWithBytes } from "./host.ts";
 import { type Serialized, serialize, sizeOf } from "./json-output.ts";
+import { nameMissing } from "./missing-members.ts";
 import {
   JSONParse,
   JSONStringify,
@@ -213,7 +214,7 @@ async function run(
     ending.bytes = bytes;
     ending.content = content;
   } catch (thrown) {
-    end("thrown", JSONStringify(toGuestError(thrown)));
+    end("thrown", JSONStringify(toGuestError(nameMissing(thrown))));
   }
 }
 
