@@ -3,7 +3,7 @@ import * as z from "zod";
 import { isPlainObject } from "../sandbox/contract/plain-object.ts";
 import type { JsonSchema, ToolDefinition } from "../sandbox/definition.ts";
 import { type ErrorCode, ToolError, toToolError } from "../sandbox/errors.ts";
-import { LIMITS, type PartialLimits } from "../sandbox/limits.ts";
+import { LIMITS, type Limits, type PartialLimits } from "../sandbox/limits.ts";
 import type { CallChain } from "./call-chain.ts";
 import type { Execution, Executor } from "./executors/executor.ts";
 import { createHostFunctionExecutor, type HostFunction } from "./executors/host-function.ts";
@@ -53,6 +53,7 @@ import type { PreparedCall, ToolCall, ToolContext, ToolResult, ToolUsage } from 
 import { type ChunkQueue, type ChunkReading, createToolStream, type ToolStream } from "./tool-stream.ts";
 import { type ToolValue, toTextWithBytes } from "./tool-value.ts";
 import { notifySafely } from "./util/host-callback.ts";
+import { isValueTooLarge } from "./value-size.ts";
 import { CallWatch, type WatchParts } from "./watch.ts";
 
 export type { HostToolDefinition, RegisterOptions } from "./routing/registration.ts";
@@ -398,7 +399,7 @@ export class ToolRouter implements AsyncDisposable {
       if (watch === undefined) return this.#report(made, error);
       const result = await watch.result(
         made,
-        async (given) => await normalize(ended, toExecution(given, usage), options),
+        async (given) => await normalize(ended, toExecution(given, usage, call.limits), options),
       );
       return this.#end(watch, result, error);
     } catch (thrown) {
@@ -494,13 +495,21 @@ interface FindOptions {
 const HIDES_CAUSE: ReadonlySet<ErrorCode> = new Set(["TOOL_FAILED", "TOOL_UNAVAILABLE"]);
 
 /** What a hook has put in the place of what its tool said: read as that is. */
-function toExecution(given: { readonly output: unknown } | { readonly error: ToolError }, usage: ToolUsage): Execution {
+function toExecution(
+  given: { readonly output: unknown } | { readonly error: ToolError },
+  usage: ToolUsage,
+  { outputBytes, jsonValues }: Limits,
+): Execution {
   if ("error" in given) return { usage, error: given.error };
   try {
-    const { text, bytes } = toTextWithBytes(given.output);
+    const { text, bytes } = toTextWithBytes(given.output, { bytes: outputBytes, values: jsonValues });
     if (text !== undefined)
       return { usage, outputText: text, ...(bytes === undefined ? {} : { outputBytes: () => bytes }) };
-  } catch {
+  } catch (thrown) {
+    if (isValueTooLarge(thrown) && !thrown.isDeep) {
+      const message = `A hook has put in an output that passes the limit ${thrown.limit === "bytes" ? "outputBytes" : "jsonValues"}`;
+      return { usage, error: new ToolError("OUTPUT_TOO_LARGE", message) };
+    }
     // What has no JSON is no output.
   }
   return { usage, error: new ToolError("OUTPUT_INVALID", "A hook has put in an output that has no JSON") };
