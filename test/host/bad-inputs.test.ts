@@ -258,7 +258,7 @@ describe("Glovebox.addTool() with a bad tool", () => {
   const FINE = "export default () => 1";
   let small: Glovebox;
   beforeAll(async () => {
-    small = await makeBox({ limits: { timeoutMs: 1_500, memoryMiB: 32 } });
+    small = await makeBox({ engine: { dynamicCode: false }, limits: { timeoutMs: 1_500, memoryMiB: 32 } });
     await small.addTool({ name: "strict", source: FINE });
   });
   afterAll(() => small.close());

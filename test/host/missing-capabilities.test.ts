@@ -12,6 +12,7 @@ beforeAll(async () => {
   const any = { inputSchema: {}, outputSchema: {} };
   box = await makeBox({
     workers: { max: 6 },
+    limits: { timeoutMs: 60_000, cpuMs: 60_000 },
     capabilities: [
       defineCapability({ name: "lookUp", ...any, handler: () => ({ price: 1 }) }),
       defineCapability({ name: "db", ...any, members: ["query", "close"], handler: () => null }),
