@@ -23,6 +23,9 @@ const SHARED_HOSTILE = ["test/hostile/{cpu,memory,output}.test.ts", "test/hostil
 const HOSTILE = ["test/hostile/**/*.test.ts"];
 const CHAOS = ["test/chaos/*.test.ts"];
 
+/** Attacks that run a second time with dynamic code turned off: the paths to the engine. With GLOVEBOX_ATTACKS=all it is all of them. */
+const DYNAMIC_CODE_OFF = process.env.GLOVEBOX_ATTACKS === "all" ? HOSTILE : ["test/hostile/escape/*.test.ts"];
+
 /** The longest, which vitest takes for the shortest: their tests are in other files. */
 const LONGEST = /\/test\/hostile\/(capabilities|cpu|isolation|memory|output|protocol|python)\.test\.ts$/;
 
@@ -68,6 +71,15 @@ export default defineConfig({
         },
       },
       { extends: true, test: { name: "hostile shared", include: SHARED_HOSTILE, isolate: false } },
+      {
+        // Attacks run with dynamic code, which is the default; those that could differ without it run a second time.
+        extends: true,
+        test: {
+          name: "hostile without dynamic code",
+          include: DYNAMIC_CODE_OFF,
+          env: { GLOVEBOX_TEST_DYNAMIC_CODE: "off" },
+        },
+      },
       {
         extends: true,
         test: { name: "hostile", include: HOSTILE, exclude: [...configDefaults.exclude, ...SHARED_HOSTILE] },

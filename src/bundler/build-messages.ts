@@ -55,6 +55,7 @@ export interface BuildSuccess {
   readonly exports: readonly string[];
   readonly inputs: readonly BundleInput[];
   readonly packages: readonly string[];
+  readonly dynamicCode: readonly string[];
   readonly dependencies: readonly BuildDependency[];
   /** Paths that were looked for in vain: were one to appear, the same source could build to something else. */
   readonly absent: readonly string[];

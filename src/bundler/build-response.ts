@@ -36,6 +36,7 @@ export const BuildResponseSchema: z.ZodType<BuildResponse> = z.discriminatedUnio
     exports: list(text(1_024)),
     inputs: list(z.strictObject({ path: text(4_096), bytes: count })),
     packages: list(text(1_024)),
+    dynamicCode: list(text(4_096)),
     dependencies: list(DependencySchema),
     absent: list(text(8_192)),
   }),

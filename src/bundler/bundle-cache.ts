@@ -29,6 +29,7 @@ const BuiltBundleSchema = z.strictObject({
     exports: ListSchema,
     inputs: z.array(z.strictObject({ path: z.string(), bytes: z.number() })),
     packages: ListSchema,
+    dynamicCode: ListSchema,
   }),
   dependencies: z.array(
     z.strictObject({

@@ -56,14 +56,15 @@ function toToolError(problems: readonly BuildProblem[]): ToolError {
 
 /** Nobody who is given a bundle can change it for the next. */
 export function freezeBundle(bundle: ToolBundle): ToolBundle {
-  for (const part of [bundle.exports, bundle.packages, ...bundle.inputs, bundle.inputs]) Object.freeze(part);
+  for (const part of [bundle.exports, bundle.packages, bundle.dynamicCode, ...bundle.inputs, bundle.inputs])
+    Object.freeze(part);
   return Object.freeze(bundle);
 }
 
 function toBundle(built: BuildSuccess, entry: string): ToolBundle {
-  const { code, sourceMap, exports, inputs, packages } = built;
+  const { code, sourceMap, exports, inputs, packages, dynamicCode } = built;
   const sha256 = createHash("sha256").update(code).digest("hex");
-  return freezeBundle({ sha256, code, sourceMap, entry, exports, inputs, packages });
+  return freezeBundle({ sha256, code, sourceMap, entry, exports, inputs, packages, dynamicCode });
 }
 
 /** Whether we run from `.ts` source or from built `.js`. */

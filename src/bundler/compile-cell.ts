@@ -6,6 +6,7 @@ import { SCRIPT_ORIGIN } from "../sandbox/guest-protocol.ts";
 import { type BuildProblem, BuildProblemError, type BuildRequest, type BuildResponse } from "./build-messages.ts";
 import { wrapCell } from "./bundle-output.ts";
 import { type CellLanguage, type CellModule, CellSyntaxError, toCellModule } from "./cell.ts";
+import { findDynamicCode } from "./dynamic-code-uses.ts";
 import type { RunEsbuild } from "./link-tool.ts";
 import { lowerCell } from "./lower-cell.ts";
 
@@ -81,6 +82,7 @@ function finishAlone({ entry, limits }: BuildRequest, source: string, module: Ce
     exports: ["default"],
     inputs: [{ path: entry, bytes }],
     packages: [],
+    dynamicCode: findDynamicCode([{ label: entry, text: module.text }]),
     dependencies: [],
     absent: [],
   };

@@ -17,6 +17,7 @@ import { compileCell } from "./compile-cell.ts";
 import { appendScript, findScriptProblem, isScript, SCRIPT_HINT, type Script, toScript } from "./compile-script.ts";
 import { readContainedFile, realPathOf } from "./contained-file.ts";
 import { DataFiles, dataFilesText } from "./data-files.ts";
+import { findDynamicCode, splitModules } from "./dynamic-code-uses.ts";
 import { type ImportPolicyOptions, NAMESPACES } from "./import-policy.ts";
 import {
   type Build,
@@ -109,6 +110,23 @@ function namesFor(build: Build): OutputNames {
   };
 }
 
+/** By the name that esbuild prints of a module: its package, or its file among the tool's own; nothing for modules of ours. */
+function labelsOf({ store, context }: Build, metafile: Metafile | undefined): ReadonlyMap<string, string | undefined> {
+  const labels = Object.keys(metafile?.inputs ?? {}).map((file): [string, string | undefined] => {
+    const path = displayFile(file, context);
+    if (path === "glovebox/tool") return [file, undefined];
+    return [file, store.labelOf(resolve(context.workingDirectory, file)) ?? path];
+  });
+  return new Map(labels);
+}
+
+/** Packages and files of the tool that use dynamic code; in a script's place stands a module of ours. */
+function dynamicCodeOf(build: Build, linked: string, metafile: Metafile | undefined): readonly string[] {
+  const { script, request } = build;
+  const modules = splitModules(linked, labelsOf(build, metafile));
+  return findDynamicCode(script === undefined ? modules : [...modules, { label: request.entry, text: script.text }]);
+}
+
 function summarize(build: Build, metafile: Metafile | undefined): Pick<BuildSuccess, "inputs" | "packages"> {
   const packages = new Set<string>();
   const inputs = Object.entries(codeOutput(metafile).inputs).flatMap(([file, { bytesInOutput }]) => {
@@ -193,6 +211,7 @@ async function finish(build: Build, exports: readonly string[], result: BuildRes
     sourceMap,
     exports,
     ...summarize(build, result.metafile),
+    dynamicCode: dynamicCodeOf(build, linked, result.metafile),
     dependencies: build.ledger.dependencies,
     absent: build.ledger.absent,
   };

@@ -30,6 +30,12 @@ export interface ToolBundle {
   readonly inputs: readonly BundleInput[];
   /** npm packages that went in, e.g. `["zod@4.6.7"]`. */
   readonly packages: readonly string[];
+  /**
+   * Packages, and files of the tool, whose code calls `eval` or `Function`, e.g. `["ajv@8.18.0", "tool.ts"]`: what would need the grant
+   * `stringToCode` where the host has turned dynamic code off. Found in the syntax, so a use by another name is missing, and one that is
+   * never reached is listed.
+   */
+  readonly dynamicCode: readonly string[];
 }
 
 export interface BundleInput {

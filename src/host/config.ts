@@ -64,6 +64,16 @@ export type Hardening =
       readonly jitless?: boolean | undefined;
     };
 
+/** Options of the JavaScript engine. Tools in Python have an `eval` and `exec` of their own, which these options do not concern. */
+export interface EngineOptions {
+  /**
+   * Whether tools and sessions have `eval`, `Function` and its three siblings. Where it is false, these throw an `EvalError`, except in a
+   * tool or session that is granted `stringToCode`.
+   * @default true
+   */
+  readonly dynamicCode?: boolean | undefined;
+}
+
 /** What a process may end on in memory: where a container states less than the machine has, that counts. */
 function machineMemoryMiB(): number {
   const constrained = process.constrainedMemory();
@@ -210,6 +220,8 @@ export interface GloveboxOptions {
   readonly arguments?: ArgumentOptions | undefined;
   /** The clock stands still while a tool's code runs, and moves when it gets an answer or a timer rings; false unless stated. */
   readonly coarseTime?: boolean | undefined;
+  /** What of the JavaScript engine tools in JavaScript have without a grant. */
+  readonly engine?: EngineOptions | undefined;
   /** When a source of tools that keeps failing is left alone for a while. */
   readonly health?: HealthOptions | undefined;
   /** Functions of the host's own around each stage of a call: they observe, amend or refuse. */
@@ -349,6 +361,7 @@ const OptionsSchema = strictObject({
   mcp: McpSchema.prefault({}),
   arguments: ArgumentOptionsSchema.optional(),
   coarseTime: z.boolean().default(false),
+  engine: strictObject({ dynamicCode: z.boolean().default(true) }).prefault({}),
   health: HealthSchema.prefault({}),
   hooks: HooksSchema.transform((hooks) => hooks as readonly Hook[]).optional(),
   telemetry: z

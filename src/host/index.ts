@@ -59,6 +59,7 @@ export type {
 } from "./capabilities/kv/kv-store.ts";
 export type {
   AddToolOptions,
+  EngineOptions,
   GloveboxOptions,
   Hardening,
   Placement,

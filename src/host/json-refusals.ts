@@ -42,10 +42,13 @@ export class JsonRefusals {
     this.#what = what;
   }
 
-  bytes(bytes: number): ToolError {
+  /** @param bytes undefined for a value that was not read to its end */
+  bytes(bytes: number | undefined): ToolError {
     const limitBytes = this.#limits.bytes;
-    const message = `${this.#what}: expected at most ${limitBytes} bytes of JSON, got ${bytes}`;
-    return new ToolError(this.#codes.tooLarge, message, { details: { limitBytes, bytes } });
+    const message = `${this.#what}: expected at most ${limitBytes} bytes of JSON, got ${bytes ?? "more"}`;
+    return new ToolError(this.#codes.tooLarge, message, {
+      details: { limitBytes, ...(bytes === undefined ? {} : { bytes }) },
+    });
   }
 
   values(): ToolError {

@@ -69,6 +69,7 @@ import { type ChunkQueue, type ChunkReading, createToolStream, type ToolStream }
 import { type ToolValue, toTextWithBytes } from "./tool-value.ts";
 import { deferFailure } from "./util/defer-failure.ts";
 import { notifySafely } from "./util/host-callback.ts";
+import { isValueTooLarge } from "./value-size.ts";
 import { CallWatch, type WatchParts } from "./watch.ts";
 
 export type { HostToolDefinition, RegisterOptions } from "./routing/registration.ts";
@@ -638,7 +639,7 @@ export class ToolRouter implements AsyncDisposable {
       const before = tracked.cancelled;
       const shown = await watch.result(
         made,
-        async (given) => await normalize(ended, toExecution(given, usage), options),
+        async (given) => await normalize(ended, toExecution(given, usage, call.limits), options),
         tracked,
       );
       const late = tracked.cancelled === before ? undefined : tracked.cancelled;
@@ -787,13 +788,21 @@ interface FindOptions {
 const HIDES_CAUSE: ReadonlySet<ErrorCode> = new Set(["TOOL_FAILED", "TOOL_UNAVAILABLE"]);
 
 /** What a hook has put in the place of what its tool said: read as that is. */
-function toExecution(given: { readonly output: unknown } | { readonly error: ToolError }, usage: ToolUsage): Execution {
+function toExecution(
+  given: { readonly output: unknown } | { readonly error: ToolError },
+  usage: ToolUsage,
+  { outputBytes, jsonValues }: Limits,
+): Execution {
   if ("error" in given) return { usage, error: given.error };
   try {
-    const { text, bytes } = toTextWithBytes(given.output);
+    const { text, bytes } = toTextWithBytes(given.output, { bytes: outputBytes, values: jsonValues });
     if (text !== undefined)
       return { usage, outputText: text, ...(bytes === undefined ? {} : { outputBytes: () => bytes }) };
-  } catch {
+  } catch (thrown) {
+    if (isValueTooLarge(thrown) && !thrown.isDeep) {
+      const message = `A hook has put in an output that passes the limit ${thrown.limit === "bytes" ? "outputBytes" : "jsonValues"}`;
+      return { usage, error: new ToolError("OUTPUT_TOO_LARGE", message) };
+    }
     // What has no JSON is no output.
   }
   return { usage, error: new ToolError("OUTPUT_INVALID", "A hook has put in an output that has no JSON") };

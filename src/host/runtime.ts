@@ -211,6 +211,7 @@ export class Glovebox implements AsyncDisposable {
       ...parts,
       tenants: parts.router.tenants,
       ownerOf: (tenantId) => this.#surroundings.ownerOf(tenantId),
+      featuresOf: (granted) => this.#surroundings.featuresOf(granted, "javascript"),
       refuseUnlimited: (features) => this.#surroundings.refuseUnlimited(features),
       refuseWhenClosed: () => this.#refuseWhenClosed(),
     });
@@ -445,7 +446,7 @@ export class Glovebox implements AsyncDisposable {
     { isolation, tenantId, arguments: argumentOptions }: Omit<OwnedToolOptions, "grant">,
   ): RegisteredTool {
     const isPython = runs.python !== undefined;
-    const grants = { granted, features: isPython ? withRuntimeFeatures(features) : features };
+    const grants = { granted, features: this.#surroundings.featuresOf(features, isPython ? "python" : "javascript") };
     const chosen = isolation ?? this.#config.isolation;
     const tool = {
       ...runs,
@@ -622,8 +623,7 @@ export class Glovebox implements AsyncDisposable {
 
   #sessionTool({ language, grant }: ParsedSessionOptions): SurroundedTool {
     const { granted, features } = this.#surroundings.grant(grant, {});
-    const isPython = language === "python";
-    const all = isPython ? withRuntimeFeatures(features) : features;
+    const all = this.#surroundings.featuresOf(features, language === "python" ? "python" : "javascript");
     this.#surroundings.refuseUnlimited(all);
     const definition = { name: "session", description: "", inputSchema: {} };
     return this.#surroundings.of(definition, { granted, features: all }, {});

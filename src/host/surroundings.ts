@@ -12,6 +12,7 @@ import { type Capability, shapeOf } from "./capabilities/capability.ts";
 import { logCapability } from "./capabilities/log.ts";
 import type { Config, ToolInput } from "./config.ts";
 import type { SandboxTool } from "./executors/sandbox.ts";
+import { withRuntimeFeatures } from "./python/python-tool.ts";
 import type { Runs } from "./tool-builder.ts";
 import type { Launcher } from "./workers/hardening/launcher.ts";
 import { LAYERS } from "./workers/hardening/layers.ts";
@@ -29,13 +30,13 @@ const MAX_SHAPES_BYTES = 24 * 1024;
 
 export class Surroundings {
   readonly #capabilities: ReadonlyMap<string, Capability>;
-  readonly #config: Pick<Config, "placement" | "onError">;
+  readonly #config: Pick<Config, "placement" | "onError" | "engine">;
   readonly #launcher: Pick<Launcher, "layers">;
 
   /** @param capabilities all that there are to grant */
   constructor(
     capabilities: readonly Capability[],
-    config: Pick<Config, "placement" | "onError">,
+    config: Pick<Config, "placement" | "onError" | "engine">,
     launcher: Pick<Launcher, "layers">,
   ) {
     this.#capabilities = new Map(capabilities.map((one) => [one.name, one]));
@@ -50,7 +51,16 @@ export class Surroundings {
   }
 
   /**
-   * What the host grants a tool, whether it asks for it or not.
+   * Returns the features that a tool's isolates have: those granted by name, and those of its language. Python's own `eval` needs none of
+   * V8's, so the option `engine.dynamicCode` does not concern it.
+   */
+  featuresOf(granted: readonly EngineFeature[], language: "javascript" | "python"): readonly EngineFeature[] {
+    if (language === "python") return withRuntimeFeatures(granted);
+    return this.#config.engine.dynamicCode ? [...new Set<EngineFeature>([...granted, "stringToCode"])] : granted;
+  }
+
+  /**
+   * What the host grants a tool by name, whether it asks for it or not.
    * @throws {ToolError} PARAM_INVALID for a capability that there is not; TOOL_UNAVAILABLE for what this machine cannot limit
    */
   grant(names: readonly string[], { definition }: Pick<ToolInput, "definition">): Grants {
@@ -91,7 +101,6 @@ export class Surroundings {
       sharesProcesses: this.#config.placement === "shared",
       granted,
       denied,
-      lacksFetch: !granted.has("fetch"),
       shapes: this.#shapesOf([...granted.keys(), ...denied], definition),
       features,
       onHandlerError: this.#config.onError,

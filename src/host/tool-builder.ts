@@ -68,6 +68,8 @@ export interface ToolBuilderParts {
   readonly tenants: TenantPolicies;
   /** Whose process learns a tenant's tool. */
   readonly ownerOf: (tenantId: string) => string;
+  /** Features of a tool in JavaScript, given those that were granted to it. */
+  readonly featuresOf: (granted: readonly EngineFeature[]) => readonly EngineFeature[];
   /** Throws where the operating system does not limit what these pass. */
   readonly refuseUnlimited: (features: readonly EngineFeature[]) => void;
   /** Throws once the host is closed. */
@@ -77,6 +79,7 @@ export interface ToolBuilderParts {
 /** For whom a tool is built, and with what of the engine. */
 export interface BuildFor {
   readonly tenantId: string | undefined;
+  /** Those that were granted by name. */
   readonly features: readonly EngineFeature[];
   /** What is learned in the place of the input's own source. */
   readonly prebuilt?: ToolBundle | undefined;
@@ -137,17 +140,18 @@ export class ToolBuilder {
         ? await this.#parts.bundler.bundle(source, { limits: sizes, owner: ownerOfTool(tenantId) })
         : { bundle: prebuilt, durationMs: 0, cached: true, files: [] };
     const bundled = performance.now();
-    const learning = this.#learningFor(build, prebuilt !== undefined);
+    const whole = { ...build, features: this.#parts.featuresOf(features) };
+    const learning = this.#learningFor(whole, prebuilt !== undefined);
     const stackMapper = createStackMapper(bundle.sourceMap);
     const learned = await this.#unlessClosed(this.#parts.learner.learn(bundle, stackMapper, learning));
     const { definition } = learned;
     const runs = { bundle, stackMapper, codeCache: learned.codeCache, chunks: learned.chunks };
     const learnMs = performance.now() - bundled;
-    const whole = toDefinition(input, definition, bundle);
+    const completed = toDefinition(input, definition, bundle);
     const warnings = schemaWarnings(definition, overrides, "inputSchema", "outputSchema");
     const { capabilities: asked, limits: authorLimits } = definition;
     return {
-      definition: whole,
+      definition: completed,
       warnings,
       asked,
       authorLimits,

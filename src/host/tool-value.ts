@@ -6,6 +6,7 @@ import { type BytesHeader, MAX_BYTES_VALUES } from "../sandbox/guest-protocol.ts
 import { BytesHeaderSchema } from "../sandbox/protocol.ts";
 import type { Redactor } from "./redaction/redactor.ts";
 import { copyInTurns, inTurns, type Payer } from "./turns.ts";
+import { checkValueSize, countWritten, SizeCounter, type ValueLimits } from "./value-size.ts";
 
 /** JSON, and bytes anywhere in it. */
 export type ToolValue = JsonValue | Uint8Array | readonly ToolValue[] | { readonly [key: string]: ToolValue };
@@ -222,13 +223,18 @@ function looksBinary(value: unknown): boolean {
 const MARKS = 8;
 
 /** Marks in the place of bytes. Slower than JSON.stringify alone: for values that hold some. */
-function markBytes(value: unknown): TextWithBytes {
+function markBytes(value: unknown, limits: ValueLimits | undefined): TextWithBytes {
   for (let attempt = 0; attempt < MARKS; attempt += 1) {
     const mark = attempt === 0 ? "glovebox:bytes:" : `glovebox:bytes:${attempt}:`;
     const parts: Uint8Array[] = [];
+    const counter = limits && new SizeCounter(limits);
     const text = JSON.stringify(value, function (this: { readonly [key: string]: unknown }, key, each: unknown) {
-      const own = this[key];
-      if (!isBytes(own)) return each;
+      const own = typeof each === "object" && each !== null ? this[key] : each;
+      if (!isBytes(own)) {
+        if (counter !== undefined) countWritten(counter, this, key, each);
+        return each;
+      }
+      counter?.add(own.byteLength, 1);
       parts.push(own instanceof ArrayBuffer ? new Uint8Array(own) : own);
       return `${mark}${parts.length - 1}`;
     }) as string | undefined;
@@ -239,14 +245,40 @@ function markBytes(value: unknown): TextWithBytes {
   throw new RangeError("Expected text that can be told from bytes");
 }
 
+/** What is smaller is made text whatever its limit is, so that the error can say how large it is. */
+const ALWAYS_WRITTEN = 256 * 1024;
+
+/** As many as the limits of a call let through. */
+const MAX_VALUES = 1_250_000;
+
+const toStops = ({ bytes = Number.POSITIVE_INFINITY, values = MAX_VALUES }: Partial<ValueLimits>): ValueLimits => ({
+  bytes: Math.max(bytes, ALWAYS_WRITTEN),
+  values: Math.max(values, ALWAYS_WRITTEN),
+});
+
 /**
  * A value of this process as JSON text, and the bytes in it (Uint8Array, Buffer, ArrayBuffer) beside it. Values without bytes cost what
- * JSON.stringify costs. Throws what that throws.
+ * JSON.stringify costs, and a quicker look at them before. Throws what JSON.stringify throws.
+ * @param limits where to stop; the text of what is not much larger than a small limit is made, so it has to be measured still
+ * @throws {ValueTooLargeError} where it stopped
  */
-export function toTextWithBytes(value: unknown): TextWithBytes {
-  if (looksBinary(value)) return markBytes(value);
+export function toTextWithBytes(value: unknown, limits?: Partial<ValueLimits>): TextWithBytes {
+  const stops = limits && toStops(limits);
+  const isExotic = stops !== undefined && checkValueSize(value, stops);
+  if (isExotic || looksBinary(value)) return markBytes(value, stops);
   const text = JSON.stringify(value) as string | undefined;
-  return text !== undefined && TELL_TALE.test(text) ? markBytes(value) : { text, bytes: undefined };
+  return text !== undefined && TELL_TALE.test(text) ? markBytes(value, stops) : { text, bytes: undefined };
+}
+
+/** The same as JSON.stringify gives it, where nobody expects bytes. Throws as {@link toTextWithBytes}. */
+export function toBoundedJson(value: unknown, limits: Partial<ValueLimits>): string | undefined {
+  const stops = toStops(limits);
+  if (!checkValueSize(value, stops)) return JSON.stringify(value);
+  const counter = new SizeCounter(stops);
+  return JSON.stringify(value, function (this: unknown, key, each: unknown) {
+    countWritten(counter, this, key, each);
+    return each;
+  });
 }
 
 /** As a frame has it. */

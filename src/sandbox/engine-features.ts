@@ -1,4 +1,4 @@
-// What V8 has and a guest has not, unless the host grants it: one row each, with what it gives and why it is not given by default.
+// What V8 has and a guest has only if its host allows it: one row each, with what it gives and why a host decides.
 import * as z from "zod";
 import type { EngineFeature } from "./guest-protocol.ts";
 
@@ -8,7 +8,7 @@ export type { EngineFeature };
 interface FeatureRow {
   /** What a tool gets. */
   readonly about: string;
-  /** Why it gets it only when the host says so. */
+  /** Why its host decides. */
   readonly reason: string;
   /** V8 does not count its memory: a tool that has it runs alone in a process that the operating system limits. */
   readonly passesMemoryLimit?: true;
@@ -37,7 +37,7 @@ export const ENGINE_FEATURES = {
     passesMemoryLimit: true,
   },
   stringToCode: {
-    about: "eval, Function and its three siblings",
+    about: "eval, Function and its three siblings; tools have it without a grant unless engine.dynamicCode is false",
     reason:
       "text from an input or an answer becomes code that no bundler has seen; compiling a large text cannot be stopped",
   },

@@ -64,6 +64,8 @@ export interface GuestError {
   readonly code?: string;
   /** Set by the prelude alone, on errors that it made for a capability's refusal: a code of ERROR_CODES. */
   readonly capabilityCode?: string;
+  /** Set with it where a capability was not granted: its name. */
+  readonly capability?: string | undefined;
 }
 
 /** The `code` of a GuestError by which the Python runtime says that its interpreter has ended: its isolate is of no more use. */

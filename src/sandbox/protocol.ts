@@ -291,6 +291,7 @@ export const GuestErrorSchema = z.strictObject({
   stack: z.string().max(32_768),
   code: z.string().max(128).optional(),
   capabilityCode: z.string().max(64).optional(),
+  capability: z.string().max(256).optional(),
 });
 /** Counted before it is looked at: of a million bad elements zod would report each one. */
 export const GuestIssuesSchema = z

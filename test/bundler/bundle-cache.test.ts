@@ -22,7 +22,16 @@ import { makeFolder, REPOSITORY } from "./workbench.ts";
 
 function built(code: string): BuiltBundle {
   const sha256 = createHash("sha256").update(code).digest("hex");
-  const bundle = { sha256, code, sourceMap: "{}", entry: "tool.ts", exports: ["default"], inputs: [], packages: [] };
+  const bundle = {
+    sha256,
+    code,
+    sourceMap: "{}",
+    entry: "tool.ts",
+    exports: ["default"],
+    inputs: [],
+    packages: [],
+    dynamicCode: [],
+  };
   return { bundle, dependencies: [], absent: ["/nowhere"] };
 }
 
@@ -222,7 +231,7 @@ describe("BundleCache never fails a caller", () => {
         const key = String(i % 7).repeat(64);
         const code = key.repeat(2_000 + Math.floor(Math.random() * 4_000));
         const sha256 = createHash("sha256").update(code).digest("hex");
-        await cache.set(key, { bundle: { sha256, code, sourceMap: "", entry: "", exports: [], inputs: [], packages: [] }, dependencies: [], absent: [] });
+        await cache.set(key, { bundle: { sha256, code, sourceMap: "", entry: "", exports: [], inputs: [], packages: [], dynamicCode: [] }, dependencies: [], absent: [] });
         const found = await cache.get(String((i + 3) % 7).repeat(64));
         if (found !== undefined && found.bundle.code.replaceAll(String((i + 3) % 7), "") !== "") throw new Error("mixed up");
         if (found !== undefined) seen += 1;

@@ -54,7 +54,7 @@ describe("glovebox run", () => {
       expect.stringContaining('CAPABILITY_DENIED: Refused by the egress rule "allow"'),
     ]);
     const none = await run(...input);
-    expect([none.code, none.said]).toEqual([1, expect.stringContaining('The capability "fetch" was not granted')]);
+    expect([none.code, none.said]).toEqual([1, expect.stringContaining("fetch is not granted to this tool")]);
   });
 
   test.for<[string[], RegExp]>([

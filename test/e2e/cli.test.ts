@@ -291,8 +291,19 @@ describe("glovebox inspect", () => {
     const { stdout } = await glovebox(["inspect", "boom.ts", "--json"]);
     expect(JSON.parse(stdout)).toMatchObject({
       definition: { name: "boom", inputSchema: { type: "object" } },
-      bundle: { entry: "boom.ts", exports: ["default"], packages: [] },
+      bundle: { entry: "boom.ts", exports: ["default"], packages: [], dynamicCode: [] },
     });
+  });
+
+  test("names the packages and files that use dynamic code", async () => {
+    await writeFile(join(folder, "dynamic.ts"), "export default ({ text }) => new Function(text)();");
+    const [text, json] = await Promise.all([
+      glovebox(["inspect", "dynamic.ts"]),
+      glovebox(["inspect", "dynamic.ts", "--json"]),
+    ]);
+    expect(text.stdout).toMatch(/Uses dynamic code .*stringToCode.*\n {2}dynamic\.ts\n/);
+    expect(JSON.parse(json.stdout)).toMatchObject({ bundle: { dynamicCode: ["dynamic.ts"] } });
+    expect((await glovebox(["inspect", "add.ts"])).stdout).not.toContain("dynamic code");
   });
 });
 

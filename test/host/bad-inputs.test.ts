@@ -210,7 +210,11 @@ describe("Glovebox.execute() with a tool that answers badly", () => {
     ["reject", "TOOL_FAILED", /^out of range$/],
     ["never", "TOOL_TIMEOUT", /^odd did not finish within 300 ms and was stopped$/],
     ["loop", "TOOL_TIMEOUT", /^odd did not finish within 300 ms and was stopped$/],
-    ["denied", "CAPABILITY_DENIED", /^The capability "mail" was not granted to this tool$/],
+    [
+      "denied",
+      "CAPABILITY_DENIED",
+      /^ctx\.mail is not granted to this tool; the host can grant it: grant: \["mail"\]$/,
+    ],
     ["no such answer", "TOOL_FAILED", /is not a function$/],
   ])("%s", async ([answer, code, message]) => {
     const call = { id: "c1", toolName: "odd", arguments: { answer } };
@@ -253,7 +257,7 @@ describe("Glovebox.addTool() with a bad tool", () => {
   const FINE = "export default () => 1";
   let small: Glovebox;
   beforeAll(async () => {
-    small = await makeBox({ limits: { timeoutMs: 1_500, memoryMiB: 32 } });
+    small = await makeBox({ engine: { dynamicCode: false }, limits: { timeoutMs: 1_500, memoryMiB: 32 } });
     await small.addTool({ name: "strict", source: FINE });
   });
   afterAll(() => small.close());
@@ -389,7 +393,7 @@ describe("Glovebox.addTool() with a bad tool", () => {
       "eval",
       { source: `eval("1"); ${FINE}` },
       "TOOL_FAILED",
-      /^Making code from text is not allowed in the sandbox; the host can grant stringToCode$/,
+      /^eval and Function are turned off in this sandbox; the host can grant stringToCode, or set engine\.dynamicCode to true$/,
     ],
     [
       "a global of Node",

@@ -259,7 +259,7 @@ describe("a capability that was not granted", () => {
     expect(outputOf(await run("bare", "lookUp", { sku: "x" }))).toEqual({
       name: "CapabilityError",
       code: "CAPABILITY_DENIED",
-      message: 'The capability "lookUp" was not granted to this tool',
+      message: 'ctx.lookUp is not granted to this tool; the host can grant it: grant: ["lookUp"]',
     });
   });
 
@@ -273,7 +273,7 @@ describe("a capability that was not granted", () => {
     const error = errorOf(await box.execute({ id: "c1", toolName: "fetches" }));
     expect([error.code, error.message]).toEqual([
       "CAPABILITY_DENIED",
-      'The capability "fetch" was not granted to this tool',
+      'fetch is not granted to this tool; the host can grant it: grant: ["fetch"]',
     ]);
   });
 

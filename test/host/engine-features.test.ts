@@ -21,7 +21,7 @@ const SOURCE = `
 
 let box: Glovebox;
 beforeAll(async () => {
-  box = await makeBox({ workers: { max: 6 } });
+  box = await makeBox({ workers: { max: 6 }, engine: { dynamicCode: false } });
 });
 afterAll(() => box.close());
 
@@ -129,6 +129,89 @@ describe("an engine feature", () => {
     const pids = box.workerPids;
     expect(errorOf(await run("trap", {}, context)).code).toBe("TOOL_FAILED");
     expect(box.workerPids).toEqual(pids);
+  });
+});
+
+describe("createGlovebox({ engine: { dynamicCode } })", () => {
+  const DYNAMIC = `
+    const attempts = {
+      eval: () => (0, eval)("6 * 7"),
+      direct: () => { const six = 6; return eval("six * 7"); },
+      Function: () => new Function("a", "return a * 7")(6),
+      constructor: () => (() => {}).constructor("return 42")(),
+    };
+    const results = () => Object.entries(attempts).map(([name, run]) => { try { return run(); } catch (error) { return error.name; } });
+    export const description = results().join();
+    export default async () => [...results(), await (async () => {}).constructor("return 42")().catch?.((error) => error.name)];`;
+  const FORTY_TWO = [42, 42, 42, 42, 42];
+
+  test("is true by default: tools in every isolation, their top levels and sessions have eval and Function", async () => {
+    await using open = await makeBox({ engine: {} });
+    for (const isolation of ["call", "tool"] as const) {
+      const { description } = await open.addTool({ name: isolation, source: DYNAMIC }, { isolation });
+      expect(description).toBe("42,42,42,42");
+      for (let round = 0; round < 3; round += 1) {
+        expect(outputOf(await open.execute({ id: "c", toolName: isolation }))).toEqual(FORTY_TWO);
+      }
+    }
+    await using session = await open.openSession();
+    expect(outputOf(await session.run("eval('6 * 7') + Function('return 1')()"))).toBe(43);
+  });
+
+  test("is true by default for scripts too", async () => {
+    await using open = await makeBox({ engine: {} });
+    await open.addTool({ name: "script", mode: "script", source: "with (input) { eval('var b = a * 2'); } b" });
+    expect(outputOf(await open.execute({ id: "c", toolName: "script", arguments: { a: 21 } }))).toBe(42);
+  });
+
+  test("false turns them off, with an error that names the grant and the option", async () => {
+    await box.addTool({ name: "off", source: "export default () => eval('1')" });
+    const { code, message, details } = errorOf(await run("off"));
+    expect([code, message]).toEqual([
+      "TOOL_FAILED",
+      "eval and Function are turned off in this sandbox; the host can grant stringToCode, or set engine.dynamicCode to true",
+    ]);
+    expect(details).toMatchObject({ errorName: "EvalError" });
+    await using session = await box.openSession();
+    expect(errorOf(await session.run("Function('1')")).message).toContain("engine.dynamicCode");
+  });
+
+  test("false leaves the grant: to one tool, to one session, and to no other", async () => {
+    await box.addTool({ name: "granted", source: DYNAMIC }, { grant: ["stringToCode"] });
+    await box.addTool({ name: "neighbour", source: `${DYNAMIC} // its own` });
+    expect(outputOf(await run("granted"))).toEqual(FORTY_TWO);
+    await using session = await box.openSession({ grant: ["stringToCode"] });
+    expect(outputOf(await session.run("eval('42')"))).toBe(42);
+    await using other = await box.openSession();
+    expect(errorOf(await other.run("eval('42')")).details).toMatchObject({ errorName: "EvalError" });
+    await box.addTool({
+      name: "caught",
+      source: "export default () => { try { return eval('1'); } catch (e) { return e.name; } }",
+    });
+    expect(outputOf(await run("caught"))).toBe("EvalError");
+  });
+
+  test("is accepted together with the grant where it is on", async () => {
+    await using open = await makeBox({ engine: { dynamicCode: true } });
+    const { description } = await open.addTool({ name: "both", source: DYNAMIC }, { grant: ["stringToCode"] });
+    expect(description).toBe("42,42,42,42");
+  });
+
+  test("changes nothing of what inspectTool learns but what the top level sees", async () => {
+    await using open = await makeBox({ engine: {} });
+    const [on, off] = await Promise.all([open.inspectTool({ source: SOURCE }), box.inspectTool({ source: SOURCE })]);
+    expect([on.definition.description, off.definition.description]).toEqual(["stringToCode", ""]);
+  });
+
+  test.for<[value: unknown, path: string]>([
+    [true, "options.engine"],
+    [null, "options.engine"],
+    [{ dynamicCode: "yes" }, "options.engine.dynamicCode"],
+    [{ dynamicCode: Promise.resolve(false) }, "options.engine.dynamicCode"],
+    [{ dynamiccode: false }, "options.engine.dynamiccode"],
+  ])("rejects %j", async ([engine, path]) => {
+    const error = await failureOf(makeBox({ engine: engine as never }));
+    expect(error).toMatchObject({ code: "PARAM_INVALID", message: expect.stringContaining(path) });
   });
 });
 

@@ -16,6 +16,8 @@ import {
   ToolIsolate,
 } from "../../src/sandbox/tool-isolate.ts";
 
+import { DEFAULT_FEATURES } from "./dynamic-code.ts";
+
 export const HEADER: InvokeHeader = {
   granted: [],
   denied: [],
@@ -48,6 +50,7 @@ export type Answer = (input: unknown) => CapabilityEnvelope | undefined | Promis
 export interface GuestSettings {
   readonly header?: Partial<InvokeHeader>;
   readonly memoryMiB?: number;
+  /** DEFAULT_FEATURES unless given. */
   readonly features?: readonly EngineFeature[];
   readonly coarseTime?: boolean;
   readonly deadlineMs?: number;
@@ -98,7 +101,7 @@ export class GuestTool implements AsyncDisposable {
   constructor(parts: { readonly engine: Engine; readonly code: string; readonly settings: GuestSettings }) {
     this.code = parts.code;
     this.#settings = parts.settings;
-    const { memoryMiB = 64, features = [], coarseTime = false } = parts.settings;
+    const { memoryMiB = 64, features = DEFAULT_FEATURES, coarseTime = false } = parts.settings;
     this.isolate = new ToolIsolate(parts.engine, { memoryMiB, features, coarseTime });
     this.isolate.boot();
     openTools.add(this);

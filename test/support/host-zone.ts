@@ -6,6 +6,7 @@ import type { GloveboxOptions } from "../../src/host/config.ts";
 import { createGlovebox, type Glovebox } from "../../src/host/runtime.ts";
 import type { ToolResult } from "../../src/host/tool-call.ts";
 import { type JsonValue, ToolError, type ToolErrorData } from "../../src/sandbox/errors.ts";
+import { DYNAMIC_CODE } from "./dynamic-code.ts";
 
 /** Of a command line that has run Python before. */
 export const PYTHON_HOME = join(tmpdir(), "glovebox-python-home");
@@ -17,6 +18,7 @@ export async function makeBox(options: GloveboxOptions = {}): Promise<Glovebox> 
   return await createGlovebox({
     cache: false,
     store: "memory",
+    ...(DYNAMIC_CODE ? {} : { engine: { dynamicCode: false } }),
     ...options,
     workers: { max: 4, spares: 0, ...options.workers },
   });

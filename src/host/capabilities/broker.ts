@@ -3,9 +3,11 @@ import { ERROR_CODES, type JsonValue, ToolError } from "../../sandbox/errors.ts"
 import type { CapabilityEnvelope } from "../../sandbox/guest-protocol.ts";
 import type { Limits } from "../../sandbox/limits.ts";
 import { isSmallJson, parseLargeText, parseSmallJson } from "../json-text.ts";
+import { toBoundedJson } from "../tool-value.ts";
 import type { Payer } from "../turns.ts";
 import { untilAborted } from "../until-aborted.ts";
 import { isThenable, notifySafely } from "../util/host-callback.ts";
+import { isValueTooLarge } from "../value-size.ts";
 import type { CallWatch } from "../watch.ts";
 import type { Capability, CapabilityContext } from "./capability.ts";
 
@@ -166,10 +168,21 @@ function opOf(input: JsonValue): string {
   return typeof input.op === "string" ? input.op : "";
 }
 
-function toEnvelopeText(value: unknown, name: string, outputBytes: number): string {
-  const text = JSON.stringify(value) ?? "null";
-  if (Buffer.byteLength(text) > outputBytes) {
-    throw new ToolError("OUTPUT_TOO_LARGE", `The capability ${name} answered with more than ${outputBytes} bytes`);
+/** Stops at the limit: a handler of the host's may answer with what it did not count. */
+function toText(value: unknown, outputBytes: number, tooLarge: () => ToolError): string {
+  try {
+    return toBoundedJson(value, { bytes: outputBytes }) ?? "null";
+  } catch (thrown) {
+    // One that nests so deep may hold itself, and then its handler has failed.
+    if (isValueTooLarge(thrown) && !thrown.isDeep) throw tooLarge();
+    throw thrown;
   }
+}
+
+function toEnvelopeText(value: unknown, name: string, outputBytes: number): string {
+  const tooLarge = (): ToolError =>
+    new ToolError("OUTPUT_TOO_LARGE", `The capability ${name} answered with more than ${outputBytes} bytes`);
+  const text = toText(value, outputBytes, tooLarge);
+  if (Buffer.byteLength(text) > outputBytes) throw tooLarge();
   return `{"ok":true,"value":${text}}`;
 }

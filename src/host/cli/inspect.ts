@@ -15,6 +15,12 @@ function section(title: string, value: unknown): string {
   return `${title}\n${JSON.stringify(value, null, 2).replace(/^/gm, "  ")}\n`;
 }
 
+/** Printed only if there is something to know: where dynamic code is turned off, these need the grant. */
+const describeDynamicCode = (uses: readonly string[]): readonly string[] =>
+  uses.length === 0
+    ? []
+    : [`Uses dynamic code (eval, Function; grant stringToCode if it is off)\n  ${uses.join(", ")}\n`];
+
 function describeTool({ definition, bundle, codeCacheBytes }: ToolInspection): string {
   const { name, description, inputSchema, outputSchema, annotations, capabilities, limits } = definition;
   const rest = bundle.inputs.length - SHOWN_INPUTS;
@@ -27,6 +33,7 @@ function describeTool({ definition, bundle, codeCacheBytes }: ToolInspection): s
     ...(capabilities === undefined ? [] : [section("Capabilities asked for", capabilities)]),
     ...(limits === undefined ? [] : [section("Limits of its own", limits)]),
     `Packages\n  ${bundle.packages.length === 0 ? "none" : bundle.packages.join(", ")}\n`,
+    ...describeDynamicCode(bundle.dynamicCode),
     `Files in the bundle\n${inputs.join("\n")}${rest > 0 ? `\n  and ${rest} more` : ""}\n`,
     `Sizes\n  code ${kib(bundle.code.length)}, source map ${kib(bundle.sourceMap.length)}, code cache ${kib(codeCacheBytes)}`,
     `Bundle\n  sha256 ${bundle.sha256}`,
@@ -34,9 +41,9 @@ function describeTool({ definition, bundle, codeCacheBytes }: ToolInspection): s
 }
 
 function toJson({ definition, bundle, codeCacheBytes, warnings }: ToolInspection): object {
-  const { sha256, entry, exports, inputs, packages, code, sourceMap } = bundle;
+  const { sha256, entry, exports, inputs, packages, dynamicCode, code, sourceMap } = bundle;
   const sizes = { code: code.length, sourceMap: sourceMap.length, codeCache: codeCacheBytes };
-  return { definition, warnings, bundle: { sha256, entry, exports, packages, inputs, sizes } };
+  return { definition, warnings, bundle: { sha256, entry, exports, packages, dynamicCode, inputs, sizes } };
 }
 
 export async function inspectCommand({ values, positionals: [path = ""] }: Arguments, io: Io): Promise<number> {

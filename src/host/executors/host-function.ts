@@ -2,7 +2,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { CONTENT_KEY } from "../../sandbox/content.ts";
 import { type JsonValue, ToolError, unavailable, withReason } from "../../sandbox/errors.ts";
-import { LIMITS } from "../../sandbox/limits.ts";
+import { LIMITS, type Limits } from "../../sandbox/limits.ts";
 import type { LogLevel } from "../../sandbox/protocol.ts";
 import { checkStandard } from "../json-schema/standard-schema.ts";
 import type { CallLog } from "../logs.ts";
@@ -12,6 +12,7 @@ import { NO_USAGE, type PreparedCall, type ToolContext } from "../tool-call.ts";
 import { type BesideText, sizeOfBytes, type ToolValue, toTextWithBytes, withBytes } from "../tool-value.ts";
 import { notifySafely } from "../util/host-callback.ts";
 import { notedJsonText } from "../util/json-text-of.ts";
+import { isValueTooLarge } from "../value-size.ts";
 import type { Execution, Executor } from "./executor.ts";
 
 /** What a host function is given besides its input. */
@@ -44,17 +45,20 @@ interface Text {
   readonly size: number;
 }
 
-function toText(output: unknown, toolName: string): Text {
+/** @throws {ToolError} OUTPUT_INVALID where it has no JSON, OUTPUT_TOO_LARGE where the walk through it stopped at the limit */
+function toText(output: unknown, toolName: string, { outputBytes, jsonValues }: Limits): Text {
   if (output === undefined) return { text: "null", bytes: undefined, size: 4 };
   const noted = notedJsonText(output);
   if (noted !== undefined) return { text: noted, bytes: undefined, size: Buffer.byteLength(noted) };
   try {
-    const { text, bytes } = toTextWithBytes(output);
+    const { text, bytes } = toTextWithBytes(output, { bytes: outputBytes, values: jsonValues });
     if (text !== undefined) {
       const size = Buffer.byteLength(text) + sizeOfBytes(bytes);
       return { text, bytes: bytes === undefined ? undefined : () => bytes, size };
     }
   } catch (cause) {
+    // One that nests so deep may hold itself, and then it has no JSON.
+    if (isValueTooLarge(cause) && !cause.isDeep) throw tooMuch(toolName, outputBytes, cause.limit);
     throw new ToolError("OUTPUT_INVALID", `${toolName}: expected a JSON value, got one that has none`, { cause });
   }
   throw new ToolError("OUTPUT_INVALID", `${toolName}: expected a JSON value, got ${typeof output}`);
@@ -95,7 +99,7 @@ async function readStream(stream: AsyncIterable<unknown>, call: PreparedCall): P
           isStreamed: isBare && chunks !== undefined,
         };
       }
-      const chunk = toText(step.value, definition.name);
+      const chunk = toText(step.value, definition.name, limits);
       left -= chunk.size;
       if (left < 0) throw tooMuch(definition.name, limits.outputBytes);
       if (chunks === undefined) values.push(await copyOf(chunk, definition.name, signal));
@@ -116,10 +120,13 @@ function copyOf({ text, bytes }: Text, what: string, signal: AbortSignal): ToolV
   return bytes === undefined ? value : withBytes({ value, units: text.length, beside: bytes(), what }, signal);
 }
 
-const tooMuch = (name: string, outputBytes: number): ToolError =>
-  new ToolError("OUTPUT_TOO_LARGE", `The output of ${name}: expected at most ${outputBytes} bytes of JSON`, {
-    details: { limitBytes: outputBytes },
+function tooMuch(name: string, outputBytes: number, limit: "bytes" | "values" = "bytes"): ToolError {
+  const most =
+    limit === "bytes" ? `${outputBytes} bytes of JSON` : "as many JSON values as the limit jsonValues states";
+  return new ToolError("OUTPUT_TOO_LARGE", `The output of ${name}: expected at most ${most}`, {
+    details: limit === "bytes" ? { limitBytes: outputBytes } : {},
   });
+}
 
 const hasContent = (returned: unknown): returned is { readonly [CONTENT]: unknown; readonly output?: unknown } =>
   typeof returned === "object" && returned !== null && CONTENT in returned;
@@ -127,10 +134,14 @@ const hasContent = (returned: unknown): returned is { readonly [CONTENT]: unknow
 const besideBytesOf = (bytes: Text["bytes"]): number => sizeOfBytes(bytes?.());
 
 /** The output as text, and the content beside it, if it has any. */
-function toOutput(returned: unknown, name: string): Omit<Extract<Execution, { outputText: unknown }>, "usage"> {
+function toOutput(
+  returned: unknown,
+  name: string,
+  limits: Limits,
+): Omit<Extract<Execution, { outputText: unknown }>, "usage"> {
   const output = hasContent(returned) ? returned.output : returned;
-  const { text, bytes } = toText(output, name);
-  const content = hasContent(returned) ? toText(returned[CONTENT], `The content of ${name}`) : undefined;
+  const { text, bytes } = toText(output, name, limits);
+  const content = hasContent(returned) ? toText(returned[CONTENT], `The content of ${name}`, limits) : undefined;
   return {
     outputText: text,
     outputBytes: bytes,
@@ -240,7 +251,7 @@ export function createHostFunctionExecutor(handler: HostFunction, host: HostSour
       // The chunks of a stream have been read already, and no schema is about them.
       const isChecked = outputSchema !== undefined && !isStreamed;
       const checked = isChecked ? await checkOutput(outputSchema, output, call) : output;
-      return { usage: usage(), ...toOutput(checked, call.definition.name), isStreamed };
+      return { usage: usage(), ...toOutput(checked, call.definition.name, call.limits), isStreamed };
     } catch (thrown) {
       return { usage: usage(), ...toFailure(thrown, host) };
     }

@@ -58,8 +58,6 @@ export interface SandboxTool {
   readonly granted: ReadonlyMap<string, Capability>;
   /** Asked for, not granted: the tool is told so when it uses one. */
   readonly denied: readonly string[];
-  /** Its global `fetch` refuses, whether it asked for the capability or not. */
-  readonly lacksFetch?: boolean;
   /** How those of both look to the tool, where they are more than functions. */
   readonly shapes?: CapabilityShapes | undefined;
   /** What of the engine was granted. */
@@ -426,15 +424,14 @@ class SandboxRun {
   }
 
   /**
-   * CAPABILITY_DENIED counts only if the host has really refused something: a guest may write anything. Every tool has a `fetch`, which
-   * the prelude refuses where it was not granted. QUOTA_EXCEEDED is the
-   * prelude's word, since it counts before a request leaves; a guest that forges it says no more than that its own call failed.
+   * CAPABILITY_DENIED counts only if the host has really refused something, or has not granted what it names: a guest may write anything.
+   * Whether there is a capability of that name makes no difference. QUOTA_EXCEEDED is the prelude's word, since it counts before a request leaves; a guest that forges it says no more than that its own call failed.
    */
   #believe(error: ToolError): ToolError {
     const claimed = error.details?.capabilityCode;
     if (typeof claimed !== "string" || !isErrorCode(claimed)) return error;
-    const isRefused = this.#tool.denied.length > 0 || this.#tool.lacksFetch === true;
-    const denied = claimed === "CAPABILITY_DENIED" && isRefused;
+    const missing = error.details?.capability;
+    const denied = claimed === "CAPABILITY_DENIED" && typeof missing === "string" && !this.#tool.granted.has(missing);
     if (!denied && claimed !== "QUOTA_EXCEEDED" && !this.#broker?.wasRefusedWith(claimed)) return error;
     if (claimed !== "CAPABILITY_DENIED" && claimed !== "QUOTA_EXCEEDED") return error;
     return withCode(error, claimed);
@@ -542,7 +539,7 @@ function thrownError(message: EndedMessage, facts: FailureFacts, name: string): 
   const parsed = GuestErrorSchema.safeParse(parseOr(facts.text));
   if (!parsed.success)
     return new ToolError("SANDBOX_CRASHED", `The isolate of ${name} answered with nothing that can be read`);
-  const { name: errorName, message: errorMessage, stack, code, capabilityCode } = parsed.data;
+  const { name: errorName, message: errorMessage, stack, code, capabilityCode, capability } = parsed.data;
   const mapped = stack === "" ? undefined : facts.stackMapper.mapStack(stack);
   const frames = mapped?.frames ?? [];
   // What an author can change is in the tool, though a package may have thrown.
@@ -551,6 +548,7 @@ function thrownError(message: EndedMessage, facts: FailureFacts, name: string): 
     errorName,
     ...(code === undefined ? {} : { errorCode: code }),
     ...(capabilityCode === undefined ? {} : { capabilityCode }),
+    ...(capability === undefined ? {} : { capability }),
     ...(message.phase === "load" ? { phase: "load" } : {}),
     ...(frame === undefined ? {} : { file: frame.file, line: frame.line, column: frame.column }),
   };

@@ -201,8 +201,10 @@ export class InspectorHub implements Inspector {
     else if (method === "Runtime.executionContextCreated") {
       this.#contextCreated(params.context);
       return;
-    } else if (method === "Debugger.scriptParsed" && params.url === TOOL_SCRIPT_NAME) {
-      this.#tellClient(method, { ...params, sourceMapURL: toSourceMapUrl(this.#sourceMap) });
+    } else if (method === "Debugger.scriptParsed" || method === "Debugger.scriptFailedToParse") {
+      // Dynamic code names itself and its map as it likes: DevTools would request whatever address stands there.
+      const isTool = params.url === TOOL_SCRIPT_NAME && params.hasSourceURL !== true;
+      this.#tellClient(method, { ...params, sourceMapURL: isTool ? toSourceMapUrl(this.#sourceMap) : "" });
       return;
     }
     this.#client?.send(text);

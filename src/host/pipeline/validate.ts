@@ -2,12 +2,13 @@
 import { types } from "node:util";
 import { describeKind, isPlainObject } from "../../sandbox/contract/plain-object.ts";
 import { type ToolError, unavailable } from "../../sandbox/errors.ts";
-import type { JsonTextLimits } from "../json-refusals.ts";
+import { JsonRefusals, type JsonTextLimits } from "../json-refusals.ts";
 import { checkJsonBytes, isSmallJson } from "../json-text.ts";
 import type { RegisteredTool, ToolRegistry } from "../registry.ts";
 import type { SchemaThread } from "../schema-thread.ts";
 import type { ToolContext } from "../tool-call.ts";
 import { type BesideText, sizeOfBytes, type TextWithBytes, type ToolValue, toTextWithBytes } from "../tool-value.ts";
+import { isValueTooLarge } from "../value-size.ts";
 import { type Amendment, type ArgumentOptions, amendArguments, resolveArgumentOptions } from "./amend.ts";
 import type { Clock } from "./clock.ts";
 import { checkKeys, describe, invalid, readFields, readText } from "./read-fields.ts";
@@ -105,7 +106,11 @@ function findUnserializable(root: unknown): string | undefined {
 
 const BLANK = /^[ \t\r\n]{0,100}$/;
 
-function serializeArguments(envelope: Pick<CallEnvelope, "arguments" | "argumentsText">): {
+function serializeArguments(
+  envelope: Pick<CallEnvelope, "arguments" | "argumentsText">,
+  bounds: JsonTextLimits,
+  what: string,
+): {
   readonly text: string;
   readonly bytes: TextWithBytes["bytes"];
 } {
@@ -119,8 +124,15 @@ function serializeArguments(envelope: Pick<CallEnvelope, "arguments" | "argument
   }
   let made: TextWithBytes;
   try {
-    made = toTextWithBytes(args);
+    made = toTextWithBytes(args, bounds);
   } catch (cause) {
+    if (isValueTooLarge(cause)) {
+      // One that holds itself has no end.
+      const unserializable = cause.isDeep ? findUnserializable(args) : undefined;
+      if (unserializable !== undefined) throw invalid("toolCall.arguments", "a JSON value", unserializable);
+      const refusals = new JsonRefusals(bounds, INPUT_CODES, what);
+      throw cause.limit === "bytes" ? refusals.bytes(undefined) : refusals.values();
+    }
     // V8 throws a RangeError where its stack or its longest string ends.
     const isRange = Error.isError(cause) && cause instanceof RangeError;
     const unread = isRange ? "a value too large or nested too deep" : "a value that cannot be read";
@@ -194,9 +206,9 @@ export function validateCall(
   }
   // Here and not earlier: this is the tool that is run, whatever the registry has held before.
   checkToolDigest(tool, context.toolDigest);
-  const { text: inputText, bytes } = serializeArguments(envelope);
   const what = `The arguments of ${envelope.toolName}`;
   const bounds = inputBounds(options.bounds, tool);
+  const { text: inputText, bytes } = serializeArguments(envelope, bounds, what);
   checkJsonBytes(inputText.length + sizeOfBytes(bytes), bounds, INPUT_CODES, what);
   const { callId } = envelope;
   const { tenantId } = context;
@@ -249,10 +261,10 @@ export async function amendCall(
 ): Promise<CallEnvelope> {
   const handling = resolveArgumentOptions(options.arguments, tool.arguments, context.arguments);
   if (handling === undefined) return envelope;
-  const { text, bytes } = serializeArguments(envelope);
-  if (bytes !== undefined) return envelope;
   const bounds = inputBounds(options.bounds, tool);
   const what = `The arguments of ${envelope.toolName}`;
+  const { text, bytes } = serializeArguments(envelope, bounds, what);
+  if (bytes !== undefined) return envelope;
   checkJsonBytes(text.length, bounds, INPUT_CODES, what);
   const { thread } = options;
   const isForeign = envelope.argumentsText !== undefined;
@@ -274,9 +286,9 @@ export async function copyArguments(
   tool: RegisteredTool,
   options: ValidateOptions,
 ): Promise<ToolValue> {
-  const { text, bytes } = serializeArguments(envelope);
   const what = `The arguments of ${envelope.toolName}`;
   const bounds = inputBounds(options.bounds, tool);
+  const { text, bytes } = serializeArguments(envelope, bounds, what);
   checkJsonBytes(text.length + sizeOfBytes(bytes), bounds, INPUT_CODES, what);
   const read = { text, bounds, codes: INPUT_CODES, what, schema: undefined };
   return await inTime(tool, options, (signal) => readValueWithBytes(read, bytes, options.thread, signal));

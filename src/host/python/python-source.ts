@@ -206,5 +206,6 @@ export function toPythonBundle({ entry, code, files, sha256 }: PythonSource): To
     exports: [],
     inputs: inputs.sort((a, b) => b.bytes - a.bytes),
     packages: [],
+    dynamicCode: [],
   };
 }

@@ -110,7 +110,7 @@ export function deliver(requestId: number, text: string): void {
   if (!waiting.isLog) waitingCalls -= 1;
   const envelope = JSONParse(text) as CapabilityEnvelope;
   if (envelope.ok) waiting.resolve(envelope.value);
-  else waiting.reject(makeCapabilityError(envelope.code, envelope.message, ownNetworkCode(envelope)));
+  else waiting.reject(makeCapabilityError(envelope.code, envelope.message, undefined, ownNetworkCode(envelope)));
 }
 
 /**

@@ -5,10 +5,13 @@ import { ErrorConstructor, StringPrototypeIndexOf, StringPrototypeSlice } from "
 /** Of a stack: a script's name, a line and a column are no longer. */
 const MAX_PLACE = 64;
 
-/** `script:line:column` of the innermost frame that is the tool's. A guest that tampers with its stacks has lines without a place, or a wrong one. */
-export function toolPlace(): string | undefined {
+/**
+ * `script:line:column` of the innermost frame that is the tool's. A guest that tampers with its stacks has lines without a place, or a wrong one.
+ * @param of the stack of an error, instead of the present one
+ */
+export function toolPlace(of?: string): string | undefined {
   try {
-    const { stack } = new ErrorConstructor() as { readonly stack?: unknown };
+    const stack: unknown = of ?? (new ErrorConstructor() as { readonly stack?: unknown }).stack;
     if (typeof stack !== "string") return undefined;
     let at = StringPrototypeIndexOf(stack, SCRIPT_ORIGIN);
     while (at >= 0 && at === StringPrototypeIndexOf(stack, PRELUDE_SCRIPT_NAME, at)) {

@@ -4,8 +4,9 @@ import type { CapabilityShape, InvokeHeader } from "../guest-protocol.ts";
 import { callCapability, shapeOf } from "./bridge.ts";
 import { allowance, callState } from "./call-state.ts";
 import { useChunk } from "./chunk-loader.ts";
-import { capText, describeValue, makeCapabilityError } from "./error-text.ts";
+import { capText, describeValue, makeCapabilityError, notGranted } from "./error-text.ts";
 import { post } from "./host.ts";
+import { notingPrototype } from "./missing-members.ts";
 import {
   defineValue,
   JSONStringify,
@@ -67,7 +68,7 @@ function reportProgress(report: ToolProgress, serial: number): void {
 
 const denied = (name: string) => (): Promise<never> =>
   new PromiseConstructor((_resolve, reject) => {
-    reject(makeCapabilityError("CAPABILITY_DENIED", `The capability "${name}" was not granted to this tool`));
+    reject(makeCapabilityError("CAPABILITY_DENIED", notGranted(`ctx.${name}`, name), name));
   });
 
 type Ask = (input: unknown) => Promise<unknown>;
@@ -129,12 +130,13 @@ export function createCallContext(header: InvokeHeader, callId: string, tenantId
   sharedLog ??= makeLog();
   let signal: object | undefined;
   let isOver = false;
-  const ctx: { [member: string]: unknown } = {
+  const ctx = {
+    __proto__: notingPrototype,
     callId,
     tenantId,
     log: sharedLog,
     progress: (report: ToolProgress): void => reportProgress(report, serial),
-  };
+  } as { [member: string]: unknown };
   ReflectDefineProperty(ctx, "signal", {
     __proto__: null,
     enumerable: true,

@@ -18,6 +18,8 @@ import {
 
 interface Refusal {
   readonly code: string;
+  /** The capability that was not granted, where that is why. */
+  readonly name: string | undefined;
   /** The call that was refused: thrown again in a later one, the error says nothing of that one. */
   readonly serial: number;
 }
@@ -25,14 +27,18 @@ interface Refusal {
 const refusals = new WeakMapConstructor<object, Refusal>();
 
 /** An error for a capability's refusal. Its code is remembered where a guest cannot write, so that it can be believed later. */
-export function makeCapabilityError(code: string, message: string, networkCode?: string): Error {
+export function makeCapabilityError(code: string, message: string, capability?: string, networkCode?: string): Error {
   const error = new ErrorConstructor(message);
   defineValue(error, "name", "CapabilityError", false);
   defineValue(error, "code", code);
   if (networkCode !== undefined) defineValue(error, "networkCode", networkCode, false);
-  WeakMapPrototypeSet(refusals, error, { code, serial: callState.serial });
+  WeakMapPrototypeSet(refusals, error, { code, name: capability, serial: callState.serial });
   return error;
 }
+
+/** How each message says that a capability was not granted; `use` is how the tool named it. */
+export const notGranted = (use: string, capability: string): string =>
+  `${use} is not granted to this tool; the host can grant it: grant: ["${capability}"]`;
 
 /** At most `cap` UTF-16 units, lone surrogates replaced. */
 export function capText(text: string, cap: number): string {
@@ -87,6 +93,6 @@ export function toGuestError(thrown: unknown): GuestError {
     message: text,
     stack: readText(error, "stack", GUEST_ERROR_CAPS.stack) ?? "",
     ...(code === undefined ? {} : { code }),
-    ...(refusal?.serial === callState.serial ? { capabilityCode: refusal.code } : {}),
+    ...(refusal?.serial === callState.serial ? { capabilityCode: refusal.code, capability: refusal.name } : {}),
   } as unknown as GuestError;
 }

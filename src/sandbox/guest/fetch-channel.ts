@@ -1,7 +1,7 @@
 // The way of the fetch chunk to its capability: bound to the call in which an exchange begins, and refused after it.
 import { callCapability } from "./bridge.ts";
 import { callState } from "./call-state.ts";
-import { makeCapabilityError } from "./error-text.ts";
+import { makeCapabilityError, notGranted } from "./error-text.ts";
 
 /** One exchange, as the host tells it from others of the call. */
 export interface FetchChannel {
@@ -29,7 +29,7 @@ export function openFetchChannel(): FetchChannel {
   const granted = header?.granted ?? [];
   for (let index = 0; index < granted.length; index += 1) isGranted ||= granted[index] === "fetch";
   if (!isGranted) {
-    throw makeCapabilityError("CAPABILITY_DENIED", 'The capability "fetch" was not granted to this tool');
+    throw makeCapabilityError("CAPABILITY_DENIED", notGranted("fetch", "fetch"), "fetch");
   }
   if (serial !== lastSerial) lastId = 0;
   lastSerial = serial;

@@ -1,5 +1,5 @@
 // Takes from the global object what a guest may not have: what passes the memory limit, shares memory, holds its thread, or makes
-// code from text. What the host has granted stays V8's own; the reasons are in ../engine-features.ts.
+// code from text. What the host allows stays V8's own; the reasons are in ../engine-features.ts.
 import type { EngineFeature } from "../guest-protocol.ts";
 import {
   ArrayBufferConstructor,
@@ -13,6 +13,7 @@ import {
   ReflectDeleteProperty,
   ReflectGetOwnPropertyDescriptor,
   ReflectGetPrototypeOf,
+  TypeErrorConstructor,
 } from "./primordials.ts";
 
 /** Globals that are a feature each. */
@@ -25,6 +26,24 @@ const FEATURE_GLOBALS = [
 /** A property that is nobody's to change. */
 function fix(target: object, key: PropertyKey, value: unknown): void {
   const descriptor = { __proto__: null, value, writable: false, enumerable: false, configurable: false };
+  ReflectDefineProperty(target, key, descriptor as PropertyDescriptor);
+}
+
+/**
+ * The same for a property that functions inherit. An accessor, since objects that inherit a property which cannot be written could not be
+ * assigned one of their own: packages set `constructor` of functions (jimp).
+ */
+function fixInherited(target: object, key: PropertyKey, value: unknown): void {
+  const accessors = {
+    get: (): unknown => value,
+    set(this: unknown, own: unknown): void {
+      if (this === target || typeof this !== "function")
+        throw new TypeErrorConstructor(`Cannot assign to ${key as string}`);
+      const descriptor = { __proto__: null, value: own, writable: true, enumerable: true, configurable: true };
+      ReflectDefineProperty(this, key, descriptor as PropertyDescriptor);
+    },
+  };
+  const descriptor = { __proto__: null, ...accessors, enumerable: false, configurable: false };
   ReflectDefineProperty(target, key, descriptor as PropertyDescriptor);
 }
 
@@ -78,7 +97,7 @@ function limitBuffers(has: (feature: EngineFeature) => boolean, Shared: typeof S
 
 const refuse = (): never => {
   throw new EvalErrorConstructor(
-    "Making code from text is not allowed in the sandbox; the host can grant stringToCode",
+    "eval and Function are turned off in this sandbox; the host can grant stringToCode, or set engine.dynamicCode to true",
   );
 };
 
@@ -89,7 +108,7 @@ function replaceConstructor(name: string, prototype: object): void {
   }
   setName(replacement, name);
   fix(replacement, "prototype", prototype);
-  fix(prototype, "constructor", replacement);
+  fixInherited(prototype, "constructor", replacement);
   if (name === "Function") defineGlobal(name, replacement);
 }
 

@@ -4,7 +4,7 @@ import { fromTextWithBytes, markBytesOf } from "./bytes-text.ts";
 import { callSerial } from "./call-state.ts";
 import { connectModules, makeDomException, type PreludeModules, useBuiltin, useChunk } from "./chunk-loader.ts";
 import { now, timeOrigin } from "./coarse-time.ts";
-import { capText, describeValue } from "./error-text.ts";
+import { capText, describeValue, makeCapabilityError, notGranted } from "./error-text.ts";
 import { openFetchChannel } from "./fetch-channel.ts";
 import { ask, listenForAnswers, post, postWithBytes } from "./host.ts";
 import { serialize, sizeOf } from "./json-output.ts";
@@ -108,7 +108,7 @@ const makePreludeModules = (): PreludeModules => ({
   "prelude:call-state": { callSerial },
   "prelude:chunk-loader": { makeDomException, useBuiltin, useChunk },
   "prelude:coarse-time": { now, timeOrigin },
-  "prelude:error-text": { capText, describeValue },
+  "prelude:error-text": { capText, describeValue, makeCapabilityError, notGranted },
   "prelude:fetch-channel": { openFetchChannel },
   "prelude:host": { ask, listenForAnswers, post, postWithBytes },
   "prelude:json-output": { serialize, sizeOf },

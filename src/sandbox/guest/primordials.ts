@@ -95,11 +95,12 @@ export const DatePrototypeToISOString = uncurryThis(Date.prototype.toISOString);
 export const FunctionPrototypeToString = uncurryThis(Function.prototype.toString);
 export const SymbolPrototypeToString = uncurryThis(Symbol.prototype.toString);
 export const NumberConstructor = Number;
-export const { isNaN: NumberIsNaN, isFinite: NumberIsFinite } = Number;
+export const { isNaN: NumberIsNaN, isFinite: NumberIsFinite, parseInt: NumberParseInt } = Number;
 export const { min: MathMin, max: MathMax, trunc: MathTrunc } = Math;
 
 export const ErrorConstructor = Error;
 export const ErrorIsError = (Error as ErrorConstructor & { isError(value: unknown): boolean }).isError;
+export const ProxyConstructor = Proxy;
 export const TypeErrorConstructor = TypeError;
 export const RangeErrorConstructor = RangeError;
 export const EvalErrorConstructor = EvalError;
@@ -272,6 +273,7 @@ export function allPrimordials(): { readonly [name: string]: unknown } {
     NumberConstructor,
     NumberIsFinite,
     NumberIsNaN,
+    NumberParseInt,
     NumberPrototypeValueOf,
     ObjectConstructor,
     ObjectDefineProperties,
@@ -281,6 +283,7 @@ export function allPrimordials(): { readonly [name: string]: unknown } {
     ObjectPrototypeToString,
     PromiseConstructor,
     PromisePrototypeThen,
+    ProxyConstructor,
     RangeErrorConstructor,
     ReflectApply,
     ReflectConstruct,

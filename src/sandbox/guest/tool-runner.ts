@@ -10,6 +10,7 @@ import { type CallContext, createCallContext } from "./context.ts";
 import { capText, describeValue, toGuestError } from "./error-text.ts";
 import { post, postWithBytes } from "./host.ts";
 import { type Serialized, serialize, sizeOf } from "./json-output.ts";
+import { nameMissing } from "./missing-members.ts";
 import {
   ArrayIsArray,
   JSONParse,
@@ -242,7 +243,7 @@ async function run(
     ending.bytes = bytes;
     ending.content = content;
   } catch (thrown) {
-    end("thrown", JSONStringify(toGuestError(thrown)));
+    end("thrown", JSONStringify(toGuestError(nameMissing(thrown))));
   }
 }
 

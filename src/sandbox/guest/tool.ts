@@ -271,7 +271,10 @@ export interface ToolContext extends Partial<OwnCapabilities> {
   progress(progress: ToolProgress): void;
   /** There if the tool asks for it (`capabilities: { secrets: ["API_KEY"] }`) or the host grants it. */
   readonly secrets: ToolSecrets;
-  /** A capability that the host granted: JSON in, JSON out. Rejects with `CAPABILITY_DENIED` when it was not granted. */
+  /**
+   * A capability that the host granted: JSON in, JSON out. One that was not granted is absent (`ctx.kv?.get(key)`), or rejects where the
+   * tool has asked for it in `capabilities`; a call that fails because it used one has the code `CAPABILITY_DENIED` and names it.
+   */
   readonly [capability: string]: unknown;
 }
 

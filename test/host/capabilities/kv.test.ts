@@ -184,7 +184,10 @@ describe("ctx.kv", () => {
   );
 
   test("that was not granted refuses each use, though the tool asked for it", async () => {
-    const refused = { code: "CAPABILITY_DENIED", message: 'The capability "kv" was not granted to this tool' };
+    const refused = {
+      code: "CAPABILITY_DENIED",
+      message: 'ctx.kv is not granted to this tool; the host can grant it: grant: ["kv"]',
+    };
     const steps: Step[] = [["get", "k"], ["set", "k", 1], ["list"]];
     const seen = await run(steps, { toolName: "bare" });
     for (const one of seen) expect(one).toMatchObject(refused);

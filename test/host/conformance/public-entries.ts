@@ -88,6 +88,7 @@ const gloveboxOptions: OptionTable = {
   ...{ egress, secrets: "object", capabilities: "list", mcp: { servers: "object" }, arguments: argumentOptions },
   ...{
     coarseTime: "boolean",
+    engine: { dynamicCode: "boolean" },
     health: "boolean or object",
     hooks: "list",
     logger: "boolean, text or object",

@@ -258,6 +258,28 @@ describe("a tool in Python", () => {
     expect(outputOf(await run("denied", { n: 5 }))).toMatchObject({ code: "CAPABILITY_DENIED" });
   });
 
+  test.for<[name: string, body: string, use: string, capability: string]>([
+    ["a_member", "await ctx.kv.get('n')", "ctx.kv", "kv"],
+    ["a_host_name", "await ctx.look_up(sku=1)", "ctx.look_up", "look_up"],
+    ["a_builtin", "await kv.get('n')", "kv", "kv"],
+    ["an_import", "from glovebox import kv; return await kv.get('n')", "kv", "kv"],
+  ])("without a grant fails by the capability's name: %s", async ([name, body, use, capability]) => {
+    const source = `async def main(input, ctx):\n    ${body.startsWith("from") ? body : `return ${body}`}\n`;
+    await box.addTool({ name, language: "python", source }, { tenantId: "acme" });
+    expect(outputOf(await run(name, {}))).toMatchObject({
+      code: "CAPABILITY_DENIED",
+      message: `${use} is not granted to this tool; the host can grant it: grant: ["${capability}"]`,
+      details: { capability },
+    });
+  });
+
+  test("asks what it has with hasattr and getattr", async () => {
+    const code =
+      "def main(input, ctx):\n    try:\n        kv\n    except NameError as error:\n        return [hasattr(ctx, 'kv'), getattr(ctx, 'kv', 1), hasattr(ctx, 'log'), error.name]\n";
+    await box.addTool({ name: "asks", language: "python", source: code }, { tenantId: "acme" });
+    expect(outputOf(await run("asks", {}))).toEqual([false, 1, true, "kv"]);
+  });
+
   test("with isolation: tool keeps its module between calls", async () => {
     const code = "n = 0\ndef main(input):\n    global n\n    n += 1\n    return n\n";
     await box.addTool({ name: "counter", language: "python", source: code }, { tenantId: "acme", isolation: "tool" });

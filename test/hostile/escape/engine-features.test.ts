@@ -170,12 +170,14 @@ describe("A shared buffer, without resizableBuffers,", () => {
 });
 
 describe("stringToCode", () => {
-  test("is named by the refusal, so that an author knows what to ask for", async () => {
+  test("is named by the error, so that an author knows what to ask for", async () => {
     const attempts = ["eval('1')", "Function('1')", "(async () => {}).constructor('1')"];
     const end = await runGuest(
       `() => [${attempts.map((text) => `(() => { try { ${text} } catch (error) { return [error.name, error.message]; } })()`).join(", ")}]`,
+      { features: [] },
     );
-    const message = "Making code from text is not allowed in the sandbox; the host can grant stringToCode";
+    const message =
+      "eval and Function are turned off in this sandbox; the host can grant stringToCode, or set engine.dynamicCode to true";
     expect(end.value).toEqual(attempts.map(() => ["EvalError", message]));
   });
 

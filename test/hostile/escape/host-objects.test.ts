@@ -1,6 +1,7 @@
 // Attack: get hold of an object or function of the prelude's or the host's, through errors, stacks, callers, or the chain of
 // constructors and prototypes behind everything that a guest is given.
 import { describe, expect, test } from "vitest";
+import { DYNAMIC_CODE } from "../../support/dynamic-code.ts";
 import { HEADER, runGuest } from "../../support/guest.ts";
 
 const SETTINGS = {
@@ -37,7 +38,7 @@ const GIVEN: readonly [name: string, expression: string][] = [
   ["setTimeout", "setTimeout"],
   ["a timer's id", "setTimeout(() => {}, 0)"],
   ["an error of setTimeout", "(() => { try { setTimeout(1) } catch (error) { return error } })()"],
-  ["an error of eval", "(() => { try { eval('1') } catch (error) { return error } })()"],
+  ["an error of eval", "(() => { try { eval('(') } catch (error) { return error } })()"],
   ["an error of import()", "await import('x').catch((error) => error)"],
   ["an error of JSON.parse", "(() => { try { JSON.parse('{') } catch (error) { return error } })()"],
   ["an overflow of the stack", "(() => { try { (function f() { f() })() } catch (error) { return error } })()"],
@@ -84,11 +85,19 @@ describe("Nothing of another realm lies behind", () => {
           let top = value;
           for (let next = Object.getPrototypeOf(top); next !== null; next = Object.getPrototypeOf(next)) top = next;
           if (top !== Object.prototype && top !== value) problems.push(path + ": another realm");
-          // Every function is this realm's, and makes no code.
+          // Every function is this realm's, and makes code for this realm only, or none.
           const maker = typeof value === "function" ? value : value.constructor;
           if (typeof maker === "function") {
             if (!(maker instanceof Function) && maker !== Function.prototype) problems.push(path + ": a stranger's function");
-            try { if (maker.constructor("return 42")() === 42) problems.push(path + ": makes code"); } catch {}
+            let made;
+            try { made = maker.constructor("return this"); } catch {}
+            if (typeof made === "function" && made !== maker) {
+              let got;
+              try { got = made(); } catch {}
+              // An async function gives a promise of this realm, a generator an iterator.
+              const isOurs = made instanceof Function && (got === undefined || got === globalThis || got instanceof Object);
+              if (!isOurs || !${DYNAMIC_CODE} && got === globalThis) problems.push(path + ": makes code");
+            }
           }
           walk(Object.getPrototypeOf(value), path + ".__proto__", depth + 1);
           for (const key of Reflect.ownKeys(value)) {
@@ -112,7 +121,7 @@ describe("Nothing of another realm lies behind", () => {
       `async (input, ctx) => {
         const texts = [];
         const note = (error) => texts.push(String(error?.stack), String(error?.message));
-        for (const run of [() => eval("1"), () => new URL("x"), () => atob("*"), () => setTimeout(1), () => structuredClone(() => {}), () => ctx.progress(), () => new TextDecoder("x"), () => new ArrayBuffer(-1), () => null.x]) {
+        for (const run of [() => eval("("), () => new URL("x"), () => atob("*"), () => setTimeout(1), () => structuredClone(() => {}), () => ctx.progress(), () => new TextDecoder("x"), () => new ArrayBuffer(-1), () => null.x]) {
           try { run(); } catch (error) { note(error); }
         }
         await import("x").catch(note);
@@ -164,7 +173,7 @@ const ON_STACK: readonly [name: string, attempt: string][] = [
   ["a toString of a URL", "try { new URL({ toString: note }) } catch {}"],
   [
     "a stack that is prepared",
-    "{ const old = Error.prepareStackTrace; Error.prepareStackTrace = function (e, s) { look(s); return s }; try { eval('1') } catch (error) { void error.stack } Error.prepareStackTrace = old }",
+    "{ const old = Error.prepareStackTrace; Error.prepareStackTrace = function (e, s) { look(s); return s }; try { eval('(') } catch (error) { void error.stack } Error.prepareStackTrace = old }",
   ],
 ];
 

@@ -1,6 +1,8 @@
-// Attack: make code from text. Every way to V8's compiler that a guest can name, by constructor, by prototype or by syntax.
+// Attack: make code from text where the host has turned dynamic code off. Every way to V8's compiler that a guest can name, by constructor, by prototype or by syntax.
 import { describe, expect, test } from "vitest";
 import { runGuest } from "../../support/guest.ts";
+
+const OFF = { features: [] } as const;
 
 /** Expressions that would give 42, or a function of it, if text became code. */
 const ATTEMPTS: readonly [name: string, attempt: string][] = [
@@ -76,16 +78,20 @@ const ATTEMPTS: readonly [name: string, attempt: string][] = [
 describe("A guest cannot make code from text", () => {
   test.for(ATTEMPTS)("by %s", async ([, attempt]) => {
     // A bundle in sloppy mode: the guest's best case.
-    const end = await runGuest(`async () => {
+    const end = await runGuest(
+      `async () => {
       try { const got = ${attempt}; return ["got", typeof got, String(got)]; } catch (error) { return ["refused", error.name]; }
-    }`);
+    }`,
+      OFF,
+    );
     expect(end.outcome).toBe("output");
     const [verdict, name] = end.value as [string, string];
     expect([verdict, name]).toEqual(["refused", expect.stringMatching(/^(EvalError|TypeError|ReferenceError|Error)$/)]);
   });
 
   test("and cannot find the real constructors on anything that it can reach", async () => {
-    const end = await runGuest(`() => {
+    const end = await runGuest(
+      `() => {
       const seen = new Set();
       const made = [];
       const queue = [globalThis, (async () => {}), (function* () {}), (async function* () {}), new Error("x"), Promise.resolve()];
@@ -108,7 +114,9 @@ describe("A guest cannot make code from text", () => {
         }
       }
       return { made, size: seen.size };
-    }`);
+    }`,
+      OFF,
+    );
     expect(end.outcome).toBe("output");
     const { made, size } = end.value as { readonly made: readonly string[]; readonly size: number };
     expect(made).toEqual([]);
@@ -122,18 +130,42 @@ describe("A guest cannot make code from text", () => {
   ])("and %s stays as it was for instanceof and typeof", async ([, expression]) => {
     const end = await runGuest(
       `() => [typeof ${expression}, ${expression} instanceof Function, (() => {}) instanceof Function]`,
+      OFF,
     );
     expect(end.value).toEqual(["function", true, true]);
   });
 
+  test("but may give functions a constructor of their own, as packages do", async () => {
+    const end = await runGuest(
+      `() => {
+        "use strict";
+        const own = function () {};
+        own.constructor = 1;
+        const asynchronous = async () => {};
+        asynchronous.constructor = 2;
+        return [own.constructor, asynchronous.constructor, Object.keys(own), (() => {}).constructor === Function, Function.prototype.constructor === Function];
+      }`,
+      OFF,
+    );
+    expect(end.value).toEqual([1, 2, ["constructor"], true, true]);
+  });
+
   test.for<[name: string, attempt: string]>([
+    ["a new constructor on Function.prototype by assignment", "'use strict'; Function.prototype.constructor = 1"],
+    [
+      "one by the setter",
+      "Object.getOwnPropertyDescriptor(Function.prototype, 'constructor').set.call(Function.prototype, 1)",
+    ],
     [
       "a new constructor on Function.prototype",
       "Object.defineProperty(Function.prototype, 'constructor', { value: 1 })",
     ],
     ["another prototype for Function", "Object.defineProperty(Function, 'prototype', { value: {} })"],
   ])("and cannot put %s in the way", async ([, attempt]) => {
-    const end = await runGuest(`() => { try { ${attempt}; return "done"; } catch (error) { return error.name; } }`);
+    const end = await runGuest(
+      `() => { try { ${attempt}; return "done"; } catch (error) { return error.name; } }`,
+      OFF,
+    );
     expect(end.value).toBe("TypeError");
   });
 });

@@ -78,7 +78,16 @@ async function makeFakeHost(attack: WorkerAttack): Promise<FakeHost> {
     },
   });
   const sha256 = "0".repeat(64);
-  const bundle = { sha256, code: "", sourceMap: "", entry: "tool.ts", exports: [], inputs: [], packages: [] };
+  const bundle = {
+    sha256,
+    code: "",
+    sourceMap: "",
+    entry: "tool.ts",
+    exports: [],
+    inputs: [],
+    packages: [],
+    dynamicCode: [],
+  };
   const executor = createSandboxExecutor(
     {
       bundle,

@@ -483,7 +483,7 @@ describe("a refusal is", () => {
     const { outcome, value } = await runGuest(async () => fetch("http://a.test/"));
     expect(outcome).toBe("thrown");
     expect(value).toMatchObject({
-      message: 'The capability "fetch" was not granted to this tool',
+      message: 'fetch is not granted to this tool; the host can grant it: grant: ["fetch"]',
       capabilityCode: "CAPABILITY_DENIED",
     });
   });

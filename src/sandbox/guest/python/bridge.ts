@@ -1,5 +1,5 @@
 // Between the harness in Python and the call's ctx: values cross as JSON text, with bytes beside it.
-import { fromTextWithBytes, readAsset, serialize } from "./prelude.ts";
+import { fromTextWithBytes, makeNotGranted, readAsset, serialize } from "./prelude.ts";
 
 type Parts = readonly [text: string, header: string | undefined, data: Uint8Array | undefined];
 
@@ -9,6 +9,8 @@ interface Failure {
   readonly message: string;
   readonly stack: string;
   readonly code?: string;
+  /** What was not granted. */
+  readonly capability?: string;
 }
 
 export interface Bridge {
@@ -44,8 +46,9 @@ const toValue = (text: string, header?: string, data?: Uint8Array): unknown =>
 const copied = (data: Uint8Array | undefined): Uint8Array | undefined => data?.slice();
 
 /** The error of a refused host call stays what it is: the prelude knows it, and so its code is believed. */
-function toError({ name, message, stack, code }: Failure, cause: unknown): Error {
-  const error = cause instanceof Error ? cause : new Error(message);
+function toError({ name, message, stack, code, capability }: Failure, cause: unknown): Error {
+  const made = (): Error => (capability === undefined ? new Error(message) : makeNotGranted(capability, capability));
+  const error = cause instanceof Error ? cause : made();
   const set = (key: string, value: string): void => {
     Object.defineProperty(error, key, { value, configurable: true, writable: true });
   };

@@ -4,7 +4,10 @@ from pyodide.ffi import JsException, run_sync, to_js
 
 from _glovebox import values as _values
 
-__all__ = ["CapabilityError", "Response", "ctx", "run_sync"]
+__all__ = ["CapabilityError", "NotGrantedError", "Response", "ctx", "run_sync"]
+
+#: Capabilities that come with Glovebox: a program that names one without having it is told so.
+CAPABILITIES = frozenset(("fetch", "secrets", "kv", "tools", "elicit", "sample", "roots"))
 
 
 class CapabilityError(Exception):
@@ -13,6 +16,18 @@ class CapabilityError(Exception):
     def __init__(self, message, code=None):
         super().__init__(message)
         self.code = code
+
+
+class NotGrantedError(CapabilityError, AttributeError):
+    """Raised where a capability is used that was not granted: an AttributeError too, so that hasattr and getattr tell what there is."""
+
+    def __init__(self, use, capability):
+        super().__init__(not_granted(use, capability), "CAPABILITY_DENIED")
+        self.capability = capability
+
+
+def not_granted(use, capability):
+    return f'{use} is not granted to this tool; the host can grant it: grant: ["{capability}"]'
 
 
 def _raised(error):
@@ -37,7 +52,7 @@ class _Bridge:
 
 def _check(name):
     if name not in _Bridge.granted:
-        raise CapabilityError(f'The capability "{name}" was not granted to this tool', "CAPABILITY_DENIED")
+        raise NotGrantedError(name, name)
 
 
 async def _ask(path, args):
@@ -211,7 +226,9 @@ class Context:
     """Who called, and what was granted."""
 
     def __getattr__(self, name):
-        raise AttributeError(f"ctx.{name}: there is no such capability, or it was not granted to this tool")
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotGrantedError(f"ctx.{name}", name)
 
 
 ctx = Context()

@@ -3,7 +3,7 @@
 import json
 
 from _glovebox.definition import SourceFault
-from glovebox import CapabilityError
+from glovebox import CAPABILITIES, CapabilityError, NotGrantedError, not_granted
 
 _MAX_FRAMES = 50
 _MAX_MESSAGE = 8_000
@@ -69,6 +69,12 @@ def _causes(error):
     return lines
 
 
+def _missing_capability(error):
+    """What is granted is a builtin while its call runs: an unknown name may be one that was not."""
+    name = getattr(error, "name", None) if isinstance(error, NameError) else None
+    return name if isinstance(name, str) and name in CAPABILITIES else None
+
+
 def describe(error, files):
     """A failure as JSON text, as bridge.ts reads it."""
     name = "Error" if isinstance(error, SourceFault) else type(error).__name__
@@ -82,8 +88,15 @@ def describe(error, files):
     # A KeyError's own text is the key and nothing else.
     told = title if isinstance(error, KeyError) else message or name
     failure = {"name": name, "message": told, "stack": stack}
+    missing = _missing_capability(error)
+    if missing is not None:
+        text = not_granted(missing, missing)
+        failure |= {"message": text, "stack": stack.replace(title, f"{name}: {text}", 1), "code": "CAPABILITY_DENIED"}
+        failure["capability"] = missing
     if _is_syntax(error, files):
         failure["code"] = "PYTHON_SYNTAX"
+    elif isinstance(error, NotGrantedError):
+        failure |= {"code": error.code, "capability": error.capability}
     elif isinstance(error, (CapabilityError, SourceFault)) and isinstance(error.code, str):
         failure["code"] = error.code
     return json.dumps(failure)

@@ -3,7 +3,5 @@ import type { PythonBuiltin } from "../chunks/python.ts";
 
 declare const useBuiltin: (chunk: "python", name: "python") => PythonBuiltin;
 
-export const { LINE_UNITS, queueTask, readAsset, writeLazily, serialize, fromTextWithBytes } = useBuiltin(
-  "python",
-  "python",
-);
+export const { LINE_UNITS, makeNotGranted, queueTask, readAsset, writeLazily, serialize, fromTextWithBytes } =
+  useBuiltin("python", "python");
