@@ -2,10 +2,10 @@
 // tool that uses them.
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import type { AddressInfo } from "node:net";
-import { createServer, type Socket } from "node:net";
+import type { IncomingMessage } from "node:http";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { onTestFinished } from "vitest";
-import { type ServerOptions, type WebSocket, WebSocketServer } from "ws";
+import { type WebSocket, WebSocketServer } from "ws";
 import type { EgressOptions } from "../../src/host/capabilities/egress-policy.ts";
 import type { GloveboxOptions } from "../../src/host/config.ts";
 import type { ToolResult } from "../../src/host/tool-call.ts";
@@ -28,8 +28,8 @@ function count(sockets: Set<unknown>, socket: Socket): void {
 
 /** A server of `ws`; `use` is called with each of its sockets. Closed when the test is over. */
 export async function serveWebSocket(
-  use: (socket: WebSocket, request: import("node:http").IncomingMessage) => void,
-  options: ServerOptions = {},
+  use: (socket: WebSocket, request: IncomingMessage) => void,
+  options: ConstructorParameters<typeof WebSocketServer>[0] = {},
 ): Promise<SocketServer> {
   const server = new WebSocketServer({ host: "127.0.0.1", port: 0, ...options });
   const sockets = new Set<unknown>();

@@ -210,7 +210,12 @@ export class WebSocketConnection {
     if (this.#chunks === undefined) throw new ToolError("PARAM_INVALID", "The WebSocket is not open");
     try {
       const { parts, close } = await this.#readParts(this.#chunks);
-      const messages = await this.#messages.toWire(parts);
+      const { messages, violation } = await this.#messages.toWire(parts);
+      this.#violation ??= violation;
+      if (violation !== undefined) {
+        if (messages.length === 0) throw violation;
+        return { messages };
+      }
       if (close === undefined) return { messages };
       return { messages, closed: await this.#finishClose(close) };
     } catch (thrown) {

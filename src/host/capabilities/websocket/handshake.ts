@@ -104,6 +104,8 @@ function dispatch(
       } else resolve({ socket: upgraded, head: toPairs(controller.rawHeaders as never) });
     },
     onResponseStart(controller, status) {
+      // An interim response: the handshake has its time, however many of them come.
+      if (status < 200 && status !== 101) return;
       const hint = status >= 300 && status < 400 ? ", and a WebSocket follows no redirect" : "";
       const error = failed(`it has the status ${status}${hint}`);
       reject(error);

@@ -20,11 +20,20 @@ export class MessageReader {
     this.#turns = turns;
   }
 
-  /** @throws {FrameError} for a text message that is not UTF-8 */
-  async toWire(parts: readonly DataFrame[]): Promise<readonly WireMessage[]> {
+  /** Returns the parts, and what the server did wrong after them: text that is not UTF-8. */
+  async toWire(
+    parts: readonly DataFrame[],
+  ): Promise<{ readonly messages: readonly WireMessage[]; readonly violation?: FrameError }> {
     const messages: WireMessage[] = [];
-    for (const part of parts) messages.push(await this.#part(part));
-    return messages;
+    for (const part of parts) {
+      try {
+        messages.push(await this.#part(part));
+      } catch (thrown) {
+        if (thrown instanceof FrameError) return { messages, violation: thrown };
+        throw thrown;
+      }
+    }
+    return { messages };
   }
 
   async #part({ isText, isLast, bytes }: DataFrame): Promise<WireMessage> {
