@@ -280,6 +280,8 @@ describe("the rules of fetch", () => {
       {
         hooks: [
           {
+            name: "handshakes",
+            failClosed: true,
             capability: ({ input }) => {
               const { url, op, mode } = input as { url: string; op: string; mode: string };
               seen.push([op, mode, url.startsWith("http://127.0.0.1:")]);
