@@ -1,5 +1,6 @@
 // WebSocket in tools, from end to end, against servers of the package `ws`. websocket-hostile.test.ts has servers that break the protocol.
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { stubCapability } from "../../../src/host/testing.ts";
 import { onLoopback } from "../../support/egress.ts";
 import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 import { echo, makeSocketTools, type SocketTools, serveWebSocket } from "../../support/websocket.ts";
@@ -436,6 +437,29 @@ describe("the end of a call", () => {
     await vi.waitFor(() => expect(server.open()).toBe(0));
   });
 
+  test("of a session's run closes its sockets, and a later run is told", async () => {
+    const server = await serveWebSocket(echo);
+    const ports = [server.port];
+    await using box = await makeBox({
+      egress: { allow: onLoopback("127.0.0.1"), ports },
+      tenancy: "multi",
+      limits: { timeoutMs: 20_000 },
+    });
+    const session = await box.openSession({ tenantId: "acme", grant: ["fetch"] });
+    onTestFinished(() => session.close());
+    const first = await session.run(
+      `globalThis.events = []; globalThis.socket = new WebSocket("${server.url}");
+       for (const name of ["open", "error", "close"]) socket.addEventListener(name, () => events.push(name));
+       await new Promise((resolve) => socket.addEventListener("open", resolve)); events.join()`,
+    );
+    expect(first).toMatchObject({ success: true });
+    await vi.waitFor(() => expect(server.open()).toBe(0));
+    const second = await session.run(
+      "while (socket.readyState !== 3) await new Promise((resolve) => setTimeout(resolve, 5)); events.join()",
+    );
+    expect(JSON.stringify(second)).toContain("open,error,close");
+  });
+
   test("does not come before what the tool waits for", async () => {
     const server = await serveWebSocket((socket) => {
       setTimeout(() => socket.send("late"), 300);
@@ -443,6 +467,14 @@ describe("the end of a call", () => {
     const body = `const socket = new WebSocket(url); return await new Promise((resolve) => { socket.onmessage = ({ data }) => resolve(data); });`;
     expect(await outputFor(body, server.url)).toBe("late");
   });
+});
+
+test("a stub of fetch says that it answers no WebSocket", async () => {
+  await using box = await makeBox({ capabilities: [stubCapability("fetch", () => ({}))] });
+  const source = `export default () => new Promise((resolve) => { new WebSocket("wss://example.com").onerror = ({ message }) => resolve(message); });`;
+  await box.addTool({ name: "connects", source }, { grant: ["fetch"] });
+  const result = await box.execute({ id: "c1", toolName: "connects", arguments: {} });
+  expect(outputOf(result)).toContain("stub of fetch answers requests only");
 });
 
 test("a failure that no listener hears is a line of the log", async () => {
