@@ -192,7 +192,7 @@ export class WebSocketConnection {
     return running;
   }
 
-  /** One answer after the other, in the order in which they were requested. */
+  /** Resolves with what has arrived, as soon as that is something. Answers come in the order of their requests. */
   receive(): Promise<Received> {
     const running = this.#receiving.then(() => this.#receive());
     this.#receiving = running.catch(() => {});

@@ -1,10 +1,9 @@
-// The guest's end of one WebSocket: asks the host for the connection and for what it receives, and hands over what is sent, a part at a
-// time. Each event has a task of its own, as the standard says.
+// The guest's end of one WebSocket: requests the connection and its messages from the host, and hands over what is sent, a part at a time. Each event has a task of its own, as the standard says.
 import type { FetchChannel } from "../fetch-channel.ts";
 import { inContext, queueTask } from "../timers.ts";
 import { concat, fromBase64, toBase64 } from "./fetch-platform.ts";
 
-/** Of one message to the host: small enough that the host reads it at once. A multiple of three, so that base64 has no padding. */
+/** Characters or bytes of one request to the host: small enough that the host reads it at once. A multiple of three, so that base64 has no padding. */
 const PIECE_LENGTH = 63 * 1024;
 
 export interface Close {
@@ -22,7 +21,7 @@ interface Received {
 export interface LinkListener {
   onOpen(protocol: string): void;
   onMessage(data: string | Uint8Array<ArrayBuffer>): void;
-  /** So many bytes were accepted by the host. */
+  /** The host has accepted the bytes of one message. */
   onSent(bytes: number): void;
   onClose(close: Close): void;
   /** In the place of `onClose`. */
@@ -36,7 +35,7 @@ type Outgoing =
 
 const isHighSurrogate = (unit: number): boolean => (unit & 0xfc00) === 0xd800;
 
-/** Where the piece ends that begins at `from`: never between the halves of a surrogate pair. */
+/** Returns the end of the piece that begins at `from`: never between the halves of a surrogate pair. */
 function pieceEnd(data: string | Uint8Array, from: number): number {
   const to = Math.min(from + PIECE_LENGTH, data.length);
   return typeof data === "string" && to < data.length && isHighSurrogate(data.charCodeAt(to - 1)) ? to - 1 : to;
@@ -55,7 +54,7 @@ export class Link {
   readonly #outgoing: Outgoing[] = [];
   #isSending = false;
   #isOver = false;
-  /** Of the message that is being received. */
+  /** Parts of the message that is being received. */
   #texts: string[] = [];
   #parts: Uint8Array[] = [];
 
@@ -86,7 +85,7 @@ export class Link {
     this.#put({ code, reason });
   }
 
-  /** Ends it from this side: the host lets go, and the listener is told in a task. */
+  /** Ends the connection from this side, and calls `onFailure` in a task. */
   fail(error: unknown): void {
     if (this.#isOver) return;
     this.#isOver = true;
