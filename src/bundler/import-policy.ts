@@ -8,7 +8,7 @@ import type {
   Plugin,
   PluginBuild,
 } from "esbuild";
-import { findBuiltin, NODE_BUILTINS } from "../sandbox/node-builtins.ts";
+import { findBuiltin, NODE_BUILTINS, WS_CLIENT_CHUNK, WS_CLIENT_EXPORT } from "../sandbox/node-builtins.ts";
 import { type BuildProblem, BuildProblemError, type BuildRequest } from "./build-messages.ts";
 import { bundleOwnRequire } from "./data-files.ts";
 import { type BrowserResolver, OWN_QUESTION, type ResolveRequest, resolveWith } from "./entry-points.ts";
@@ -28,6 +28,8 @@ interface SpecifierRule {
 
 const BOTH: readonly Importer[] = ["tool", "package"];
 const TOOL_ONLY: readonly Importer[] = ["tool"];
+/** The client of the package `ws`, which needs sockets: the sandbox has one over its own WebSocket. */
+const WS_CLIENT_FILE = /[\\/]ws[\\/]lib[\\/]websocket\.js$/i;
 const UNKNOWN_BUILTIN = "Node has no built-in module of this name";
 
 /** What no import may look like, first match wins. */
@@ -240,6 +242,10 @@ class ImportPolicy {
   #builtinText(name: string): string {
     const chunk = NODE_BUILTINS.get(name);
     if (chunk === undefined) throw denyImport(`node:${name}`, UNKNOWN_BUILTIN);
+    return this.#useBuiltinText(chunk, name);
+  }
+
+  #useBuiltinText(chunk: string, name: string): string {
     return `module.exports = ${this.#options.useBuiltin}(${JSON.stringify(chunk)}, ${JSON.stringify(name)});\n`;
   }
 
@@ -328,6 +334,9 @@ class ImportPolicy {
     }
     const { store, places, placed } = this.#options;
     const contents = store.load(path);
+    if (WS_CLIENT_FILE.test(path) && store.packageOf(path)?.name === "ws") {
+      return { contents: this.#useBuiltinText(WS_CLIENT_CHUNK, WS_CLIENT_EXPORT), loader };
+    }
     if (loader === "json") return { contents, loader };
     const text = contents.toString("utf8");
     const guestPath = mentionsPlace(text) ? store.guestPath(path) : undefined;

@@ -52,8 +52,9 @@ export interface CapabilityEvent extends StageEvent {
   readonly capability: string;
   /**
    * As the tool sent it, not yet validated. For `fetch`: `{ op: "request", id, method, url, headers, body, redirect }`, where `headers`
-   * are pairs of name and value, `body` is null, `{ base64 }` or `{ stream: true }`, and `redirect` is "follow", "error" or "manual". The
-   * hook is asked again for each redirect before it is followed, with the same fields for its target and with `redirectedFrom`, the
+   * are pairs of name and value, `body` is null, `{ base64 }` or `{ stream: true }`, and `redirect` is "follow", "error" or "manual". A
+   * WebSocket's handshake is one too, with `mode: "websocket"`, an http or https URL and its protocols in the headers; its messages are
+   * none. The hook is asked again for each redirect before it is followed, with the same fields for its target and with `redirectedFrom`, the
    * URL that answered with the redirect. An amendment of it is validated and applied, but for `op` and `id`, which must stay.
    */
   readonly input: unknown;

@@ -90,3 +90,7 @@ export const ACTIVATION_EXPORT = "#activation";
 
 /** The function of the chunk of fs that takes the data files of a bundle's packages; no import has such a name either. */
 export const PACKAGE_FILES_EXPORT = "#package-files";
+
+/** The client in the place of that of the npm package `ws`, and the chunk that has it; no import has such a name either. */
+export const WS_CLIENT_EXPORT = "#ws-client";
+export const WS_CLIENT_CHUNK: ChunkName = "node-ws";

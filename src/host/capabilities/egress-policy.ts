@@ -28,11 +28,21 @@ export interface EgressOptions {
   readonly methods?: readonly string[] | undefined;
   /** For rules that name no port; 80 and 443 unless stated. */
   readonly ports?: readonly number[] | undefined;
-  /** Bytes of a request's body, as the tool writes it and as it is sent with the values of secrets in it. @default 16 MiB */
+  /** Bytes of a request's body or a WebSocket message, as the tool writes it and with the values of secrets in it. @default 16 MiB */
   readonly requestBytes?: number | undefined;
-  /** Bytes of a response's body, before it is decoded, after that, and after values of secrets are redacted. @default 16 MiB */
+  /**
+   * Bytes of a response's body, before it is decoded, after that, and after values of secrets are redacted; and of a message that a
+   * WebSocket receives.
+   * @default 16 MiB
+   */
   readonly responseBytes?: number | undefined;
-  /** Of an exchange, from the request to the end of the response's body; 30,000 unless stated, and never past the call's own. */
+  /** Bytes that all WebSockets of one call send together, and that they receive together. @default 256 MiB */
+  readonly webSocketBytes?: number | undefined;
+  /**
+   * Time in ms of an exchange, from the request to the end of the response's body, and of a WebSocket's opening handshake. An open
+   * WebSocket ends with the call at the latest, and an exchange does too.
+   * @default 30000
+   */
   readonly timeoutMs?: number | undefined;
   /** Redirects that one request may follow, 0 to 20; 10 unless stated. */
   readonly maxRedirects?: number | undefined;
@@ -53,6 +63,7 @@ export type Secrets = { readonly [name: string]: SecretOptions };
 const MAX_RULES = 1_000;
 const MAX_SECRETS = 64;
 const MAX_BODY_BYTES = 1024 * 1024 * 1024;
+const MAX_SOCKET_BYTES = 64 * MAX_BODY_BYTES;
 const MiB = 1024 * 1024;
 const isFunction = (value: unknown): boolean => typeof value === "function";
 const isText = (value: unknown): value is string => typeof value === "string";
@@ -116,6 +127,11 @@ const EgressOptionsSchema = z.strictObject({
     .min(0)
     .max(MAX_BODY_BYTES)
     .default(16 * MiB),
+  webSocketBytes: z
+    .int()
+    .min(0)
+    .max(MAX_SOCKET_BYTES)
+    .default(256 * MiB),
   timeoutMs: z.int().min(1).max(300_000).default(30_000),
   maxRedirects: z.int().min(0).max(20).default(10),
   resolve: z.custom<NonNullable<EgressOptions["resolve"]>>(isFunction, "Expected a function").optional(),

@@ -1,4 +1,4 @@
-// fetch: requests of a tool, sent by the host to where its egress rules allow. What each answers is in the schema's comments.
+// fetch: requests and WebSockets of a tool, sent by the host to where its egress rules allow. The schema's comments state each answer.
 import * as z from "zod";
 import { ToolError } from "../../sandbox/errors.ts";
 import { meterOf, payerOf, traceOf, watchOf } from "./call-scope.ts";
@@ -11,14 +11,18 @@ import type { RedirectGuard } from "./redirects.ts";
 import { type HeaderList, traceHeaders } from "./request-headers.ts";
 import type { CallSecrets } from "./secrets.ts";
 import { SystemResolver } from "./system-resolver.ts";
+import { Traffic, WebSocketConnection } from "./websocket/connection.ts";
 
 /** Of one call at one time: each has a connection, and a response that is not read keeps it. */
 const EXCHANGES_AT_ONCE = 50;
 const MAX_HEADERS = 500;
 const MAX_URL_UNITS = 64 * 1024;
+/** Of the reason that a close frame holds, in bytes as UTF-8. */
+const MAX_REASON_LENGTH = 123;
 
 const id = z.int().min(0);
 const base64 = z.string();
+const closeCode = z.union([z.literal(1_000), z.int().min(3_000).max(4_999)]);
 const headers = z.array(z.tuple([z.string(), z.string()])).max(MAX_HEADERS);
 
 /** Answered with a ResponseHead when that has come. */
@@ -30,9 +34,14 @@ const RequestSchema = z.strictObject({
   headers,
   body: z.union([z.strictObject({ base64 }), z.strictObject({ stream: z.literal(true) })]).nullable(),
   redirect: z.enum(["follow", "error", "manual"]),
+  /** A WebSocket's handshake, as the fetch standard has it: `GET`, no body, `redirect: "error"`. Answered with its protocol. */
+  mode: z.literal("websocket").optional(),
 });
 /** A redirect as a hook may amend it. Its URL may be longer than a tool's: it is the server's. */
-const RedirectSchema = RequestSchema.extend({ url: z.string(), redirectedFrom: z.string().optional() });
+const RedirectSchema = RequestSchema.omit({ mode: true }).extend({
+  url: z.string(),
+  redirectedFrom: z.string().optional(),
+});
 
 const InputSchema = z.discriminatedUnion("op", [
   RequestSchema,
@@ -42,30 +51,51 @@ const InputSchema = z.discriminatedUnion("op", [
   /** Answered with `{ base64 }`, 1 byte to 256 KiB, or `{ done: true }`. */
   z.strictObject({ op: z.literal("read"), id }),
   z.strictObject({ op: z.literal("cancel"), id }),
+  /** A part of a message to a WebSocket's server; answered with null once the network has room for more. */
+  z.strictObject({
+    op: z.literal("send"),
+    id,
+    data: z.union([z.strictObject({ text: z.string() }), z.strictObject({ base64 })]),
+    isLast: z.boolean(),
+  }),
+  /** Answered with what a WebSocket has received, as soon as that is something, or with how it was closed. */
+  z.strictObject({ op: z.literal("receive"), id }),
+  /** Begins a WebSocket's closing handshake; answered with null. */
+  z.strictObject({ op: z.literal("close"), id, code: closeCode.optional(), reason: z.string().max(MAX_REASON_LENGTH) }),
 ]);
 type Input = z.infer<typeof InputSchema>;
 
 /** All exchanges of one call. Disposed of, nothing of them is left. */
 class CallExchanges implements Disposable {
   readonly #parts: ExchangeParts;
+  readonly #traffic: Traffic;
   /** By number, also those that are over: what comes late is told how they ended. */
-  readonly #exchanges = new Map<number, Exchange>();
+  readonly #exchanges = new Map<number, Exchange | WebSocketConnection>();
   #open = 0;
   #isOver = false;
 
   constructor(parts: ExchangeParts) {
     this.#parts = parts;
+    this.#traffic = new Traffic(parts.policy.webSocketBytes);
   }
 
   begin(number: number): Exchange {
+    return this.#add(number, (onOver) => new Exchange(this.#parts, onOver));
+  }
+
+  beginWebSocket(number: number): WebSocketConnection {
+    return this.#add(number, (onOver) => new WebSocketConnection(this.#parts, this.#traffic, onOver));
+  }
+
+  #add<Kind extends Exchange | WebSocketConnection>(number: number, make: (onOver: () => void) => Kind): Kind {
     if (this.#isOver) throw new ToolError("CANCELLED", "The tool's call is over");
     if (this.#exchanges.has(number)) throw new ToolError("PARAM_INVALID", `There is an exchange ${number} already`);
     if (this.#open >= EXCHANGES_AT_ONCE) {
-      const hint = "read or cancel the bodies of their responses";
+      const hint = "read or cancel the bodies of their responses, and close WebSockets";
       throw new ToolError("QUOTA_EXCEEDED", `${EXCHANGES_AT_ONCE} exchanges are open already: ${hint}`);
     }
     this.#open += 1;
-    const exchange = new Exchange(this.#parts, () => {
+    const exchange = make(() => {
       this.#open -= 1;
     });
     this.#exchanges.set(number, exchange);
@@ -74,8 +104,14 @@ class CallExchanges implements Disposable {
 
   get(number: number): Exchange {
     const exchange = this.#exchanges.get(number);
-    if (exchange === undefined) throw new ToolError("PARAM_INVALID", `There is no exchange ${number}`);
-    return exchange;
+    if (exchange instanceof Exchange) return exchange;
+    throw new ToolError("PARAM_INVALID", `There is no exchange ${number}`);
+  }
+
+  webSocket(number: number): WebSocketConnection {
+    const exchange = this.#exchanges.get(number);
+    if (exchange instanceof WebSocketConnection) return exchange;
+    throw new ToolError("PARAM_INVALID", `There is no WebSocket ${number}`);
   }
 
   cancel(number: number): null {
@@ -109,8 +145,8 @@ export function createFetchCapability({ policyOf, secretsOf }: FetchParts): Capa
   };
   return defineCapability({
     name: "fetch",
-    description: "HTTP requests to the hosts that the egress rules allow",
-    uncounted: ["write", "end", "read", "cancel"],
+    description: "HTTP requests and WebSockets to the hosts that the egress rules allow",
+    uncounted: ["write", "end", "read", "cancel", "send", "receive", "close"],
     inputSchema: InputSchema,
     outputSchema: z.unknown(),
     handler: async (input, context) => await answer(input, await context.perCall(open), context),
@@ -121,6 +157,10 @@ async function answer(input: Input, exchanges: CallExchanges, context: Capabilit
   switch (input.op) {
     case "request": {
       const headersTo = (url: URL): HeaderList => traceHeaders(traceOf(context, url));
+      if (input.mode === "websocket") {
+        checkHandshake(input);
+        return await exchanges.beginWebSocket(input.id).open({ ...input, headersTo });
+      }
       return await exchanges.begin(input.id).request({ ...input, headersTo, guard: guardOf(input.id, context) });
     }
     case "write":
@@ -131,7 +171,19 @@ async function answer(input: Input, exchanges: CallExchanges, context: Capabilit
       return await exchanges.get(input.id).read();
     case "cancel":
       return exchanges.cancel(input.id);
+    case "send":
+      return await exchanges.webSocket(input.id).send(input);
+    case "receive":
+      return await exchanges.webSocket(input.id).receive();
+    case "close":
+      return await exchanges.webSocket(input.id).close(input.code, input.reason);
   }
+}
+
+/** @throws {ToolError} PARAM_INVALID for a handshake that a hook has amended to something else */
+function checkHandshake({ method, body, redirect }: z.infer<typeof RequestSchema>): void {
+  if (method === "GET" && body === null && redirect === "error") return;
+  throw new ToolError("PARAM_INVALID", 'A WebSocket\'s handshake has the method GET, no body, and redirect: "error"');
 }
 
 /** Asks the host's hooks for each redirect as they were asked for the first request; undefined where there is none to ask. */

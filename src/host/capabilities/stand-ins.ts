@@ -2,7 +2,7 @@
 // author knows: requests and responses, entries, names.
 import { types } from "node:util";
 import type { JsonSchema } from "../../sandbox/definition.ts";
-import type { JsonValue } from "../../sandbox/errors.ts";
+import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
 import { type MarkedBytes, markBytes, unmarkBytes } from "../marked-bytes.ts";
 import type { ToolValue } from "../tool-value.ts";
 import { type Capability, type CapabilityContext, type CapabilityOptions, defineCapability } from "./capability.ts";
@@ -100,7 +100,8 @@ function secretsHandler(ask: Ask): Handler {
 }
 
 interface WireRequest {
-  readonly op: "request" | "write" | "end" | "read" | "cancel";
+  readonly op: "request" | "write" | "end" | "read" | "cancel" | "send" | "receive" | "close";
+  readonly mode?: "websocket";
   readonly id: number;
   readonly method: string;
   readonly url: string;
@@ -169,6 +170,12 @@ function fetchHandler(ask: Ask): Handler {
     exchanges.set(wire.id, exchange);
     switch (wire.op) {
       case "request":
+        if (wire.mode === "websocket") {
+          throw new ToolError(
+            "TOOL_FAILED",
+            "A stub of fetch answers requests only: use a server on loopback for WebSockets",
+          );
+        }
         return await exchange.request(wire, (request) => ask(request, context));
       case "write":
         return exchange.write(wire.base64);
@@ -176,7 +183,7 @@ function fetchHandler(ask: Ask): Handler {
         return exchange.end();
       case "read":
         return exchange.read();
-      case "cancel":
+      default:
         return exchange.end();
     }
   };
@@ -186,7 +193,10 @@ function fetchHandler(ask: Ask): Handler {
 const OWN: {
   readonly [Name in keyof OwnInputs]: { readonly shape: Shape; readonly handlerOf: (ask: Ask) => Handler };
 } = {
-  fetch: { shape: { uncounted: ["write", "end", "read", "cancel"] }, handlerOf: fetchHandler },
+  fetch: {
+    shape: { uncounted: ["write", "end", "read", "cancel", "send", "receive", "close"] },
+    handlerOf: fetchHandler,
+  },
   kv: { shape: { chunk: "kv" }, handlerOf: kvHandler },
   secrets: { shape: { members: ["use"] }, handlerOf: secretsHandler },
   tools: { shape: { chunk: "tools" }, handlerOf: toolsHandler },

@@ -42,6 +42,8 @@ const GLOBALS: Names = {
   ],
   blob: ["Blob", "File"],
   fetch: ["fetch", "Headers", "Request", "Response", "FormData"],
+  websocket: ["WebSocket", "CloseEvent"],
+  "event-source": ["EventSource"],
   "encoding-streams": ["TextEncoderStream", "TextDecoderStream"],
   compression: ["CompressionStream", "DecompressionStream"],
   crypto: ["crypto", "Crypto", "CryptoKey", "SubtleCrypto"],

@@ -100,7 +100,8 @@ let nextTask = 0;
 function startTaskTimer(): void {
   lastId += 1;
   MapPrototypeSet(timers, lastId, { run: runTask, args: [], intervalMs: undefined, dueAt: dueIn(0) });
-  post("timer", lastId, 0);
+  // Between the calls of a session the worker runs no timers; the next call posts those that wait.
+  if (callState.active) post("timer", lastId, 0);
 }
 
 function runTask(): void {
@@ -118,7 +119,7 @@ function forgetTasks(): void {
 
 /** Each task has an entry into the guest of its own, so that what the one before has promised is done by then. */
 export function queueTask(run: () => void): void {
-  if (!callState.active) return;
+  if (!callState.active && callState.header?.goesOn !== true) return;
   if (tasks.length === 0) startTaskTimer();
   append(tasks, keepContext(run));
 }

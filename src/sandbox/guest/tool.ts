@@ -236,7 +236,10 @@ export type ToolRoots = (
 
 /** Members of ctx that come with Glovebox's own capabilities. */
 export interface OwnCapabilities {
-  /** Requests through the host, by its rules; the global `fetch` is the same. */
+  /**
+   * Sends requests through the host, by its rules; the global `fetch` is the same. With this grant the globals `WebSocket` and
+   * `EventSource` connect by the same rules. All connections end with the call.
+   */
   readonly fetch: Fetch;
   readonly secrets: ToolSecrets;
   readonly kv: ToolKv;
@@ -250,7 +253,8 @@ export interface OwnCapabilities {
 /** Secrets that the host has for this tool, where it grants `secrets`. */
 export interface ToolSecrets {
   /**
-   * A placeholder, for header values, queries and bodies of requests by `fetch`: the host puts the value in its place as the request
+   * A placeholder, for header values, queries and bodies of requests by `fetch`, and for headers, protocols and messages of a
+   * `WebSocket`: the host puts the value in its place as the request
    * leaves, towards the secret's own hosts only. Rejects with `CAPABILITY_DENIED` where there is no such secret for the tool.
    */
   use(name: string): Promise<string>;

@@ -56,7 +56,7 @@ const toolContext: OptionTable = {
 const rightContext = () => ({ deterministic: { seed: "s" } });
 const egress: OptionTable = {
   ...{ allow: "list", methods: "list", ports: "list", requestBytes: "number", responseBytes: "number" },
-  ...{ timeoutMs: "number", maxRedirects: "number", resolve: "function" },
+  ...{ webSocketBytes: "number", timeoutMs: "number", maxRedirects: "number", resolve: "function" },
 };
 const redactOptions: OptionTable = {
   ...{ names: "list", allowNames: "list", maxTextUnits: "number", maxDepth: "number", maxValues: "number" },

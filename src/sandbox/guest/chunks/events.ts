@@ -232,6 +232,8 @@ export let dispatch: (target: EventTarget, event: unknown, isTrusted: boolean, s
 /** The value of an event handler such as `onabort`. */
 export let getHandler: (target: EventTarget, type: string) => unknown;
 export let setHandler: (target: EventTarget, type: string, value: unknown) => void;
+/** Tells whether an event of the type would reach a listener. */
+export let hasListeners: (target: EventTarget, type: string) => boolean;
 
 export class EventTarget {
   readonly #listeners = new MapConstructor<string, Registration[]>();
@@ -281,6 +283,7 @@ export class EventTarget {
       control.end(event);
       return !control.isCanceled(event);
     };
+    hasListeners = (target, type) => (MapPrototypeGet(target.#listeners, type)?.length ?? 0) > 0;
     getHandler = (target, type) => MapPrototypeGet(target.#handlers, type)?.value ?? null;
     // The first value has its place among the listeners; another one takes that place, null gives it up (HTML, "event handlers").
     setHandler = (target, type, value) => {

@@ -1,0 +1,60 @@
+// Messages of a server on their way to the tool: redacted, and text decoded, in parts as they arrive.
+import type { Redactor } from "../../redaction/redactor.ts";
+import { filterBytes, type StreamFilter, type Turns } from "../../redaction/stream-filter.ts";
+import { CLOSE_CODES, type Frame, FrameError } from "./frames.ts";
+
+type DataFrame = Extract<Frame, { readonly kind: "data" }>;
+
+/** A part of a message, as the tool receives it. */
+export type WireMessage = ({ readonly text: string } | { readonly base64: string }) & { readonly isLast: boolean };
+
+export class MessageReader {
+  readonly #redactor: Redactor;
+  readonly #turns: Turns;
+  /** Of the message that is being read; undefined between messages, and where nothing is redacted. */
+  #filter: StreamFilter | undefined;
+  #decoder: TextDecoder | undefined;
+
+  constructor(redactor: Redactor, turns: Turns) {
+    this.#redactor = redactor;
+    this.#turns = turns;
+  }
+
+  /** Returns the parts, and what the server did wrong after them: text that is not UTF-8. */
+  async toWire(
+    parts: readonly DataFrame[],
+  ): Promise<{ readonly messages: readonly WireMessage[]; readonly violation?: FrameError }> {
+    const messages: WireMessage[] = [];
+    for (const part of parts) {
+      try {
+        messages.push(await this.#part(part));
+      } catch (thrown) {
+        if (thrown instanceof FrameError) return { messages, violation: thrown };
+        throw thrown;
+      }
+    }
+    return { messages };
+  }
+
+  async #part({ isText, isLast, bytes }: DataFrame): Promise<WireMessage> {
+    const shown = this.#redactor.isIdle ? bytes : await this.#redacted(bytes, isLast);
+    if (!isText) return { base64: shown.toString("base64"), isLast };
+    this.#decoder ??= new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+    try {
+      return { text: this.#decoder.decode(shown, { stream: !isLast }), isLast };
+    } catch {
+      throw new FrameError("a text message is not UTF-8", CLOSE_CODES.invalidData);
+    } finally {
+      if (isLast) this.#decoder = undefined;
+    }
+  }
+
+  async #redacted(bytes: Buffer, isLast: boolean): Promise<Buffer> {
+    this.#filter ??= this.#redactor.filter();
+    const filter = this.#filter;
+    const shown = await filterBytes(filter, bytes, this.#turns);
+    if (!isLast) return shown;
+    this.#filter = undefined;
+    return Buffer.concat([shown, filter.end()]);
+  }
+}

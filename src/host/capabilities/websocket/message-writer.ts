@@ -1,0 +1,97 @@
+// Messages of a tool on their way to a server: counted, with the values of secrets in the places of placeholders, as frames.
+import { ToolError } from "../../../sandbox/errors.ts";
+import { filteredParts, StreamFilter, type Turns } from "../../redaction/stream-filter.ts";
+import { fromBase64 } from "../request-body.ts";
+import type { CallSecrets, Writing } from "../secrets.ts";
+import { encodeFrame, OPCODES } from "./frames.ts";
+
+/** A part of a message. The first one says whether it is text. */
+export interface MessagePart {
+  readonly data: { readonly text: string } | { readonly base64: string };
+  readonly isLast: boolean;
+}
+
+export interface MessageWriterOptions {
+  readonly secrets: CallSecrets;
+  readonly url: URL;
+  /** Of one message, as the tool writes it and as it is sent. */
+  readonly maxBytes: number;
+  readonly turns: Turns;
+}
+
+interface Message {
+  readonly isText: boolean;
+  /** Undefined where the call has no placeholder. */
+  readonly filter: StreamFilter | undefined;
+  stated: number;
+  sent: number;
+  /** What waits for the part after it: only the last frame of a message says that it is the last. */
+  held: Buffer | undefined;
+  hasBegun: boolean;
+}
+
+/** How a secret is written into a text message: most are JSON, and begin so. */
+const writingOf = (text: string): Writing => (/^\s*[[{"]/.test(text) ? "json" : "plain");
+
+export class MessageWriter {
+  readonly #options: MessageWriterOptions;
+  #message: Message | undefined;
+
+  constructor(options: MessageWriterOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Yields the frames that a part leads to.
+   * @throws {ToolError} PARAM_INVALID, QUOTA_EXCEEDED, CAPABILITY_DENIED for a secret that is not bound to the server
+   */
+  async *frames({ data, isLast }: MessagePart): AsyncGenerator<Buffer> {
+    const { maxBytes, turns } = this.#options;
+    const message = this.#message ?? this.#begin(data);
+    this.#message = message;
+    if (message.isText !== "text" in data) throw new ToolError("PARAM_INVALID", "A message is either text or bytes");
+    const bytes = "text" in data ? Buffer.from(data.text) : await fromBase64(data.base64, maxBytes, turns);
+    message.stated += bytes.length;
+    this.#check(message.stated);
+    if (message.filter === undefined) yield* this.#put(message, bytes);
+    else {
+      for await (const part of filteredParts(message.filter.steps(bytes), turns)) yield* this.#put(message, part);
+      if (isLast) {
+        for await (const part of filteredParts(message.filter.lastSteps(), turns)) yield* this.#put(message, part);
+      }
+    }
+    if (!isLast) return;
+    this.#message = undefined;
+    yield this.#frame(message, message.held ?? Buffer.alloc(0), true);
+  }
+
+  #begin(data: MessagePart["data"]): Message {
+    const { secrets, url } = this.#options;
+    const isText = "text" in data;
+    const filter = secrets.markers.isEmpty
+      ? undefined
+      : new StreamFilter(secrets.fillers(url, isText ? writingOf(data.text) : "plain"));
+    return { isText, filter, stated: 0, sent: 0, held: undefined, hasBegun: false };
+  }
+
+  *#put(message: Message, bytes: Buffer): Generator<Buffer> {
+    message.sent += bytes.length;
+    this.#check(message.sent);
+    if (message.held !== undefined && message.held.length > 0) yield this.#frame(message, message.held, false);
+    message.held = bytes;
+  }
+
+  #frame(message: Message, bytes: Buffer, isLast: boolean): Buffer {
+    const first = message.isText ? OPCODES.text : OPCODES.binary;
+    const opcode = message.hasBegun ? OPCODES.continuation : first;
+    message.hasBegun = true;
+    return encodeFrame(opcode, bytes, isLast);
+  }
+
+  #check(bytes: number): void {
+    const { maxBytes } = this.#options;
+    if (bytes <= maxBytes) return;
+    const what = "A sent message, with the values of secrets in it, has more than";
+    throw new ToolError("QUOTA_EXCEEDED", `${what} ${maxBytes} bytes (egress.requestBytes)`);
+  }
+}

@@ -1,0 +1,168 @@
+// The guest's end of one WebSocket: requests the connection and its messages from the host, and hands over what is sent, a part at a time. Each event has a task of its own, as the standard says.
+import type { FetchChannel } from "../fetch-channel.ts";
+import { inContext, queueTask } from "../timers.ts";
+import { concat, fromBase64, toBase64 } from "./fetch-platform.ts";
+
+/** Characters or bytes of one request to the host: small enough that the host reads it at once. A multiple of three, so that base64 has no padding. */
+const PIECE_LENGTH = 63 * 1024;
+
+export interface Close {
+  readonly code: number;
+  readonly reason: string;
+  readonly wasClean: boolean;
+}
+
+type WireMessage = ({ readonly text: string } | { readonly base64: string }) & { readonly isLast: boolean };
+interface Received {
+  readonly messages: readonly WireMessage[];
+  readonly closed?: Close;
+}
+
+export interface LinkListener {
+  onOpen(protocol: string): void;
+  onMessage(data: string | Uint8Array<ArrayBuffer>): void;
+  /** The host has accepted the bytes of one message. */
+  onSent(bytes: number): void;
+  onClose(close: Close): void;
+  /** In the place of `onClose`. */
+  onFailure(error: unknown): void;
+}
+
+/** A message on its way out, or the closing handshake that comes after all of them. */
+type Outgoing =
+  | { readonly data: string | Uint8Array; readonly bytes: number }
+  | { readonly code: number | undefined; readonly reason: string };
+
+const isHighSurrogate = (unit: number): boolean => (unit & 0xfc00) === 0xd800;
+
+/** Returns the end of the piece that begins at `from`: never between the halves of a surrogate pair. */
+function pieceEnd(data: string | Uint8Array, from: number): number {
+  const to = Math.min(from + PIECE_LENGTH, data.length);
+  return typeof data === "string" && to < data.length && isHighSurrogate(data.charCodeAt(to - 1)) ? to - 1 : to;
+}
+
+/** A part as it is sent to the host. */
+function toWire(data: string | Uint8Array, from: number, to: number): object {
+  return typeof data === "string" ? { text: data.slice(from, to) } : { base64: toBase64(data.subarray(from, to)) };
+}
+
+export class Link {
+  readonly #channel: FetchChannel;
+  readonly #listener: LinkListener;
+  /** Runs a function in the context that the socket was made in, in a task of its own. */
+  readonly #inTask: (run: () => void) => void;
+  readonly #outgoing: Outgoing[] = [];
+  #isSending = false;
+  #isOver = false;
+  /** Parts of the message that is being received. */
+  #texts: string[] = [];
+  #parts: Uint8Array[] = [];
+
+  constructor(channel: FetchChannel, listener: LinkListener) {
+    this.#channel = channel;
+    this.#listener = listener;
+    const call = inContext((run: () => void) => run());
+    this.#inTask = (run) => queueTask(() => call(run));
+  }
+
+  /** Connects, and receives until the connection is over. Never rejects. */
+  async run(url: string, headers: readonly (readonly [string, string])[]): Promise<void> {
+    try {
+      const request = { op: "request", method: "GET", url, headers, body: null, redirect: "error", mode: "websocket" };
+      const { protocol } = (await this.#ask(request)) as { readonly protocol: string };
+      await this.#tell(() => this.#listener.onOpen(protocol));
+      await this.#receive();
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  send(data: string | Uint8Array, bytes: number): void {
+    this.#put({ data, bytes });
+  }
+
+  close(code: number | undefined, reason: string): void {
+    this.#put({ code, reason });
+  }
+
+  /** Ends the connection from this side, and calls `onFailure` in a task. */
+  fail(error: unknown): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#ask({ op: "cancel" }).catch(() => {});
+    this.#inTask(() => this.#listener.onFailure(error));
+  }
+
+  #ask(message: { readonly op: string; readonly [field: string]: unknown }): Promise<unknown> {
+    return this.#channel.ask({ ...message, id: this.#channel.id });
+  }
+
+  /** Resolves after the task, and what its listeners have promised by then is done. */
+  #tell(run: () => void): Promise<void> {
+    return new Promise((resolve) => {
+      this.#inTask(() => {
+        resolve();
+        if (!this.#isOver) run();
+      });
+    });
+  }
+
+  async #receive(): Promise<void> {
+    while (!this.#isOver) {
+      const { messages, closed } = (await this.#ask({ op: "receive" })) as Received;
+      for (const message of messages) {
+        const data = this.#join(message);
+        if (data !== undefined) await this.#tell(() => this.#listener.onMessage(data));
+      }
+      if (closed === undefined) continue;
+      await this.#tell(() => {
+        this.#isOver = true;
+        this.#listener.onClose(closed);
+      });
+    }
+  }
+
+  /** The message that is whole with this part. */
+  #join(part: WireMessage): string | Uint8Array<ArrayBuffer> | undefined {
+    if ("text" in part) this.#texts.push(part.text);
+    else this.#parts.push(fromBase64(part.base64));
+    if (!part.isLast) return undefined;
+    const data = "text" in part ? this.#texts.join("") : concat(this.#parts);
+    this.#texts = [];
+    this.#parts = [];
+    return data;
+  }
+
+  #put(outgoing: Outgoing): void {
+    this.#outgoing.push(outgoing);
+    if (!this.#isSending) void this.#sendAll();
+  }
+
+  async #sendAll(): Promise<void> {
+    this.#isSending = true;
+    try {
+      for (let next = this.#outgoing.shift(); next !== undefined && !this.#isOver; next = this.#outgoing.shift()) {
+        if ("data" in next) {
+          await this.#sendMessage(next.data);
+          this.#listener.onSent(next.bytes);
+        } else {
+          const { code, reason } = next;
+          await this.#ask({ op: "close", ...(code === undefined ? {} : { code }), reason });
+        }
+      }
+    } catch (error) {
+      this.fail(error);
+    } finally {
+      this.#isSending = false;
+    }
+  }
+
+  async #sendMessage(data: string | Uint8Array): Promise<void> {
+    let from = 0;
+    do {
+      const to = pieceEnd(data, from);
+      await this.#ask({ op: "send", data: toWire(data, from, to), isLast: to === data.length });
+      from = to;
+    } while (from < data.length && !this.#isOver);
+  }
+}
