@@ -22,6 +22,8 @@ const SHARED_HOSTILE = ["test/hostile/{cpu,memory,output}.test.ts", "test/hostil
 /** Attacks, and runs in which processes are killed at random: slow, and the same on every version of Node. */
 const HOSTILE = ["test/hostile/**/*.test.ts"];
 const CHAOS = ["test/chaos/*.test.ts"];
+/** The packed tarball: installed on each supported version of Node by the test itself. */
+const PACKAGE = ["test/e2e/package.test.ts"];
 
 /** Attacks that run a second time with dynamic code turned off: the paths to the engine. With GLOVEBOX_ATTACKS=all it is all of them. */
 const DYNAMIC_CODE_OFF = process.env.GLOVEBOX_ATTACKS === "all" ? HOSTILE : ["test/hostile/escape/*.test.ts"];
@@ -59,7 +61,7 @@ export default defineConfig({
     },
     setupFiles: ["test/setup.ts"],
     sequence: { sequencer: LongestFirst },
-    // `npm run test:node24` leaves out "hostile" and "chaos".
+    // `npm run test:node24` leaves out "hostile", "chaos" and "package".
     projects: [
       { extends: true, test: { name: "shared process", include: SHARED, isolate: false } },
       {
@@ -67,7 +69,7 @@ export default defineConfig({
         test: {
           name: "own process",
           include: ["test/**/*.test.ts", "tools/**/*.test.ts"],
-          exclude: [...configDefaults.exclude, ...SHARED, ...HOSTILE, ...CHAOS],
+          exclude: [...configDefaults.exclude, ...SHARED, ...HOSTILE, ...CHAOS, ...PACKAGE],
         },
       },
       { extends: true, test: { name: "hostile shared", include: SHARED_HOSTILE, isolate: false } },
@@ -85,6 +87,7 @@ export default defineConfig({
         test: { name: "hostile", include: HOSTILE, exclude: [...configDefaults.exclude, ...SHARED_HOSTILE] },
       },
       { extends: true, test: { name: "chaos", include: CHAOS } },
+      { extends: true, test: { name: "package", include: PACKAGE } },
     ],
   },
 });
