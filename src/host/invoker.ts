@@ -15,6 +15,7 @@ import { type Place, TenantPlaces } from "./tenant-places.ts";
 import { type Tenancy, tenancyOf } from "./tenants/tenancy.ts";
 import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "./tool-call.ts";
 import { deferFailure } from "./util/defer-failure.ts";
+import { PendingByKey } from "./util/pending-by-key.ts";
 
 export const MAX_CONCURRENT_TOOLS = 10;
 
@@ -72,7 +73,7 @@ export class ToolInvoker {
   /** Undefined for an object with an `execute` of its own. */
   readonly #tracking: { readonly router: ToolRouter; readonly calls: OpenCalls } | undefined;
   /** Invocations without a result yet, by tenant. */
-  readonly #unfinished = new Map<string, number>();
+  readonly #unfinished = new PendingByKey();
 
   /** @throws {ToolError} PARAM_INVALID for a router without `execute`, or an option that is wrong, naming its path */
   constructor(router: Pick<ToolRouter, "execute">, options: ToolInvokerOptions = {}) {
@@ -93,10 +94,7 @@ export class ToolInvoker {
   async execute(invocation: ToolInvocation): Promise<ToolResult> {
     const reading = readInvocation(invocation, {}, this.#tenancy);
     const accepted = this.#accept(reading);
-    this.#count(reading, 1);
-    const result = await this.#run(reading, {}, accepted);
-    this.#count(reading, -1);
-    return result;
+    return await this.#finishing(reading, this.#run(reading, {}, accepted));
   }
 
   /**
@@ -115,7 +113,11 @@ export class ToolInvoker {
     const batch: Batch = {};
     // All of them are accepted now, though most have to wait.
     const accepted = readings.map((reading) => this.#accept(reading));
-    for (const reading of readings) this.#count(reading, 1);
+    const finish = readings.map((reading) => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      void this.#finishing(reading, promise);
+      return resolve;
+    });
     const results: ToolResult[] = new Array(readings.length);
     let next = 0;
     let turnBegan = performance.now();
@@ -123,9 +125,8 @@ export class ToolInvoker {
       while (next < readings.length) {
         const index = next;
         next += 1;
-        const reading = readings[index] as Reading;
-        results[index] = await this.#run(reading, batch, accepted[index]);
-        this.#count(reading, -1);
+        results[index] = await this.#run(readings[index] as Reading, batch, accepted[index]);
+        finish[index]?.();
         // Calls that wait for nothing would keep everything else waiting.
         if (performance.now() - turnBegan < TURN_MS) continue;
         await nextTurn();
@@ -145,20 +146,17 @@ export class ToolInvoker {
     return this.#tracking?.calls.begin({ callId, toolName, tenantId, sessionId, started, state: "queued" });
   }
 
-  #count({ asked }: Reading, change: 1 | -1): void {
-    if ("error" in asked) return;
-    const { tenantId } = asked;
-    const count = (this.#unfinished.get(tenantId) ?? 0) + change;
-    if (count > 0) this.#unfinished.set(tenantId, count);
-    else this.#unfinished.delete(tenantId);
+  #finishing<Value>({ asked }: Reading, promise: Promise<Value>): Promise<Value> {
+    return "error" in asked ? promise : this.#unfinished.track(asked.tenantId, promise);
   }
 
   /**
-   * Resolves when no invocation of a tenant waits or runs: for when its calls are denied, so that none of a batch comes later.
+   * Resolves when the tenant's invocations that wait or run at present have their results: for when its calls are denied, so that none of a
+   * batch comes later.
    * @internal
    */
-  async settled(tenantId: string): Promise<void> {
-    while (this.#unfinished.has(tenantId)) await nextTurn();
+  settled(tenantId: string): Promise<void> {
+    return this.#unfinished.settled(tenantId);
   }
 
   async #run({ asked, ...facts }: Reading, batch: Batch, accepted: TrackedCall | undefined): Promise<ToolResult> {

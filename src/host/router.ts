@@ -57,7 +57,6 @@ import {
 } from "./routing/tenant-scope.ts";
 import { SchemaThread } from "./schema-thread.ts";
 import { AddedSource, type SourceTransport } from "./source.ts";
-import type { PendingPolicy } from "./tenants/policy-cache.ts";
 import { MemoryQuotaStore } from "./tenants/quotas/memory-quota-store.ts";
 import type { QuotaPlan } from "./tenants/quotas/quota-options.ts";
 import { TenantQuotas } from "./tenants/quotas/tenant-quotas.ts";
@@ -67,6 +66,7 @@ import { TenantPolicies, type TenantPolicy } from "./tenants.ts";
 import type { PreparedCall, ToolCall, ToolContext, ToolResult, ToolUsage } from "./tool-call.ts";
 import { type ChunkQueue, type ChunkReading, createToolStream, type ToolStream } from "./tool-stream.ts";
 import { type ToolValue, toTextWithBytes } from "./tool-value.ts";
+import { untilAborted } from "./until-aborted.ts";
 import { deferFailure } from "./util/defer-failure.ts";
 import { notifySafely } from "./util/host-callback.ts";
 import { isValueTooLarge } from "./value-size.ts";
@@ -326,19 +326,19 @@ export class ToolRouter implements AsyncDisposable {
     return this.#health.forgetTenant(tenantId);
   }
 
-  /** Waits for a tenant's policy within the call's own time, as far as that is known without the policy. */
-  async #waitForPolicy(
-    pending: PendingPolicy<TenantPolicy>,
-    toolName: string,
+  /** Waits for a tenant's policy or quota within the call's own time, as far as that is known without them. */
+  async #waitWithin<Value>(
     { tenantId, signal: caller, timeoutMs: contextMs }: NamedContext,
     { admittedAt, timeoutMs, tracked }: FindOptions,
-  ): Promise<TenantPolicy> {
+    wait: (signal: AbortSignal) => Promise<Value>,
+  ): Promise<Value> {
+    const { toolName } = tracked;
     // With flags, how long it waits must not tell whether there is such a tool.
     const tool = this.#gate === undefined ? this.registry.get(toolName, tenantId) : undefined;
     const stated = [this.#limits, tool?.hostLimits, { timeoutMs: contextMs }, { timeoutMs }];
     const { timeoutMs: withinMs } = resolveLimits(stated, tool?.authorLimits, tool?.defaultLimits);
     using clock = this.#clocks.start({ timeoutMs: withinMs, toolName, caller, tenantId, admittedAt, tracked });
-    return await pending.wait(clock.signal);
+    return await wait(clock.signal);
   }
 
   /** Before a call of an unknown name: asks the sources that the tool may come from, within the time of the call. */
@@ -411,6 +411,8 @@ export class ToolRouter implements AsyncDisposable {
   }
 
   async #findTools(tenantId: string): Promise<readonly RegisteredTool[]> {
+    // A server that is asked now would be started again for a tenant that is being deleted.
+    this.admission.checkAdding(tenantId);
     if (this.#discoveries.size > 0 && !this.#clocks.isClosed) {
       const timeoutMs = Math.min(LIMITS.timeoutMs.max, this.#limits.timeoutMs ?? LIMITS.timeoutMs.max);
       using clock = this.#clocks.start({
@@ -557,11 +559,12 @@ export class ToolRouter implements AsyncDisposable {
       flight.tenantId = read.tenantId;
       this.admission.check(read.tenantId, parent !== undefined);
       tracked = this.#accept(accepted, facts, read, parent);
+      const waiting = { admittedAt: started, timeoutMs, tracked };
       const found = this.tenants.of(read.tenantId);
       let tenant: TenantPolicy;
       // What is known costs a warm call no `await`.
       if ("wait" in found) {
-        tenant = await this.#waitForPolicy(found, facts.toolName, read, { admittedAt: started, timeoutMs, tracked });
+        tenant = await this.#waitWithin(read, waiting, (signal) => found.wait(signal));
         // The tenant may have been suspended meanwhile.
         this.admission.check(read.tenantId, parent !== undefined);
       } else tenant = found;
@@ -572,7 +575,10 @@ export class ToolRouter implements AsyncDisposable {
       }
       if (tenant.quota !== undefined) {
         const counting = this.admission.quotas.admit(read.tenantId, tenant.quota, read.signal);
-        if (counting !== undefined) await counting;
+        if (counting !== undefined) {
+          await this.#waitWithin(read, waiting, (signal) => untilAborted(counting, signal));
+          this.admission.check(read.tenantId, parent !== undefined);
+        }
         flight.quota = tenant.quota;
       }
       if (envelope === undefined) throw problem;

@@ -88,6 +88,7 @@ import type { ToolStream } from "./tool-stream.ts";
 import { deferFailure } from "./util/defer-failure.ts";
 import { notifySafely } from "./util/host-callback.ts";
 import { oldNodeMessage } from "./util/node-version.ts";
+import { PendingByKey } from "./util/pending-by-key.ts";
 import { EngineCache } from "./workers/engine-cache.ts";
 import { Launcher } from "./workers/hardening/launcher.ts";
 import type { HardeningReport } from "./workers/hardening/layers.ts";
@@ -165,6 +166,8 @@ export class Glovebox implements AsyncDisposable {
   readonly #store: KvStore;
   readonly #lifecycle: TenantLifecycle;
   readonly #work = new TenantWork();
+  readonly #kvPending = new PendingByKey();
+  readonly #closingSignal = new AbortController();
   /** By executor: an update changes other fields of the registered tool. */
   readonly #added = new WeakMap<Executor, AddedTool>();
   readonly #onSignals: Disposable | undefined;
@@ -202,7 +205,7 @@ export class Glovebox implements AsyncDisposable {
     this.#ownStore =
       store === "memory" ? new MemoryKvStore() : "path" in store ? new SqliteKvStore(store.path) : undefined;
     this.#store = this.#ownStore ?? (store as KvStore);
-    const kv = createKvCapability(this.#store);
+    const kv = createKvCapability(this.#store, this.#kvPending);
     const egress = createEgress((context) => callOf(context).tenant);
     const own = [logCapability, ...egress, kv, createToolsCapability(parts.router), ...createAskCapabilities()];
     const all = [...own, ...parts.config.capabilities];
@@ -225,6 +228,7 @@ export class Glovebox implements AsyncDisposable {
     this.#lifecycle = new TenantLifecycle({
       ...{ router: parts.router, sessionRouter: parts.sessionRouter, invoker: this.invoker, sessions: this.#sessions },
       ...{ mcp: this.mcp, pool: this.#pool, cache: parts.cache, store: this.#store, work: this.#work },
+      ...{ kvPending: this.#kvPending, closing: this.#closingSignal.signal },
       placement: parts.config.placement,
       ownerOf: (tenantId) => this.#surroundings.ownerOf(tenantId),
       isOwnGlobal: (tool) => this.#isOwnGlobal(tool),
@@ -304,12 +308,20 @@ export class Glovebox implements AsyncDisposable {
 
   /** Adds a tool as part of its tenant's work, which a deletion of the tenant ends and waits for. */
   async #addOwned(input: ToolInput, options: OwnedToolOptions, how: Registering): Promise<ToolDefinition> {
-    const { tenancy } = this.router;
-    const tenantId = tenancy.mode === "single" ? tenancy.tenantOf(undefined) : options.tenantId;
-    if (tenantId === undefined) return await this.#add(input, options, how);
-    this.router.admission.checkAdding(tenantId);
-    using work = this.#work.begin(tenantId, true);
+    using work = this.#beginWork(options.tenantId);
     return await this.#add(input, options, how, undefined, work);
+  }
+
+  /**
+   * Begins work for a tool's owner, which the deletion of that tenant waits for; undefined for a tool of all tenants.
+   * @throws {ToolError} TOOL_UNAVAILABLE while the tenant is being deleted
+   */
+  #beginWork(owner: string | undefined): WorkHandle | undefined {
+    const { tenancy, admission } = this.router;
+    const tenantId = tenancy.mode === "single" ? tenancy.tenantOf(undefined) : owner;
+    if (tenantId === undefined) return undefined;
+    admission.checkAdding(tenantId);
+    return this.#work.begin(tenantId, true);
   }
 
   /** @throws {ToolError} PARAM_INVALID if the options name no owner, or one that does not fit the `tenancy` */
@@ -523,14 +535,24 @@ export class Glovebox implements AsyncDisposable {
 
   async *#linesOf(tenantId: string): AsyncGenerator<string, void> {
     const { router } = this;
+    // Asked again: the first line may be read long after the iterator was made.
+    this.#refuseWhenClosed();
+    router.admission.checkAdding(tenantId);
+    using begun = this.#work.begin(tenantId, false);
+    const work = {
+      check: () => {
+        this.#refuseWhenClosed();
+        begun.check();
+      },
+    };
+    const policy = await router.tenants.whenKnown(tenantId);
+    work.check();
     yield* tenantLines({
-      tenantId,
-      policy: await router.tenants.whenKnown(tenantId),
+      ...{ tenantId, policy, work, closing: this.#closingSignal.signal },
       tools: router.registry.list(tenantId).filter((tool) => tool.tenantId === tenantId || this.#isOwnGlobal(tool)),
       addedTool: (tool) => this.#added.get(tool.executor),
       sessions: this.#sessions.list(tenantId),
       store: this.#store,
-      work: this.#work.begin(tenantId, false),
     });
   }
 
@@ -549,8 +571,12 @@ export class Glovebox implements AsyncDisposable {
     const tenantId = this.router.tenancy.ownerOf(parseToolOwner(options));
     const tool = this.router.registry.get(name, tenantId);
     const isRemoved = this.router.registry.remove(name, tenantId);
-    if (isRemoved && tool?.tenantId === tenantId) tool?.executor.retire?.();
-    return isRemoved;
+    if (!isRemoved) return false;
+    if (tool?.tenantId === tenantId) tool?.executor.retire?.();
+    // An update that was requested before must not bring it back.
+    using change = this.#updates.begin();
+    change.done(name, tenantId);
+    return true;
   }
 
   /** Bundles a tool and learns its definition, without registering it. Throws as `addTool` does. */
@@ -562,6 +588,7 @@ export class Glovebox implements AsyncDisposable {
       this.#refuseWhenClosed();
       const { grant, ...owner } = parseInspectToolOptions(options);
       const tenantId = this.router.tenancy.ownerOf(owner);
+      using _work = this.#beginWork(tenantId);
       const input = parseToolInput(tool);
       const { features } = this.#surroundings.grant(grant, input);
       const { runs, asked, authorLimits, ...built } = await this.#builder.build(input, { tenantId, features });
@@ -680,7 +707,8 @@ export class Glovebox implements AsyncDisposable {
     return deferFailure(async () => {
       const { drainMs } = parseCloseOptions(options);
       this.#closed = true;
-      if (drainMs > 0) await this.router.drain(drainMs);
+      if (drainMs > 0) await Promise.all([this.router.drain(drainMs), this.#sessionRouter.drain(drainMs)]);
+      this.#closingSignal.abort();
       this.#closing ??= this.#closeParts();
       await this.#closing;
     });

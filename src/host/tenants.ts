@@ -60,7 +60,8 @@ export type TenantLookup = (tenantId: string) => TenantOptions | undefined | Pro
  *
  * A function decides about every tenant, and may be asynchronous. It returns `{}` for a tenant that has the defaults. A function that throws,
  * rejects, returns undefined or an invalid policy, or does not answer within `tenantCache.timeoutMs`, denies the call with INTERNAL, and
- * `onError` receives the cause. A value that it returns at once is used for one call. The answer of a promise is cached as `tenantCache`
+ * `onError` receives the cause. A policy that it returns at once is used for one call; an object that it returns again is parsed once in
+ * `tenantCache.ttlMs`, so a changed policy is a new object. The answer of a promise is cached as `tenantCache`
  * says; calls of one tenant share one pending lookup, each within its own time.
  */
 export type Tenants = { readonly [tenantId: string]: TenantOptions } | TenantLookup;

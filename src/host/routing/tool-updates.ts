@@ -9,6 +9,7 @@ export interface ToolUpdate extends Disposable {
   done(toolName: string, tenantId: string | undefined): void;
 }
 
+// A tool's name has no line break in it.
 const keyOf = (toolName: string, tenantId: string | undefined): string =>
   tenantId === undefined ? toolName : `${toolName}\n${tenantId}`;
 

@@ -22,7 +22,8 @@ export function createSessionToolExecutor(
   const own = new Map<string, Conversation>();
   let isRetired = false;
   const conversationOf = ({ tenantId, tenant }: PreparedCall, id: string): Conversation => {
-    const key = `${tenantId}\0${id}`;
+    // Not joined by a character: both may have any character in them.
+    const key = JSON.stringify([tenantId, id]);
     const known = own.get(key);
     if (known !== undefined) return known;
     const onOver = (): void => {

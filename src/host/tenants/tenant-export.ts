@@ -31,8 +31,10 @@ export interface TenantExportParts {
   readonly addedTool: (tool: RegisteredTool) => AddedTool | undefined;
   readonly sessions: readonly SessionInfo[];
   readonly store: KvStore;
-  /** Tells whether the tenant has been deleted meanwhile. */
-  readonly work: WorkHandle;
+  /** Throws if the tenant has been deleted meanwhile, or Glovebox closed. */
+  readonly work: Pick<WorkHandle, "check">;
+  /** Aborts when Glovebox closes. */
+  readonly closing: AbortSignal;
 }
 
 const line = (value: unknown): string => `${JSON.stringify(value)}\n`;
@@ -97,8 +99,8 @@ function toValueLine({ tool, key, kind, data, version, expiresAt }: KvTenantEntr
 }
 
 /** The next entry of a store, checked. @throws {ToolError} INTERNAL, as a rejection */
-async function nextOf(entries: AsyncIterator<KvTenantEntry>): Promise<KvTenantEntry | undefined> {
-  const outcome = await runCallback(() => entries.next(), { timeoutMs: ENTRY_TIMEOUT_MS });
+async function nextOf(entries: AsyncIterator<KvTenantEntry>, signal: AbortSignal): Promise<KvTenantEntry | undefined> {
+  const outcome = await runCallback(() => entries.next(), { timeoutMs: ENTRY_TIMEOUT_MS, signal });
   let cause: unknown = "failed" in outcome ? outcome.cause : undefined;
   if ("answer" in outcome) {
     try {
@@ -121,8 +123,7 @@ export function checkExportable(store: KvStore): void {
 
 /** The lines of an export. What is listed at once (tools, sessions) is as of its beginning, values are read as the lines are asked for. */
 export async function* tenantLines(parts: TenantExportParts): AsyncGenerator<string, void> {
-  const { tools, sessions, store, tenantId, addedTool, work } = parts;
-  using _work = work;
+  const { tools, sessions, store, tenantId, addedTool, work, closing } = parts;
   const counts = { tools: tools.length, sessions: sessions.length, values: 0, valueBytes: 0 };
   yield toPolicyLine(parts);
   for (const tool of tools) {
@@ -139,7 +140,7 @@ export async function* tenantLines(parts: TenantExportParts): AsyncGenerator<str
   let isOver = entries === undefined;
   try {
     while (entries !== undefined) {
-      const entry = await nextOf(entries);
+      const entry = await nextOf(entries, closing);
       work.check();
       if (entry === undefined) {
         isOver = true;
@@ -151,7 +152,7 @@ export async function* tenantLines(parts: TenantExportParts): AsyncGenerator<str
     }
   } finally {
     // Whoever leaves early lets go of the store.
-    if (!isOver) await runCallback(() => entries?.return?.(), { timeoutMs: ENTRY_TIMEOUT_MS });
+    if (!isOver) await runCallback(() => entries?.return?.(), { timeoutMs: ENTRY_TIMEOUT_MS, signal: closing });
   }
   yield line({ type: "end", counts });
 }

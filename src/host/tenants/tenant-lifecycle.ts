@@ -14,6 +14,7 @@ import type { RegisteredTool } from "../registry.ts";
 import type { ToolRouter } from "../router.ts";
 import type { Sessions } from "../sessions/sessions.ts";
 import { runCallback } from "../util/host-callback.ts";
+import type { PendingByKey } from "../util/pending-by-key.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
 import type { TenantWork } from "./tenant-work.ts";
 
@@ -64,6 +65,10 @@ export interface TenantLifecycleParts {
   readonly pool: Pick<WorkerPool, "endOwner">;
   readonly cache: BundleCache;
   readonly store: KvStore;
+  /** Operations of the store that calls began, by tenant. */
+  readonly kvPending: PendingByKey;
+  /** Aborts when Glovebox closes. */
+  readonly closing: AbortSignal;
   readonly work: TenantWork;
   readonly placement: Placement;
   readonly ownerOf: (tenantId: string) => string;
@@ -166,8 +171,12 @@ export class TenantLifecycle {
   }
 
   async #deleteValues(tenantId: string): Promise<KvDeletion> {
-    const { store } = this.#parts;
-    const outcome = await runCallback(() => store.deleteTenant?.(tenantId), { timeoutMs: STORE_TIMEOUT_MS });
+    const { store, kvPending, closing: signal } = this.#parts;
+    const bounds = { timeoutMs: STORE_TIMEOUT_MS, signal };
+    // A cancelled call has its result before the store has taken what the call wrote.
+    const settled = await runCallback(() => kvPending.settled(tenantId), bounds);
+    if ("failed" in settled) throw incomplete("the kv store did not finish what was written before", settled.cause);
+    const outcome = await runCallback(() => store.deleteTenant?.(tenantId), bounds);
     let cause: unknown = "failed" in outcome ? outcome.cause : undefined;
     if ("answer" in outcome) {
       try {

@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { ToolError } from "../../../sandbox/errors.ts";
 import type { PreparedCall } from "../../tool-call.ts";
+import type { PendingByKey } from "../../util/pending-by-key.ts";
 import { callOf } from "../call-scope.ts";
 import { type Capability, defineCapability } from "../capability.ts";
 import type { KvEntry, KvSpace, KvStore, KvWrite } from "./kv-store.ts";
@@ -116,13 +117,17 @@ async function answer(store: KvStore, request: Request, call: PreparedCall): Pro
   }
 }
 
-export function createKvCapability(store: KvStore): Capability {
+/** @param pending holds each operation until the store has settled it: a call that is cancelled has its result before */
+export function createKvCapability(store: KvStore, pending: PendingByKey): Capability {
   const capability = defineCapability({
     name: "kv",
     description: "Keeps values between calls, for each tenant and tool apart",
     inputSchema: RequestSchema,
     outputSchema: z.unknown(),
-    handler: (request, context) => answer(store, request, callOf(context)),
+    handler: (request, context) => {
+      const call = callOf(context);
+      return pending.track(call.tenantId, answer(store, request, call));
+    },
   });
   return { ...capability, chunk: "kv" };
 }

@@ -49,11 +49,12 @@ export class TenantQuotas {
   }
 
   async #admitAfterCharges(tenantId: string, plan: QuotaPlan, signal: AbortSignal | undefined): Promise<void> {
-    await Promise.all(this.#pending.get(tenantId) ?? []);
+    // Another call may begin to pay meanwhile: none is admitted before the store has all of it.
+    while (this.#pending.has(tenantId)) await Promise.all(this.#pending.get(tenantId) ?? []);
     const unpaid = [...(this.#unpaid.get(tenantId)?.values() ?? [])].filter(({ endsAt }) => endsAt > this.#now());
     this.#unpaid.delete(tenantId);
     if (unpaid.length > 0) {
-      const failure = await this.#pay(unpaid);
+      const failure = await this.#payTracked(tenantId, unpaid);
       if (failure !== undefined) throw failure;
     }
     await this.#consume(tenantId, plan, signal);
@@ -96,8 +97,16 @@ export class TenantQuotas {
       .filter(({ resource }) => used[resource] > 0)
       .map((quota): WindowCharge => ({ ...toWindow(tenantId, quota, used[quota.resource], now), limit: undefined }));
     if (charges.length === 0) return;
+    void this.#payTracked(tenantId, charges);
+  }
+
+  /** Pays, and lets the tenant's next calls wait for it. */
+  #payTracked(
+    tenantId: string,
+    charges: readonly WindowCharge[],
+  ): ToolError | undefined | Promise<ToolError | undefined> {
     const paying = this.#pay(charges);
-    if (!isThenable(paying)) return;
+    if (!(paying instanceof Promise)) return paying;
     const pending = this.#pending.get(tenantId) ?? new Set();
     this.#pending.set(tenantId, pending);
     const paid = paying.then(() => {
@@ -105,6 +114,7 @@ export class TenantQuotas {
       if (pending.size === 0 && this.#pending.get(tenantId) === pending) this.#pending.delete(tenantId);
     });
     pending.add(paid);
+    return paying;
   }
 
   /** Makes charges that must not be lost; returns the failure if the store did not take them. */

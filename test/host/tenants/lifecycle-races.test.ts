@@ -1,0 +1,215 @@
+// What happens to a tenant while something else of it is under way: deletion, export, suspension, removal and closing meet calls, stores and
+// builds that take their time.
+import { setTimeout as pause } from "node:timers/promises";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { MemoryKvStore } from "../../../src/host/capabilities/kv/kv-memory.ts";
+import type { KvStore } from "../../../src/host/capabilities/kv/kv-store.ts";
+import type { GloveboxOptions } from "../../../src/host/config.ts";
+import type { Glovebox } from "../../../src/host/runtime.ts";
+import { MemoryQuotaStore } from "../../../src/host/tenants/quotas/memory-quota-store.ts";
+import type { QuotaStore } from "../../../src/host/tenants/quotas/quota-store.ts";
+import { codeOf, errorOf, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
+
+const ACME = { tenantId: "acme" } as const;
+const LONG_MS = 60_000;
+
+async function boxOf(options: GloveboxOptions = {}): Promise<Glovebox> {
+  const box = await makeBox({ tenancy: "multi", limits: { timeoutMs: LONG_MS, cpuMs: LONG_MS }, ...options });
+  onTestFinished(() => box.close());
+  return box;
+}
+
+/** A gate: what waits at it goes on when it is opened. */
+function gate(): { readonly reached: Promise<void>; readonly pass: () => Promise<void>; readonly open: () => void } {
+  const reached = Promise.withResolvers<void>();
+  const opened = Promise.withResolvers<void>();
+  const pass = async (): Promise<void> => {
+    reached.resolve();
+    await opened.promise;
+  };
+  return { reached: reached.promise, pass, open: opened.resolve };
+}
+
+describe("deleteTenant", () => {
+  test("ends while a retry loop goes on to call through the invoker", async () => {
+    const box = await boxOf();
+    box.router.register("add", {}, () => 1, ACME);
+    let isOver = false;
+    const loop = (async () => {
+      while (!isOver) await box.invoker.execute({ toolName: "add", context: ACME });
+    })();
+    await box.deleteTenant("acme");
+    isOver = true;
+    await loop;
+  });
+
+  test("waits for what a cancelled call was writing, and removes it", async () => {
+    const writing = gate();
+    const store = new MemoryKvStore();
+    const slow: KvStore = Object.assign(Object.create(store), {
+      set: async (...args: Parameters<KvStore["set"]>) => {
+        await writing.pass();
+        return await store.set(...args);
+      },
+    });
+    for (const name of ["get", "delete", "list", "usage", "deleteTenant", "entries"] as const) {
+      Object.assign(slow, { [name]: (...args: never[]) => (store[name] as (...given: never[]) => unknown)(...args) });
+    }
+    const box = await boxOf({ store: slow });
+    const source = "export default (_, ctx) => ctx.kv.set('key', 'value')";
+    await box.addTool({ name: "write", source }, { ...ACME, grant: ["kv"] });
+    const call = box.execute({ id: "c", toolName: "write" }, ACME);
+    await writing.reached;
+    const deletion = box.deleteTenant("acme");
+    expect(codeOf(await call)).toBe("CANCELLED");
+    writing.open();
+    expect((await deletion).values.keys).toBe(1);
+    expect((await box.deleteTenant("acme")).values.keys).toBe(0);
+  });
+
+  test("waits for an inspection, and removes what that has cached", async () => {
+    const box = await boxOf({ cache: { directory: false } });
+    const inspecting = box.inspectTool({ name: "t", source: "export default () => 'inspected'" }, ACME);
+    const deletion = box.deleteTenant("acme");
+    await inspecting.catch(() => {});
+    await deletion;
+    expect((await box.deleteTenant("acme")).artifacts.count).toBe(0);
+    const box2 = box.router.admission;
+    box2.set("acme", "deleting");
+    const denied = await failureOf(box.inspectTool({ name: "t", source: "export default () => 1" }, ACME));
+    expect(denied.details?.reason).toBe("tenant_deleted");
+    expect((await failureOf(box.listTools(ACME))).details?.reason).toBe("tenant_deleted");
+    box2.set("acme", undefined);
+  });
+});
+
+describe("exportTenant", () => {
+  test("that is first read during a deletion, or after close(), fails and has no end", async () => {
+    const removing = gate();
+    const store = new MemoryKvStore();
+    const remove = store.deleteTenant.bind(store);
+    const box = await boxOf({
+      store: Object.assign(store, {
+        deleteTenant: async (tenantId: string) => {
+          await removing.pass();
+          return await remove(tenantId);
+        },
+      }),
+    });
+    const [during, after] = [box.exportTenant("acme"), box.exportTenant("beta")];
+    const deletion = box.deleteTenant("acme");
+    await removing.reached;
+    expect((await failureOf(during.next())).details?.reason).toBe("tenant_deleted");
+    removing.open();
+    await deletion;
+    await box.close();
+    expect((await failureOf(after.next())).details?.reason).toBe("closed");
+  });
+});
+
+describe("a quota store that takes its time", () => {
+  function waiting(): { readonly store: QuotaStore; readonly counting: ReturnType<typeof gate> } {
+    const counting = gate();
+    const memory = new MemoryQuotaStore();
+    const store: QuotaStore = {
+      consume: async (charges) => {
+        await counting.pass();
+        return await memory.consume(charges);
+      },
+      deleteTenant: (tenantId) => memory.deleteTenant(tenantId),
+    };
+    return { store, counting };
+  }
+  const limited = (quotaStore: QuotaStore): GloveboxOptions => ({ quotaStore, quotas: { calls: { day: 100 } } });
+
+  test("is waited for within the call's time, and a cancelled call ends at once", async () => {
+    const { store, counting } = waiting();
+    const box = await boxOf(limited(store));
+    let runs = 0;
+    box.router.register("add", {}, () => (runs += 1), ACME);
+    expect(codeOf(await box.execute({ id: "late", toolName: "add" }, ACME, 50))).toBe("TOOL_TIMEOUT");
+    const call = box.execute({ id: "c", toolName: "add" }, ACME);
+    await counting.reached;
+    expect(box.cancelCall("c", ACME)).toBe(true);
+    expect(codeOf(await call)).toBe("CANCELLED");
+    counting.open();
+    expect(runs).toBe(0);
+  });
+
+  test("admits no call of a tenant that was suspended meanwhile", async () => {
+    const { store, counting } = waiting();
+    const box = await boxOf(limited(store));
+    let runs = 0;
+    box.router.register("add", {}, () => (runs += 1), ACME);
+    const call = box.execute({ id: "c", toolName: "add" }, ACME);
+    await counting.reached;
+    await box.suspendTenant("acme");
+    counting.open();
+    expect(errorOf(await call).details?.reason).toBe("tenant_suspended");
+    expect(runs).toBe(0);
+  });
+
+  test("admits no other call before an old debt is paid", async () => {
+    const memory = new MemoryQuotaStore();
+    let payments = 0;
+    const paying = gate();
+    const store: QuotaStore = {
+      consume: async (charges) => {
+        const isDebt = charges.some((charge) => charge.kind === "window" && charge.amount > 1_000);
+        if (isDebt) {
+          payments += 1;
+          if (payments === 1) throw new Error("down");
+          await paying.pass();
+        }
+        return await memory.consume(charges);
+      },
+      deleteTenant: (tenantId) => memory.deleteTenant(tenantId),
+    };
+    const box = await boxOf({ quotaStore: store, quotas: { egressBytes: { day: 100 } } });
+    const { quotas } = box.router.admission;
+    const plan = box.router.tenants.default.quota;
+    if (plan === undefined) throw new Error("Expected quotas");
+    quotas.charge("acme", plan, { cpuMs: 0, egressBytesIn: 5_000, egressBytesOut: 0 });
+    await pause(0);
+    const calls = Array.from({ length: 4 }, () => box.execute({ id: "c", toolName: "none" }, ACME));
+    await paying.reached;
+    paying.open();
+    expect((await Promise.all(calls)).map(codeOf)).toEqual(Array(4).fill("QUOTA_EXCEEDED"));
+  });
+});
+
+test("a removed tool stays removed though a replacement was being built", async () => {
+  const box = await boxOf();
+  const tool = (version: number) => ({ name: "t", source: `export default () => ${version}` });
+  await box.addTool(tool(1), ACME);
+  const replacing = box.addTool(tool(2), { ...ACME, replace: true });
+  expect(box.removeTool("t", ACME)).toBe(true);
+  await replacing;
+  expect(errorOf(await box.execute({ id: "c", toolName: "t" }, ACME)).details?.reason).toBe("not_found");
+  await box.addTool(tool(3), ACME);
+  expect(outputOf(await box.execute({ id: "c", toolName: "t" }, ACME))).toBe(3);
+});
+
+test("close({ drainMs }) lets a session's run finish", async () => {
+  const box = await boxOf();
+  const session = await box.openSession(ACME);
+  const begun = Promise.withResolvers<void>();
+  const run = session.run("console.log('on'); await new Promise((done) => setTimeout(done, 500)); 'done'", {
+    onLog: () => begun.resolve(),
+  });
+  await begun.promise;
+  await box.close({ drainMs: 30_000 });
+  expect(outputOf(await run)).toBe("done");
+});
+
+test("sessions of a tool are one tenant's, whatever characters ids have", async () => {
+  const box = await boxOf();
+  const source =
+    "let kept = null; export default ({ value }) => { const was = kept; kept = value ?? kept; return was; }";
+  await box.addTool({ name: "keep", source }, { scope: "global", isolation: "session" });
+  const call = (tenantId: string, sessionId: string, args: object) =>
+    box.execute({ id: "c", toolName: "keep", arguments: args }, { tenantId, sessionId });
+  await call("a\0b", "c", { value: "secret" });
+  expect(outputOf(await call("a", "b\0c", {}))).toBe(null);
+  expect(outputOf(await call("a\0b", "c", {}))).toBe("secret");
+});
