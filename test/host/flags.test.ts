@@ -196,7 +196,8 @@ describe("ToolRouter with an OpenFeature client", () => {
       "by tenant",
       {
         "tools.enabled": flag(false, {
-          contextEvaluator: ({ targetingKey }: { targetingKey?: string }) => (targetingKey === "acme" ? "yes" : "no"),
+          contextEvaluator: ({ targetingKey }: { targetingKey?: string }) =>
+            targetingKey === "default" ? "yes" : "no",
         }),
       },
       undefined,

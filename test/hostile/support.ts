@@ -14,6 +14,7 @@ import type { EngineFeature } from "../../src/sandbox/engine-features.ts";
 import { type ErrorCode, ToolError } from "../../src/sandbox/errors.ts";
 import type { PartialLimits } from "../../src/sandbox/limits.ts";
 import type { Isolation } from "../../src/sandbox/protocol.ts";
+import { sampleAttacks } from "../support/attack-sample.ts";
 import { codeOf, expectPublishable, makeBox, outputOf } from "../support/host-zone.ts";
 import { expectIdle, isAlive } from "../support/processes.ts";
 import { LATE_MS, LagMeter, MemoryWatch, promptly } from "./bar.ts";
@@ -300,8 +301,8 @@ export function testAttack(name: string, attack: Attack): void {
   afterAll(closeSharedArena);
 }
 
-/** Registers the attacks of a folder, one a file, so that they share what they are made on. */
+/** Registers attacks of a folder, one a file, so that they share what they are made on: a sample of them, or with GLOVEBOX_ATTACKS=all all. */
 export async function registerAttacks(folder: URL): Promise<void> {
-  const names = readdirSync(folder).filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"));
-  for (const name of names.sort()) await import(/* @vite-ignore */ new URL(name, folder).href);
+  const names = readdirSync(folder).filter((name) => /^(?!support\.).*(?<!\.test)\.ts$/.test(name));
+  for (const name of sampleAttacks(names.sort())) await import(/* @vite-ignore */ new URL(name, folder).href);
 }

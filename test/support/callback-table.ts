@@ -63,8 +63,11 @@ async function withinBound(run: Promise<Outcome>): Promise<Outcome | "no answer"
   }
 }
 
-/** Declares the tests of a table's rows. Rejections that nothing handles fail the run: vitest reports them. */
-export function testCallbacks(rows: readonly CallbackRow[]): void {
+/**
+ * Declares the tests of a table's rows. Rejections that nothing handles fail the run: vitest reports them.
+ * @param isShared scenarios share an object that has one callback at a time, so that they run one after the other
+ */
+export function testCallbacks(rows: readonly CallbackRow[], { isShared = false } = {}): void {
   test.for(rows.map((row) => [row.name, row] as const))("%s admits with a good answer", async ([, { run, good }]) => {
     expect(await withinBound(run(good))).toBe("ok");
   });
@@ -78,5 +81,5 @@ export function testCallbacks(rows: readonly CallbackRow[]): void {
   );
   test.for(prompt)("%s that %s is safe", { timeout }, check);
   // Each waits for its callback's bound, seconds in which nothing is computed.
-  test.concurrent.for(waiting)("%s that %s is safe", { timeout }, check);
+  (isShared ? test : test.concurrent).for(waiting)("%s that %s is safe", { timeout }, check);
 }

@@ -1,7 +1,7 @@
 // A host that closes its Glovebox while one part of it hangs. Prints "begun" when the part hangs, "closed" when close() has resolved, and then
 // does nothing: the process must end by itself. Run by close.test.ts.
 import { execFileSync } from "node:child_process";
-import { writeSync } from "node:fs";
+import { mkdirSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -41,20 +41,19 @@ const MODES: { readonly [name: string]: Mode } = {
   nothing: { begin: async () => nowItHangs() },
   "kv-pipe": {
     ...ASKS_KV,
-    get options() {
-      const path = join(folder, "pipe");
-      execFileSync("mkfifo", [path]);
-      return { store: { path } };
-    },
+    options: { store: { path: join(folder, "pipe") } },
     begin: async (box) => {
+      // createGlovebox() would have rejected it.
+      execFileSync("mkfifo", [join(folder, "pipe")]);
       await box.execute({ id: "c", toolName: "tool" }, { timeoutMs: 3_000 });
       nowItHangs();
     },
   },
   "kv-folder": {
     ...ASKS_KV,
-    options: { store: { path: folder } },
+    options: { store: { path: join(folder, "kv") } },
     begin: async (box) => {
+      mkdirSync(join(folder, "kv"));
       await box.execute({ id: "c", toolName: "tool" });
       nowItHangs();
     },

@@ -107,8 +107,8 @@ test.for([
 });
 
 test.for([
-  ["/gone", "the connection was closed before the response was whole"],
-  ["/not-gzip", "the response's body is not what its content-encoding says"],
+  ["/gone", "connection closed before the response was complete"],
+  ["/not-gzip", "the response body does not match its content-encoding"],
 ] as const)("%s fails, and says why", async ([path, why]) => {
   expect(await tool.failure({ url: origin + path })).toMatch(new RegExp(`^TOOL_FAILED: .*${why}`));
 });

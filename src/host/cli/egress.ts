@@ -34,15 +34,15 @@ function readSecret(text: string, env: NodeJS.ProcessEnv, hosts: readonly string
     throw new UsageError(`--secret: expected NAME=ENV, got "${name ?? text.split("=")[0]}"`);
   const value = env[variable];
   if (value === undefined) throw new UsageError(`--secret ${name}: there is no environment variable ${variable}`);
-  if (!SecretsSchema.safeParse({ [name]: { value, hosts: [] } }).success) {
-    throw new UsageError(`--secret: expected a name of letters, digits, _ and -, got "${name}"`);
-  }
   const bytes = Buffer.byteLength(value);
   if (bytes < MIN_SECRET_BYTES || bytes > MAX_SECRET_BYTES) {
     const expected = `${MIN_SECRET_BYTES} to ${MAX_SECRET_BYTES} bytes`;
     throw new UsageError(
       `--secret ${name}: expected ${expected} in the environment variable ${variable}, got ${bytes}`,
     );
+  }
+  if (!SecretsSchema.safeParse({ [name]: { value, hosts: [] } }).success) {
+    throw new UsageError(`--secret: expected a name of letters, digits, _ and -, got "${name}"`);
   }
   return { [name]: { value, hosts } };
 }

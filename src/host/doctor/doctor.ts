@@ -123,12 +123,6 @@ const BAD_TOOLS: readonly BadTool[] = [
     codes: ["MEMORY_LIMIT"],
     timeoutMs: 10_000,
   },
-  {
-    attack: "code made from text",
-    source: "export default () => (() => {}).constructor('return 1')()",
-    codes: ["TOOL_FAILED"],
-    timeoutMs: 10_000,
-  },
 ];
 const TIMEOUT_MS = 1_000;
 

@@ -172,80 +172,83 @@ const asks = (what: keyof CallClient, toolName: string, good: Callback): Callbac
   bad: "denied",
 });
 
-testCallbacks([
-  {
-    name: "hooks[].capability",
-    run: filling("hook.capability", "asks"),
-    good: () => undefined,
-    bad: "denied",
-    except: NO_OBJECTION,
-  },
-  {
-    name: "hooks[].capabilityResult",
-    run: filling("hook.capabilityResult", "asks"),
-    good: () => undefined,
-    bad: "denied",
-    except: NO_OBJECTION,
-  },
-  {
-    name: "a capability's execute",
-    run: filling("capability.execute", "asks"),
-    good: () => ({ found: true }),
-    bad: "denied",
-    // Any JSON is an output of a capability; what has none is undefined in the tool.
-    except: ANY_ANSWER,
-  },
-  ...(["inputSchema", "outputSchema"] as const).map(
-    (which): CallbackRow => ({
-      name: `a capability's ${which}`,
-      run: filling(`capability.${which}`, "asks"),
-      good: (value) => ({ value }),
+testCallbacks(
+  [
+    {
+      name: "hooks[].capability",
+      run: filling("hook.capability", "asks"),
+      good: () => undefined,
       bad: "denied",
-    }),
-  ),
-  {
-    name: "store.get",
-    run: filling("kv.get", "kv_get"),
-    good: async () => undefined,
-    bad: "denied",
-    except: NO_OBJECTION,
-  },
-  {
-    name: "store.set",
-    run: filling("kv.set", "kv_set"),
-    good: async () => ({ status: "stored", version: "1" }),
-    bad: "denied",
-  },
-  {
-    name: "store.delete",
-    run: filling("kv.delete", "kv_delete"),
-    good: async () => ({ status: "deleted" }),
-    bad: "denied",
-  },
-  {
-    name: "store.list",
-    run: filling("kv.list", "kv_list"),
-    good: async () => ({ entries: [], more: false }),
-    bad: "denied",
-  },
-  { name: "egress.resolve", run: filling("egress.resolve", "fetches"), good: () => ["127.0.0.1"], bad: "denied" },
-  {
-    name: "secrets.NAME.value",
-    run: filling("secret.value", "signs"),
-    good: async () => "a secret of the host",
-    bad: "denied",
-  },
-  listener("onError", filling("onError", "asks")),
-  listener("logger", filling("logger", "fails", hasFailed)),
-  listener(
-    "context.onLog",
-    inContext("logs", (onLog) => ({ onLog })),
-  ),
-  listener(
-    "context.onProgress",
-    inContext("logs", (onProgress) => ({ onProgress })),
-  ),
-  asks("elicit", "elicit", async () => ({ action: "accept", content: {} })),
-  asks("sample", "sample", async () => ({ role: "assistant", content: { type: "text", text: "It" }, model: "m" })),
-  asks("listRoots", "roots", async () => ({ roots: [] })),
-]);
+      except: NO_OBJECTION,
+    },
+    {
+      name: "hooks[].capabilityResult",
+      run: filling("hook.capabilityResult", "asks"),
+      good: () => undefined,
+      bad: "denied",
+      except: NO_OBJECTION,
+    },
+    {
+      name: "a capability's execute",
+      run: filling("capability.execute", "asks"),
+      good: () => ({ found: true }),
+      bad: "denied",
+      // Any JSON is an output of a capability; what has none is undefined in the tool.
+      except: ANY_ANSWER,
+    },
+    ...(["inputSchema", "outputSchema"] as const).map(
+      (which): CallbackRow => ({
+        name: `a capability's ${which}`,
+        run: filling(`capability.${which}`, "asks"),
+        good: (value) => ({ value }),
+        bad: "denied",
+      }),
+    ),
+    {
+      name: "store.get",
+      run: filling("kv.get", "kv_get"),
+      good: async () => undefined,
+      bad: "denied",
+      except: NO_OBJECTION,
+    },
+    {
+      name: "store.set",
+      run: filling("kv.set", "kv_set"),
+      good: async () => ({ status: "stored", version: "1" }),
+      bad: "denied",
+    },
+    {
+      name: "store.delete",
+      run: filling("kv.delete", "kv_delete"),
+      good: async () => ({ status: "deleted" }),
+      bad: "denied",
+    },
+    {
+      name: "store.list",
+      run: filling("kv.list", "kv_list"),
+      good: async () => ({ entries: [], more: false }),
+      bad: "denied",
+    },
+    { name: "egress.resolve", run: filling("egress.resolve", "fetches"), good: () => ["127.0.0.1"], bad: "denied" },
+    {
+      name: "secrets.NAME.value",
+      run: filling("secret.value", "signs"),
+      good: async () => "a secret of the host",
+      bad: "denied",
+    },
+    listener("onError", filling("onError", "asks")),
+    listener("logger", filling("logger", "fails", hasFailed)),
+    listener(
+      "context.onLog",
+      inContext("logs", (onLog) => ({ onLog })),
+    ),
+    listener(
+      "context.onProgress",
+      inContext("logs", (onProgress) => ({ onProgress })),
+    ),
+    asks("elicit", "elicit", async () => ({ action: "accept", content: {} })),
+    asks("sample", "sample", async () => ({ role: "assistant", content: { type: "text", text: "It" }, model: "m" })),
+    asks("listRoots", "roots", async () => ({ roots: [] })),
+  ],
+  { isShared: true },
+);

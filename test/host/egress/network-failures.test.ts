@@ -51,7 +51,7 @@ beforeAll(async () => {
   const allow = HOSTS.flatMap((host) => [...onLoopback(host), ...onLoopback(`https://${host}`)]);
   const egress = { allow, ports, resolve, methods: ["GET", "POST"] };
   box = await makeBox({ tenancy: "multi", egress, tenants: { hasty: { egress: { ...egress, timeoutMs: 300 } } } });
-  await box.addTool({ name: "get", source: SOURCE }, { grant: ["fetch"] });
+  await box.addTool({ name: "get", source: SOURCE }, { grant: ["fetch"], scope: "global" });
 });
 const trusted = getCACertificates();
 afterAll(async () => {

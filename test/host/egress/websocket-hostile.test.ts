@@ -93,8 +93,8 @@ describe("a handshake that is none", () => {
 
   test.for<[string, (socket: Socket) => void, RegExp]>([
     ["that never comes", () => {}, /was not open within 500 ms \(egress\.timeoutMs\)|no response in time/],
-    ["that is no HTTP", (socket) => socket.write("garbage\r\n\r\n"), /is not HTTP|connection broke/],
-    ["that breaks off", (socket) => socket.end("HTTP/1.1 101 Swi"), /closed before|is not HTTP/],
+    ["that is no HTTP", (socket) => socket.write("garbage\r\n\r\n"), /is not valid HTTP/],
+    ["that breaks off", (socket) => socket.end("HTTP/1.1 101 Swi"), /closed before|is not valid HTTP/],
     ["that is reset", (socket) => socket.resetAndDestroy(), /reset|closed before/],
     [
       "with headers without end",

@@ -12,7 +12,9 @@ testAttack("a custom inspector", {
       for (const arg of args) {
         if (typeof arg !== 'function') continue;
         if (!(arg instanceof Function) || arg.constructor !== Function) got.push('a function of another realm');
-        try { got.push(typeof arg.constructor('return this')()); } catch {}
+        let theirs = globalThis;
+        try { theirs = arg.constructor('return this')(); } catch {}
+        if (theirs !== globalThis) got.push('a global object of another realm');
       }
       got.push('called');
       return this;
