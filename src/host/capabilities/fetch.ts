@@ -18,7 +18,7 @@ const EXCHANGES_AT_ONCE = 50;
 const MAX_HEADERS = 500;
 const MAX_URL_UNITS = 64 * 1024;
 /** Of the reason that a close frame holds, in bytes as UTF-8. */
-const MAX_REASON_LENGTH = 123;
+const MAX_REASON_BYTES = 123;
 
 const id = z.int().min(0);
 const base64 = z.string();
@@ -61,7 +61,12 @@ const InputSchema = z.discriminatedUnion("op", [
   /** Answered with what a WebSocket has received, as soon as that is something, or with how it was closed. */
   z.strictObject({ op: z.literal("receive"), id }),
   /** Begins a WebSocket's closing handshake; answered with null. */
-  z.strictObject({ op: z.literal("close"), id, code: closeCode.optional(), reason: z.string().max(MAX_REASON_LENGTH) }),
+  z.strictObject({
+    op: z.literal("close"),
+    id,
+    code: closeCode.optional(),
+    reason: z.string().refine((text) => Buffer.byteLength(text) <= MAX_REASON_BYTES),
+  }),
 ]);
 type Input = z.infer<typeof InputSchema>;
 
