@@ -324,6 +324,18 @@ describe("a server that will not end", () => {
 });
 
 describe("a server that reads nothing", () => {
+  test("does not keep a tool from closing, though much waits to be sent", { timeout: 60_000 }, async () => {
+    const server = await serveRaw((socket, request) => {
+      socket.write(acceptText(request));
+      socket.pause();
+    });
+    const body = `return await record(new WebSocket(url), { open: (socket) => {
+      for (let i = 0; i < 30; i += 1) socket.send("x".repeat(1_000_000));
+      socket.close(1_000);
+    } });`;
+    expect(await eventsOf(server.url, body)).toEqual(["open", "close: 1006  false"]);
+  });
+
   test("has one pong on its way, however many pings it sends", { timeout: 60_000 }, async () => {
     const warnings: string[] = [];
     const onWarning = ({ name, message }: Error): void => void warnings.push(`${name}: ${message}`);

@@ -84,6 +84,8 @@ export class WebSocketConnection {
   /** What the server did wrong. */
   #violation: unknown;
   #hasSentClose = false;
+  /** The tool has called `close`. */
+  #isClosing = false;
   #closed: SocketClose | undefined;
   #failure: ToolError | undefined;
   #isOver = false;
@@ -165,6 +167,7 @@ export class WebSocketConnection {
       for await (const frame of this.#writer.frames(part)) {
         if (this.#hasSentClose) return;
         await this.#write(frame);
+        if (this.#isClosing && !this.#hasSentClose && !this.#isOver) this.#startTimer();
       }
     });
   }
@@ -173,9 +176,24 @@ export class WebSocketConnection {
   close(code: number | undefined, reason: string): Promise<null> {
     return this.#inOrder(async () => {
       if (this.#hasSentClose || this.#socket === undefined) return;
-      this.#timer = setTimeout(() => this.#end({ code: ABNORMAL, reason: "", wasClean: false }), CLOSE_MS);
+      this.#isClosing = true;
+      this.#startTimer();
       await this.#sendClose(code, reason);
     });
+  }
+
+  /** Says that the tool wants to close it, while what it has sent before is still on its way: the network has to take that by and by. */
+  closing(): null {
+    if (this.#isClosing || this.#hasSentClose || this.#socket === undefined || this.#isOver) return null;
+    this.#isClosing = true;
+    this.#startTimer();
+    return null;
+  }
+
+  /** The time that is left until the next step of the closing: another part taken, or the server's answer. */
+  #startTimer(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#end({ code: ABNORMAL, reason: "", wasClean: false }), CLOSE_MS);
   }
 
   #inOrder(work: () => Promise<void>): Promise<null> {
