@@ -271,8 +271,8 @@ export function toTextWithBytes(value: unknown, limits?: Partial<ValueLimits>): 
 }
 
 /** The same as JSON.stringify gives it, where nobody expects bytes. Throws as {@link toTextWithBytes}. */
-export function toBoundedJson(value: unknown, limits: Partial<ValueLimits>): string | undefined {
-  const stops = toStops(limits);
+export function toBoundedJson(value: unknown, limits: ValueLimits): string | undefined {
+  const stops = { ...toStops(limits), values: limits.values };
   if (!checkValueSize(value, stops)) return JSON.stringify(value);
   const counter = new SizeCounter(stops);
   return JSON.stringify(value, function (this: unknown, key, each: unknown) {

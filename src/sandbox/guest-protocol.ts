@@ -173,7 +173,7 @@ export const TOOL_SCRIPT_NAME = "glovebox:///tool.js";
 export const PRELUDE_SCRIPT_NAME = "glovebox:///prelude.js";
 
 /** Caps of the error text that leaves a guest, in UTF-16 units. */
-export const GUEST_ERROR_CAPS = { name: 128, message: 8_192, stack: 16_384, issues: 100 } as const;
+export const GUEST_ERROR_CAPS = { name: 128, capability: 128, message: 8_192, stack: 16_384, issues: 100 } as const;
 
 /** What is told of a certificate by the names that X509Certificate gives it. */
 export const CERTIFICATE_FACTS = [

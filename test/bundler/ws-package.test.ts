@@ -1,7 +1,7 @@
 // The npm package `ws` in a tool: its client is over the sandbox's own WebSocket, the rest of it is its own.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { outputOf } from "../support/host-zone.ts";
-import { echo, makeSocketTools, type SocketTools, serveWebSocket } from "../support/websocket.ts";
+import { acceptText, echo, makeSocketTools, type SocketTools, serveRaw, serveWebSocket } from "../support/websocket.ts";
 
 let tools: SocketTools;
 beforeAll(async () => {
@@ -36,6 +36,27 @@ test("exchanges messages by the events of the package", async () => {
     "function",
   ]);
   expect(headers).toEqual([["Bearer 1", "https://a.example"]]);
+});
+
+test("breaks off at once with terminate, whatever waits to be sent", async () => {
+  const server = await serveRaw((socket, request) => {
+    socket.write(acceptText(request));
+    socket.pause();
+  });
+  const result = await tools.run(
+    `const socket = new WebSocket(url);
+     await new Promise((resolve) => socket.once("open", resolve));
+     const events = [];
+     socket.on("error", () => events.push("error"));
+     const closed = new Promise((resolve) => socket.on("close", (code) => { events.push(code); resolve(); }));
+     for (let i = 0; i < 30; i += 1) socket.send("x".repeat(1_000_000));
+     socket.terminate();
+     await closed;
+     return [events, socket.readyState];`,
+    server.url,
+    `import { WebSocket } from "ws";`,
+  );
+  expect(outputOf(result)).toEqual([[1_006], 3]);
 });
 
 test("has the web's events too, pings, pauses, and tells of failures", async () => {

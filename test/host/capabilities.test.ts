@@ -208,6 +208,21 @@ describe("a granted capability", () => {
     expectPublishable(result);
   });
 
+  test("an answer of more values than limits.jsonValues is refused by that limit's name", async () => {
+    const many = defineCapability({
+      name: "many",
+      inputSchema: {},
+      outputSchema: {},
+      handler: () => Array(2_000).fill(0),
+    });
+    await using own = await makeBox({ capabilities: [many], limits: { jsonValues: 1_000 } });
+    const source =
+      "export default async (_, ctx) => { try { await ctx.many({}); } catch (error) { return error.message; } }";
+    await own.addTool({ name: "asks", source }, { grant: ["many"] });
+    const message = outputOf(await own.execute({ id: "c", toolName: "asks" }));
+    expect(message).toBe("The capability many answered with more than 1000 JSON values (limit jsonValues)");
+  });
+
   test.for(["cyclic", "bigint"])("rejects inside the tool for an input that has no JSON: %s", async (step) => {
     expect(outputOf(await run("granted", step))).toMatchObject({ name: "TypeError" });
   });

@@ -44,10 +44,8 @@ describe("fails by its name", () => {
   test.for<[code: string, name: string]>([
     ["return await ctx.kv.get('a')", "kv"],
     ["return ctx.kv.set('a', 1)", "kv"],
-    ["const { kv } = ctx; await 0; return await kv.get('a')", "kv"],
     ["const { kv: { get } } = ctx; return await get('a')", "kv"],
     ["const { get } = ctx.kv; return get('a')", "kv"],
-    ["const store = ctx.kv; const list = () => store.list(); return await list()", "kv"],
     ["return await ctx['kv'].get('a')", "kv"],
     ["const name = 'kv'; return await ctx[name].get('a')", "kv"],
     ["for (const one of [1]) { await Promise.all([one].map(async () => ctx.kv.delete('a'))); }", "kv"],
@@ -83,7 +81,6 @@ describe("fails by its name", () => {
     ["a synchronous tool", "export default (input, ctx) => ctx.kv.get('a')"],
     ["a stream", "export default async function* (input, ctx) { yield 1; yield await ctx.kv.get('a'); }"],
     ["code made from text", "export default (input, ctx) => eval(\"ctx.kv.get('a')\")"],
-    ["a tool with the name changed", "const run = async (i, { kv: store }) => store.get('a'); export default run;"],
     ["an object with execute", "export default { execute: (i, ctx) => ctx.kv.get('a') }"],
     [
       "a tool that asked for it",
@@ -176,6 +173,27 @@ describe("asking for a capability", () => {
   ])("%s: leaves a failure that is another one as it is", async ([code, message]) => {
     const error = await failureOfTool(`export default async (input, ctx) => { ${code} }`);
     expect([error.code, error.message]).toEqual(["TOOL_FAILED", message]);
+  });
+
+  test.for<[code: string, message: string]>([
+    [
+      "await ctx.kv?.get('k'); const args = {}; args.headers.get('x')",
+      "Cannot read properties of undefined (reading 'get')",
+    ],
+    ["if (ctx.trace) ctx.trace('x'); const span = {}; span.trace('y')", "span.trace is not a function"],
+    ["const { kv } = ctx; await 0; return await kv.get('a')", "Cannot read properties of undefined (reading 'get')"],
+    [
+      "const store = ctx.kv; const list = () => store.list(); return await list()",
+      "Cannot read properties of undefined (reading 'list')",
+    ],
+  ])("%s: leaves a failure elsewhere the tool's own, with a hint at most", async ([code, message]) => {
+    for (const body of [code, code.replaceAll("; ", ";\n")]) {
+      const error = await failureOfTool(`export default async (input, ctx) => { ${body} }`);
+      expect([error.code, error.message.replace(/ \(perhaps: ctx\.kv is not granted to this tool; .*\)$/, "")]).toEqual(
+        ["TOOL_FAILED", message],
+      );
+      expect(error.details?.errorName).toBe("TypeError");
+    }
   });
 
   test("a million times costs no more than a moment, and a granted one is what it was", async () => {

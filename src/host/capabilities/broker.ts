@@ -7,7 +7,7 @@ import { toBoundedJson } from "../tool-value.ts";
 import type { Payer } from "../turns.ts";
 import { untilAborted } from "../until-aborted.ts";
 import { isThenable, notifySafely } from "../util/host-callback.ts";
-import { isValueTooLarge } from "../value-size.ts";
+import { isValueTooLarge, type ValueLimits } from "../value-size.ts";
 import type { CallWatch } from "../watch.ts";
 import type { Capability, CapabilityContext } from "./capability.ts";
 
@@ -58,14 +58,16 @@ export class CapabilityBroker {
   readonly #refusals = new Map<string, Refusal>();
   #calls = 0;
   #pending = 0;
+  /** Of these, the ones that wait for a server to say something by itself. */
+  #listening = 0;
 
   constructor(options: BrokerOptions) {
     this.#options = options;
   }
 
-  /** Requests that wait for their answers, lines of the log left out. */
+  /** Requests that wait for their answers; left out are lines of the log, and WebSockets that wait for messages: they are at nothing. */
   get pending(): number {
-    return this.#pending;
+    return this.#pending - this.#listening;
   }
 
   wasRefusedWith(code: string): boolean {
@@ -111,11 +113,22 @@ export class CapabilityBroker {
     const raw = isSmallJson(inputText)
       ? parseSmallJson(inputText, bounds, INPUT_CODES, what)
       : await parseLargeText(inputText, bounds, INPUT_CODES, what, context.signal, payer);
-    const isFurther = uncounted.length > 0 && uncounted.includes(opOf(raw));
+    const op = opOf(raw);
+    const isFurther = uncounted.length > 0 && uncounted.includes(op);
     if (uncounted.length > 0) this.#count(name, isFurther);
+    if (isFurther && name === "fetch" && op === "receive") return await this.#listen(capability, raw);
     if (watch === undefined || name === "log" || isFurther)
       return await this.#call(capability, raw, context, undefined);
     return await watch.capability(name, raw, context, (input, own, amend) => this.#call(capability, input, own, amend));
+  }
+
+  async #listen(capability: Capability, raw: unknown): Promise<string> {
+    this.#listening += 1;
+    try {
+      return await this.#call(capability, raw, this.#options.context, undefined);
+    } finally {
+      this.#listening -= 1;
+    }
   }
 
   async #call(
@@ -143,7 +156,10 @@ export class CapabilityBroker {
         },
       );
     }
-    return toEnvelopeText(output.value, name, Math.max(limits.outputBytes, MIN_ANSWER_BYTES));
+    return toEnvelopeText(output.value, name, {
+      bytes: Math.max(limits.outputBytes, MIN_ANSWER_BYTES),
+      values: limits.jsonValues,
+    });
   }
 
   /** Waits for functions of the host no longer than the call takes: one that never settles leaves nothing behind. */
@@ -169,20 +185,22 @@ function opOf(input: JsonValue): string {
 }
 
 /** Stops at the limit: a handler of the host's may answer with what it did not count. */
-function toText(value: unknown, outputBytes: number, tooLarge: () => ToolError): string {
+function toText(value: unknown, most: ValueLimits, tooLarge: (limit: keyof ValueLimits) => ToolError): string {
   try {
-    return toBoundedJson(value, { bytes: outputBytes }) ?? "null";
+    return toBoundedJson(value, most) ?? "null";
   } catch (thrown) {
     // One that nests so deep may hold itself, and then its handler has failed.
-    if (isValueTooLarge(thrown) && !thrown.isDeep) throw tooLarge();
+    if (isValueTooLarge(thrown) && !thrown.isDeep) throw tooLarge(thrown.limit);
     throw thrown;
   }
 }
 
-function toEnvelopeText(value: unknown, name: string, outputBytes: number): string {
-  const tooLarge = (): ToolError =>
-    new ToolError("OUTPUT_TOO_LARGE", `The capability ${name} answered with more than ${outputBytes} bytes`);
-  const text = toText(value, outputBytes, tooLarge);
-  if (Buffer.byteLength(text) > outputBytes) throw tooLarge();
+function toEnvelopeText(value: unknown, name: string, most: ValueLimits): string {
+  const tooLarge = (limit: keyof ValueLimits): ToolError => {
+    const what = limit === "bytes" ? `${most.bytes} bytes` : `${most.values} JSON values (limit jsonValues)`;
+    return new ToolError("OUTPUT_TOO_LARGE", `The capability ${name} answered with more than ${what}`);
+  };
+  const text = toText(value, most, tooLarge);
+  if (Buffer.byteLength(text) > most.bytes) throw tooLarge("bytes");
   return `{"ok":true,"value":${text}}`;
 }

@@ -18,7 +18,7 @@ const EXCHANGES_AT_ONCE = 50;
 const MAX_HEADERS = 500;
 const MAX_URL_UNITS = 64 * 1024;
 /** Of the reason that a close frame holds, in bytes as UTF-8. */
-const MAX_REASON_LENGTH = 123;
+const MAX_REASON_BYTES = 123;
 
 const id = z.int().min(0);
 const base64 = z.string();
@@ -60,8 +60,15 @@ const InputSchema = z.discriminatedUnion("op", [
   }),
   /** Answered with what a WebSocket has received, as soon as that is something, or with how it was closed. */
   z.strictObject({ op: z.literal("receive"), id }),
+  /** Begins the time that a WebSocket has left, before all that was sent is taken and `close` follows; answered with null. */
+  z.strictObject({ op: z.literal("closing"), id }),
   /** Begins a WebSocket's closing handshake; answered with null. */
-  z.strictObject({ op: z.literal("close"), id, code: closeCode.optional(), reason: z.string().max(MAX_REASON_LENGTH) }),
+  z.strictObject({
+    op: z.literal("close"),
+    id,
+    code: closeCode.optional(),
+    reason: z.string().refine((text) => Buffer.byteLength(text) <= MAX_REASON_BYTES),
+  }),
 ]);
 type Input = z.infer<typeof InputSchema>;
 
@@ -146,7 +153,7 @@ export function createFetchCapability({ policyOf, secretsOf }: FetchParts): Capa
   return defineCapability({
     name: "fetch",
     description: "HTTP requests and WebSockets to the hosts that the egress rules allow",
-    uncounted: ["write", "end", "read", "cancel", "send", "receive", "close"],
+    uncounted: ["write", "end", "read", "cancel", "send", "receive", "closing", "close"],
     inputSchema: InputSchema,
     outputSchema: z.unknown(),
     handler: async (input, context) => await answer(input, await context.perCall(open), context),
@@ -175,6 +182,8 @@ async function answer(input: Input, exchanges: CallExchanges, context: Capabilit
       return await exchanges.webSocket(input.id).send(input);
     case "receive":
       return await exchanges.webSocket(input.id).receive();
+    case "closing":
+      return exchanges.webSocket(input.id).closing();
     case "close":
       return await exchanges.webSocket(input.id).close(input.code, input.reason);
   }

@@ -75,6 +75,12 @@ function readText(source: object, key: "name" | "message" | "stack" | "code", ca
   }
 }
 
+/** Python asks for capabilities by names of any length. */
+const capName = (name: string | undefined): string | undefined =>
+  name === undefined
+    ? undefined
+    : StringPrototypeToWellFormed(StringPrototypeSlice(name, 0, GUEST_ERROR_CAPS.capability));
+
 /** A thrown value's parts; a non-Error becomes one with its value as the message. */
 export function toGuestError(thrown: unknown): GuestError {
   const isObject = (typeof thrown === "object" && thrown !== null) || typeof thrown === "function";
@@ -93,6 +99,8 @@ export function toGuestError(thrown: unknown): GuestError {
     message: text,
     stack: readText(error, "stack", GUEST_ERROR_CAPS.stack) ?? "",
     ...(code === undefined ? {} : { code }),
-    ...(refusal?.serial === callState.serial ? { capabilityCode: refusal.code, capability: refusal.name } : {}),
+    ...(refusal?.serial === callState.serial
+      ? { capabilityCode: refusal.code, capability: capName(refusal.name) }
+      : {}),
   } as unknown as GuestError;
 }

@@ -5,6 +5,7 @@ import { toolPlace } from "./call-site.ts";
 import { callState } from "./call-state.ts";
 import { makeCapabilityError, notGranted } from "./error-text.ts";
 import {
+  append,
   defineValue,
   NumberParseInt,
   ObjectFreeze,
@@ -46,7 +47,7 @@ function note(name: string): void {
   if (known === undefined) {
     if (missing.length >= MAX_MISSING) return;
     known = { name, place: undefined };
-    missing[missing.length] = known;
+    append(missing, known);
   }
   if (places >= MAX_PLACES) return;
   places += 1;
@@ -81,36 +82,41 @@ function between(text: string, before: string, after: string): string | undefine
   return end < 0 ? undefined : StringPrototypeSlice(text, start, end);
 }
 
-/** The last name of an expression as V8 prints it: `ctx.lookUp`, `(intermediate value).lookUp`, `lookUp`. */
-function lastNameOf(expression: string): string {
+/** Where the last name of an expression begins, as V8 prints it: `ctx.lookUp`, `(intermediate value).lookUp`, `lookUp`. */
+function lastNameStart(expression: string): number {
   let start = 0;
   for (let dot = StringPrototypeIndexOf(expression, "."); dot >= 0; ) {
     start = dot + 1;
     dot = StringPrototypeIndexOf(expression, ".", start);
   }
-  return StringPrototypeSlice(expression, start);
+  return start;
 }
 
 /** A bundle may give a local variable a number: `lookUp2`. */
-function isNamed(expression: string, name: string): boolean {
-  const last = lastNameOf(expression);
-  if (StringPrototypeIndexOf(last, name) !== 0) return false;
-  const rest = StringPrototypeSlice(last, name.length);
+function isCalled(variable: string, name: string): boolean {
+  if (StringPrototypeIndexOf(variable, name) !== 0) return false;
+  const rest = StringPrototypeSlice(variable, name.length);
   return rest === "" || `${NumberParseInt(rest, 10)}` === rest;
+}
+
+/** How an expression names a member: as a variable or of `ctx`, or of some other object, which may be ctx by another name. */
+function namedHow(expression: string, name: string): "surely" | "perhaps" | undefined {
+  const start = lastNameStart(expression);
+  if (start === 0) return isCalled(expression, name) ? "surely" : undefined;
+  if (StringPrototypeSlice(expression, start) !== name) return undefined;
+  return isCalled(StringPrototypeSlice(expression, 0, start - 1), "ctx") ? "surely" : "perhaps";
 }
 
 /** Expressions of V8's messages for a use of what is undefined. */
 const USES = [" is not a function", " is not a constructor", " is not iterable", " is not async iterable"];
 
-/** Whether the message itself names the member. */
-function namesIt(message: string, name: string): boolean {
+/** The expression that V8's message says was used and is undefined. */
+function usedIn(message: string): string | undefined {
   for (let index = 0; index < USES.length; index += 1) {
     const end = StringPrototypeIndexOf(message, USES[index] as string);
-    if (end >= 0) return isNamed(StringPrototypeSlice(message, 0, end), name);
+    if (end >= 0) return StringPrototypeSlice(message, 0, end);
   }
-  const destructured =
-    between(message, "of '", "' as it is undefined") ?? between(message, "destructure '", "' as it is undefined");
-  return destructured !== undefined && isNamed(destructured, name);
+  return between(message, "of '", "' as it is undefined") ?? between(message, "destructure '", "' as it is undefined");
 }
 
 /** The property that was asked of `undefined`; undefined for the message of another error. */
@@ -121,18 +127,19 @@ const propertyOf = (message: string): string | undefined =>
   between(message, "Cannot destructure property '", "' of");
 
 /** `tool.js:3:17` as the line with its script, and the column. */
-function split(place: string): readonly [line: string, column: number] {
+function split(place: string): { readonly line: string; readonly column: number } {
   let colon = -1;
   for (let at = StringPrototypeIndexOf(place, ":"); at >= 0; at = StringPrototypeIndexOf(place, ":", at + 1))
     colon = at;
-  return [StringPrototypeSlice(place, 0, colon), NumberParseInt(StringPrototypeSlice(place, colon + 1), 10)];
+  const column = NumberParseInt(StringPrototypeSlice(place, colon + 1), 10);
+  return { line: StringPrototypeSlice(place, 0, colon), column };
 }
 
 /** Whether the error arose where the member had just been read: `ctx.db.find()`, `ctx.db.timeout = 5`. */
 function isThere(errorPlace: string | undefined, property: string, { name, place }: Missing): boolean {
   if (errorPlace === undefined || place === undefined) return false;
-  const [line, column] = split(place);
-  const [errorLine, errorColumn] = split(errorPlace);
+  const { line, column } = split(place);
+  const { line: errorLine, column: errorColumn } = split(errorPlace);
   const behind = errorColumn - column;
   const isIterated = StringPrototypeIndexOf(property, "Symbol(") === 0;
   if (line !== errorLine || behind < (isIterated ? -MAX_COLUMNS_BEFORE : 0)) return false;
@@ -145,22 +152,31 @@ function isMember(name: string, property: string): boolean {
   return false;
 }
 
-function findMeant(message: string, errorPlace: string | undefined): Missing | undefined {
+/** What the tool meant; `isGuess` where only the name of what it used speaks for that: another object may have such a member too. */
+interface Meant {
+  readonly name: string;
+  readonly isGuess: boolean;
+}
+
+function findMeant(message: string, errorPlace: string | undefined): Meant | undefined {
   const property = propertyOf(message);
-  let found: Missing | undefined;
+  const used = usedIn(message);
+  let guess: Meant | undefined;
   for (let index = 0; index < missing.length; index += 1) {
     const one = missing[index] as Missing;
-    if (namesIt(message, one.name)) return one;
+    const { name } = one;
+    const how = used === undefined ? undefined : namedHow(used, name);
+    if (how === "surely" || (how === "perhaps" && isThere(errorPlace, "", one))) return { name, isGuess: false };
     if (property === undefined) continue;
-    if (isThere(errorPlace, property, one)) return one;
-    if (isMember(one.name, property)) found = one;
+    if (isThere(errorPlace, property, one)) return { name, isGuess: false };
+    if (isMember(name, property)) guess = { name, isGuess: true };
   }
-  return found;
+  return guess;
 }
 
 /**
  * Returns the error that names the capability, for a TypeError of this call that arose from using what ctx does not have; any other
- * thrown value as it is. No name is checked against what the host has defined: the answer is the same for those that there are not.
+ * thrown value as it is. Where it is a guess, the error stays the tool's own, with a hint in its message. No name is checked against what the host has defined: the answer is the same for those that there are not.
  */
 export function nameMissing(thrown: unknown): unknown {
   if (ofCall !== callState.serial || missing.length === 0) return thrown;
@@ -170,6 +186,7 @@ export function nameMissing(thrown: unknown): unknown {
     const meant = findMeant(message, toolPlace(stack));
     if (meant === undefined) return thrown;
     const text = notGranted(`ctx.${meant.name}`, meant.name);
+    if (meant.isGuess) return { __proto__: null, name, message: `${message} (perhaps: ${text})`, stack };
     const error = makeCapabilityError("CAPABILITY_DENIED", text, meant.name);
     const frames = StringPrototypeIndexOf(stack, "\n    at ");
     if (frames >= 0)

@@ -5,7 +5,9 @@ import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import type { ToolInput } from "../../../src/host/config.ts";
 import type { Glovebox } from "../../../src/host/runtime.ts";
 import type { ToolResult } from "../../../src/host/tool-call.ts";
+import { onLoopback } from "../../support/egress.ts";
 import { codeOf, errorOf, makeBox, outputOf, PYTHON_CACHE } from "../../support/host-zone.ts";
+import { serveWebSocket } from "../../support/websocket.ts";
 
 const TIMEOUT_MS = 2_000;
 const ASK = "ctx.elicit({ message: 'Go on?', requestedSchema: { type: 'object', properties: {} } })";
@@ -104,6 +106,24 @@ test.for(Object.keys(WAITS))("the clock stands still while the guest only waits 
     return client.elicit?.(request, options);
   };
   expect(outputOf(await call(name, { elicit }, timeoutMs))).toBe("accept");
+});
+
+test("the clock stands still beside a WebSocket that waits for messages", async () => {
+  const server = await serveWebSocket(() => {});
+  await using own = await makeBox({ egress: { allow: onLoopback("127.0.0.1"), ports: [server.port] } });
+  const source = `export default async ({ url }, ctx) => {
+    const socket = new WebSocket(url);
+    await new Promise((resolve) => { socket.onopen = resolve; });
+    return (await ${ASK}).action;
+  }`;
+  await own.addTool({ name: "listens", source }, { grant: ["elicit", "fetch"] });
+  const { client, answer } = openClient();
+  const elicit: CallClient["elicit"] = (request, options) => {
+    setTimeout(answer, 5_000);
+    return client.elicit?.(request, options);
+  };
+  const asked = { id: "c", toolName: "listens", arguments: { url: server.url } };
+  expect(outputOf(await own.execute(asked, { client: { elicit }, timeoutMs: 4_000 }))).toBe("accept");
 });
 
 test("a wait for the client has its own limit, which the error names", async () => {

@@ -2,7 +2,7 @@
 
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { onLoopback, serve } from "../../support/egress.ts";
 import { codeOf, makeBox, outputOf } from "../../support/host-zone.ts";
 import {
@@ -238,6 +238,20 @@ describe("a server that will not end", () => {
     await vi.waitFor(() => expect(server.open()).toBe(0));
   });
 
+  test("has ended cleanly when it answers a close frame and leaves its connection open", async () => {
+    const server = await serveRaw((socket, request) => {
+      socket.write(acceptText(request));
+      socket.once("data", () => {
+        socket.write(frame(8, Buffer.from([0x03, 0xe8])));
+        // It does not read that the other side has ended.
+        socket.pause();
+      });
+    });
+    const body = "return await record(new WebSocket(url), { open: (socket) => socket.close(1_000) });";
+    expect(await eventsOf(server.url, body)).toEqual(["open", "close: 1000  true"]);
+    await vi.waitFor(() => expect(server.open()).toBe(0));
+  });
+
   test("is not read while the tool takes nothing", async () => {
     let sent = 0;
     const server = await serveRaw((socket, request) => {
@@ -309,6 +323,50 @@ describe("a server that will not end", () => {
   });
 });
 
+describe("a server that reads nothing", () => {
+  test("does not keep a tool from closing, though much waits to be sent", { timeout: 60_000 }, async () => {
+    const server = await serveRaw((socket, request) => {
+      socket.write(acceptText(request));
+      socket.pause();
+    });
+    const body = `return await record(new WebSocket(url), { open: (socket) => {
+      for (let i = 0; i < 30; i += 1) socket.send("x".repeat(1_000_000));
+      socket.close(1_000);
+    } });`;
+    expect(await eventsOf(server.url, body)).toEqual(["open", "close: 1006  false"]);
+  });
+
+  test("has one pong on its way, however many pings it sends", { timeout: 60_000 }, async () => {
+    const warnings: string[] = [];
+    const onWarning = ({ name, message }: Error): void => void warnings.push(`${name}: ${message}`);
+    process.on("warning", onWarning);
+    onTestFinished(() => void process.off("warning", onWarning));
+    let first: Socket | undefined;
+    const server = await serveRaw((socket, request) => {
+      socket.write(acceptText(request));
+      socket.pause();
+      if (first === undefined) first = socket;
+      else
+        for (let i = 0; i < 60; i += 1) first.write(Buffer.concat([frame(9, "p"), frame(2, Buffer.alloc(64 * 1024))]));
+    });
+    // The second connection says that the first one's server takes no more.
+    const body = `const socket = new WebSocket(url);
+      let received = 0;
+      const all = new Promise((resolve) => { socket.onmessage = () => { received += 1; if (received === 60) resolve(); }; });
+      await new Promise((resolve) => { socket.onopen = resolve; });
+      for (let i = 0; i < 30; i += 1) socket.send("x".repeat(1_000_000));
+      for (let before = -1; before !== socket.bufferedAmount; ) {
+        before = socket.bufferedAmount;
+        await new Promise((resolve) => setTimeout(resolve, 300));
+      }
+      new WebSocket(url + "/go").onerror = () => {};
+      await all;
+      return received;`;
+    expect(outputOf(await tools.run(body, server.url))).toBe(60);
+    expect(warnings).toEqual([]);
+  });
+});
+
 describe("a tool that attacks", () => {
   test("has no more than its host calls, however many sockets it opens", async () => {
     const server = await serveWebSocket(() => {});
@@ -365,6 +423,8 @@ describe("a tool that attacks", () => {
     ]) {
       expect(await refusalOf(call.ask("fetch", { ...op, id: 1 }))).toMatchObject({ code: "PARAM_INVALID" });
     }
+    const longReason = { op: "close", code: 1_000, reason: "\u00e9".repeat(62), id: 1 };
+    expect((await refusalOf(call.ask("fetch", longReason))).message).toContain("input of capability fetch");
     const socket = { op: "request", url: server.origin, headers: [], mode: "websocket" };
     const forms = [
       { method: "POST", body: null, redirect: "error" },

@@ -273,6 +273,12 @@ describe("a tool in Python", () => {
     });
   });
 
+  test("fails as a tool that asks for a capability by a name of any length", async () => {
+    const source = "def main(input, ctx):\n    getattr(ctx, 'x' * 300)()\n";
+    await box.addTool({ name: "long", language: "python", source }, { tenantId: "acme" });
+    expect(outputOf(await run("long", {}))).toMatchObject({ code: "CAPABILITY_DENIED" });
+  });
+
   test("asks what it has with hasattr and getattr", async () => {
     const code =
       "def main(input, ctx):\n    try:\n        kv\n    except NameError as error:\n        return [hasattr(ctx, 'kv'), getattr(ctx, 'kv', 1), hasattr(ctx, 'log'), error.name]\n";

@@ -79,9 +79,13 @@ export class WebSocketConnection {
   #sending: Promise<unknown> = Promise.resolve();
   /** The last ping that is not answered yet: RFC 6455 (5.5.3) lets a pong answer all that came before. */
   #ping: Buffer | undefined;
+  /** The pong that the network has not taken yet. */
+  #pong: Promise<void> | undefined;
   /** What the server did wrong. */
   #violation: unknown;
   #hasSentClose = false;
+  /** The tool has called `close`. */
+  #isClosing = false;
   #closed: SocketClose | undefined;
   #failure: ToolError | undefined;
   #isOver = false;
@@ -163,6 +167,7 @@ export class WebSocketConnection {
       for await (const frame of this.#writer.frames(part)) {
         if (this.#hasSentClose) return;
         await this.#write(frame);
+        if (this.#isClosing && !this.#hasSentClose && !this.#isOver) this.#startTimer();
       }
     });
   }
@@ -171,9 +176,24 @@ export class WebSocketConnection {
   close(code: number | undefined, reason: string): Promise<null> {
     return this.#inOrder(async () => {
       if (this.#hasSentClose || this.#socket === undefined) return;
-      this.#timer = setTimeout(() => this.#end({ code: ABNORMAL, reason: "", wasClean: false }), CLOSE_MS);
+      this.#isClosing = true;
+      this.#startTimer();
       await this.#sendClose(code, reason);
     });
+  }
+
+  /** Says that the tool wants to close it, while what it has sent before is still on its way: the network has to take that by and by. */
+  closing(): null {
+    if (this.#isClosing || this.#hasSentClose || this.#socket === undefined || this.#isOver) return null;
+    this.#isClosing = true;
+    this.#startTimer();
+    return null;
+  }
+
+  /** The time that is left until the next step of the closing: another part taken, or the server's answer. */
+  #startTimer(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#end({ code: ABNORMAL, reason: "", wasClean: false }), CLOSE_MS);
   }
 
   #inOrder(work: () => Promise<void>): Promise<null> {
@@ -231,11 +251,13 @@ export class WebSocketConnection {
   ): Promise<{ readonly parts: readonly DataFrame[]; readonly close: SocketClose | undefined }> {
     for (;;) {
       const parts: DataFrame[] = [];
+      const before = this.#ping;
       const close = await this.#parse(parts);
+      const isPinged = this.#ping !== before;
       const pong = this.#answerPing();
       if (parts.length > 0 || close !== undefined) return { parts, close };
-      // A server that sends pings and reads no pongs is not read any more.
-      await pong;
+      // A server that sends nothing but pings and reads no pongs is not read any more.
+      if (isPinged) await pong;
       const { done, value } = await chunks.next();
       if (done !== true) this.#traffic.count("received", value.length);
       if (done === true) return { parts, close: { code: ABNORMAL, reason: "", wasClean: false } };
@@ -275,11 +297,19 @@ export class WebSocketConnection {
     }
   }
 
-  async #answerPing(): Promise<void> {
+  /** One pong at a time is on its way; behind a server that does not read, the next one answers the last ping that came meanwhile. */
+  #answerPing(): Promise<void> {
     const ping = this.#ping;
-    this.#ping = undefined;
-    if (ping === undefined || this.#hasSentClose) return;
-    await this.#write(encodeFrame(OPCODES.pong, ping)).catch(() => {});
+    if (this.#pong === undefined && ping !== undefined && !this.#hasSentClose) {
+      this.#ping = undefined;
+      this.#pong = this.#write(encodeFrame(OPCODES.pong, ping))
+        .catch(() => {})
+        .finally(() => {
+          this.#pong = undefined;
+          if (!this.#isOver) void this.#answerPing();
+        });
+    }
+    return this.#pong ?? Promise.resolve();
   }
 
   /** Resolves when there is room for more, or the connection is over. */
@@ -302,7 +332,11 @@ export class WebSocketConnection {
 
   /** Answers a close frame, and waits until the server has closed the connection. */
   async #finishClose(close: SocketClose): Promise<SocketClose> {
-    if (close.wasClean) await this.#shutDown(close.code === NO_CODE ? undefined : close.code);
+    if (close.wasClean) {
+      // It has answered in time: what it does with its connection makes the end no less clean.
+      clearTimeout(this.#timer);
+      await this.#shutDown(close.code === NO_CODE ? undefined : close.code);
+    }
     const [reason = ""] = await this.#parts.secrets.redactor.texts([close.reason], this.#turns);
     return this.#end({ ...close, reason });
   }

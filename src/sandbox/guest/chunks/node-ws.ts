@@ -4,7 +4,7 @@ import { queueTask } from "../timers.ts";
 import { Buffer } from "./node-buffer.ts";
 import { EventEmitter } from "./node-events.ts";
 import { defineConstants } from "./webidl.ts";
-import { WebSocket as PlatformWebSocket } from "./websocket.ts";
+import { WebSocket as PlatformWebSocket, terminateWebSocket } from "./websocket.ts";
 
 const STATES = { CONNECTING: 0, OPEN: 1, CLOSING: 2, CLOSED: 3 } as const;
 const BINARY_TYPES = ["nodebuffer", "arraybuffer", "fragments", "blob"];
@@ -133,9 +133,8 @@ export class WebSocket extends EventEmitter {
     this.#socket.close(code, data === undefined ? undefined : String(data));
   }
 
-  /** The host has no connection to break off but by its closing handshake, which it gives up after a while. */
   terminate(): void {
-    this.#socket.close();
+    terminateWebSocket(this.#socket);
   }
 
   /** A tool sends no control frames. While the connection is open this answers in the server's place. */

@@ -82,15 +82,28 @@ export class Link {
   }
 
   close(code: number | undefined, reason: string): void {
+    // Behind a server that does not read its turn may never come.
+    if (this.#isSending && !this.#isOver) this.#ask({ op: "closing" }).catch(() => {});
     this.#put({ code, reason });
   }
 
   /** Ends the connection from this side, and calls `onFailure` in a task. */
   fail(error: unknown): void {
-    if (this.#isOver) return;
+    if (this.#cancel()) this.#inTask(() => this.#listener.onFailure(error));
+  }
+
+  /** Breaks the connection off, whatever waits to be sent, and calls `onClose` in a task. */
+  terminate(close: Close): void {
+    if (this.#cancel()) this.#inTask(() => this.#listener.onClose(close));
+  }
+
+  /** Returns false where it is over already. */
+  #cancel(): boolean {
+    if (this.#isOver) return false;
     this.#isOver = true;
+    this.#outgoing.length = 0;
     this.#ask({ op: "cancel" }).catch(() => {});
-    this.#inTask(() => this.#listener.onFailure(error));
+    return true;
   }
 
   #ask(message: { readonly op: string; readonly [field: string]: unknown }): Promise<unknown> {

@@ -92,10 +92,18 @@ function utf8Length(text: string): number {
 }
 
 let isWebSocket: (value: unknown) => boolean;
+/** Breaks an open connection off at once, as the package `ws` can; one that is not open yet is closed. */
+export let terminateWebSocket: (socket: WebSocket) => void;
 
 export class WebSocket extends EventTarget {
   static {
     isWebSocket = (value) => typeof value === "object" && value !== null && #target in value;
+    terminateWebSocket = (socket) => {
+      if (socket.#readyState === STATES.CONNECTING) socket.close();
+      if (socket.#readyState === STATES.CLOSED) return;
+      socket.#readyState = STATES.CLOSING;
+      socket.#link.terminate(ABNORMAL);
+    };
   }
 
   readonly #target: Target;
