@@ -313,9 +313,8 @@ describe("a Glovebox with policies in a database", () => {
     await using session = await box.openSession({ tenantId: "modest" });
     expect((await failureOf(box.openSession({ tenantId: "modest" }))).code).toBe("QUOTA_EXCEEDED");
     expect(outputOf(await session.run("1 + 1"))).toBe(2);
-    for (const made of [box.addTool(large, { tenantId: "nobody" }), box.openSession({ tenantId: "nobody" })]) {
-      expect((await failureOf(made)).code).toBe("INTERNAL");
-    }
+    expect((await failureOf(box.addTool(large, { tenantId: "nobody" }))).code).toBe("INTERNAL");
+    expect((await failureOf(box.openSession({ tenantId: "nobody" }))).code).toBe("INTERNAL");
   });
 
   test("lets a running call keep the egress rules that it was admitted with", async () => {
