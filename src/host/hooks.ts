@@ -243,8 +243,15 @@ export class Hooks {
       wait.signal?.throwIfAborted();
       const timeoutMs = Math.max(0, Math.min(hook.timeoutMs, leftMsOf(wait))) + LATER_MS;
       // A call's own signal aborts when Glovebox is closed; what is asked about its result has none.
-      const signal = wait.signal ?? this.#abandoned.signal;
-      const outcome = runCallback(() => asked(current as never), { timeoutMs, signal });
+      const abandoned = this.#abandoned.signal;
+      const bounds = {
+        timeoutMs,
+        // Read only for an answer that is not there at once.
+        get signal() {
+          return wait.signal === undefined ? abandoned : AbortSignal.any([wait.signal, abandoned]);
+        },
+      };
+      const outcome = runCallback(() => asked(current as never), bounds);
       // An answer that is there at once costs no turn of the event loop.
       const settled = outcome instanceof Promise ? await outcome : outcome;
       wait.signal?.throwIfAborted();
