@@ -13,7 +13,7 @@ afterAll(async () => await box[Symbol.asyncDispose]());
 
 /** A run that takes a sample takes each attack over one of its transports. */
 const CASES = TRANSPORTS.flatMap((transport, offset) =>
-  sampleAttacks(Object.entries(ATTACKS), offset)
+  sampleAttacks(Object.entries(ATTACKS), offset, TRANSPORTS.length)
     .filter(([, { isOneMessage }]) => transport !== "json" || isOneMessage === true)
     .map(([name, { outcomes }]) => [transport, name, outcomes] as const),
 );

@@ -13,7 +13,7 @@ afterAll(async () => await box[Symbol.asyncDispose]());
 
 /** A run that takes a sample takes each list over one transport. */
 const CASES = TRANSPORTS.flatMap((transport, offset) =>
-  sampleAttacks(Object.entries(LIST_ATTACKS), offset).map(
+  sampleAttacks(Object.entries(LIST_ATTACKS), offset, TRANSPORTS.length).map(
     ([name, { mostTools }]) => [transport, name, mostTools] as const,
   ),
 );
