@@ -239,7 +239,6 @@ export const OUTPUT_ATTACKS: readonly PythonAttack[] = [
     name: "the interpreter ended, inside an awaited function",
     code: `import ctypes\nasync def end():\n    ctypes.CDLL(None).emscripten_run_script(b"1")\nawait end()`,
     codes: ["TOOL_FAILED"],
-    timeoutMs: 5_000,
   },
   // Texts that are no Python.
   { name: "no syntax", isHarmless: true, code: `def f(:`, codes: ["TOOL_FAILED"] },

@@ -37,8 +37,8 @@ const MAX_LONG_LINES = 16;
 /** From the end of its stdin to SIGTERM, and from that to SIGKILL (spec, lifecycle, "Shutdown": how long is left to the client). */
 const END_MS = 1_000;
 const TERMINATE_MS = 1_000;
-/** From its exit to the end of what it has written. */
-const DRAIN_MS = 100;
+/** From its exit until what it has written is read; a process that it left behind may hold a pipe open. Less than GIVE_UP_MS. */
+const DRAIN_MS = 400;
 /** SIGKILL may find a process in the kernel. */
 const GIVE_UP_MS = 500;
 
@@ -77,7 +77,7 @@ export class ServerProcess implements Transport {
   #closing: Promise<void> | undefined;
   #hasExited = false;
   /** Settles when all that it has written has been read. */
-  #reading: Promise<void> = Promise.resolve();
+  #reading: Promise<unknown> = Promise.resolve();
   readonly #diagnostics = new DiagnosticsRecorder();
 
   constructor(options: ServerProcessOptions) {
@@ -154,8 +154,7 @@ export class ServerProcess implements Transport {
       this.#child = child;
       this.#tree = { pid, uid, isNamespace: this.#layers.has("namespaces") };
       endWithHost(this);
-      this.#reading = this.#read(child.stdout);
-      this.#diagnostics.readStderr(child.stderr);
+      this.#reading = Promise.all([this.#read(child.stdout), this.#diagnostics.readStderr(child.stderr)]);
     }
     await started.promise;
   }
@@ -171,6 +170,7 @@ export class ServerProcess implements Transport {
     // What it leaves behind ends with it, and is not waited for.
     if (this.#tree !== undefined) killTree(this.#tree, true);
     this.#exited.resolve();
+    this.#diagnostics.drainStderr();
     const timer = setTimeout(() => this.#finish(), DRAIN_MS).unref();
     void this.#reading.then(() => {
       clearTimeout(timer);
