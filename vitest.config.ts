@@ -62,6 +62,7 @@ export default defineConfig({
       count: 1,
       condition: /\bexpected \d[\d.e+]* to be (?:less|greater) than|^Test timed out in|^Longest hold of the/,
     },
+    globalSetup: ["test/global-setup.ts"],
     setupFiles: ["test/setup.ts"],
     sequence: { sequencer: LongestFirst },
     // `npm run test:node24` leaves out "hostile", "chaos" and "package".

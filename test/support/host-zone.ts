@@ -1,4 +1,4 @@
-// What the tests of the host zone share: a Glovebox that keeps nothing on disk, and checks that hold for every result.
+// What the tests of the host zone share: a Glovebox that keeps nothing but its cache on disk, and checks that hold for every result.
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
@@ -13,10 +13,15 @@ export const PYTHON_HOME = join(tmpdir(), "glovebox-python-home");
 /** Where a box with Python in it finds the interpreter's snapshot: to make one takes 7 s of CPU time. */
 export const PYTHON_CACHE = { directory: join(PYTHON_HOME, ".cache", "glovebox") } as const;
 
-/** Nothing on disk, no process ahead of need. */
+/** All tests of a run share this folder: a tool that one of them has built costs the others nothing. Set by test/global-setup.ts. */
+export const SHARED_CACHE = {
+  directory: process.env.GLOVEBOX_TEST_CACHE ?? join(tmpdir(), "glovebox-test-cache"),
+} as const;
+
+/** Creates a Glovebox with a store in memory and no process ahead of need. Tests of building pass `cache: false`. */
 export async function makeBox(options: GloveboxOptions = {}): Promise<Glovebox> {
   return await createGlovebox({
-    cache: false,
+    cache: SHARED_CACHE,
     store: "memory",
     ...(DYNAMIC_CODE ? {} : { engine: { dynamicCode: false } }),
     ...options,

@@ -1,0 +1,17 @@
+// Runs once before all test files: builds the sandbox's own files, and makes the folder of bundles and code caches that the tests share.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { stop } from "esbuild";
+import { loadSandboxArtifacts } from "../src/bundler/sandbox-artifacts.ts";
+
+/** Each run starts with an empty cache, so that no run uses what an older version of the source has built. */
+export default async function setup(): Promise<(() => void) | undefined> {
+  // Otherwise several test files would build them at the same time, and each keep esbuild's process as its child.
+  await loadSandboxArtifacts();
+  await stop();
+  if (process.env.GLOVEBOX_TEST_CACHE !== undefined) return undefined;
+  const folder = mkdtempSync(join(tmpdir(), "glovebox-test-cache-"));
+  process.env.GLOVEBOX_TEST_CACHE = folder;
+  return () => rmSync(folder, { recursive: true, force: true });
+}
