@@ -1,7 +1,6 @@
 // A Glovebox with hostile upstream servers, each a process of its own, and what is measured of the host meanwhile.
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
