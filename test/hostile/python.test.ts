@@ -60,7 +60,7 @@ describe.for(GROUPS)("an attack in Python on %s", ([, attacks]) => {
 
 const REFUSALS: readonly (readonly [string, readonly Refusal[], PartialLimits?])[] = [
   ["a way out of Python", PROBES],
-  ["a bomb that Python itself refuses", REFUSED_BOMBS, { memoryMiB: BOMB_MEMORY_MIB }],
+  ["a bomb that Python itself refuses", sampleAttacks(REFUSED_BOMBS, 1, 2), { memoryMiB: BOMB_MEMORY_MIB }],
 ];
 
 describe.for(REFUSALS)("%s", ([group, refusals, limits]) => {
@@ -82,7 +82,6 @@ describe("what a run in Python leaves behind", () => {
   const reads = TRACES.map(([, , read]) => read);
   const found: (readonly string[])[] = [];
   beforeAll(async () => {
-    found.push(await arena.tryAll(reads, "leaves"));
     const honest = TRACES.filter(([name]) => !SPOILS_OWN_RESULT.test(name)).map(([, write]) => write);
     const left = await arena.tryAll(honest, "leaves");
     expect(left.filter((answer) => answer.startsWith("raised"))).toEqual([]);
@@ -92,6 +91,6 @@ describe("what a run in Python leaves behind", () => {
 
   test.for(TRACES.map(([name, , , clean], index) => [name, clean, index] as const))("%s", ([, clean, index]) => {
     for (const answers of found) expect(answers[index]).toMatch(clean);
-    expect(found).toHaveLength(3);
+    expect(found).toHaveLength(2);
   });
 });
