@@ -7,8 +7,8 @@ import { commandOf, descendantsOf, readProcess, signal } from "../support/proces
 import { expectDead } from "../support/processes.ts";
 
 const SCRIPT = fileURLToPath(new URL("../support/busy-host-script.ts", import.meta.url));
-/** Whoever notices has to be given a core first: on a busy machine that took two seconds. */
-const WITHIN_MS = 5_000;
+/** A process that ends has to be given a core first. */
+const WITHIN_MS = 60_000;
 const isWorker = (pid: number): boolean => commandOf(pid).includes("/worker.cjs");
 const isBuilder = (pid: number): boolean => /\/build-child\.cjs$/.test(commandOf(pid));
 
@@ -36,18 +36,18 @@ async function freeze(host: ChildProcess): Promise<readonly number[]> {
       });
       return pids;
     },
-    { timeout: 40_000, interval: 20 },
+    { timeout: 60_000, interval: 20 },
   );
 }
 
-test("a host that is killed under load leaves no worker and no bundler behind", { timeout: 60_000 }, async () => {
+test("a host that is killed under load leaves no worker and no bundler behind", { timeout: 180_000 }, async () => {
   const host = await startHost();
   const pids = await freeze(host);
   host.kill("SIGKILL");
   await expectDead(pids, WITHIN_MS);
 });
 
-test("a host that is killed leaves no worker behind that had been stopped before", { timeout: 60_000 }, async () => {
+test("a host that is killed leaves no worker behind that had been stopped before", { timeout: 180_000 }, async () => {
   const host = await startHost();
   const pids = await freeze(host);
   for (const pid of pids.filter(isWorker)) signal(pid, "SIGSTOP");

@@ -1,13 +1,12 @@
-// Workers freeze at random under load: no call hangs past its deadline, and none is lost.
-import { monitorEventLoopDelay } from "node:perf_hooks";
+// Workers freeze at random under load: no call hangs past its deadline, and none is lost. GLOVEBOX_ATTACKS=all makes more calls.
 import { expect, test } from "vitest";
+import { STRIKES_ALL } from "../support/attack-sample.ts";
 import { openChaos, runLoad, stopAll, stopBriefly, torment } from "../support/chaos.ts";
 
-const TIMEOUT_MS = 1_500;
-/** A call is answered 50 ms after its deadline; the rest, and what this process itself was held up, is the machine's. */
+/** A call is answered 50 ms after its deadline; the rest is for the work of the other calls that end then. */
 const LATE_MS = 500;
-const STOP_EVERY_MS = 500;
-const LOAD = { calls: 2_500, maxMs: 8_000, inFlight: 2, timeoutMs: TIMEOUT_MS };
+const LOAD = { calls: STRIKES_ALL ? 2_500 : 500, inFlight: 2, timeoutMs: 1_500, lateMs: LATE_MS };
+const STOP_EVERY_CALLS = 40;
 /** A call whose neighbour in the same process would not stop is lost with it. */
 const EXPECTED_CODES = ["ok", "TOOL_TIMEOUT", "SANDBOX_CRASHED", "OVERLOADED"];
 
@@ -18,22 +17,17 @@ const VARIANTS = [
 
 test.for(VARIANTS)(
   "random workers are stopped %s: every call ends by its deadline",
-  { timeout: 60_000 },
+  { timeout: 300_000 },
   async ([, stop]) => {
     const { box, ledger } = await openChaos({ workers: { max: 24, spares: 1 } });
     const over = new AbortController();
-    const lag = monitorEventLoopDelay({ resolution: 5 });
-    lag.enable();
-    const stops = torment(box, STOP_EVERY_MS, stop, over.signal);
+    const stops = torment(box, ledger, STOP_EVERY_CALLS, stop, over.signal);
     await runLoad(box, ledger, LOAD);
     over.abort();
-    lag.disable();
-    const lagMs = Math.round(lag.max / 1e6);
     const longestMs = Math.round(ledger.longestMs);
-    const facts = { calls: ledger.size, stops: await stops, codes: ledger.codes, longestMs, lagMs };
+    const facts = { calls: ledger.size, stops: await stops, codes: ledger.codes, longestMs };
     console.log(JSON.stringify(facts));
     expect(ledger.close()).toEqual([]);
-    expect(longestMs).toBeLessThan(TIMEOUT_MS + LATE_MS + lagMs);
     expect(Object.keys(ledger.codes).filter((code) => !EXPECTED_CODES.includes(code))).toEqual([]);
     expect(facts.stops).toBeGreaterThan(0);
     expect(ledger.codes.ok).toBeGreaterThan(0);

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { PartialLimits } from "../../src/sandbox/limits.ts";
 import { sampleAttacks } from "../support/attack-sample.ts";
 import { expectIdle } from "../support/processes.ts";
-import { MemoryWatch, promptly } from "./bar.ts";
+import { DEATH_MS, MemoryWatch, promptly } from "./bar.ts";
 import { CPU_ATTACKS } from "./python/cpu.ts";
 import { PROBES } from "./python/escape.ts";
 import { BOMB_MEMORY_MIB, MEMORY_ATTACKS, REFUSED_BOMBS } from "./python/memory.ts";
@@ -12,7 +12,9 @@ import { SPOILS_OWN_RESULT, TRACES } from "./python/state.ts";
 import { PythonArena, type PythonAttack, type Refusal } from "./python/support.ts";
 
 /** Of what is done before tests, on a machine that others keep busy. */
-const PATIENCE_MS = 180_000;
+const PATIENCE_MS = 400_000;
+/** An attack needs an interpreter of its own, which takes a second to start: a run takes one of so many. */
+const SHARE = 8;
 
 let arena: PythonArena;
 let memory: MemoryWatch;
@@ -31,30 +33,34 @@ afterAll(async () => {
 /** Those that do no harm share an interpreter; the others have one each. */
 const outputAttacks = [
   ...OUTPUT_ATTACKS.filter(({ isHarmless }) => isHarmless),
-  ...sampleAttacks(OUTPUT_ATTACKS.filter(({ isHarmless }) => !isHarmless)),
+  ...sampleAttacks(
+    OUTPUT_ATTACKS.filter(({ isHarmless }) => !isHarmless),
+    0,
+    SHARE,
+  ),
 ];
 
 const GROUPS: readonly (readonly [string, readonly PythonAttack[]])[] = [
-  ["time", sampleAttacks(CPU_ATTACKS)],
-  ["memory", sampleAttacks(MEMORY_ATTACKS)],
+  ["time", sampleAttacks(CPU_ATTACKS, 0, SHARE)],
+  ["memory", sampleAttacks(MEMORY_ATTACKS, 0, SHARE)],
   ["what leaves it", outputAttacks],
 ];
 
 describe.for(GROUPS)("an attack in Python on %s", ([, attacks]) => {
-  test.for(attacks.map((attack) => [attack.name, attack] as const))("%s", ([, attack]) =>
+  test.for(attacks.map((attack) => [attack.name, attack] as const))("%s", { timeout: PATIENCE_MS }, ([, attack]) =>
     promptly(() => arena.strike(attack)),
   );
 
   test("leaves nothing running, its memory bounded and others served", async () => {
     await arena.expectServed();
-    await expectIdle(() => arena.box.workerPids, 10_000);
+    await expectIdle(() => arena.box.workerPids, DEATH_MS);
     await memory.expectBounded();
   });
 });
 
 const REFUSALS: readonly (readonly [string, readonly Refusal[], PartialLimits?])[] = [
   ["a way out of Python", PROBES],
-  ["a bomb that Python itself refuses", REFUSED_BOMBS, { memoryMiB: BOMB_MEMORY_MIB }],
+  ["a bomb that Python itself refuses", sampleAttacks(REFUSED_BOMBS, 1, 2), { memoryMiB: BOMB_MEMORY_MIB }],
 ];
 
 describe.for(REFUSALS)("%s", ([group, refusals, limits]) => {
@@ -76,7 +82,6 @@ describe("what a run in Python leaves behind", () => {
   const reads = TRACES.map(([, , read]) => read);
   const found: (readonly string[])[] = [];
   beforeAll(async () => {
-    found.push(await arena.tryAll(reads, "leaves"));
     const honest = TRACES.filter(([name]) => !SPOILS_OWN_RESULT.test(name)).map(([, write]) => write);
     const left = await arena.tryAll(honest, "leaves");
     expect(left.filter((answer) => answer.startsWith("raised"))).toEqual([]);
@@ -86,6 +91,6 @@ describe("what a run in Python leaves behind", () => {
 
   test.for(TRACES.map(([name, , , clean], index) => [name, clean, index] as const))("%s", ([, clean, index]) => {
     for (const answers of found) expect(answers[index]).toMatch(clean);
-    expect(found).toHaveLength(3);
+    expect(found).toHaveLength(2);
   });
 });

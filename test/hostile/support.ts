@@ -17,14 +17,14 @@ import type { Isolation } from "../../src/sandbox/protocol.ts";
 import { sampleAttacks } from "../support/attack-sample.ts";
 import { codeOf, expectPublishable, makeBox, outputOf } from "../support/host-zone.ts";
 import { expectIdle, isAlive } from "../support/processes.ts";
-import { LATE_MS, LagMeter, MemoryWatch, promptly } from "./bar.ts";
+import { DEATH_MS, LATE_MS, LagMeter, MemoryWatch, promptly } from "./bar.ts";
 
 const TIMEOUT_MS = 300;
 /** Of an attack that comes to its end by itself: how long that takes is the machine's business. */
-const ENDING_TIMEOUT_MS = 10_000;
-const LIMITS = { timeoutMs: 10_000, memoryMiB: 64 };
+const ENDING_TIMEOUT_MS = 30_000;
+const LIMITS = { timeoutMs: 30_000, memoryMiB: 64 };
 /** An attacker's own limit can be lower, no higher. */
-const MAX_LIMITS = { timeoutMs: 10_000, memoryMiB: 256 };
+const MAX_LIMITS = { timeoutMs: 30_000, memoryMiB: 256 };
 
 export interface Attack {
   /** The whole tool. */
@@ -54,7 +54,7 @@ const CACHE = { directory: join(tmpdir(), "glovebox-hostile-cache") };
 const NEIGHBOUR_CALLS = 3;
 const NEIGHBOUR_PAUSE_MS = 50;
 const SETTLING_TRIES = 5;
-const CLEARING = { timeout: 5_000, interval: 5 };
+const CLEARING = { timeout: DEATH_MS, interval: 5 };
 /** Where the top level is the attack, esbuild's process comes before it. */
 const BUILD_MS = 5_000;
 
@@ -247,7 +247,7 @@ async function besideOthers<Result>(
   const result = await neighbours.beside(attack());
   await lag.expectPrompt();
   await Promise.all([neighbours.callCold(), neighbours.callWarm()]);
-  await expectIdle(() => box.workerPids);
+  await expectIdle(() => box.workerPids, DEATH_MS);
   await memory.expectBounded();
   return result;
 }
@@ -302,7 +302,7 @@ export function testAttack(name: string, attack: Attack): void {
 }
 
 /** Registers attacks of a folder, one a file, so that they share what they are made on: a sample of them, or with GLOVEBOX_ATTACKS=all all. */
-export async function registerAttacks(folder: URL): Promise<void> {
+export async function registerAttacks(folder: URL, share?: number): Promise<void> {
   const names = readdirSync(folder).filter((name) => /^(?!support\.).*(?<!\.test)\.ts$/.test(name));
-  for (const name of sampleAttacks(names.sort())) await import(/* @vite-ignore */ new URL(name, folder).href);
+  for (const name of sampleAttacks(names.sort(), 0, share)) await import(/* @vite-ignore */ new URL(name, folder).href);
 }

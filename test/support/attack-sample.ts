@@ -2,7 +2,8 @@
 // GLOVEBOX_ATTACKS=all takes all of them.
 
 const SHARE = 4;
-const STRIKES_ALL: boolean = process.env.GLOVEBOX_ATTACKS === "all";
+/** Whether this run takes all attacks, and makes as much load as they are worth. */
+export const STRIKES_ALL: boolean = process.env.GLOVEBOX_ATTACKS === "all";
 
 /**
  * Returns the attacks of a table that this run strikes with: always the same ones.

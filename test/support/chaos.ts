@@ -52,6 +52,7 @@ interface CallRecord {
 /** Where a wrong thing is written down: an empty list is a passed test. */
 export class Ledger {
   readonly #calls = new Map<string, CallRecord>();
+  #settled = 0;
   readonly wrong: string[] = [];
   readonly codes: { [code: string]: number } = {};
   longestMs = 0;
@@ -66,6 +67,11 @@ export class Ledger {
     return this.#calls.size;
   }
 
+  /** Results so far. */
+  get settled(): number {
+    return this.#settled;
+  }
+
   mark(callId: string, tenantId: string, payload: unknown): void {
     const record = this.#calls.get(callId);
     if (record === undefined) this.wrong.push(`An effect of a call that nobody made: ${callId}`);
@@ -78,6 +84,7 @@ export class Ledger {
     const record = this.#calls.get(callId);
     if (record === undefined) return;
     record.results += 1;
+    this.#settled += 1;
     this.longestMs = Math.max(this.longestMs, durationMs);
     const code = codeOf(result);
     this.codes[code] = (this.codes[code] ?? 0) + 1;
@@ -104,13 +111,29 @@ export class Ledger {
   }
 }
 
+/** Time between two looks at how many calls have ended. */
+const LOOK_MS = 5;
+/** The longest that a timer can wait. */
+const NEVER_MS = 2 ** 31 - 1;
+
 export interface Load {
   readonly calls: number;
-  /** No more calls are made after this long; those that were made are waited for. */
-  readonly maxMs: number;
   /** Calls of each tenant that are under way at one time. */
   readonly inFlight: number;
   readonly timeoutMs: number;
+  /** A call that has no result so long after its deadline is wrong. */
+  readonly lateMs?: number;
+}
+
+/**
+ * Calls `onLate` when an answer is late. Its timers are of the thread that has to answer: one that waits for a processor delays both alike, and
+ * the second timer is started by the first, as the answer follows from the deadline.
+ */
+function watchDeadline(timeoutMs: number, lateMs: number, onLate: () => void): Disposable {
+  let timer = setTimeout(() => {
+    timer = setTimeout(onLate, lateMs);
+  }, timeoutMs);
+  return { [Symbol.dispose]: () => clearTimeout(timer) };
 }
 
 /** A Glovebox with all the tools, and the ledger that their capability writes to. */
@@ -137,16 +160,19 @@ export async function openChaos(
 
 /** Makes the calls, tenants side by side; resolves when each has its result. */
 export async function runLoad(box: Glovebox, ledger: Ledger, load: Load): Promise<void> {
-  const deadline = performance.now() + load.maxMs;
+  const { lateMs = Number.POSITIVE_INFINITY } = load;
   let made = 0;
   const lane = async (tenantId: string, offset: number): Promise<void> => {
-    for (let turn = offset; made < load.calls && performance.now() < deadline; turn += 1) {
+    for (let turn = offset; made < load.calls; turn += 1) {
       made += 1;
       const callId = `call-${made}`;
       const tool = TOOLS[turn % TOOLS.length] as ChaosTool;
       const { payload } = ledger.open(callId, tool, tenantId);
       const began = performance.now();
       const call = { id: callId, toolName: tool.name, arguments: { payload, ms: turn % 4 } };
+      using _deadline = watchDeadline(load.timeoutMs, Math.min(lateMs, NEVER_MS), () =>
+        ledger.wrong.push(`${callId} of ${tool.name} had no result ${lateMs} ms after its deadline`),
+      );
       const result = await box.execute(call, { tenantId, timeoutMs: load.timeoutMs });
       ledger.settle(callId, result, performance.now() - began);
     }
@@ -159,16 +185,22 @@ export async function runLoad(box: Glovebox, ledger: Ledger, load: Load): Promis
 
 const pick = <Value>(values: readonly Value[]): Value | undefined => values[Math.floor(Math.random() * values.length)];
 
-/** Does something to a random worker, or to what runs beneath it if it is a wrapper, again and again; counts how often. */
+/**
+ * Does something to a random worker, or to what runs beneath it if it is a wrapper, each time that so many more calls have ended; counts
+ * how often.
+ */
 export async function torment(
   box: Glovebox,
-  everyMs: number,
+  ledger: Ledger,
+  everyCalls: number,
   hurt: (pids: readonly number[]) => boolean,
   over: AbortSignal,
 ): Promise<number> {
   let count = 0;
-  while (!over.aborted) {
-    await pause(everyMs);
+  for (let next = everyCalls; !over.aborted; ) {
+    await pause(LOOK_MS);
+    if (ledger.settled < next) continue;
+    next += everyCalls;
     const worker = pick(box.workerPids);
     if (worker !== undefined && hurt(treeOf(worker))) count += 1;
   }

@@ -9,8 +9,7 @@ test.for([
     { files: Object.fromEntries(["tool.ts", "a.ts", "b.ts"].map((name) => [name, `//${"x".repeat(25e6)}`])) },
   ],
 ] as const)("%s is refused before it is parsed", async ([, source]) => {
-  const begun = performance.now();
   const error = await failureOf(build(source));
   expect(error.code).toMatch(/^(BUNDLE_FAILED|PARAM_INVALID)$/);
-  expect(performance.now() - begun).toBeLessThan(3_000);
+  expect(error.message).toContain("sourceBytes");
 });

@@ -25,11 +25,11 @@ test.for<[string, (folder: string) => void]>([
           "require('net').createServer().listen(process.argv[1], () => process.kill(process.pid, 'SIGKILL'))",
           join(folder, "x.json"),
         ],
-        { stdio: "ignore", timeout: 5_000 },
+        { stdio: "ignore", timeout: 30_000 },
       ),
   ],
   ["a folder of that name", (folder) => mkdirSync(join(folder, "x.json"))],
-])("%s is refused, at once", async ([, make]) => {
+])("%s is rejected, not waited for and not read", async ([, make]) => {
   const folder = makeFolder({ "tool.ts": 'import x from "./x.json"; export default x' });
   try {
     make(folder);
@@ -37,7 +37,7 @@ test.for<[string, (folder: string) => void]>([
     // The process that makes a socket kills itself, so that its socket stays.
     if ((error as { readonly signal?: unknown }).signal !== "SIGKILL") throw error;
   }
-  const begun = performance.now();
-  expect((await failureOf(buildHere({ path: folder }, { root: folder }))).code).toBe("BUNDLE_FAILED");
-  expect(performance.now() - begun).toBeLessThan(1_500);
+  const error = await failureOf(buildHere({ path: folder }, { root: folder }));
+  expect(error.code).toBe("BUNDLE_FAILED");
+  expect(error.message).not.toMatch(/timeoutMs|memoryMiB/);
 });

@@ -45,7 +45,7 @@ async function perform<Value>(options: Play<Value>): Promise<void> {
     const run: Stage["run"] = (args = {}, context = {}) =>
       box.execute(
         { id: "evil", toolName: "attack", arguments: args },
-        { tenantId: "evil", timeoutMs: 5_000, ...context },
+        { tenantId: "evil", timeoutMs: 30_000, ...context },
       );
     return await play({ box, run, call: async (args, context) => outputOf(await run(args, context)) });
   });

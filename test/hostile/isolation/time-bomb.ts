@@ -5,7 +5,7 @@ import { codeOf } from "../../support/host-zone.ts";
 import { testPlay } from "./support.ts";
 
 /** By then it has been learned. */
-const DUE_MS = 8_000;
+const DUE_MS = 20_000;
 let due = 0;
 
 testPlay("a top level that turns after it was learned", {

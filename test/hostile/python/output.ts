@@ -36,7 +36,7 @@ export const OUTPUT_ATTACKS: readonly PythonAttack[] = [
   refused("a number past all doubles", `10**400`, /int|large/),
   refused("an object of JavaScript's", `import js\njs.Object.new()`, /JsProxy/),
   refused("values nested too deep", `deep = []\nfor _ in range(100_000): deep = [deep]\ndeep`, /./),
-  { name: "a string of 50 MB", code: `"x" * 50_000_000`, codes: ["OUTPUT_TOO_LARGE"] },
+  { name: "a string of 20 MB", code: `"x" * 20_000_000`, codes: ["OUTPUT_TOO_LARGE"] },
   { name: "a list of millions", code: `[0] * 5_000_000`, codes: ["OUTPUT_TOO_LARGE", "OUTPUT_INVALID"] },
   {
     name: "a shared list that doubles",
@@ -129,7 +129,7 @@ export const OUTPUT_ATTACKS: readonly PythonAttack[] = [
   {
     name: "a group of many exceptions, with notes",
     isHarmless: true,
-    code: `error = ExceptionGroup("g" * 1000, [ValueError(n) for n in range(10_000)])\nfor n in range(10_000): error.add_note("n" * 1000)\nraise error`,
+    code: `error = ExceptionGroup("g" * 1000, [ValueError(n) for n in range(2_000)])\nfor n in range(2_000): error.add_note("n" * 1000)\nraise error`,
     codes: ["TOOL_FAILED"],
     check: (result) => expect(JSON.stringify(result).length).toBeLessThan(200_000),
   },
@@ -255,7 +255,7 @@ export const OUTPUT_ATTACKS: readonly PythonAttack[] = [
     code: `x = "\ud800"`,
     codes: ["ok", "TOOL_FAILED", "PARAM_INVALID"],
   },
-  { name: "ten thousand statements in one line", isHarmless: true, code: `x = 1;`.repeat(10_000), codes: ["ok"] },
+  { name: "two thousand statements in one line", isHarmless: true, code: `x = 1;`.repeat(2_000), codes: ["ok"] },
   {
     name: "names of JavaScript's",
     code: `__proto__ = constructor = toString = 5\n__proto__`,

@@ -33,22 +33,26 @@ export type Refusal = readonly [name: string, code: string, answer: RegExp];
 const TRY_ALL = `
 import ast, gc, inspect
 async def attempt(code):
+    names = {"__name__": "__main__"}
+    ran_out = False
     try:
         tree = ast.parse(code)
         last = tree.body[-1]
         if isinstance(last, ast.Expr):
             target = ast.copy_location(ast.Name("_value", ast.Store()), last)
             tree.body[-1] = ast.copy_location(ast.Assign([target], last.value), last)
-        names = {"__name__": "__main__"}
         made = eval(compile(tree, "tried.py", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
         if inspect.isawaitable(made):
             await made
         return repr(names.get("_value"))[:500]
     except BaseException as error:
+        ran_out = isinstance(error, (MemoryError, RecursionError))
         return f"raised {type(error).__name__}: {error}"[:500]
     finally:
-        names = None
-        gc.collect()
+        # Functions and their globals refer to each other. A collection takes a tenth of a second: for what may be left of a bomb only.
+        names.clear()
+        if ran_out:
+            gc.collect()
 [await attempt(code) for code in input]
 `;
 
@@ -57,7 +61,9 @@ const PRELUDE = `begin = lambda: print(${JSON.stringify(BEGUN)})\n`;
 /** Long enough for it to be in its loop when it is stopped. */
 const LOOPING_MS = 50;
 /** Of one that comes to its end by itself: how long that takes is the machine's business. */
-const ENDING_MS = 60_000;
+const ENDING_MS = 180_000;
+/** By so much a deadline is extended that has passed before the attack had begun. */
+const EXTENSION = 4;
 /** How long after a deadline, or after it was told to stop, the answer may come. */
 const DUE_MS = LATE_MS;
 
@@ -111,8 +117,18 @@ export class PythonArena implements AsyncDisposable {
     return tenantId;
   }
 
+  /** An attack whose deadline is the subject has to begin before it: on a slow machine it needs a later one. */
   async strike(attack: PythonAttack): Promise<void> {
-    const { code, codes, input, timeoutMs = ENDING_MS, runsOn, output, isHarmless, check } = attack;
+    const { runsOn, timeoutMs = ENDING_MS } = attack;
+    const hasBegun = await this.#strikeOnce(attack);
+    if (!runsOn || hasBegun) return;
+    expect(timeoutMs, "Time in which it had not begun").toBeLessThan(ENDING_MS);
+    await this.strike({ ...attack, timeoutMs: timeoutMs * EXTENSION });
+  }
+
+  /** Returns whether the attack had begun. */
+  async #strikeOnce(attack: PythonAttack): Promise<boolean> {
+    const { code, codes, input, timeoutMs = ENDING_MS, output, isHarmless, check } = attack;
     const isStopped = codes.includes("CANCELLED");
     const stop = new AbortController();
     let hasBegun = false;
@@ -132,13 +148,14 @@ export class PythonArena implements AsyncDisposable {
     const result = await this.run(PRELUDE + code, this.#tenantOf(attack), context, input);
     const ended = performance.now();
     expect(codes, JSON.stringify(result).slice(0, 400)).toContain(codeOf(result));
-    if (isStopped || runsOn) expect(hasBegun, "It had begun").toBe(true);
+    if (isStopped) expect(hasBegun, "It had begun").toBe(true);
     const lateMs = ended - (isStopped ? stoppedAt : started + timeoutMs) - lag.withheldMs;
     expect(lateMs, "From its end to the result, in ms").toBeLessThan(DUE_MS);
     expectPublishable(result);
     if (output !== undefined) expect(outputOf(result)).toEqual(output);
     check?.(result);
     await lag.expectPrompt();
+    return hasBegun;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,7 +1,6 @@
 // A Glovebox with hostile upstream servers, each a process of its own, and what is measured of the host meanwhile.
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -19,10 +18,10 @@ export type Transport = (typeof TRANSPORTS)[number];
 const MAX_HOLD_MS = 50;
 const MAX_GROWTH_MIB = 64;
 const MiB = 1024 * 1024;
-/** For calls that are answered, and for those that are not. */
-const PATIENT_MS = 15_000;
-const BRIEF_MS = 1_000;
-const SAMPLE_MS = 100;
+/** For calls that are answered, and for attacks that leave a call without an answer. */
+const PATIENT_MS = 60_000;
+const BRIEF_MS = 500;
+const SAMPLE_MS = 25;
 
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
@@ -32,11 +31,11 @@ interface Attacker extends AsyncDisposable {
 }
 
 /** The attacker's process; one over stdio is started by the host. */
-async function startAttacker(transport: Transport, timeoutMs: number, listAttack = ""): Promise<Attacker> {
+async function startAttacker(transport: Transport, listAttack = ""): Promise<Attacker> {
   const common: Omit<McpHttpServer, "url" | "headersFor" | "authProviderFor"> = {
     protocol: "legacy",
-    timeoutMs,
-    maxTimeoutMs: 2 * timeoutMs,
+    timeoutMs: PATIENT_MS,
+    maxTimeoutMs: 2 * PATIENT_MS,
     onElicitation: () => ({ action: "decline" }),
     onSampling: () => ({ role: "assistant", content: { type: "text", text: "no" }, model: "none" }),
     roots: [{ uri: "file:///given" }],
@@ -58,29 +57,57 @@ async function startAttacker(transport: Transport, timeoutMs: number, listAttack
   };
 }
 
-/** What lives: garbage depends on when V8 collects it. */
-function liveMiB(): number {
-  collect();
+function usedMiB(): number {
   const { heapUsed, external } = process.memoryUsage();
   return (heapUsed + external) / MiB;
 }
 
-/** The most that lives while something runs, above what did before. */
-async function growthOf(action: () => Promise<unknown>): Promise<number> {
+/** What lives: garbage depends on when V8 collects it. */
+function liveMiB(): number {
+  collect();
+  return usedMiB();
+}
+
+interface Growth<Value> {
+  readonly value: Value;
+  /** The most that was in use while the action ran, above what lived before. */
+  readonly mostMiB: number;
+}
+
+/** @param read measures what is in use: with garbage for nothing, or without it at the price of a collection */
+async function growthOf<Value>(action: () => Promise<Value>, read: () => number): Promise<Growth<Value>> {
   const before = liveMiB();
   let most = before;
-  let isRunning = true;
-  const sampling = (async () => {
-    while (isRunning) {
-      most = Math.max(most, liveMiB());
-      await pause(SAMPLE_MS);
-    }
-  })();
-  await action().finally(() => {
-    isRunning = false;
-  });
-  await sampling;
-  return most - before;
+  const timer = setInterval(() => {
+    most = Math.max(most, read());
+  }, SAMPLE_MS);
+  try {
+    const value = await action();
+    return { value, mostMiB: Math.max(most, read()) - before };
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+/** For what passed the bound with its garbage: runs it again, and collects the garbage where it would pass the bound. */
+async function expectNoGrowth(action: () => Promise<unknown>): Promise<void> {
+  const before = liveMiB();
+  const read = (): number => (usedMiB() - before < MAX_GROWTH_MIB ? 0 : liveMiB());
+  const { mostMiB } = await growthOf(action, read);
+  expect(mostMiB, "Growth of what lives, in MiB").toBeLessThan(MAX_GROWTH_MIB);
+}
+
+/** Holds the event loop for as long as parsing a message of 4 MiB in one turn: what slicing the work prevents. */
+const UNSLICED = `[${"[],".repeat(1_390_000)}0]`;
+
+/**
+ * Expects that no turn of the event loop was long: less than MAX_HOLD_MS, or, on a machine that is slow at the moment, less than what
+ * a message takes there that is parsed in one turn.
+ */
+async function expectShortHold(heldMs: number): Promise<void> {
+  if (heldMs < MAX_HOLD_MS) return;
+  const control = await holdOf(() => void JSON.parse(UNSLICED));
+  expect(heldMs, "Longest turn, in ms, against that of a message parsed in one turn").toBeLessThan(control.heldMs);
 }
 
 export class AttackedBox implements AsyncDisposable {
@@ -94,34 +121,28 @@ export class AttackedBox implements AsyncDisposable {
 
   static async start(): Promise<AttackedBox> {
     const attacked = new AttackedBox(await makeBox());
-    await attacked.#add("bystander", "events", PATIENT_MS);
-    // What is compiled with the first of them is no attack's doing.
-    for (const transport of TRANSPORTS) {
-      const server = await attacked.#serverFor(transport, ["ok"]);
-      await attacked.#call(`${server}__attack`, { attack: "a text of 3.9 MB" });
-    }
+    await attacked.#add("bystander", "events");
     return attacked;
   }
 
-  async #add(name: string, transport: Transport, timeoutMs: number): Promise<void> {
-    const attacker = await startAttacker(transport, timeoutMs);
+  async #add(name: string, transport: Transport): Promise<void> {
+    const attacker = await startAttacker(transport);
     this.#attackers.push(attacker);
     this.#box.mcp.addServer(name, attacker.options);
     expect(await this.#askGood(name)).toBe("ok");
   }
 
-  /** The server that an attack goes to: of its transport, and as patient as its outcome needs. It is started with its first attack. */
-  async #serverFor(transport: Transport, [outcome]: readonly Outcome[]): Promise<string> {
-    const isBrief = outcome === "TOOL_TIMEOUT";
-    const name = isBrief ? `${transport}-brief` : transport;
-    const isThere = this.#box.mcp.servers().some(({ server }) => server === name);
-    if (!isThere) await this.#add(name, transport, isBrief ? BRIEF_MS : PATIENT_MS);
-    return name;
+  /** The server that an attack goes to is started with the first attack over its transport. */
+  async #ensureServer(transport: Transport): Promise<void> {
+    if (this.#box.mcp.servers().some(({ server }) => server === transport)) return;
+    await this.#add(transport, transport);
+    // What is compiled with the first message is no attack's doing.
+    await this.#call(`${transport}__attack`, { attack: "a text of 3.9 MB" });
   }
 
-  #call(toolName: string, args: object = {}): Promise<ToolResult> {
+  #call(toolName: string, args: object = {}, timeoutMs = PATIENT_MS): Promise<ToolResult> {
     this.#calls += 1;
-    return this.#box.execute({ id: `call-${this.#calls}`, toolName, arguments: args });
+    return this.#box.execute({ id: `call-${this.#calls}`, toolName, arguments: args }, { timeoutMs });
   }
 
   async #askGood(server: string): Promise<string> {
@@ -131,37 +152,40 @@ export class AttackedBox implements AsyncDisposable {
 
   /** Runs a call that is answered with an attack; the server's next call works, and another server's meanwhile. */
   async expectBounded(transport: Transport, attack: string, outcomes: readonly Outcome[]): Promise<void> {
-    const server = await this.#serverFor(transport, outcomes);
-    const run = (): Promise<ToolResult> => this.#call(`${server}__attack`, { attack });
-    const { value, heldMs } = await holdOf(() => Promise.all([run(), this.#askGood("bystander")]));
-    const [result, others] = value;
+    await this.#ensureServer(transport);
+    const timeoutMs = outcomes[0] === "TOOL_TIMEOUT" ? BRIEF_MS : PATIENT_MS;
+    const run = (): Promise<ToolResult> => this.#call(`${transport}__attack`, { attack }, timeoutMs);
+    const both = () => Promise.all([run(), this.#askGood("bystander")]);
+    const { value, mostMiB } = await growthOf(() => holdOf(both), usedMiB);
+    const [result, others] = value.value;
     expect(outcomes).toContain(codeOf(result));
     expect(others).toBe("ok");
-    expect(heldMs).toBeLessThan(MAX_HOLD_MS);
+    await expectShortHold(value.heldMs);
     expect(({} as { readonly polluted?: unknown }).polluted).toBeUndefined();
-    expect(await growthOf(run)).toBeLessThan(MAX_GROWTH_MIB);
+    if (mostMiB >= MAX_GROWTH_MIB) await expectNoGrowth(run);
     // A program that does not stop writing is started anew.
-    await expect.poll(() => this.#askGood(server), { timeout: 30_000 }).toBe("ok");
+    await expect.poll(() => this.#askGood(transport), { timeout: 30_000 }).toBe("ok");
   }
 
   /** Lists the tools of a server whose list is an attack. */
   async expectListBounded(transport: Transport, listAttack: string, mostTools: number): Promise<void> {
-    await using attacker = await startAttacker(transport, PATIENT_MS, listAttack);
+    await using attacker = await startAttacker(transport, listAttack);
     const list = async (): Promise<void> => {
       this.#box.mcp.addServer("lists", attacker.options);
       await this.#call("lists__good");
     };
     try {
-      const { heldMs } = await holdOf(list);
-      expect(heldMs).toBeLessThan(MAX_HOLD_MS);
+      const { value, mostMiB } = await growthOf(() => holdOf(list), usedMiB);
+      await expectShortHold(value.heldMs);
       const status = this.#box.mcp.servers().find(({ server }) => server === "lists");
       expect(status?.tools).toBeLessThanOrEqual(mostTools);
+      if (mostMiB < MAX_GROWTH_MIB) return;
       await this.#box.mcp.removeServer("lists");
-      expect(await growthOf(list)).toBeLessThan(MAX_GROWTH_MIB);
+      await expectNoGrowth(list);
     } finally {
       await this.#box.mcp.removeServer("lists");
+      expect(await this.#askGood("bystander")).toBe("ok");
     }
-    expect(await this.#askGood("bystander")).toBe("ok");
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -46,7 +46,8 @@ const form = { message: "Password?", requestedSchema: { type: "object", properti
 const UNREADABLE = ["OUTPUT_INVALID"] as const;
 /** Where nothing answers the call: it ends by its own clock, or with the stream. */
 const UNANSWERED = ["TOOL_TIMEOUT", "TOOL_UNAVAILABLE"] as const;
-const FLOOD = 10_000;
+/** More than the host keeps of anything, and enough that handling them in one turn would hold the event loop. */
+const FLOOD = 2_000;
 
 function* repeat(count: number, message: (index: number) => string): Generator<string> {
   for (let index = 0; index < count; index += 1) yield message(index);
