@@ -9,7 +9,7 @@ import type { JsonSchema } from "../../../src/sandbox/definition.ts";
 import { ToolError } from "../../../src/sandbox/errors.ts";
 import { DEFAULT_LIMITS, LIMITS, type Limits } from "../../../src/sandbox/limits.ts";
 import { codeOf } from "../../support/host-zone.ts";
-import { type Hold, holdOf } from "../../support/loop-hold.ts";
+import { controlHoldMs, type Hold, holdOf } from "../../support/loop-hold.ts";
 import { makeTool } from "../../support/registered-tool.ts";
 
 /** What is kept is below 50 ms. On a busy machine a turn takes more, and so does the control: the larger of the two bounds holds. */
@@ -46,21 +46,17 @@ function normalized(
   return holdOf(() => normalize(facts, { usage: NO_USAGE, outputText: text }, { tool, limits, thread, signal }));
 }
 
-/** What holds the loop: one turn of about 300 ms. */
-const KEYS = members(600_000, (index) => `key${index}`);
-const controlMs = async (): Promise<number> => (await holdOf(() => void JSON.parse(KEYS))).heldMs;
-
 /** Runs it until it holds the loop for less than the bound, or for less than half of what the control does in the next moment. */
 async function expectNoHold<Value>(run: () => Promise<Hold<Value>>): Promise<Value> {
   for (let attempt = 1; ; attempt += 1) {
     const { value, heldMs } = await run();
-    if (heldMs < BOUND_MS || heldMs < (await controlMs()) / 2) return value;
+    if (heldMs < BOUND_MS || heldMs < (await controlHoldMs()) / 2) return value;
     if (attempt === ATTEMPTS) expect(heldMs).toBeLessThan(BOUND_MS);
   }
 }
 
 test("a hold is seen when there is one", async () => {
-  expect(await controlMs()).toBeGreaterThan(BOUND_MS);
+  expect(await controlHoldMs()).toBeGreaterThan(BOUND_MS);
 });
 
 describe("normalize() does not hold the loop for", () => {
