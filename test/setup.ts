@@ -3,7 +3,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { afterAll, vi } from "vitest";
 import { activeTimers, childProcesses } from "./support/leftovers.ts";
 
-/** Vitest gives up on a poll after one second, which a busy machine may take for anything. */
+/** How long a poll waits. The default of Vitest is one second, which is too short on a busy machine. */
 const POLL_MS = 30_000;
 vi.setConfig({ expect: { poll: { timeout: POLL_MS } } });
 const { waitFor } = vi;
