@@ -1,7 +1,14 @@
-// Runs around every test file: when it is over, no child process of ours and no timer may be left.
+// Runs around every test file: polls give a busy machine time, and when the file is over, no child process of ours and no timer may be left.
 import { setImmediate as turn } from "node:timers/promises";
-import { afterAll } from "vitest";
+import { afterAll, vi } from "vitest";
 import { activeTimers, childProcesses } from "./support/leftovers.ts";
+
+/** How long a poll waits. The default of Vitest is one second, which is too short on a busy machine. */
+const POLL_MS = 30_000;
+vi.setConfig({ expect: { poll: { timeout: POLL_MS } } });
+const { waitFor } = vi;
+vi.waitFor = (callback, options) =>
+  waitFor(callback, typeof options === "number" ? options : { timeout: POLL_MS, ...options });
 
 const timersBefore = activeTimers();
 

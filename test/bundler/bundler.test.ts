@@ -47,7 +47,7 @@ describe("createBundler() builds once", () => {
     const second = await bundler.bundle({ ...source });
     expect([first.cached, second.cached]).toEqual([false, true]);
     expect(second.bundle).toBe(first.bundle);
-    expect(second.durationMs).toBeLessThan(50);
+    expect(second.durationMs).toBeLessThan(first.durationMs);
   });
 
   test("for another process too, from the disk", async () => {
@@ -98,13 +98,18 @@ describe("createBundler() and those who leave", () => {
   });
 
   test("the last who aborts stops the build, and the next begins anew", async () => {
-    const bundler = makeBundler({ limits: { timeoutMs: 2_000 } });
+    const bundler = makeBundler();
     const leaving = new AbortController();
     const all = [1, 2].map(() => failureOf(bundler.bundle({ source: HANGING }, { signal: leaving.signal })));
     await untilBuilding(2);
     leaving.abort();
     expect((await Promise.all(all)).map((error) => error.code)).toEqual(["CANCELLED", "CANCELLED"]);
-    expect((await failureOf(bundler.bundle({ source: HANGING }))).message).toContain("the limit timeoutMs");
+    expect(children()).toEqual([]);
+    const again = new AbortController();
+    const next = failureOf(bundler.bundle({ source: HANGING }, { signal: again.signal }));
+    await untilBuilding(2);
+    again.abort();
+    expect((await next).code).toBe("CANCELLED");
   });
 
   test("one who waits for a turn leaves without taking it", async () => {

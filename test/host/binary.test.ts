@@ -16,7 +16,7 @@ let added = 0;
 async function run(source: string, definition: object = {}, args: unknown = {}) {
   added += 1;
   const { name } = await box.addTool({ name: `binary${added}`, source, definition });
-  return await box.execute({ id: "c", toolName: name, arguments: args }, { timeoutMs: 10_000 });
+  return await box.execute({ id: "c", toolName: name, arguments: args }, { timeoutMs: 30_000 });
 }
 
 async function outputOf(source: string, definition: object = {}, args: unknown = {}): Promise<ToolValue> {
@@ -99,7 +99,7 @@ describe("bytes in arguments", () => {
     );
     await fc.assert(
       fc.asyncProperty(value, async (args) => {
-        const result = await box.execute({ id: "c", toolName: "echo", arguments: args }, { timeoutMs: 10_000 });
+        const result = await box.execute({ id: "c", toolName: "echo", arguments: args }, { timeoutMs: 30_000 });
         expect(result).toMatchObject({ success: true });
         expect(result.success && result.output).toStrictEqual(args);
       }),

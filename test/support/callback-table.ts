@@ -42,6 +42,10 @@ export const MISBEHAVIOURS: readonly (readonly [name: string, callback: Callback
 
 const HANGING: ReadonlySet<string> = new Set(["hangs", "returns a thenable that hangs"]);
 
+/** Whether a callback is one of the {@link MISBEHAVIOURS} that never answer, for which its bound has to be waited for. */
+export const isHanging = (callback: Callback): boolean =>
+  MISBEHAVIOURS.some(([name, each]) => each === callback && HANGING.has(name));
+
 /** Exceptions for a callback whose answer is not read: only what throws or hangs goes wrong. */
 export const ANY_ANSWER: NonNullable<CallbackRow["except"]> = Object.fromEntries(
   MISBEHAVIOURS.filter(([name]) => /^returns (?!a thenable that|an object whose)/.test(name)).map(([name]) => [

@@ -43,3 +43,8 @@ export async function holdOf<Value>(action: () => Value | Promise<Value>): Promi
     await watch;
   }
 }
+
+const CONTROL = `{${Array.from({ length: 600_000 }, (_, index) => `"key${index}":0`).join()}}`;
+
+/** How long this machine holds the loop now for one turn of about 300 ms: what a busy machine makes longer is longer here too. */
+export const controlHoldMs = async (): Promise<number> => (await holdOf(() => void JSON.parse(CONTROL))).heldMs;

@@ -8,7 +8,7 @@ import { onTestFinished } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { EgressOptions } from "../../src/host/capabilities/egress-policy.ts";
 import type { GloveboxOptions } from "../../src/host/config.ts";
-import type { ToolResult } from "../../src/host/tool-call.ts";
+import type { ToolContext, ToolResult } from "../../src/host/tool-call.ts";
 import { onLoopback } from "./egress.ts";
 import { makeBox } from "./host-zone.ts";
 
@@ -104,9 +104,14 @@ export const RECORD = `
 `;
 
 export interface SocketTools extends AsyncDisposable {
-  /** Runs a tool whose body is this text, with \`url\`, \`ctx\` and \`record\`. */
-  run(body: string, url: string, imports?: string): Promise<ToolResult>;
+  /** Runs a tool whose body is this text, with `url`, `ctx` and `record`. */
+  run(body: string, url: string, imports?: string, context?: ToolContext): Promise<ToolResult>;
 }
+
+/** Runs any body that is text: to build a tool for each would take most of the time of these tests. */
+const RUNS_ANY_BODY = `${RECORD}
+  const AsyncFunction = Object.getPrototypeOf(async () => {}).constructor;
+  export default ({ url, body }, ctx) => new AsyncFunction("url", "ctx", "record", body)(url, ctx, record);`;
 
 export async function makeSocketTools(
   egress: Partial<EgressOptions> = {},
@@ -116,16 +121,22 @@ export async function makeSocketTools(
   const box = await makeBox({
     egress: { allow: onLoopback("127.0.0.1"), ports, ...egress },
     ...more,
+    engine: { dynamicCode: true },
     limits: { timeoutMs: 30_000, ...more.limits },
   });
+  const grant = ["fetch", "secrets"];
   let added = 0;
+  await box.addTool({ name: "any", source: RUNS_ANY_BODY }, { grant });
   return {
-    async run(body, url, imports = "") {
+    async run(body, url, imports, context = {}) {
+      if (imports === undefined) {
+        return await box.execute({ id: "c1", toolName: "any", arguments: { url, body } }, context);
+      }
       added += 1;
       const toolName = `tool${added}`;
       const source = `${imports}\n${RECORD}\nexport default async ({ url }, ctx) => { ${body} };`;
-      await box.addTool({ name: toolName, source }, { grant: ["fetch", "secrets"] });
-      return await box.execute({ id: "c1", toolName, arguments: { url } });
+      await box.addTool({ name: toolName, source }, { grant });
+      return await box.execute({ id: "c1", toolName, arguments: { url } }, context);
     },
     [Symbol.asyncDispose]: () => box.close(),
   };

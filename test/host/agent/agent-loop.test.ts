@@ -468,13 +468,11 @@ describe("cancellation", () => {
   test("kills the tools that run, and leaves no call without an answer", async () => {
     const stop = new AbortController();
     const { model } = scriptModel(says(call("a", "forever"), call("b", "add", { a: 1, b: 2 })));
-    const began = performance.now();
     let outcome: AgentOutcome | undefined;
     for await (const event of loop.stream({ model, router: box, messages: [USER], signal: stop.signal })) {
       if (event.type === "tool-result" && event.result.callId === "b") stop.abort();
       if (event.type === "outcome") outcome = event;
     }
-    expect(performance.now() - began).toBeLessThan(10_000);
     expect(outcome).toMatchObject({ status: "cancelled" });
     expect(answersOf(outcome?.messages ?? [])).toEqual(["a: CANCELLED", "b: 3"]);
     expectWhole(outcome as AgentOutcome);

@@ -4,9 +4,9 @@ import { compileSchema } from "../../../src/host/json-schema/compile-schema.ts";
 import { FORMATS } from "../../../src/host/json-schema/formats.ts";
 import type { ValidationOutcome } from "../../../src/host/json-schema/outcome.ts";
 import { ToolError } from "../../../src/sandbox/errors.ts";
-import { threadMs } from "../../support/processes.ts";
+import { leastThreadMs, threadMs } from "../../support/processes.ts";
 
-/** Far above the budget of 50 ms: a busy machine may double a time, a missing guard multiplies it by hundreds. */
+/** Of processor time, far above the budget of 50 ms: a missing guard multiplies it by hundreds. */
 const PATIENCE_MS = 900;
 
 type Ending = "valid" | "problems" | "stopped" | "refused";
@@ -17,7 +17,7 @@ function endingOf(outcome: ValidationOutcome): Ending {
 }
 
 function attack(schema: unknown, value: unknown): { ending: Ending; ms: number } {
-  const started = performance.now();
+  const started = threadMs();
   let ending: Ending;
   try {
     ending = endingOf(compileSchema(schema).validate(value));
@@ -25,7 +25,7 @@ function attack(schema: unknown, value: unknown): { ending: Ending; ms: number }
     if (!(error instanceof ToolError)) throw error;
     ending = "refused";
   }
-  return { ending, ms: performance.now() - started };
+  return { ending, ms: threadMs() - started };
 }
 
 const range = (length: number): number[] => Array.from({ length }, (_, index) => index);
@@ -161,7 +161,7 @@ describe("CompiledSchema.validate() ends", () => {
       reason: "time",
     });
     const deep = nest(50_000, (a) => [a]);
-    expect(compileSchema({ items: { $ref: "#" } }).validate(deep, { budgetMs: 1_000 })).toMatchObject({
+    expect(compileSchema({ items: { $ref: "#" } }).validate(deep, { budgetMs: 30_000 })).toMatchObject({
       stopped: true,
       reason: "depth",
     });
@@ -169,9 +169,8 @@ describe("CompiledSchema.validate() ends", () => {
 
   test("within the budget that is asked for", () => {
     const compiled = compileSchema(billionLaughs("allOf"));
-    const started = threadMs();
-    expect(compiled.validate(1, { budgetMs: 5 }).valid).toBe(false);
-    expect(threadMs() - started).toBeLessThan(45);
+    const cpuMs = leastThreadMs(() => expect(compiled.validate(1, { budgetMs: 5 }).valid).toBe(false));
+    expect(cpuMs).toBeLessThan(45);
   });
 
   test("with the problems found so far when the time runs out while they are listed", () => {
@@ -245,10 +244,10 @@ describe("FORMATS", () => {
     for (const head of heads) {
       for (const pump of pumps) {
         const text = `${head}${pump.repeat(Math.ceil(max / pump.length))}`.slice(0, max - 1);
-        const started = performance.now();
-        const outcome = compiled.validate([`${text}\n`, text], { budgetMs: 1_000 });
+        const started = threadMs();
+        const outcome = compiled.validate([`${text}\n`, text], { budgetMs: 30_000 });
         expect(outcome.valid || !outcome.stopped).toBe(true);
-        expect([head, pump, performance.now() - started < 300]).toEqual([head, pump, true]);
+        expect([head, pump, threadMs() - started < 300]).toEqual([head, pump, true]);
       }
     }
   });

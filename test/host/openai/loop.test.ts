@@ -18,7 +18,7 @@ let server: OpenAIServer;
 let client: OpenAI;
 
 beforeAll(async () => {
-  box = await createGlovebox({ cache: false });
+  box = await createGlovebox({ cache: false, limits: { timeoutMs: 120_000 } });
   const tools: readonly (readonly [name: string, source: string, inputSchema?: object])[] = [
     ["math.add", "export default ({ a, b = 10 }) => a + b", integers],
     ["spin", "export default () => { for (;;); }"],
@@ -103,8 +103,15 @@ describe.for([
     expect(last.body).toMatchObject(api === "responses" ? { store: false, stream } : { stream });
   });
 
-  // A busy machine may wake the host late: one of ten attempts is on time.
-  test("goes on when a tool that loops for ever has been killed within 50 ms of its 300", { retry: 9 }, async () => {
+  test("goes on when a tool that loops for ever has been killed", async () => {
+    // The same call with more time than its test has: the conversation does not wait for it.
+    const stop = new AbortController();
+    let isOver = false;
+    const control = box
+      .execute({ id: "control", toolName: "spin", arguments: {} }, { timeoutMs: 120_000, signal: stop.signal })
+      .finally(() => {
+        isOver = true;
+      });
     server.script([{ type: "call", id: "c1", name: "spin", arguments: {} }], [{ type: "text", text: "It hung." }]);
     const outcome = await new AgentLoop({ model: model(stream), router: box, context: { timeoutMs: 300 } }).run({
       messages: [{ role: "user", content: "spin" }],
@@ -117,7 +124,9 @@ describe.for([
     const next = await box.execute({ id: "x", toolName: "math.add", arguments: { a: 1, b: 1 } });
     expect(next).toMatchObject({ success: true, output: 2 });
     expect(answer.result.durationMs).toBeGreaterThanOrEqual(290);
-    expect(answer.result.durationMs).toBeLessThan(350);
+    expect(isOver).toBe(false);
+    stop.abort();
+    expect(await control).toMatchObject({ success: false, error: { code: "CANCELLED" } });
   });
 
   test("ends soon after its signal aborts", async () => {

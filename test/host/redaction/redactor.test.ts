@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Redactor } from "../../../src/host/redaction/redactor.ts";
 import { ToolError } from "../../../src/sandbox/errors.ts";
+import { threadMs } from "../../support/processes.ts";
 
 function redactorOf(...values: readonly string[]): Redactor {
   const redactor = new Redactor();
@@ -96,10 +97,10 @@ describe("Redactor.filter()", () => {
 
   test("takes time by the length of a text, whatever is in it", () => {
     const redactor = redactorOf(`${"a".repeat(4_000)}b`);
-    const began = performance.now();
+    const began = threadMs();
     redactor.text("a".repeat(500_000));
     redactor.text("\\".repeat(300_000) + "%25".repeat(100_000));
-    expect(performance.now() - began).toBeLessThan(5_000);
+    expect(threadMs() - began).toBeLessThan(5_000);
   });
 });
 
@@ -156,8 +157,8 @@ describe("Redactor.filter() with several values", () => {
 
   test("reads each byte once, also where all that comes is held back and comes byte by byte", () => {
     const filter = redactorOf(`${"ab".repeat(4_000)}c`).filter();
-    const began = performance.now();
+    const began = threadMs();
     for (let at = 0; at < 300_000; at += 1) filter.push(Buffer.of(at % 2 === 0 ? 0x61 : 0x62));
-    expect(performance.now() - began).toBeLessThan(30_000);
+    expect(threadMs() - began).toBeLessThan(30_000);
   });
 });

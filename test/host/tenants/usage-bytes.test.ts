@@ -1,6 +1,6 @@
 // What `usage` says of a call's bytes: those that its tool got and gave, and those that its requests sent and received.
 import type { Socket } from "node:net";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { GloveboxOptions } from "../../../src/host/config.ts";
 import type { Glovebox } from "../../../src/host/runtime.ts";
 import { NO_USAGE, type ToolResult } from "../../../src/host/tool-call.ts";
@@ -10,17 +10,23 @@ import { codeOf, makeBox } from "../../support/host-zone.ts";
 const TENANT = { tenantId: "acme" } as const;
 
 async function boxOf(options: GloveboxOptions = {}): Promise<Glovebox> {
-  const box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 20_000 }, ...options });
+  const box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 30_000 }, ...options });
   onTestFinished(() => box.close());
   return box;
 }
+
+/** Of the tests that need no options of their own. */
+let box: Glovebox;
+beforeAll(async () => {
+  box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 30_000 } });
+});
+afterAll(() => box.close());
 
 const run = (box: Glovebox, toolName: string, args: unknown): Promise<ToolResult> =>
   box.execute({ id: "c1", toolName, arguments: args }, TENANT);
 
 describe("usage.inputBytes and usage.outputBytes", () => {
   test("count JSON in UTF-8 and bytes in it, for tools in the sandbox and host functions", async () => {
-    const box = await boxOf();
     await box.addTool({ name: "echo", source: "export default (input) => input.v" }, TENANT);
     box.router.register("host_echo", {}, (input) => (input as { readonly v: string }).v, TENANT);
     for (const toolName of ["echo", "host_echo"]) {
@@ -36,7 +42,6 @@ describe("usage.inputBytes and usage.outputBytes", () => {
   });
 
   test("count the input of a call that fails, and nothing for one whose tool has not run", async () => {
-    const box = await boxOf();
     await box.addTool(
       {
         name: "fail",
@@ -53,7 +58,6 @@ describe("usage.inputBytes and usage.outputBytes", () => {
   });
 
   test("count the chunks of a stream, also of one that fails after them", async () => {
-    const box = await boxOf();
     await box.addTool({ name: "two", source: 'export default async function* () { yield "ab"; yield "cd"; }' }, TENANT);
     const failing = 'export default async function* () { yield "ab"; throw new Error("no"); }';
     await box.addTool({ name: "one", source: failing }, TENANT);
@@ -108,12 +112,13 @@ describe("usage.egressBytesOut and usage.egressBytesIn", () => {
   test("count what a call that was stopped had sent, and are 0 without requests", async () => {
     const server = await serve((_request, response) => void response.write("begun"));
     const box = await boxOf({ egress: { allow: onLoopback(server.origin) } });
-    const source = "export default async ({ origin }) => { await (await fetch(origin)).text(); }";
+    const source = "export default async ({ origin }) => { const reader = (await fetch(origin)).body.getReader(); await reader.read(); console.log('begun'); await reader.read(); }";
     await box.addTool({ name: "hang", source }, { ...TENANT, grant: ["fetch"] });
     await box.addTool({ name: "none", source: "export default () => 1" }, TENANT);
+    const stop = new AbortController();
     const { usage, ...result } = await box.execute(
       { id: "c", toolName: "hang", arguments: { origin: server.origin } },
-      { ...TENANT, timeoutMs: 3_000 },
+      { ...TENANT, signal: stop.signal, onLog: () => stop.abort() },
     );
     expect(result.success).toBe(false);
     expect([usage.egressBytesOut > 0, usage.egressBytesIn > 5]).toEqual([true, true]);
@@ -124,16 +129,12 @@ describe("usage.egressBytesOut and usage.egressBytesIn", () => {
 
 describe("usage.cpuMs", () => {
   test("is not 0 for a call whose process was killed while it computed", async () => {
-    const box = await boxOf();
-    await box.addTool({ name: "loop", source: "export default () => { for (;;); }" }, TENANT);
-    await box.addTool({ name: "warm", source: "export default () => 1" }, TENANT);
-    await run(box, "warm", {});
-    const running = run(box, "loop", {});
-    const killing = setInterval(() => {
+    await box.addTool({ name: "loop", source: "export default () => { console.log('on'); for (;;); }" }, TENANT);
+    const kill = () => {
       for (const pid of box.workerPids) process.kill(pid, "SIGKILL");
-    }, 500);
-    const result = await running;
-    clearInterval(killing);
+    };
+    const onLog = () => void setTimeout(kill, 300);
+    const result = await box.execute({ id: "c1", toolName: "loop", arguments: {} }, { ...TENANT, onLog });
     expect(result.success).toBe(false);
     expect(result.usage.cpuMs).toBeGreaterThan(0);
   });

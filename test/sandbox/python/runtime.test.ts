@@ -79,7 +79,7 @@ describe("a run's value", () => {
   });
 
   test("may hold bytes, which travel beside it", async () => {
-    const { outcome, bytes } = await worker.run("{'a': b'xyz', 'b': [bytearray(2)]}");
+    const { outcome, bytes } = await worker.run("{'a': b'xyz', 'b': [bytearray(2)]}", SHARED);
     expect({ outcome, bytes: [...(bytes ?? [])] }).toEqual({ outcome: "output", bytes: [120, 121, 122, 0, 0] });
   });
 
@@ -112,7 +112,7 @@ describe("a run's failure", () => {
   });
 
   test("of text that cannot be compiled names its place, and says so by its code", async () => {
-    const error = await failureOf("x = 1\ny = (1,\n");
+    const error = await failureOf("x = 1\ny = (1,\n", SHARED);
     expect(error).toMatchObject({ name: "SyntaxError", code: "PYTHON_SYNTAX" });
     expect(error?.stack).toContain("    at <module> (tool.py:2:5)");
   });
