@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { cliEnvironment } from "./support/cli-process.ts";
 import { type OpenAIServer, startOpenAIServer } from "./support/openai-server.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -50,42 +51,75 @@ const MODEL = [
   [{ type: "text", text: "19 + 23 is 42." }],
 ] as const;
 
+/** More than all of them take together on a busy machine. */
+const PATIENCE_MS = 300_000;
+const MARK = "----- example ";
+
+/** A program that runs the examples one after the other, and says on both streams which one comes. */
+function toProgram(files: readonly string[]): string {
+  return `for (const [index, file] of ${JSON.stringify(files)}.entries()) {
+    console.log(${JSON.stringify(MARK)} + index);
+    console.error(${JSON.stringify(MARK)} + index);
+    await import(file).catch((error) => console.error(error));
+  }`;
+}
+
+/** What was printed behind the mark of each example. */
+const toParts = (printed: string): readonly string[] => printed.split(new RegExp(`^${MARK}\\d+\n`, "m")).slice(1);
+
+interface End {
+  readonly code: number | null;
+  readonly stdout: readonly string[];
+  readonly stderr: readonly string[];
+}
+
 let folder = "";
 let openai: OpenAIServer;
+let end: End;
+
+async function runAll(): Promise<End> {
+  const files: string[] = [];
+  for (const [index, { code }] of EXAMPLES.entries()) {
+    let source = code;
+    for (const [specifier, path] of PUBLISHED) {
+      source = source.replaceAll(specifier, `from ${JSON.stringify(pathToFileURL(join(ROOT, path)).href)}`);
+    }
+    const file = join(folder, `example-${index}.mts`);
+    await writeFile(file, source);
+    files.push(pathToFileURL(file).href);
+  }
+  const program = join(folder, "all.mts");
+  await writeFile(program, toProgram(files));
+  const env = { ...cliEnvironment(folder), OPENAI_BASE_URL: openai.baseURL, OPENAI_API_KEY: "none" };
+  const child = spawn(process.execPath, [program], { cwd: ROOT, env });
+  const exit = new Promise<number | null>((resolve) => child.on("exit", resolve));
+  const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), exit]);
+  return { code, stdout: toParts(stdout), stderr: toParts(stderr) };
+}
+
 beforeAll(async () => {
   openai = await startOpenAIServer(...MODEL);
   // Inside the repository, so that the packages which the examples import are found.
   folder = await mkdtemp(join(ROOT, "test", ".docs-"));
-});
+  end = await runAll();
+}, PATIENCE_MS);
 afterAll(async () => {
   await openai[Symbol.asyncDispose]();
   await rm(folder, { recursive: true, force: true });
 });
 
-async function run(
-  file: string,
-): Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }> {
-  const env = { HOME: folder, OPENAI_BASE_URL: openai.baseURL, OPENAI_API_KEY: "none" };
-  const child = spawn(process.execPath, [file], { cwd: ROOT, env });
-  const exit = new Promise<number | null>((resolve) => child.on("exit", resolve));
-  const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), exit]);
-  return { code, stdout, stderr };
-}
-
 describe("an example in the documents", () => {
   test("there are some", () => expect(EXAMPLES.length).toBeGreaterThanOrEqual(5));
 
-  test.for(EXAMPLES.map((example) => [example.name, example] as const))("%s runs", async ([name, { code, prints }]) => {
-    let source = code;
-    for (const [specifier, path] of PUBLISHED) {
-      source = source.replaceAll(specifier, `from ${JSON.stringify(pathToFileURL(join(ROOT, path)).href)}`);
-    }
-    const file = join(folder, `${name.replace(/\W+/g, "-")}.mts`);
-    await writeFile(file, source);
-    const end = await run(file);
-    expect(end).toMatchObject({ code: 0, stderr: "" });
-    expect(end.stdout.split("\n")).toEqual(expect.arrayContaining([...prints]));
-  });
+  test("leaves nothing behind that keeps its process alive", () => expect(end.code).toBe(0));
+
+  test.for(EXAMPLES.map(({ name, prints }, index) => [name, index, prints] as const))(
+    "%s runs",
+    ([, index, prints]) => {
+      expect(end.stderr[index]).toBe("");
+      expect(end.stdout[index]?.split("\n")).toEqual(expect.arrayContaining([...prints]));
+    },
+  );
 });
 
 describe("a link in the documents", () => {

@@ -1,43 +1,29 @@
-// --allow-fetch and --secret, as a person meets them: a real process and a real server.
-import { spawn } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { text } from "node:stream/consumers";
+// --allow-fetch and --secret, as a person meets them: a command line and a real server.
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { cliEnvironment, MAIN } from "../support/cli-process.ts";
+import { enterFolder, runInProcess } from "../support/cli-in-process.ts";
 import { serve } from "../support/egress.ts";
 
 /** A command line starts a process for each of its parts: on a busy machine that takes its time. */
 vi.setConfig({ testTimeout: 180_000 });
 const KEY = "sk-cli-0123456789";
-let folder = "";
+const GET = `export const capabilities = { fetch: true, secrets: true };
+  export default async ({ url }: { url: string }, ctx: any) => {
+    const headers = { "x-key": await ctx.secrets.use("KEY").catch(() => "none") };
+    const response = await fetch(url, { headers });
+    return { status: response.status, body: await response.text() };
+  };`;
+let leave: () => Promise<void>;
 
 async function run(...args: readonly string[]): Promise<{ readonly code: number | null; readonly said: string }> {
-  const env = { ...cliEnvironment(folder), API_KEY: KEY, EMPTY: "" };
-  const child = spawn(process.execPath, [MAIN, "run", "get.ts", "--timeout-ms", "60000", ...args], {
-    cwd: folder,
-    env,
-  });
-  child.stdin.end();
-  const exit = new Promise<number | null>((resolve) => child.on("exit", resolve));
-  const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), exit]);
+  const env = { API_KEY: KEY, EMPTY: "", HOME: "/home/of/somebody" };
+  const { code, stdout, stderr } = await runInProcess(["run", "get.ts", "--timeout-ms", "60000", ...args], { env });
   return { code, said: stdout + stderr };
 }
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "glovebox-"));
-  await writeFile(
-    join(folder, "get.ts"),
-    `export const capabilities = { fetch: true, secrets: true };
-    export default async ({ url }: { url: string }, ctx: any) => {
-      const headers = { "x-key": await ctx.secrets.use("KEY").catch(() => "none") };
-      const response = await fetch(url, { headers });
-      return { status: response.status, body: await response.text() };
-    };`,
-  );
+  ({ leave } = await enterFolder({ "get.ts": GET }));
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
+afterAll(() => leave());
 
 describe("glovebox run", () => {
   test("sends what it may, with the secret that it has, and shows neither", async () => {

@@ -1,18 +1,17 @@
 // `glovebox mcp` as an MCP client starts it: a real process, over stdin and stdout and over HTTP, and how it ends.
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { enterFolder, runInProcess } from "../support/cli-in-process.ts";
 import { cliEnvironment, MAIN } from "../support/cli-process.ts";
 
 let folder = "";
+let leave: () => Promise<void>;
 
 const SOURCES = {
   "noisy.ts": `
@@ -27,12 +26,9 @@ const SOURCES = {
 } as const;
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "glovebox-mcp-"));
-  for (const [file, source] of Object.entries(SOURCES)) await writeFile(join(folder, file), source);
+  ({ folder, leave } = await enterFolder(SOURCES));
 });
-afterAll(async () => {
-  await rm(folder, { recursive: true, force: true });
-});
+afterAll(() => leave());
 
 interface Running {
   readonly child: ChildProcessWithoutNullStreams;
@@ -86,12 +82,12 @@ describe("glovebox mcp over stdin and stdout", () => {
     write(running, { jsonrpc: "2.0", id: 2, method: "logging/setLevel", params: { level: "info" } });
     write(running, call(3, "noisy", { n: 4 }));
     await expect
-      .poll(() => said.find(({ id }) => id === 3), { timeout: 20_000 })
+      .poll(() => said.find(({ id }) => id === 3), { timeout: 45_000 })
       .toMatchObject({
         result: { structuredContent: { twice: 8 } },
       });
     write(running, call(4, "spins", {}));
-    await expect.poll(() => JSON.stringify(said.at(-1)), { timeout: 20_000 }).toContain('"data":"spinning"');
+    await expect.poll(() => JSON.stringify(said.at(-1)), { timeout: 45_000 }).toContain('"data":"spinning"');
     running.child.stdin.end();
     expect(await running.exit).toBe(0);
     expect(said.some(({ id }) => id === 4)).toBe(false);
@@ -141,8 +137,8 @@ describe("glovebox mcp --http", () => {
     const socket = connect(Number(port), hostname);
     onTestFinished(() => void socket.destroy());
     socket.write("POST /mcp HTTP/1.1\r\nhost: localhost\r\n");
-    // Node's own default is 60 s, checked every 30 s.
-    const signal = AbortSignal.timeout(45_000);
+    // Node's own default is 60 s, checked every 30 s: it would answer after this.
+    const signal = AbortSignal.timeout(59_000);
     const [answer] = (await once(socket, "data", { signal })) as [Buffer];
     expect(answer.toString()).toMatch(/^HTTP\/1\.1 408 /);
     await once(socket, "close", { signal });
@@ -157,10 +153,8 @@ describe("glovebox mcp --http", () => {
     ["an input", ["noisy.ts", "--input", "{}"], /Unknown option "--input" of mcp/],
     ["a file that is not there", ["gone.ts"], /There is no file or folder "gone\.ts"/],
   ])("refuses %s", async ([, args, message]) => {
-    const { child, exit } = start(...args);
-    child.stdin.end();
-    const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
-    expect([await exit, stdout]).toEqual([2, ""]);
+    const { code, stdout, stderr } = await runInProcess(["mcp", ...args]);
+    expect([code, stdout]).toEqual([2, ""]);
     expect(stderr).toMatch(message);
     expect(stderr).not.toContain(folder);
   });

@@ -2,12 +2,14 @@
 // be read. It never prints a stack and never leaves a process behind.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmod, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { createWriteStream } from "node:fs";
+import { chmod, symlink, writeFile } from "node:fs/promises";
+import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { sampleAttacks } from "../support/attack-sample.ts";
+import { type CliEnd, enterFolder, runInProcess } from "../support/cli-in-process.ts";
 import { CliProcess, cliEnvironment, MAIN } from "../support/cli-process.ts";
 import { DevToolsClient } from "../support/devtools-client.ts";
 import { treeOf } from "../support/process-tree.ts";
@@ -25,28 +27,22 @@ const SOURCES: { readonly [file: string]: string } = {
   "noisy.ts": 'export default async () => { for (;;) { console.log("x".repeat(1000)); await null; } };',
   "spins.ts": "export default () => { console.log('spinning'); for (;;); };",
   "slow-top.ts": "for (;;);\nexport default () => 1;",
-  "bad-utf8.json": "",
 };
+const BAD_UTF8 = Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]);
 let folder = "";
+let leave: () => Promise<void>;
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "glovebox-process-"));
-  for (const [file, source] of Object.entries(SOURCES)) await writeFile(join(folder, file), source);
-  await writeFile(join(folder, "bad-utf8.json"), Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]));
+  ({ folder, leave } = await enterFolder(SOURCES));
+  await writeFile("bad-utf8.json", BAD_UTF8);
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
-
-interface End {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
+afterAll(() => leave());
 
 /** Runs a line of bash in which `glovebox` is the command; its exit code is the first one of the line's last pipe. */
-async function bash(line: string, input?: string): Promise<End> {
+async function bash(line: string): Promise<CliEnd> {
   const script = `glovebox() { "$NODE" "$MAIN" "$@"; }; ${line}; exit "\${PIPESTATUS[0]}"`;
   const env = { ...cliEnvironment(folder), PATH: process.env.PATH, NODE: process.execPath, MAIN, SLOW: SLOW.join(" ") };
   const child = spawn("bash", ["-c", script], { cwd: folder, env });
-  child.stdin.on("error", () => {}).end(input);
+  child.stdin.on("error", () => {}).end();
   const exit = new Promise<number | null>((resolve) => child.on("exit", resolve));
   const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), exit]);
   return { code, stdout, stderr };
@@ -60,9 +56,6 @@ describe("a reader that leaves", () => {
     ["glovebox run $SLOW add.ts | true", /^$/],
     ["glovebox --help | true", /^$/],
     ["glovebox help | head -0", /^$/],
-    ["glovebox --version | true", /^$/],
-    ["glovebox inspect add.ts --json | true", /^$/],
-    ["glovebox types add.ts | true", /^$/],
     ["glovebox run noisy.ts --timeout-ms 60000 2>&1 >/dev/null | head -1", /^info {2}x{1000}\n$/],
     ["glovebox run --bogus 2>&1 | true", /^$/],
   ])("ends %s quietly with 141", async ([line, stdout]) => {
@@ -71,6 +64,18 @@ describe("a reader that leaves", () => {
     // A short answer may be written before its reader has gone.
     const isShort = /true$|head -0$/.test(line);
     expect(isShort ? [0, 2, 141] : [141]).toContain(end.code);
+  });
+
+  test.for<[args: readonly string[]]>([
+    [["--version"]],
+    [["run", "many.ts", "--timeout-ms", "60000"]],
+    [["inspect", "add.ts", "--json"]],
+    [["types", "add.ts"]],
+  ])("ends %j with 141 when its output answers EPIPE", async ([args]) => {
+    const stdout = new Writable({
+      write: (_chunk, _encoding, done) => done(Object.assign(new Error("write EPIPE"), { code: "EPIPE" })),
+    });
+    expect(await runInProcess(args, { stdout })).toEqual({ code: 141, stdout: "", stderr: "" });
   });
 
   test("ends glovebox dev with 141 at its next output", async () => {
@@ -103,22 +108,32 @@ describe("an output that cannot be written", () => {
   test.for<[line: string, stderr: RegExp]>([
     ["glovebox --help >/dev/full", FULL],
     ["glovebox run $SLOW add.ts >/dev/full", FULL],
-    ["glovebox run $SLOW add.ts --json >/dev/full", FULL],
-    ["glovebox run many.ts --timeout-ms 60000 >/dev/full", FULL],
-    ["glovebox inspect add.ts >/dev/full", FULL],
     ["glovebox dev $SLOW add.ts >/dev/full 2>errors.txt; code=$?; grep glovebox: errors.txt >&2; (exit $code)", FULL],
-    ["glovebox types add.ts --out /dev/full", /^glovebox: --out \/dev\/full cannot be written: ENOSPC\n$/],
     ["glovebox run $SLOW add.ts >/dev/full 2>/dev/full", /^$/],
     ["glovebox run gone.ts 2>/dev/full", /^$/],
   ])("%s gives one message and exits with 1", async ([line, stderr]) => {
     expect(await bash(line)).toEqual({ code: 1, stdout: "", stderr: expect.stringMatching(stderr) });
   });
 
-  test.for<[line: string, end: End]>([
-    ["glovebox run $SLOW add.ts 2>&-", { code: 0, stdout: '{"a":1}\n', stderr: "" }],
-    ["glovebox run $SLOW add.ts >&-", { code: 0, stdout: "", stderr: "" }],
+  test.for<[args: readonly string[]]>([
+    [["run", ...SLOW, "add.ts", "--json"]],
+    [["run", "many.ts", "--timeout-ms", "60000"]],
+    [["inspect", "add.ts"]],
+  ])("%j to a full disk gives one message and exits with 1", async ([args]) => {
+    const end = await runInProcess(args, { stdout: createWriteStream("/dev/full") });
+    expect(end).toEqual({ code: 1, stdout: "", stderr: expect.stringMatching(FULL) });
+  });
+
+  test("a declaration file on a full disk gives one message and exit code 1", async () => {
+    const message = "glovebox: --out /dev/full cannot be written: ENOSPC\n";
+    expect(await runInProcess(["types", "add.ts", "--out", "/dev/full"])).toEqual({
+      ...{ code: 1, stdout: "", stderr: message },
+    });
+  });
+
+  test.for<[line: string, end: CliEnd]>([
+    ["glovebox run $SLOW add.ts </dev/null 2>&-", { code: 0, stdout: '{"a":1}\n', stderr: "" }],
     ["glovebox run $SLOW add.ts <&- >&- 2>&-", { code: 0, stdout: "", stderr: "" }],
-    ["glovebox run $SLOW add.ts </dev/null", { code: 0, stdout: '{"a":1}\n', stderr: "" }],
     ["glovebox mcp add.ts </dev/null", { code: 0, stdout: "", stderr: "" }],
   ])("%s works with closed and empty descriptors", async ([line, end]) => {
     expect(await bash(line)).toEqual(end);
@@ -127,36 +142,44 @@ describe("an output that cannot be written", () => {
 
 describe("an input that cannot be read", () => {
   beforeAll(async () => {
-    await symlink("loop.json", join(folder, "loop.json"));
-    await writeFile(join(folder, "secret.json"), "{}");
-    await chmod(join(folder, "secret.json"), 0);
+    await symlink("loop.json", "loop.json");
+    await writeFile("secret.json", "{}");
+    await chmod("secret.json", 0);
   });
 
-  test.for<[line: string, message: RegExp, input?: string]>([
-    ["glovebox run $SLOW add.ts --input-file gone.json", /--input-file gone\.json: there is no such file/],
-    ["glovebox run $SLOW add.ts --input-file .", /--input-file \.: it is a folder/],
-    ["glovebox run $SLOW add.ts --input-file loop.json", /--input-file loop\.json: it cannot be read \(ELOOP\)/],
-    ["glovebox run $SLOW add.ts --input-file bad-utf8.json", /--input-file bad-utf8\.json is not UTF-8 text/],
-    [
-      "glovebox run $SLOW add.ts --input-file /dev/zero",
-      /--input-file \/dev\/zero: expected at most 67108864 bytes, got more/,
-    ],
-    ["yes | glovebox run $SLOW add.ts -", /stdin: expected at most 67108864 bytes, got more/],
-    ["glovebox run $SLOW add.ts - <&-", /stdin is not JSON/],
-    ["glovebox run $SLOW add.ts - <bad-utf8.json", /stdin is not UTF-8 text/],
-    ["glovebox run $SLOW add.ts -", /stdin is not JSON: [^\n]*\\u001b\[2J/, '{"a":\u001b[2J'],
-    [`glovebox run ${"a".repeat(5_000)}`, /There is no file or folder|ENAMETOOLONG/],
-    [`glovebox inspect ${"a".repeat(5_000)}`, /There is no file or folder|ENAMETOOLONG/],
-    [`glovebox types ${"a".repeat(5_000)}`, /ENAMETOOLONG/],
-    [`glovebox test ${"a".repeat(5_000)}`, /ENAMETOOLONG/],
-    ["mkdir left; cd left; rmdir ../left; glovebox run $SLOW add.ts", /uv_cwd|There is no file/],
-  ])("%s is one message and no stack", async ([line, message, input]) => {
-    const isPipe = line.startsWith("yes");
-    const { code, stdout, stderr } = await bash(isPipe ? `${line}; exit "\${PIPESTATUS[1]}"` : line, input);
+  const LONG = "a".repeat(5_000);
+  const TOO_MANY = "expected at most 67108864 bytes, got more";
+
+  function expectOneMessage({ code, stdout, stderr }: CliEnd, message: RegExp): void {
     expect(stderr).toMatch(message);
     expect(stderr).not.toMatch(STACK);
     expect(stdout).toBe("");
     expect([1, 2]).toContain(code);
+  }
+
+  test.for<[what: string, args: readonly string[], message: RegExp, stdin?: string | Buffer]>([
+    ["a missing file", ["--input-file", "gone.json"], /--input-file gone\.json: there is no such file/],
+    ["a folder", ["--input-file", "."], /--input-file \.: it is a folder/],
+    ["a link to itself", ["--input-file", "loop.json"], /--input-file loop\.json: it cannot be read \(ELOOP\)/],
+    ["a file that is not UTF-8", ["--input-file", "bad-utf8.json"], /--input-file bad-utf8\.json is not UTF-8 text/],
+    ["an endless file", ["--input-file", "/dev/zero"], new RegExp(`--input-file /dev/zero: ${TOO_MANY}`)],
+    ["stdin that is not UTF-8", ["-"], /stdin is not UTF-8 text/, BAD_UTF8],
+    ["stdin that is not JSON", ["-"], /stdin is not JSON: [^\n]*\\u001b\[2J/, '{"a":\u001b[2J'],
+  ])("%s is one message and no stack", async ([, args, message, stdin]) => {
+    expectOneMessage(await runInProcess(["run", ...SLOW, "add.ts", ...args], { stdin }), message);
+  });
+
+  test.for(["run", "inspect", "types", "test"])("%s with a path that is too long is one message", async (command) => {
+    expectOneMessage(await runInProcess([command, LONG]), /There is no file or folder|ENAMETOOLONG/);
+  });
+
+  test.for<[line: string, message: RegExp]>([
+    ["glovebox run $SLOW add.ts - < <(yes)", new RegExp(`stdin: ${TOO_MANY}`)],
+    ["glovebox run $SLOW add.ts - <&-", /stdin is not JSON/],
+    ["glovebox run $SLOW add.ts - <bad-utf8.json", /stdin is not UTF-8 text/],
+    ["mkdir left; cd left; rmdir ../left; glovebox run $SLOW add.ts", /uv_cwd|There is no file/],
+  ])("%s is one message and no stack, of a process too", async ([line, message]) => {
+    expectOneMessage(await bash(line), message);
   });
 
   test.skipIf(process.getuid?.() === 0)(
@@ -233,18 +256,21 @@ describe("a signal", () => {
     ["doctor"],
   ];
 
-  test.for(COMMANDS)("ends %j in order at any moment of its start-up", async (args) => {
-    // The moments are chosen by the clock; what is expected holds at each of them.
-    for (const [index, delayMs] of [0, 150, 500, 1_200].entries()) {
-      const signal = index % 2 === 0 ? "SIGINT" : "SIGTERM";
-      const end = await stopped(args, signal, () => pause(delayMs));
-      // By the signal itself only before any code of ours has run; 0 once dev and mcp are up.
-      const isStopped = end.signal === signal || end.code === SIGNALS[signal];
-      const isUp = end.code === 0 && /^(dev|mcp)$/.test(args[0] ?? "");
-      expect([isStopped || isUp, end]).toEqual([true, end]);
-      expect(end.stderr).not.toMatch(STACK);
-    }
-  });
+  test.for(COMMANDS.map((args, index) => [args, index] as const))(
+    "ends %j in order at any moment of its start-up",
+    async ([args, offset]) => {
+      // The moments are chosen by the clock; what is expected holds at each of them. Every other one for every other command.
+      for (const [index, delayMs] of sampleAttacks([0, 150, 500, 1_200], offset, 2).entries()) {
+        const signal = index % 2 === 0 ? "SIGINT" : "SIGTERM";
+        const end = await stopped(args, signal, () => pause(delayMs));
+        // By the signal itself only before any code of ours has run; 0 once dev and mcp are up.
+        const isStopped = end.signal === signal || end.code === SIGNALS[signal];
+        const isUp = end.code === 0 && /^(dev|mcp)$/.test(args[0] ?? "");
+        expect([isStopped || isUp, end]).toEqual([true, end]);
+        expect(end.stderr).not.toMatch(STACK);
+      }
+    },
+  );
 
   test("ends a call that reads endless stdin", async () => {
     const child = spawn(process.execPath, [MAIN, "run", ...SLOW, "add.ts", "-"], {

@@ -1,24 +1,22 @@
-// The command line as a person meets it: a real process, its exit code, and every word it says.
+// The command line as a person meets it: its exit code, and every word it says. What is about the process is tested in a real one, the
+// rest in this process.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type CliEnd, enterFolder, runInProcess } from "../support/cli-in-process.ts";
 import { cliEnvironment, MAIN } from "../support/cli-process.ts";
 
 const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
 let folder = "";
+let leave: () => Promise<void>;
 
-interface CliEnd {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
+const glovebox = (args: readonly string[], stdin?: string): Promise<CliEnd> => runInProcess(args, { stdin });
 
-async function glovebox(args: readonly string[], stdin = ""): Promise<CliEnd> {
+async function gloveboxProcess(args: readonly string[], stdin = ""): Promise<CliEnd> {
   const child = spawn(process.execPath, [MAIN, ...args], { cwd: folder, env: cliEnvironment(folder) });
   child.stdin.end(stdin);
   const exit = new Promise<number | null>((resolve) => child.on("exit", resolve));
@@ -76,14 +74,13 @@ export default ({ n }: { n: number }) => inner(n);`,
 };
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "glovebox-cli-"));
-  for (const [file, source] of Object.entries(SOURCES)) await writeFile(join(folder, file), source);
+  ({ folder, leave } = await enterFolder(SOURCES));
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
+afterAll(() => leave());
 
 describe("glovebox run", () => {
   test("prints the output as JSON, and nothing else, on stdout", async () => {
-    expect(await glovebox(["run", "add.ts", "--input", '{"a":1,"b":2}'])).toEqual({
+    expect(await gloveboxProcess(["run", "add.ts", "--input", '{"a":1,"b":2}'])).toEqual({
       code: 0,
       stdout: '{"sum":3}\n',
       stderr: "",
@@ -93,7 +90,7 @@ describe("glovebox run", () => {
   test("takes its input from a file, a text file and stdin", async () => {
     expect((await glovebox(["run", "add.ts", "--input-file", "input.json"])).stdout).toBe('{"sum":42}\n');
     expect((await glovebox(["run", "shout.ts", "--input-file", "text.txt"])).stdout).toBe('"QUIET WORDS"\n');
-    expect((await glovebox(["run", "add.ts", "-"], '{"a":2,"b":2}')).stdout).toBe('{"sum":4}\n');
+    expect((await gloveboxProcess(["run", "add.ts", "-"], '{"a":2,"b":2}')).stdout).toBe('{"sum":4}\n');
   });
 
   test("prints the chunks of a tool that streams as they come, then what it returns", async () => {
@@ -244,8 +241,18 @@ describe("a mistake gets its exit code and a message that helps", () => {
       1,
       /TOOL_TIMEOUT: (?:loop|The top level of loop\.ts) did not finish within 300 ms/,
     ],
-    ["too much CPU", ["run", "loop.ts", "--cpu-ms", "100"], 1, /CPU_LIMIT: loop used more than 100 ms/],
-    ["too much memory", ["run", "hog.ts", "--memory-mib", "16"], 1, /MEMORY_LIMIT|SANDBOX_CRASHED/],
+    [
+      "too much CPU",
+      ["run", "loop.ts", "--cpu-ms", "100", "--timeout-ms", "60000"],
+      1,
+      /CPU_LIMIT: loop used more than 100 ms/,
+    ],
+    [
+      "too much memory",
+      ["run", "hog.ts", "--memory-mib", "16", "--timeout-ms", "60000"],
+      1,
+      /MEMORY_LIMIT|SANDBOX_CRASHED/,
+    ],
     ["an output that is not JSON", ["run", "bigint.ts"], 1, /OUTPUT_INVALID: Expected a JSON value, got a BigInt/],
     ["inspect without a path", ["inspect"], 2, /Expected PATH of a tool, got nothing/],
     ["inspect of what is no tool", ["inspect", "none.ts"], 2, /default export/],
@@ -308,6 +315,6 @@ describe("glovebox inspect", () => {
 });
 
 test("glovebox --version tells the package's version, and --help the usage", async () => {
-  expect((await glovebox(["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+  expect((await gloveboxProcess(["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   expect(await glovebox(["--help"])).toMatchObject({ code: 0, stdout: expect.stringContaining("Exit codes") });
 });

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { runInProcess } from "../support/cli-in-process.ts";
 import { CliProcess } from "../support/cli-process.ts";
 import { DevToolsClient } from "../support/devtools-client.ts";
 
@@ -218,15 +219,13 @@ describe("the door for DevTools", () => {
     ["--inspect=x", /--inspect: expected a port from 0 to 65535, got "x"/],
     ["--inspect-brk=70000", /--inspect-brk: expected a port from 0 to 65535, got "70000"/],
   ] as const)("%s is refused with code 2", { timeout: INSPECT_MS }, async ([flag, message]) => {
-    await using dev = new CliProcess(["dev", "tool.ts", flag], folder);
-    await dev.says("stderr", message);
-    expect(await dev.exit).toBe(2);
+    const { code, stderr } = await runInProcess(["dev", "tool.ts", flag]);
+    expect([code, stderr]).toEqual([2, expect.stringMatching(message)]);
   });
 
   test("a port that somebody has is refused with code 2", { timeout: INSPECT_MS }, async () => {
     const { url } = await startDev("--inspect=0");
-    await using dev = new CliProcess(["dev", "tool.ts", `--inspect=${new URL(url).port}`], folder);
-    await dev.says("stderr", /--inspect: port \d+ is in use/);
-    expect(await dev.exit).toBe(2);
+    const { code, stderr } = await runInProcess(["dev", "tool.ts", `--inspect=${new URL(url).port}`]);
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/--inspect: port \d+ is in use/)]);
   });
 });

