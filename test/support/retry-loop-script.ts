@@ -57,8 +57,8 @@ const closed = await createGlovebox(options);
 await session(closed);
 await closed.close();
 const full = await createGlovebox({ ...options, limits: { concurrentCalls: 1, queuedCalls: 0 } });
-await full.addTool({ name: "one", source: "export default () => new Promise((done) => setTimeout(done, 600_000))" });
-void full.execute(call, { timeoutMs: 600_000 });
+await full.addTool({ name: "one", source: "export default () => new Promise((done) => setTimeout(done, 60_000))" });
+void full.execute(call, { timeoutMs: 60_000 });
 const boxes = { open, closed, full };
 
 /** Retries until a timer has fired and a signal has been handled; `forever`: and then goes on. */

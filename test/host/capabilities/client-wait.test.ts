@@ -10,7 +10,7 @@ import { serveWebSocket } from "../../support/websocket.ts";
 
 const ASK = "ctx.elicit({ message: 'Go on?', requestedSchema: { type: 'object', properties: {} } })";
 const ASK_PYTHON = 'ctx.elicit({"message": "Go on?", "requestedSchema": {"type": "object", "properties": {}}})';
-const GRANT = ["elicit", "tools", "slow", "kv", "fetch"];
+const GRANT = ["elicit", "tools", "slow", "kv"];
 
 /** At work beside an open question, each in its own way. */
 const BUSY: { readonly [name: string]: string } = {
@@ -28,12 +28,14 @@ const WAITS: { readonly [name: string]: string } = {
   twice: `const [one] = await Promise.all([${ASK}, ${ASK}]); return one.action;`,
   later: `await tick(); await ctx.kv.get("a"); return (await ${ASK}).action;`,
   "in a nested call": `return await nest("waits");`,
-  "beside a WebSocket that waits for messages": `
+};
+const OTHER = {
+  socket: `
     const socket = new WebSocket(url);
     await new Promise((resolve) => { socket.onopen = resolve; });
     return (await ${ASK}).action;`,
+  works: "await new Promise((done) => setTimeout(done, 600_000));",
 };
-const OTHER = { works: "await new Promise((done) => setTimeout(done, 600_000));" };
 
 const HOWS = Object.entries({ ...BUSY, ...WAITS, ...OTHER });
 const SOURCE = `
@@ -54,10 +56,7 @@ async def main(input, ctx):
 `;
 
 let box: Glovebox;
-let url = "";
 beforeAll(async () => {
-  const server = await serveWebSocket(() => {});
-  ({ url } = server);
   const slow = defineCapability({
     name: "slow",
     inputSchema: {},
@@ -69,7 +68,6 @@ beforeAll(async () => {
     capabilities: [slow],
     limits: { cpuMs: 300_000, timeoutMs: 120_000, hostCalls: 1_000_000, nestedRepeats: 2 },
     cache: PYTHON_CACHE,
-    egress: { allow: onLoopback("127.0.0.1"), ports: [server.port] },
   });
   await box.addTool({ name: "tool", source: SOURCE }, { grant: GRANT });
   await box.addTool({ name: "python", language: "python", source: PYTHON_SOURCE }, { grant: ["elicit"] });
@@ -104,20 +102,33 @@ test.for(named(BUSY, "works"))(
   },
 );
 
+/** Makes a call whose answer comes later than the whole time of the call. */
+async function outputOfWait(from: Glovebox, toolName: string, input: object): Promise<unknown> {
+  let result: ToolResult | undefined;
+  for (let timeoutMs = SHORTEST_MS; result?.success !== true && timeoutMs <= LONGEST_MS; timeoutMs *= 2) {
+    const elicit = (): Promise<ElicitResult> =>
+      new Promise((answer) => setTimeout(answer, timeoutMs + 100, { action: "accept", content: {} }));
+    result = await from.execute({ id: "c", toolName, arguments: input }, { client: { elicit }, timeoutMs });
+  }
+  return result && outputOf(result);
+}
+
 test.for(named(WAITS, "waits"))(
   "the clock stands still while the guest only waits for its client: %s",
   async ([, { toolName, how }]) => {
-    let result: ToolResult | undefined;
-    for (let timeoutMs = SHORTEST_MS; result?.success !== true && timeoutMs <= LONGEST_MS; timeoutMs *= 2) {
-      // Each answer comes later than the whole time of its call.
-      const elicit = (): Promise<ElicitResult> =>
-        new Promise((answer) => setTimeout(answer, timeoutMs + 100, { action: "accept", content: {} }));
-      const call = { id: "c", toolName, arguments: { how, url } };
-      result = await box.execute(call, { client: { elicit }, timeoutMs });
-    }
-    expect(result && outputOf(result)).toBe("accept");
+    expect(await outputOfWait(box, toolName, { how })).toBe("accept");
   },
 );
+
+test("the clock stands still beside a WebSocket that waits for messages", async () => {
+  const server = await serveWebSocket(() => {});
+  await using own = await makeBox({
+    cache: PYTHON_CACHE,
+    egress: { allow: onLoopback("127.0.0.1"), ports: [server.port] },
+  });
+  await own.addTool({ name: "listens", source: SOURCE }, { grant: ["elicit", "fetch"] });
+  expect(await outputOfWait(own, "listens", { how: "socket", url: server.url })).toBe("accept");
+});
 
 test("a wait for the client has its own limit, which the error names", async () => {
   const definition = { limits: { clientWaitMs: 300 } };
