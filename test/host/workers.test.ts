@@ -264,7 +264,11 @@ describe("a process that does not start", () => {
     const timeoutMs = 3_000;
     const { start } = ProcessStarter.prototype;
     const slowly = ["/bin/sh", "-c", `sleep ${timeoutMs / 1_000 + 0.5}; exec "$@"`, "sh"];
-    const starting = vi.spyOn(ProcessStarter.prototype, "start").mockImplementation(function (commandFor, listener) {
+    const starting = vi.spyOn(ProcessStarter.prototype, "start").mockImplementation(function (
+      this: ProcessStarter,
+      commandFor,
+      listener,
+    ) {
       const slower: typeof commandFor = (parent) => {
         const command = commandFor(parent);
         return { ...command, argv: [...slowly, ...command.argv] };
