@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { defineCapability } from "../../src/host/capabilities/capability.ts";
 import type { AddToolOptions } from "../../src/host/config.ts";
 import type { Glovebox } from "../../src/host/runtime.ts";
+import type { ToolResult } from "../../src/host/tool-call.ts";
 import { errorOf, makeBox, outputOf } from "../support/host-zone.ts";
 
 let box: Glovebox;
@@ -27,11 +28,21 @@ async function failureOfTool(source: string, options: AddToolOptions = {}): Prom
   await box.addTool({ name, source }, options);
   return errorOf(await box.execute({ id: "c", toolName: name }));
 }
-async function outputOfTool(body: string, options: AddToolOptions = {}): Promise<unknown> {
+
+/** The lines of one case: its code begins in the second. */
+const CASE_LINES = 3;
+
+/** Adds one tool with all these bodies, each in a function of its own, and returns what calls one of them. */
+async function addBodies(
+  bodies: readonly string[],
+  options: AddToolOptions = {},
+): Promise<(body: string) => Promise<ToolResult>> {
   tools += 1;
   const name = `tool_${tools}`;
-  await box.addTool({ name, source: `export default async (input, ctx) => { ${body} }` }, options);
-  return outputOf(await box.execute({ id: "c", toolName: name }));
+  const cases = bodies.map((body) => `async (input, ctx) => {\n ${body}\n}`);
+  const source = `export default ({ n, ...input }, ctx) => CASES[n](input, ctx); const CASES = [${cases.join(",")}];`;
+  await box.addTool({ name, source }, options);
+  return (body) => box.execute({ id: "c", toolName: name, arguments: { n: bodies.indexOf(body) } });
 }
 
 const deniedAs = (use: string, name: string) => ({
@@ -41,7 +52,7 @@ const deniedAs = (use: string, name: string) => ({
 });
 
 describe("fails by its name", () => {
-  test.for<[code: string, name: string]>([
+  const USES: readonly (readonly [code: string, name: string])[] = [
     ["return await ctx.kv.get('a')", "kv"],
     ["return ctx.kv.set('a', 1)", "kv"],
     ["const { kv: { get } } = ctx; return await get('a')", "kv"],
@@ -71,10 +82,17 @@ describe("fails by its name", () => {
     ["for (const row of ctx.rows) { return row; }", "rows"],
     ["const [first] = ctx.rows; return first", "rows"],
     ["const { kv } = ctx; const { query } = ctx.db; return query", "db"],
-  ])("%s", async ([code, name]) => {
-    const error = await failureOfTool(`export default async (input, ctx) => {\n ${code}\n}`);
+  ];
+  let call: (body: string) => Promise<ToolResult>;
+  beforeAll(async () => {
+    call = await addBodies(USES.map(([code]) => code));
+  });
+
+  test.for(USES)("%s", async ([code, name]) => {
+    const error = errorOf(await call(code));
     expect(error).toMatchObject(deniedAs(`ctx.${name}`, name));
-    expect(error.details).toMatchObject({ file: "tool.ts", line: 2 });
+    const line = 2 + (CASE_LINES - 1) * USES.findIndex(([other]) => other === code);
+    expect(error.details).toMatchObject({ file: "tool.ts", line });
   });
 
   test.for<[name: string, source: string]>([
@@ -132,7 +150,7 @@ describe("fails by its name", () => {
 });
 
 describe("asking for a capability", () => {
-  test.for<[code: string, value: unknown]>([
+  const QUESTIONS: readonly (readonly [code: string, value: unknown])[] = [
     ["return 'kv' in ctx", false],
     ["return ctx.kv === undefined", true],
     ["return ctx.kv?.get('a') ?? 'none'", "none"],
@@ -154,11 +172,9 @@ describe("asking for a capability", () => {
     ["return JSON.stringify(ctx).includes('tenantId')", true],
     ["return (await ctx).callId", "c"],
     ["console.log(ctx); return ctx.constructor === Object", true],
-  ])("%s", async ([code, value]) => {
-    expect(await outputOfTool(code)).toEqual(value);
-  });
-
-  test.for<[code: string, message: string]>([
+    ["let n = 0; for (let i = 0; i < 1e6; i += 1) if (ctx.kv === undefined) n += 1; return n", 1_000_000],
+  ];
+  const FAILURES: readonly (readonly [code: string, message: string])[] = [
     [
       "if (ctx.kv) return 1; const rows = undefined; await 0; return rows.map(String)",
       "Cannot read properties of undefined (reading 'map')",
@@ -170,12 +186,8 @@ describe("asking for a capability", () => {
     ],
     ["if (ctx.lookUp) return 1; const find = 1; return find()", "find is not a function"],
     ["if (ctx.kv) return 1; return null.get", "Cannot read properties of null (reading 'get')"],
-  ])("%s: leaves a failure that is another one as it is", async ([code, message]) => {
-    const error = await failureOfTool(`export default async (input, ctx) => { ${code} }`);
-    expect([error.code, error.message]).toEqual(["TOOL_FAILED", message]);
-  });
-
-  test.for<[code: string, message: string]>([
+  ];
+  const ELSEWHERE: readonly (readonly [code: string, message: string])[] = [
     [
       "await ctx.kv?.get('k'); const args = {}; args.headers.get('x')",
       "Cannot read properties of undefined (reading 'get')",
@@ -186,9 +198,27 @@ describe("asking for a capability", () => {
       "const store = ctx.kv; const list = () => store.list(); return await list()",
       "Cannot read properties of undefined (reading 'list')",
     ],
-  ])("%s: leaves a failure elsewhere the tool's own, with a hint at most", async ([code, message]) => {
-    for (const body of [code, code.replaceAll("; ", ";\n")]) {
-      const error = await failureOfTool(`export default async (input, ctx) => { ${body} }`);
+  ];
+  /** The same with each statement in a line of its own. */
+  const split = (code: string): string => code.replaceAll("; ", ";\n");
+  let call: (body: string) => Promise<ToolResult>;
+  beforeAll(async () => {
+    const failing = [...FAILURES.map(([code]) => code), ...ELSEWHERE.flatMap(([code]) => [code, split(code)])];
+    call = await addBodies([...QUESTIONS.map(([code]) => code), ...failing]);
+  });
+
+  test.for(QUESTIONS)("%s", async ([code, value]) => {
+    expect(outputOf(await call(code))).toEqual(value);
+  });
+
+  test.for(FAILURES)("%s: leaves a failure that is another one as it is", async ([code, message]) => {
+    const error = errorOf(await call(code));
+    expect([error.code, error.message]).toEqual(["TOOL_FAILED", message]);
+  });
+
+  test.for(ELSEWHERE)("%s: leaves a failure elsewhere the tool's own, with a hint at most", async ([code, message]) => {
+    for (const body of [code, split(code)]) {
+      const error = errorOf(await call(body));
       expect([error.code, error.message.replace(/ \(perhaps: ctx\.kv is not granted to this tool; .*\)$/, "")]).toEqual(
         ["TOOL_FAILED", message],
       );
@@ -196,12 +226,11 @@ describe("asking for a capability", () => {
     }
   });
 
-  test("a million times costs no more than a moment, and a granted one is what it was", async () => {
-    expect(
-      await outputOfTool("let n = 0; for (let i = 0; i < 1e6; i += 1) if (ctx.kv === undefined) n += 1; return n"),
-    ).toBe(1_000_000);
-    expect(await outputOfTool("await ctx.kv.set('a', 1); return await ctx.kv.get('a')", { grant: ["kv"] })).toBe(1);
-    expect(await outputOfTool("return await ctx.lookUp({})", { grant: ["lookUp"] })).toEqual({ price: 1 });
+  test("of one that is granted gives what it was", async () => {
+    const bodies = ["await ctx.kv.set('a', 1); return await ctx.kv.get('a')", "return await ctx.lookUp({})"] as const;
+    const granted = await addBodies(bodies, { grant: ["kv", "lookUp"] });
+    expect(outputOf(await granted(bodies[0]))).toBe(1);
+    expect(outputOf(await granted(bodies[1]))).toEqual({ price: 1 });
   });
 });
 
@@ -213,8 +242,9 @@ describe("a tool cannot", () => {
       "Error.prepareStackTrace = () => { ctx.kv; return ctx.kv; }; ctx.kv; throw new TypeError('x')",
       "throw new Proxy(new TypeError('x'), { get: () => { throw ctx.kv } })",
     ];
+    const call = await addBodies(forged, { grant: ["kv"] });
     for (const code of forged) {
-      const error = await failureOfTool(`export default async (input, ctx) => { ${code} }`, { grant: ["kv"] });
+      const error = errorOf(await call(code));
       expect(error.code).toBe("TOOL_FAILED");
     }
   });

@@ -4,7 +4,8 @@ import { once } from "node:events";
 import { constants } from "node:os";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { defineCapability } from "../../src/host/capabilities/capability.ts";
 import type { GloveboxOptions } from "../../src/host/config.ts";
 import { closeOnSignals } from "../../src/host/shutdown.ts";
 import { codeOf, makeBox } from "../support/host-zone.ts";
@@ -13,70 +14,56 @@ import { watchRejections } from "../support/unhandled-rejections.ts";
 
 const SCRIPT = fileURLToPath(new URL("../support/shutdown-script.ts", import.meta.url));
 
-interface Ended {
-  readonly said: ReadonlyMap<string, string | undefined>;
-  readonly pids: readonly number[];
-  readonly exitCode: number | null;
-  readonly signal: NodeJS.Signals | null;
-  readonly durationMs: number;
-}
-
 interface Line {
   readonly id?: string;
   readonly code?: string;
   readonly pids?: readonly number[];
 }
 
-/** Sends SIGTERM as often as is said, as soon as the calls run. */
-async function endHost(drainMs: number, mode: "alone" | "listener", signals = 1): Promise<Ended> {
+interface Ended {
+  /** Each call's code, in the order in which the host printed them. */
+  readonly said: ReadonlyMap<string, string | undefined>;
+  readonly pids: readonly number[];
+  readonly exit: readonly [exitCode: number | null, signal: NodeJS.Signals | null];
+}
+
+/** Runs a host and sends it SIGTERM after each of the lines that `isCue` accepts. */
+async function endHost(drainMs: number, mode: "alone" | "listener", isCue: (line: Line) => boolean): Promise<Ended> {
   const host = spawn(process.execPath, [SCRIPT, String(drainMs), mode], { stdio: ["ignore", "pipe", "inherit"] });
+  onTestFinished(() => void host.kill("SIGKILL"));
   const exit = once(host, "exit") as Promise<[number | null, NodeJS.Signals | null]>;
   const said = new Map<string, string | undefined>();
   let pids: readonly number[] = [];
-  let began = 0;
   for await (const text of createInterface({ input: host.stdout })) {
     const line = JSON.parse(text) as Line;
     if (line.id !== undefined) said.set(line.id, line.code);
-    if (line.pids === undefined) continue;
-    pids = line.pids;
-    began = performance.now();
-    for (let sent = 0; sent < signals; sent += 1) {
-      host.kill("SIGTERM");
-      await new Promise((resolve) => setTimeout(resolve, 150));
-    }
+    if (line.pids !== undefined) pids = line.pids;
+    if (isCue(line)) host.kill("SIGTERM");
   }
-  const [exitCode, signal] = await exit;
-  return { said, pids, exitCode, signal, durationMs: performance.now() - began };
+  return { said, pids, exit: await exit };
 }
 
+const areRunning = ({ pids }: Line): boolean => pids !== undefined;
+
 describe("SIGTERM", () => {
-  test("lets calls finish for a bounded time, ends the rest with results, and then the process", async () => {
-    const { said, pids, signal, durationMs } = await endHost(2_000, "alone");
-    expect(Object.fromEntries(said)).toEqual({
-      late: "TOOL_UNAVAILABLE",
-      soon: "ok",
-      never: "CANCELLED",
-      loop: "CANCELLED",
-    });
-    expect(signal).toBe("SIGTERM");
-    expect(durationMs).toBeGreaterThan(1_900);
-    expect(durationMs).toBeLessThan(5_000);
-    await expectDead(pids);
+  test("lets calls finish and rejects new ones; sent again, it ends what runs at once, and then the process", async () => {
+    // The first signal alone would end the host after five minutes.
+    const { said, pids, exit } = await endHost(300_000, "alone", (line) => areRunning(line) || line.id === "soon");
+    expect([...said].slice(0, 2)).toEqual([
+      ["late", "TOOL_UNAVAILABLE"],
+      ["soon", "ok"],
+    ]);
+    expect(Object.fromEntries([...said].slice(2))).toEqual({ never: "CANCELLED", loop: "CANCELLED" });
+    expect(exit).toEqual([null, "SIGTERM"]);
+    await expectDead(pids, 30_000);
   });
 
-  test("sent again, ends what runs at once", async () => {
-    const { said, signal, durationMs } = await endHost(60_000, "alone", 2);
-    expect([said.get("soon"), said.get("never"), said.get("loop")]).toEqual(["CANCELLED", "CANCELLED", "CANCELLED"]);
-    expect(signal).toBe("SIGTERM");
-    expect(durationMs).toBeLessThan(5_000);
-  });
-
-  test("leaves the end of the process to a host that listens too", async () => {
-    const { said, exitCode, signal } = await endHost(300, "listener");
+  test("ends what still runs after drainMs, and leaves the end of the process to a host that listens too", async () => {
+    const { said, exit } = await endHost(300, "listener", areRunning);
     expect([...said.keys()]).toContain("heard");
-    expect(said.get("never")).toBe("CANCELLED");
+    expect([said.get("never"), said.get("loop")]).toEqual(["CANCELLED", "CANCELLED"]);
     expect([...said.keys()].at(-1)).toBe("closed");
-    expect([exitCode, signal]).toEqual([7, null]);
+    expect(exit).toEqual([7, null]);
   });
 });
 
@@ -105,24 +92,44 @@ test.for<[given: GloveboxOptions]>([
     Object.fromEntries(Object.keys(constants.signals).map((signal) => [signal, process.listenerCount(signal)]));
   const before = count();
   await using box = await makeBox(options);
+  expect(count()).toEqual(before);
+  if (Object.keys(options).length > 0) return;
   await box.addTool({ name: "one", source: "export default () => 1" });
   expect(codeOf(await box.execute({ id: "c", toolName: "one" }))).toBe("ok");
   expect(count()).toEqual(before);
 });
 
 describe("Glovebox.close()", () => {
-  const SLEEP = "export default ({ ms }) => new Promise((done) => setTimeout(done, ms, ms))";
-
-  test("waits for what runs as long as it is told to", async () => {
-    await using box = await makeBox();
-    await box.addTool({ name: "sleep", source: SLEEP });
-    const call = (ms: number) => box.execute({ id: "c", toolName: "sleep", arguments: { ms } }, { timeoutMs: 30_000 });
-    const calls = [call(200), call(20_000)];
-    const closing = box.close({ drainMs: 1_500 });
-    const late = await call(1);
+  test("waits for what runs, and rejects new calls", async () => {
+    const opened = Promise.withResolvers<null>();
+    const asked = Promise.withResolvers<void>();
+    const gate = defineCapability({
+      name: "gate",
+      inputSchema: {},
+      outputSchema: {},
+      handler: () => {
+        asked.resolve();
+        return opened.promise;
+      },
+    });
+    await using box = await makeBox({ capabilities: [gate], limits: { timeoutMs: 60_000 } });
+    await box.addTool({ name: "waits", source: "export default (_, ctx) => ctx.gate()" }, { grant: ["gate"] });
+    const call = () => box.execute({ id: "c", toolName: "waits" });
+    const running = call();
+    await asked.promise;
+    const closing = box.close({ drainMs: 60_000 });
+    expect(codeOf(await call())).toBe("TOOL_UNAVAILABLE");
+    opened.resolve(null);
+    expect(codeOf(await running)).toBe("ok");
     await closing;
-    expect((await Promise.all(calls)).map(codeOf)).toEqual(["ok", "CANCELLED"]);
-    expect(codeOf(late)).toBe("TOOL_UNAVAILABLE");
+  });
+
+  test("ends what runs when drainMs has passed", async () => {
+    await using box = await makeBox({ limits: { timeoutMs: 60_000 } });
+    await box.addTool({ name: "never", source: "export default () => new Promise(() => {})" });
+    const running = box.execute({ id: "c", toolName: "never" });
+    await box.close({ drainMs: 100 });
+    expect(codeOf(await running)).toBe("CANCELLED");
   });
 
   test("leaves no listener for signals behind", async () => {

@@ -14,7 +14,15 @@ beforeAll(async () => {
 afterAll(() => box.close());
 
 let added = 0;
-async function addTool(source: string, definition: object = {}): Promise<string> {
+/** Names of tools by their source: the same one is added once. */
+const names = new Map<string, Promise<string>>();
+function addTool(source: string, definition?: object): Promise<string> {
+  const known = definition === undefined ? names.get(source) : undefined;
+  const name = known ?? addNew(source, definition);
+  if (definition === undefined) names.set(source, name);
+  return name;
+}
+async function addNew(source: string, definition: object = {}): Promise<string> {
   added += 1;
   return (await box.addTool({ name: `tool${added}`, source, definition })).name;
 }
@@ -35,7 +43,7 @@ async function collect(stream: AsyncIterable<StreamItem>): Promise<Collected> {
 }
 
 const stream = (toolName: string, args: unknown = {}, context: object = {}): ToolStream =>
-  box.stream({ id: "c", toolName, arguments: args }, { timeoutMs: 10_000, ...context });
+  box.stream({ id: "c", toolName, arguments: args }, { timeoutMs: 60_000, ...context });
 
 const COUNT = "export default async function* ({ n }) { for (let i = 0; i < n; i += 1) yield { i }; return { n }; }";
 
@@ -103,10 +111,10 @@ describe("box.stream()", () => {
     expect(asked[3].done).toBe(true);
   });
 
-  test("passes 20,000 small chunks and a few huge ones", async () => {
-    const many = await collect(stream(await addTool(COUNT), { n: 20_000 }, { timeoutMs: 60_000 }));
-    expect(many.values).toHaveLength(20_000);
-    expect(many.values[19_999]).toEqual({ i: 19_999 });
+  test("passes 2,000 small chunks and a few huge ones", async () => {
+    const many = await collect(stream(await addTool(COUNT), { n: 2_000 }, { timeoutMs: 60_000 }));
+    expect(many.values).toHaveLength(2_000);
+    expect(many.values[1_999]).toEqual({ i: 1_999 });
     const huge = "export default async function* () { for (let i = 0; i < 3; i += 1) yield 'x'.repeat(2e6); }";
     const { values, result } = await collect(stream(await addTool(huge)));
     expect(values.map((value) => (value as string).length)).toEqual([2e6, 2e6, 2e6]);
@@ -252,7 +260,7 @@ describe("what ends a stream early", () => {
   test("its process dies: SANDBOX_CRASHED after what had come, and it is not run again", async () => {
     await using own = await makeBox();
     await own.addTool({ name: "endless", source: ENDLESS, definition: { annotations: { idempotentHint: true } } });
-    const items = own.stream({ id: "c", toolName: "endless" }, { timeoutMs: 10_000 });
+    const items = own.stream({ id: "c", toolName: "endless" }, { timeoutMs: 60_000 });
     expect((await items.next()).value).toEqual({ type: "chunk", value: 0 });
     for (const pid of own.workerPids) process.kill(pid, "SIGKILL");
     const { values, result } = await collect(items);
@@ -351,7 +359,7 @@ test("what a capability has concealed is in no chunk, bytes or content", async (
       return content([text(word)], [word, Uint8Array.from(word, (each) => each.charCodeAt(0))]);
     }`;
   await own.addTool({ name: "tells", source }, { grant: ["learn"] });
-  const { values, result } = await collect(own.stream({ id: "c", toolName: "tells" }, { timeoutMs: 10_000 }));
+  const { values, result } = await collect(own.stream({ id: "c", toolName: "tells" }, { timeoutMs: 60_000 }));
   expect(result.success).toBe(true);
   const asText = (bytes: unknown): string => Buffer.from(bytes as Uint8Array).toString();
   expect(values[0]).toEqual({ word: "[redacted:WORD]" });

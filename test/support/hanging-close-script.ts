@@ -1,5 +1,5 @@
-// A host that closes its Glovebox while one part of it hangs. Prints "begun" when the part hangs, "closed" when close() has resolved, and then
-// does nothing: the process must end by itself. Run by close.test.ts.
+// A host that closes its Glovebox while one part of it hangs. For each mode in turn it prints "begun" when the part hangs and "closed" when
+// close() has resolved. Then it does nothing: the process must end by itself. Run by close.test.ts.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, writeSync } from "node:fs";
 import { join } from "node:path";
@@ -11,10 +11,11 @@ import type { GloveboxOptions } from "../../src/host/config.ts";
 import { createGlovebox, type Glovebox } from "../../src/host/runtime.ts";
 import type { ToolContext } from "../../src/host/tool-call.ts";
 
-const [mode = "", folder = ""] = process.argv.slice(2);
+const [folder = "", ...modes] = process.argv.slice(2);
 const say = (line: string): number => writeSync(1, `${line}\n`);
-/** Resolves when the part that hangs is at it. */
-const { promise: hangs, resolve: nowItHangs } = Promise.withResolvers<void>();
+/** Resolves when the part of the current mode hangs. */
+let hanging = Promise.withResolvers<void>();
+const nowItHangs = (): void => hanging.resolve();
 const hang = (): Promise<never> => {
   nowItHangs();
   return new Promise(() => {});
@@ -34,7 +35,7 @@ interface Mode {
 }
 
 const kvStore = { get: hang, set: hang, delete: hang, list: hang, usage: hang, [Symbol.asyncDispose]: hang };
-const hanging = defineCapability({ name: "hang", inputSchema: {}, outputSchema: {}, handler: hang });
+const hangCapability = defineCapability({ name: "hang", inputSchema: {}, outputSchema: {}, handler: hang });
 const ASKS_KV = { source: "export default async (_, ctx) => ctx.kv.get('a')", grant: ["kv"] };
 
 const MODES: { readonly [name: string]: Mode } = {
@@ -62,7 +63,7 @@ const MODES: { readonly [name: string]: Mode } = {
   capability: {
     source: "export default (_, ctx) => ctx.hang()",
     grant: ["hang"],
-    options: { capabilities: [hanging] },
+    options: { capabilities: [hangCapability] },
   },
   "host-function": {
     begin: async (box) => {
@@ -88,11 +89,9 @@ const MODES: { readonly [name: string]: Mode } = {
     context: { client: { elicit: hang } },
   },
   loop: {
-    source: "export default () => { for (;;); }",
+    source: "export default () => { console.log(1); for (;;); }",
     begin: async (box) => {
-      void box.execute({ id: "c", toolName: "tool" }, { timeoutMs: 60_000 });
-      await sleep(500);
-      nowItHangs();
+      void box.execute({ id: "c", toolName: "tool" }, { timeoutMs: 60_000, onLog: nowItHangs });
     },
   },
   session: {
@@ -100,12 +99,12 @@ const MODES: { readonly [name: string]: Mode } = {
       const session = await box.openSession({ grant: ["hang"], language: "javascript" });
       void session.run("await ctx.hang()");
     },
-    options: { capabilities: [hanging] },
+    options: { capabilities: [hangCapability] },
   },
   stream: {
     source: "export default async function* (_, ctx) { yield 1; await ctx.hang(); }",
     grant: ["hang"],
-    options: { capabilities: [hanging] },
+    options: { capabilities: [hangCapability] },
     begin: async (box) => {
       const stream = box.stream({ id: "c", toolName: "tool" });
       await stream.next();
@@ -138,14 +137,18 @@ const MODES: { readonly [name: string]: Mode } = {
   },
 };
 
-const found = MODES[mode];
-if (found === undefined) throw new Error(`There is no mode "${mode}"`);
-const { options = {}, context, source = "export default () => 1", grant = [], begin } = found;
-const box = await createGlovebox({ cache: false, store: "memory", workers: { max: 2, spares: 0 }, ...options });
-await box.addTool({ name: "tool", source }, { grant: [...grant] });
-if (begin !== undefined) await begin(box);
-else void box.execute({ id: "c", toolName: "tool" }, context, 60_000);
-await hangs;
-say("begun");
-await box.close();
-say("closed");
+for (const mode of modes) {
+  const found = MODES[mode];
+  if (found === undefined) throw new Error(`There is no mode "${mode}"`);
+  hanging = Promise.withResolvers();
+  const { options = {}, context, source = "export default () => 1", grant = [], begin } = found;
+  const cache = { directory: join(folder, "cache") };
+  const box = await createGlovebox({ cache, store: "memory", workers: { max: 2, spares: 0 }, ...options });
+  await box.addTool({ name: "tool", source }, { grant: [...grant] });
+  if (begin !== undefined) await begin(box);
+  else void box.execute({ id: "c", toolName: "tool" }, context, 60_000);
+  await hanging.promise;
+  say(`${mode}: begun`);
+  await box.close();
+  say(`${mode}: closed`);
+}

@@ -82,7 +82,7 @@ export function withDescendants(pids: readonly number[]): number[] {
 
 const ticksOf = (pids: readonly number[]): number => pids.reduce((sum, pid) => sum + (statOf(pid)?.ticks ?? 0), 0);
 
-export async function expectDead(pids: readonly number[], withinMs = 2_000): Promise<void> {
+export async function expectDead(pids: readonly number[], withinMs = 30_000): Promise<void> {
   await vi.waitFor(() => expect(pids.filter(isAlive)).toEqual([]), { timeout: withinMs, interval: 10 });
 }
 
@@ -91,7 +91,7 @@ const WATCH_MS = 120;
 const IDLE_TICKS = 4;
 
 /** Whoever these processes are by then: they burn no CPU any more. */
-export async function expectIdle(pidsOf: () => readonly number[], withinMs = 3_000): Promise<void> {
+export async function expectIdle(pidsOf: () => readonly number[], withinMs = 30_000): Promise<void> {
   await vi.waitFor(
     async () => {
       const pids = withDescendants(pidsOf());

@@ -1,5 +1,5 @@
-// A host that calls again and again for as long as it is rejected, and nothing else. Prints a line when its timer has fired, then goes on
-// until a signal ends it. Run by retry-loop.test.ts.
+// A host that retries calls that are rejected, and does nothing else. Prints a line for each kind of call when a timer has fired and a
+// signal has been handled; then retries the last kind until SIGTERM ends it. Run by retry-loop.test.ts.
 import { writeSync } from "node:fs";
 import { ToolInvoker } from "../../src/host/invoker.ts";
 import { createGlovebox, type Glovebox } from "../../src/host/runtime.ts";
@@ -42,32 +42,45 @@ const ATTEMPTS: { readonly [name: string]: (box: Glovebox) => Promise<unknown> }
   removeServer: (box) => box.mcp.removeServer(1 as never),
 };
 
-let opened: ReturnType<Glovebox["openSession"]> | undefined;
+const opened = new Map<Glovebox, ReturnType<Glovebox["openSession"]>>();
 const session = (box: Glovebox): ReturnType<Glovebox["openSession"]> => {
-  opened ??= box.openSession({ language: "javascript" });
-  return opened;
+  const one = opened.get(box) ?? box.openSession({ language: "javascript" });
+  opened.set(box, one);
+  return one;
 };
 
-const [name = "", state = "open"] = process.argv.slice(2);
-const attempt = ATTEMPTS[name];
-if (attempt === undefined) throw new Error(`There is no attempt "${name}"`);
 const shutdown = { signals: ["SIGTERM"], drainMs: 0 } as const;
 const options = { cache: false, store: "memory", shutdown, workers: { max: 1, spares: 0 } } as const;
-const limits = state === "full" ? { concurrentCalls: 1, queuedCalls: 0 } : {};
-const box = await createGlovebox({ ...options, limits });
-if (state === "closed") {
-  if (name === "session") await session(box);
-  await box.close();
-}
-if (state === "full") {
-  await box.addTool({ name: "one", source: "export default () => new Promise((done) => setTimeout(done, 60_000))" });
-  void box.execute(call, { timeoutMs: 60_000 });
-}
-setTimeout(() => say("timer"), 1);
-for (;;) {
-  try {
-    await attempt(box);
-  } catch {
-    // It is tried again at once.
+
+const open = await createGlovebox(options);
+const closed = await createGlovebox(options);
+await session(closed);
+await closed.close();
+const full = await createGlovebox({ ...options, limits: { concurrentCalls: 1, queuedCalls: 0 } });
+await full.addTool({ name: "one", source: "export default () => new Promise((done) => setTimeout(done, 60_000))" });
+void full.execute(call, { timeoutMs: 60_000 });
+const boxes = { open, closed, full };
+
+/** Retries until a timer has fired and a signal has been handled; `forever`: and then goes on. */
+async function retry(name: string, state: keyof typeof boxes, forever: boolean): Promise<void> {
+  const attempt = ATTEMPTS[name];
+  if (attempt === undefined) throw new Error(`There is no attempt "${name}"`);
+  let missing = 2;
+  const arrive = (): void => {
+    missing -= 1;
+    if (missing === 0) say(`${name} ${state}`);
+  };
+  process.once("SIGUSR2", arrive);
+  setTimeout(arrive, 1);
+  process.kill(process.pid, "SIGUSR2");
+  while (missing > 0 || forever) {
+    try {
+      await attempt(boxes[state]);
+    } catch {
+      // It is tried again at once.
+    }
   }
 }
+
+const loops = JSON.parse(process.argv[2] ?? "[]") as (readonly [name: string, state: keyof typeof boxes])[];
+for (const [index, [name, state]] of loops.entries()) await retry(name, state, index === loops.length - 1);

@@ -1,40 +1,49 @@
 // A host with calls in it that is told to end. Prints its workers' numbers, then each result, as lines of JSON. Run by shutdown.test.ts.
 import { writeSync } from "node:fs";
+import { defineCapability } from "../../src/host/capabilities/capability.ts";
 import { createGlovebox } from "../../src/host/runtime.ts";
 
 const [drainMs = "1000", mode = "alone"] = process.argv.slice(2);
 const shutdown = { signals: ["SIGTERM"], drainMs: Number(drainMs) } as const;
+/** Opens when the host has begun to drain: the call that waits for it can end only then. */
+const opened = Promise.withResolvers<null>();
+const gate = defineCapability({ name: "gate", inputSchema: {}, outputSchema: {}, handler: () => opened.promise });
 const box = await createGlovebox({
   cache: false,
+  capabilities: [gate],
   tenancy: "multi",
   shutdown,
   workers: { spares: 0 },
 });
 const say = (value: unknown): number => writeSync(1, `${JSON.stringify(value)}\n`);
-await box.addTool(
-  { name: "wait", source: "export default ({ ms }) => new Promise((done) => setTimeout(done, ms, ms))" },
-  { scope: "global" },
-);
-await box.addTool({ name: "loop", source: "export default () => { for (;;); }" }, { scope: "global" });
+const source = `export default ({ how }, ctx) => {
+  if (how === "loop") for (;;);
+  return how === "gate" ? ctx.gate() : how === "never" ? new Promise(() => {}) : 1;
+};`;
+await box.addTool({ name: "tool", source }, { scope: "global", grant: ["gate"] });
 
-async function call(id: string, toolName: string, ms: number): Promise<string> {
-  const result = await box.execute({ id, toolName, arguments: { ms } }, { tenantId: toolName, timeoutMs: 60_000 });
+async function call(id: string, how: string): Promise<string> {
+  const context = { tenantId: how === "loop" ? "looping" : "acme", timeoutMs: 60_000 };
+  const result = await box.execute({ id, toolName: "tool", arguments: { how } }, context);
   return result.success ? "ok" : result.error.code;
 }
-const tell = async (id: string, toolName: string, ms: number): Promise<void> => {
-  say({ id, code: await call(id, toolName, ms) });
+const tell = async (id: string, how: string): Promise<void> => {
+  say({ id, code: await call(id, how) });
 };
 
 if (mode === "listener") process.on("SIGTERM", () => say({ id: "heard" }));
-const calls = [tell("soon", "wait", 700), tell("never", "wait", 50_000), tell("loop", "loop", 0)];
-await call("first", "wait", 1);
+const calls = [tell("soon", "gate"), tell("never", "never"), tell("loop", "loop")];
+await call("first", "once");
 say({ pids: box.workerPids });
 // Calls go on coming: the first that is refused is told.
+let isDraining = false;
 const late = setInterval(async () => {
-  const code = await call("late", "wait", 1);
-  if (code === "ok") return;
+  const code = await call("late", "once");
+  if (code === "ok" || isDraining) return;
+  isDraining = true;
   clearInterval(late);
   say({ id: "late", code });
+  opened.resolve(null);
 }, 20);
 await Promise.all(calls);
 if (mode === "listener") {

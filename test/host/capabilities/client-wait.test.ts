@@ -1,65 +1,61 @@
 // A call's clock while the tool waits for its client: it stands still while the guest is idle, and runs while the guest is at work.
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import type { CallClient, ElicitResult } from "../../../src/host/capabilities/ask-client.ts";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { ElicitResult } from "../../../src/host/capabilities/ask-client.ts";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
-import type { ToolInput } from "../../../src/host/config.ts";
 import type { Glovebox } from "../../../src/host/runtime.ts";
 import type { ToolResult } from "../../../src/host/tool-call.ts";
 import { onLoopback } from "../../support/egress.ts";
 import { codeOf, errorOf, makeBox, outputOf, PYTHON_CACHE } from "../../support/host-zone.ts";
 import { serveWebSocket } from "../../support/websocket.ts";
 
-const TIMEOUT_MS = 2_000;
 const ASK = "ctx.elicit({ message: 'Go on?', requestedSchema: { type: 'object', properties: {} } })";
 const ASK_PYTHON = 'ctx.elicit({"message": "Go on?", "requestedSchema": {"type": "object", "properties": {}}})';
-/** Never ends. */
-const TICK = "const tick = () => new Promise((done) => setTimeout(done, 5));";
-const GRANT = ["elicit", "tools", "slow"];
+const GRANT = ["elicit", "tools", "slow", "kv"];
 
 /** At work beside an open question, each in its own way. */
-const BUSY: { readonly [name: string]: ToolInput } = {
-  timers: { source: `${TICK} export default async (_, ctx) => { ${ASK}; for (;;) await tick(); }` },
-  interval: { source: `export default async (_, ctx) => { setInterval(() => {}, 50); await ${ASK}; }` },
-  microtasks: {
-    source: `export default async (_, ctx) => { ${ASK}; for (;;) { for (let i = 0; i < 50; i++) await null; await new Promise(setImmediate); } }`,
-  },
-  "other capability": { source: `export default async (_, ctx) => { await Promise.all([${ASK}, ctx.slow()]); }` },
-  "capability after capability": {
-    source: `export default async (_, ctx) => { ${ASK}; for (;;) await ctx.kv.get("a"); }`,
-  },
-  "nested call that is at work": {
-    source: `export default async (_, ctx) => { await ctx.tools.call("timers", {}); }`,
-  },
-  "nested call beside one that waits": {
-    source: `export default async (_, ctx) => { await Promise.all([ctx.tools.call("waits", {}), ctx.tools.call("works", {})]); }`,
-  },
-  "timers beside a nested call that waits": {
-    source: `${TICK} export default async (_, ctx) => { ctx.tools.call("waits", {}); for (;;) await tick(); }`,
-  },
-  python: {
-    language: "python",
-    source: `import asyncio\n\nasync def main(input, ctx):\n    asyncio.ensure_future(${ASK_PYTHON})\n    while True:\n        await asyncio.sleep(0.01)\n`,
-  },
+const BUSY: { readonly [name: string]: string } = {
+  timers: `${ASK}; for (;;) await tick();`,
+  interval: `setInterval(() => {}, 50); await ${ASK};`,
+  microtasks: `${ASK}; for (;;) { for (let i = 0; i < 50; i++) await null; await new Promise(setImmediate); }`,
+  "other capability": `await Promise.all([${ASK}, ctx.slow()]);`,
+  "capability after capability": `${ASK}; for (;;) await ctx.kv.get("a");`,
+  "nested call that is at work": `await nest("timers");`,
+  "nested call beside one that waits": `await Promise.all([nest("waits"), nest("works")]);`,
+  "timers beside a nested call that waits": `nest("waits"); for (;;) await tick();`,
 };
-const WAITS: { readonly [name: string]: ToolInput } = {
-  waits: { source: `export default async (_, ctx) => (await ${ASK}).action` },
-  twice: {
-    source: `export default async (_, ctx) => { const [one] = await Promise.all([${ASK}, ${ASK}]); return one.action; }`,
-  },
-  later: {
-    source: `${TICK} export default async (_, ctx) => { await tick(); await ctx.kv.get("a"); return (await ${ASK}).action; }`,
-  },
-  "in a nested call": {
-    source: `export default async (_, ctx) => await ctx.tools.call("waits", {})`,
-  },
-  "in Python": {
-    language: "python",
-    source: `async def main(input, ctx):\n    answer = await ${ASK_PYTHON}\n    return answer["action"]\n`,
-  },
+const WAITS: { readonly [name: string]: string } = {
+  waits: `return (await ${ASK}).action;`,
+  twice: `const [one] = await Promise.all([${ASK}, ${ASK}]); return one.action;`,
+  later: `await tick(); await ctx.kv.get("a"); return (await ${ASK}).action;`,
+  "in a nested call": `return await nest("waits");`,
+};
+const OTHER = {
+  socket: `
+    const socket = new WebSocket(url);
+    await new Promise((resolve) => { socket.onopen = resolve; });
+    return (await ${ASK}).action;`,
+  works: "await new Promise((done) => setTimeout(done, 600_000));",
 };
 
+const HOWS = Object.entries({ ...BUSY, ...WAITS, ...OTHER });
+const SOURCE = `
+const tick = () => new Promise((done) => setTimeout(done, 5));
+const HOW = {
+  ${HOWS.map(([name, body]) => `${JSON.stringify(name)}: async (ctx, nest, url) => { ${body} },`).join("\n  ")}
+};
+export default ({ how, url }, ctx) => HOW[how](ctx, (how) => ctx.tools.call("tool", { how }), url);`;
+const PYTHON_SOURCE = `
+import asyncio
+
+async def main(input, ctx):
+    if input["how"] == "waits":
+        return (await ${ASK_PYTHON})["action"]
+    asyncio.ensure_future(${ASK_PYTHON})
+    while True:
+        await asyncio.sleep(0.01)
+`;
+
 let box: Glovebox;
-const nameOf = (name: string): string => name.replaceAll(" ", "-");
 beforeAll(async () => {
   const slow = defineCapability({
     name: "slow",
@@ -68,68 +64,77 @@ beforeAll(async () => {
     handler: (_input, { signal }) =>
       new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
   });
-  box = await makeBox({ capabilities: [slow], limits: { cpuMs: 60_000, hostCalls: 1_000_000 }, cache: PYTHON_CACHE });
-  const works = { source: "export default () => new Promise((done) => setTimeout(done, 60_000))" };
-  for (const [name, tool] of Object.entries({ ...WAITS, ...BUSY, works })) {
-    await box.addTool({ ...tool, name: nameOf(name) }, { grant: [...GRANT, "kv"] });
-  }
+  box = await makeBox({
+    capabilities: [slow],
+    limits: { cpuMs: 300_000, timeoutMs: 120_000, hostCalls: 1_000_000, nestedRepeats: 2 },
+    cache: PYTHON_CACHE,
+  });
+  await box.addTool({ name: "tool", source: SOURCE }, { grant: GRANT });
+  await box.addTool({ name: "python", language: "python", source: PYTHON_SOURCE }, { grant: ["elicit"] });
 }, 240_000);
 afterAll(() => box.close());
 
-interface Asked {
-  readonly client: CallClient;
-  readonly answer: () => void;
+const SHORTEST_MS = 400;
+/** On a busy machine a call needs longer to come to its question. */
+const LONGEST_MS = 12_800;
+
+interface Call {
+  readonly toolName: "tool" | "python";
+  readonly how: string;
+}
+const named = (hows: object, python: string): readonly (readonly [name: string, call: Call])[] => [
+  ...Object.keys(hows).map((how) => [how, { toolName: "tool", how }] as const),
+  ["in Python", { toolName: "python", how: python }],
+];
+
+test.for(named(BUSY, "works"))(
+  "the clock runs while a question is open and the guest is at work: %s",
+  async ([, { toolName, how }]) => {
+    for (let timeoutMs = SHORTEST_MS, hasAsked = false; !hasAsked; timeoutMs *= 2) {
+      expect(timeoutMs).not.toBeGreaterThan(LONGEST_MS);
+      const elicit = (): Promise<ElicitResult> => {
+        hasAsked = true;
+        return new Promise(() => {});
+      };
+      const result = await box.execute({ id: "c", toolName, arguments: { how } }, { client: { elicit }, timeoutMs });
+      expect(codeOf(result)).toBe("TOOL_TIMEOUT");
+    }
+  },
+);
+
+/** Makes a call whose answer comes later than the whole time of the call. */
+async function outputOfWait(from: Glovebox, toolName: string, input: object): Promise<unknown> {
+  let result: ToolResult | undefined;
+  for (let timeoutMs = SHORTEST_MS; result?.success !== true && timeoutMs <= LONGEST_MS; timeoutMs *= 2) {
+    const elicit = (): Promise<ElicitResult> =>
+      new Promise((answer) => setTimeout(answer, timeoutMs + 100, { action: "accept", content: {} }));
+    result = await from.execute({ id: "c", toolName, arguments: input }, { client: { elicit }, timeoutMs });
+  }
+  return result && outputOf(result);
 }
 
-function openClient(): Asked {
-  const { promise, resolve } = Promise.withResolvers<ElicitResult>();
-  return { client: { elicit: () => promise }, answer: () => resolve({ action: "accept", content: {} }) };
-}
-
-const call = (name: string, client: CallClient, timeoutMs = TIMEOUT_MS): Promise<ToolResult> =>
-  box.execute({ id: "c", toolName: nameOf(name) }, { client, timeoutMs });
-
-test.for(Object.keys(BUSY))("the clock runs while a question is open and the guest is at work: %s", async (name) => {
-  const { client, answer } = openClient();
-  // For a call whose clock does not run.
-  const late = setTimeout(answer, 50_000);
-  onTestFinished(() => clearTimeout(late));
-  expect(codeOf(await call(name, client))).toBe("TOOL_TIMEOUT");
-});
-
-test.for(Object.keys(WAITS))("the clock stands still while the guest only waits for its client: %s", async (name) => {
-  const { client, answer } = openClient();
-  const timeoutMs = 6_000;
-  const elicit: CallClient["elicit"] = (request, options) => {
-    // Longer than the call's own time.
-    setTimeout(answer, timeoutMs + 1_000);
-    return client.elicit?.(request, options);
-  };
-  expect(outputOf(await call(name, { elicit }, timeoutMs))).toBe("accept");
-});
+test.for(named(WAITS, "waits"))(
+  "the clock stands still while the guest only waits for its client: %s",
+  async ([, { toolName, how }]) => {
+    expect(await outputOfWait(box, toolName, { how })).toBe("accept");
+  },
+);
 
 test("the clock stands still beside a WebSocket that waits for messages", async () => {
   const server = await serveWebSocket(() => {});
-  await using own = await makeBox({ egress: { allow: onLoopback("127.0.0.1"), ports: [server.port] } });
-  const source = `export default async ({ url }, ctx) => {
-    const socket = new WebSocket(url);
-    await new Promise((resolve) => { socket.onopen = resolve; });
-    return (await ${ASK}).action;
-  }`;
-  await own.addTool({ name: "listens", source }, { grant: ["elicit", "fetch"] });
-  const { client, answer } = openClient();
-  const elicit: CallClient["elicit"] = (request, options) => {
-    setTimeout(answer, 5_000);
-    return client.elicit?.(request, options);
-  };
-  const asked = { id: "c", toolName: "listens", arguments: { url: server.url } };
-  expect(outputOf(await own.execute(asked, { client: { elicit }, timeoutMs: 4_000 }))).toBe("accept");
+  await using own = await makeBox({
+    cache: PYTHON_CACHE,
+    egress: { allow: onLoopback("127.0.0.1"), ports: [server.port] },
+  });
+  await own.addTool({ name: "listens", source: SOURCE }, { grant: ["elicit", "fetch"] });
+  expect(await outputOfWait(own, "listens", { how: "socket", url: server.url })).toBe("accept");
 });
 
 test("a wait for the client has its own limit, which the error names", async () => {
-  await using bounded = await makeBox({ limits: { clientWaitMs: 300 } });
-  await bounded.addTool({ ...WAITS.waits, name: "waits" } as ToolInput, { grant: ["elicit"] });
-  const { client } = openClient();
-  const error = errorOf(await bounded.execute({ id: "c", toolName: "waits" }, { client, timeoutMs: 60_000 }));
+  const definition = { limits: { clientWaitMs: 300 } };
+  await box.addTool({ name: "bounded", source: SOURCE, definition }, { grant: GRANT });
+  const elicit = (): Promise<ElicitResult> => new Promise(() => {});
+  const call = { id: "c", toolName: "bounded", arguments: { how: "waits" } };
+  const error = errorOf(await box.execute(call, { client: { elicit } }));
   expect(error.message).toContain("did not answer within 300 ms (limits.clientWaitMs)");
 });

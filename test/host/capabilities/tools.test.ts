@@ -1,5 +1,7 @@
 // ctx.tools in real tools: who may call whom, how deep, how often, for how long, and what comes of a call that fails.
-import { setTimeout as pause } from "node:timers/promises";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import type { GloveboxOptions } from "../../../src/host/config.ts";
@@ -20,8 +22,13 @@ const CALLER = `export default async ({ name, input, times = 1, catches = true }
 };`;
 const ADD = "export default ({ a, b }) => ({ sum: a + b })";
 
+/** The same few tools again and again: each is built once. */
+const CACHE = { directory: mkdtempSync(join(tmpdir(), "glovebox-nested-")) };
+afterAll(() => rmSync(CACHE.directory, { recursive: true, force: true }));
+
 async function open(options: GloveboxOptions = {}): Promise<Glovebox> {
-  const box = await makeBox({ tenancy: "multi", ...options, limits: { timeoutMs: 20_000, ...options.limits } });
+  const limits = { timeoutMs: 60_000, ...options.limits };
+  const box = await makeBox({ cache: CACHE, tenancy: "multi", ...options, limits });
   onTestFinished(() => box.close());
   return box;
 }
@@ -32,7 +39,7 @@ const run = (box: Glovebox, toolName: string, args: unknown, context: ToolContex
 
 let box: Glovebox;
 beforeAll(async () => {
-  box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 20_000 } });
+  box = await makeBox({ cache: CACHE, tenancy: "multi", limits: { timeoutMs: 60_000 } });
   await add(box, "caller");
   await add(box, "add", ADD);
   await add(box, "some", CALLER, ["add", "sub_*"]);
@@ -295,16 +302,16 @@ describe("the caller's time", () => {
 
   test("is all that the other has", async () => {
     await add(box, "sleeps", SLEEPS);
-    const started = performance.now();
-    const result = await run(box, "caller", { name: "sleeps", input: { ms: 20_000 } }, { timeoutMs: 700 });
-    expect([codeOf(result), performance.now() - started < 1_500]).toEqual(["TOOL_TIMEOUT", true]);
+    // The sleep alone would last longer than the test may.
+    const result = await run(box, "caller", { name: "sleeps", input: { ms: 600_000 } }, { timeoutMs: 700 });
+    expect(codeOf(result)).toBe("TOOL_TIMEOUT");
   });
 
   test.for([true, false])("ends the caller by its own clock, not by the other's (caught: %s)", async (catches) => {
     const own = await open({ health: false });
     await add(own, "caller");
     own.router.register("waits", {}, () => new Promise(() => {}), { scope: "global" });
-    const timeouts = Array.from({ length: 24 }, (_, index) => 1_000 + 7 * index);
+    const timeouts = Array.from({ length: 8 }, (_, index) => 1_000 + 21 * index);
     const results = await Promise.all(
       timeouts.map((timeoutMs) => run(own, "caller", { name: "waits", catches }, { timeoutMs })),
     );
@@ -324,17 +331,19 @@ describe("the caller's time", () => {
     const own = await open();
     await add(own, "caller");
     let ended = "";
+    const begun = Promise.withResolvers<void>();
     const waits: HostFunction = async (_input, { signal }) => {
+      begun.resolve();
       await new Promise((resolve) => signal.addEventListener("abort", resolve));
       ended = String((signal.reason as { readonly code?: string }).code);
     };
     own.router.register("waits", {}, waits, { scope: "global" });
     const controller = new AbortController();
     const running = run(own, "caller", { name: "waits" }, { signal: controller.signal });
-    await pause(400);
+    await begun.promise;
     controller.abort();
     expect(codeOf(await running)).toBe("CANCELLED");
-    await expect.poll(() => ended).toBe("CANCELLED");
+    await expect.poll(() => ended, { timeout: 30_000 }).toBe("CANCELLED");
   });
 });
 
@@ -377,8 +386,8 @@ describe("places in the queue", () => {
     const full = await open({ workers: { max: 1 } });
     await add(full, "caller");
     await add(full, "leaf", "export default () => 1");
-    const many = Array.from({ length: 40 }, () => run(full, "caller", { name: "leaf" }, { timeoutMs: 20_000 }));
-    expect((await Promise.all(many)).map(codeOf)).toEqual(Array(40).fill("ok"));
+    const many = Array.from({ length: 20 }, () => run(full, "caller", { name: "leaf" }, { timeoutMs: 20_000 }));
+    expect((await Promise.all(many)).map(codeOf)).toEqual(Array(20).fill("ok"));
   });
 });
 
@@ -397,12 +406,21 @@ test("a host that is draining lets those that run call others", async () => {
   await add(
     own,
     "late",
-    `export default async (i, { tools }) => { await new Promise((r) => setTimeout(r, 300)); return await tools.add({ a: 1, b: 1 }); }`,
+    `export default async (i, { tools }) => { await tools.gate({}); return await tools.add({ a: 1, b: 1 }); }`,
   );
   await add(own, "add", ADD);
-  await run(own, "add", { a: 1, b: 1 });
+  const begun = Promise.withResolvers<void>();
+  const opened = Promise.withResolvers<null>();
+  const gate: HostFunction = () => {
+    begun.resolve();
+    return opened.promise;
+  };
+  own.router.register("gate", {}, gate, { scope: "global" });
   const running = run(own, "late", {});
-  await pause(150);
-  await own.close({ drainMs: 5_000 });
+  await begun.promise;
+  const closing = own.close({ drainMs: 60_000 });
+  expect(codeOf(await run(own, "add", { a: 1, b: 1 }))).toBe("TOOL_UNAVAILABLE");
+  opened.resolve(null);
+  await closing;
   expect(outputOf(await running)).toEqual({ sum: 2 });
 });

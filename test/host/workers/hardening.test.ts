@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { loadSandboxArtifacts } from "../../../src/bundler/sandbox-artifacts.ts";
 import { toCommand, type Wrapping } from "../../../src/host/workers/hardening/command.ts";
 import { BUILT_IN_LAYERS, LAYER_NAMES, type Layer } from "../../../src/host/workers/hardening/layers.ts";
@@ -38,8 +38,11 @@ const CASES: readonly (readonly Layer[])[] = [
 ];
 
 describe("createGlovebox({ hardening })", () => {
+  const CACHE = mkdtempSync(join(tmpdir(), "glovebox-hardening-"));
+  afterAll(() => rmSync(CACHE, { recursive: true, force: true }));
+
   test.for(CASES)("runs tools without %j, and says so", async (without) => {
-    await using box = await makeBox({ hardening: { without } });
+    await using box = await makeBox({ cache: { directory: CACHE }, hardening: { without } });
     await box.addTool({ name: "add", source: "export default ({ a, b }) => a + b" });
     const result = await box.execute({ id: "c", toolName: "add", arguments: { a: 1, b: 2 } });
     expect(outputOf(result)).toBe(3);
@@ -107,10 +110,12 @@ describe("a worker process", () => {
 
   test("lives on when a signal is sent to everybody, because the host has calls to finish", async () => {
     await using box = await makeBox();
-    await box.addTool({ name: "wait", source: "export default () => new Promise((done) => setTimeout(done, 300, 1))" });
-    const call = box.execute({ id: "c", toolName: "wait" });
+    const source = `export default async () => { console.log("begun"); await new Promise((done) => setTimeout(done, 300)); return 1; }`;
+    await box.addTool({ name: "wait", source });
+    const begun = Promise.withResolvers<void>();
+    const call = box.execute({ id: "c", toolName: "wait" }, { timeoutMs: 60_000, onLog: () => begun.resolve() });
     onTestFinished(async () => void (await call));
-    await new Promise((resolve) => setTimeout(resolve, 150));
+    await begun.promise;
     for (const pid of box.workerPids) {
       process.kill(pid, "SIGTERM");
       process.kill(pid, "SIGINT");
@@ -146,7 +151,7 @@ describe("a process that is killed while it starts", () => {
       writeFileSync(script, ends);
       using launcher = await launcherOf(script, parent);
       const sockets: Socket[] = [];
-      for (let delayMs = 0; delayMs < 30; delayMs += 0.75) {
+      for (let delayMs = 0; delayMs < 30; delayMs += 1.5) {
         const launched = launcher.launch({
           onConnected: (socket) => {
             sockets.push(socket.on("error", () => {}).resume());
