@@ -11,9 +11,13 @@ process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/gl
  * several hundred times. A file that holds isolates in its process, or changes what belongs to the whole process, has one to itself.
  */
 const SHARED = [
+  "test/cli/*.test.ts",
+  "test/host/{capabilities,config,contract,doctor,executors,json,json-schema,testing,workers}/*.test.ts",
+  "test/host/observability/{redaction/*,operator-log,hooks/hooks}.test.ts",
+  "test/host/routing/{bad-inputs,registry,tool-gate,tool-invoker,tool-router,unavailable}.test.ts",
+  "test/host/tenants/tenant-concurrency.test.ts",
   // author-places has a folder and an esbuild of its own.
-  "test/host/!(author-places).test.ts",
-  "test/host/{capabilities,json-schema,redaction,workers}/*.test.ts",
+  "test/host/glovebox/!(author-places).test.ts",
   // event-loop measures how long the event loop is held: a full collection of many files' heap takes 100 ms and more.
   "test/host/pipeline/!(event-loop).test.ts",
 ];
@@ -45,7 +49,7 @@ class LongestFirst extends BaseSequencer {
 
 export default defineConfig({
   // The tools' tests are like anyone's: they import what the published package exports.
-  resolve: { alias: { "glovebox/testing": fileURLToPath(new URL("src/host/testing.ts", import.meta.url)) } },
+  resolve: { alias: { "glovebox/testing": fileURLToPath(new URL("src/host/testing/index.ts", import.meta.url)) } },
   test: {
     pool: "forks",
     // isolated-vm's README demands the first; it cannot hurt here. The second is a worker's: without it WebAssembly.compile() in an

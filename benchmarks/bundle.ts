@@ -1,5 +1,5 @@
 // What does a large tool cost: to bundle, and then to call in a new isolate?
-import { createBundleCache } from "../src/bundler/bundle-cache.ts";
+import { createBundleCache } from "../src/bundler/cache/bundle-cache.ts";
 import { Bundler } from "../src/bundler/bundler.ts";
 import { createGlovebox } from "../src/host/index.ts";
 import { measure } from "./support/measure.ts";

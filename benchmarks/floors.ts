@@ -2,15 +2,15 @@
 import { spawn } from "node:child_process";
 import type { Duplex } from "node:stream";
 import ivm from "isolated-vm";
-import { loadSandboxArtifacts } from "../src/bundler/sandbox-artifacts.ts";
-import { DEFAULT_LIMITS } from "../src/sandbox/limits.ts";
+import { loadSandboxArtifacts } from "../src/bundler/artifacts/sandbox-artifacts.ts";
+import { DEFAULT_LIMITS } from "../src/sandbox/contract/limits.ts";
 import {
   createEngine,
   createLoadableBundle,
   makePreludeCache,
   SILENT,
   ToolIsolate,
-} from "../src/sandbox/tool-isolate.ts";
+} from "../src/sandbox/worker/tool-isolate.ts";
 import { ADD } from "./support/jobs.ts";
 import { measure, times } from "./support/measure.ts";
 import { createRawTool, runRawTool } from "./support/raw-isolate.ts";

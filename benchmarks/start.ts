@@ -12,8 +12,8 @@ import { benchmarkPath } from "./support/tools.ts";
 
 const run = promisify(execFile);
 const ROUNDS = times(30, 1);
-const built = benchmarkPath("../dist/host/cli/main.js");
-const cli = existsSync(built) ? built : benchmarkPath("../src/host/cli/main.ts");
+const built = benchmarkPath("../dist/cli/main.js");
+const cli = existsSync(built) ? built : benchmarkPath("../src/cli/main.ts");
 const folder = await mkdtemp(join(tmpdir(), "glovebox-start-"));
 const cache = join(folder, ".cache", "glovebox");
 

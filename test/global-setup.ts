@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { stop } from "esbuild";
-import { loadSandboxArtifacts } from "../src/bundler/sandbox-artifacts.ts";
+import { loadSandboxArtifacts } from "../src/bundler/artifacts/sandbox-artifacts.ts";
 
 /** Each run starts with an empty cache, so that no run uses what an older version of the source has built. */
 export default async function setup(): Promise<(() => void) | undefined> {

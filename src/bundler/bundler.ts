@@ -1,12 +1,12 @@
 // createBundler(): bundleTool with a cache in front, identical builds joined, and only so many children at a time.
 import { z } from "zod";
-import { ToolError } from "../sandbox/errors.ts";
-import { type BuiltBundle, type BundleOptions, buildLocated, toBuildRequest } from "./bundle.ts";
-import type { BundleCache } from "./bundle-cache.ts";
-import { cacheKeyOf, isFresh } from "./bundle-freshness.ts";
-import type { CellLanguage } from "./cell.ts";
+import { ToolError } from "../sandbox/contract/errors.ts";
+import { type BuiltBundle, type BundleOptions, buildLocated, toBuildRequest } from "./bundle-tool.ts";
+import type { BundleCache } from "./cache/bundle-cache.ts";
+import { cacheKeyOf, isFresh } from "./cache/bundle-freshness.ts";
+import type { CellLanguage } from "./cells/cell.ts";
 import { type BundleLimits, DEFAULT_BUNDLE_LIMITS, type ToolBundle, type ToolSource } from "./tool-bundle.ts";
-import { locateTool, type ToolLocation } from "./tool-location.ts";
+import { locateTool, type ToolLocation } from "./locate/tool-location.ts";
 
 export interface BundlerOptions {
   readonly cache: BundleCache;

@@ -1,8 +1,8 @@
 // The whole public surface of "glovebox".
 /// <reference types="node" preserve="true" />
-export type { BuiltinToolName } from "../bundler/builtin-bundles.ts";
+export type { BuiltinToolName } from "../bundler/artifacts/builtin-bundles.ts";
 export type { ToolBundle, ToolSource } from "../bundler/tool-bundle.ts";
-export type { ContentAnnotations, ContentPart } from "../sandbox/content.ts";
+export type { ContentAnnotations, ContentPart } from "../sandbox/contract/content.ts";
 export type {
   CapabilityRequests,
   DefinitionOverrides,
@@ -10,8 +10,8 @@ export type {
   ToolAnnotations,
   ToolDefinition,
   ToolOrigin,
-} from "../sandbox/definition.ts";
-export { ENGINE_FEATURES, type EngineFeature } from "../sandbox/engine-features.ts";
+} from "../sandbox/contract/definition.ts";
+export { ENGINE_FEATURES, type EngineFeature } from "../sandbox/contract/engine-features.ts";
 export {
   ERROR_CODES,
   type ErrorAudience,
@@ -24,9 +24,9 @@ export {
   UNAVAILABLE_REASONS,
   type UnavailablePolicy,
   type UnavailableReason,
-} from "../sandbox/errors.ts";
-export { LIMITS, type LimitName, type Limits, type PartialLimits } from "../sandbox/limits.ts";
-export type { Isolation, LogLevel, Progress } from "../sandbox/protocol.ts";
+} from "../sandbox/contract/errors.ts";
+export { LIMITS, type LimitName, type Limits, type PartialLimits } from "../sandbox/contract/limits.ts";
+export type { Isolation, LogLevel, Progress } from "../sandbox/protocol/messages.ts";
 export type {
   CallClient,
   ElicitRequest,
@@ -34,7 +34,7 @@ export type {
   ListRootsResult,
   SampleRequest,
   SampleResult,
-} from "./capabilities/ask-client.ts";
+} from "./capabilities/client-requests.ts";
 export {
   type Capability,
   type CapabilityContext,
@@ -42,7 +42,7 @@ export {
   type CapabilitySchema,
   defineCapability,
 } from "./capabilities/capability.ts";
-export type { EgressAllow, EgressOptions, SecretOptions, Secrets } from "./capabilities/egress-policy.ts";
+export type { EgressAllow, EgressOptions, SecretOptions, Secrets } from "./capabilities/fetch/egress-policy.ts";
 export type {
   KvDeleteOutcome,
   KvDeletion,
@@ -68,15 +68,15 @@ export type {
   ToolsOptions,
   ToolWarning,
   UpdateToolOptions,
-} from "./config.ts";
-export { type FailedCall, toHttpStatus, toRetryAfterSeconds } from "./edges/http-status.ts";
-export { type OpenApiDocument, type OpenApiOptions, toCallSchema, toOpenApi } from "./edges/openapi.ts";
+} from "./config/options.ts";
+export { type FailedCall, toHttpStatus, toRetryAfterSeconds } from "./adapters/http-status.ts";
+export { type OpenApiDocument, type OpenApiOptions, toCallSchema, toOpenApi } from "./adapters/openapi.ts";
 export type { SourceKind } from "./executors/executor.ts";
 export type { HostFunction, HostFunctionContext } from "./executors/host-function.ts";
-export { createToolFailureMessage } from "./failure-message.ts";
-export type { FlagClient, FlagContext, FlagFunction, Flags } from "./flags.ts";
-export type { CircuitState } from "./health/circuit.ts";
-export type { HealthOptions, SourceHealth } from "./health/source-health.ts";
+export { createToolFailureMessage } from "./contract/failure-message.ts";
+export type { FlagClient, FlagContext, FlagFunction, Flags } from "./routing/tool-gate.ts";
+export type { CircuitState } from "./routing/health/circuit.ts";
+export type { HealthOptions, SourceHealth } from "./routing/health/source-health.ts";
 export type {
   AmendedResult,
   CapabilityEvent,
@@ -91,10 +91,10 @@ export type {
   Refusal,
   ResultEvent,
   ValidateEvent,
-} from "./hooks.ts";
-export type { LoggerOption } from "./host-log.ts";
-export { type BatchContext, ToolInvoker, type ToolInvokerOptions } from "./invoker.ts";
-export type { LogEntry, LogListener } from "./logs.ts";
+} from "./observability/hooks/hooks.ts";
+export type { LoggerOption } from "./observability/operator-log.ts";
+export { type BatchContext, ToolInvoker, type ToolInvokerOptions } from "./routing/tool-invoker.ts";
+export type { LogEntry, LogListener } from "./observability/call-log.ts";
 export type { McpManager } from "./mcp/client/manager.ts";
 export type {
   McpAuthProvider,
@@ -111,27 +111,27 @@ export type { ServerDiagnostics } from "./mcp/client/server-diagnostics.ts";
 export type { ServerLayer, ServerSandbox } from "./mcp/client/server-sandbox.ts";
 export type { McpServerStatus, McpToolProblem } from "./mcp/client/upstream-server.ts";
 export type { Amendment, ArgumentOptions } from "./pipeline/amend.ts";
-export { type RedactOptions, redact } from "./redaction/redact.ts";
-export { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "./registry.ts";
-export { ToolRouter } from "./router.ts";
+export { type RedactOptions, redact } from "./observability/redaction/redact.ts";
+export { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "./routing/registry.ts";
+export { ToolRouter } from "./routing/tool-router.ts";
 export type { ListedTool, ToolMetadata } from "./routing/listed-tool.ts";
 export type { CallInfo, CallState } from "./routing/open-calls.ts";
 export type { HostInput, HostSchema, HostToolDefinition, RegisterOptions } from "./routing/registration.ts";
 export type { ToolRouterOptions } from "./routing/router-options.ts";
 export type { TenantScope } from "./routing/tenant-scope.ts";
-export { createGlovebox, type Glovebox, type ToolInspection } from "./runtime.ts";
+export { createGlovebox, type Glovebox, type ToolInspection } from "./glovebox/glovebox.ts";
 export type { SessionInfo } from "./sessions/conversation.ts";
 export type { RunOptions, Session } from "./sessions/session.ts";
 export type { SessionOptions } from "./sessions/session-options.ts";
-export type { AddedSource, SourceDiscovery, SourceToolOptions, SourceTransport } from "./source.ts";
-export type { TelemetryOptions } from "./telemetry/telemetry-options.ts";
+export type { AddedSource, SourceDiscovery, SourceToolOptions, SourceTransport } from "./routing/tool-source.ts";
+export type { TelemetryOptions } from "./observability/telemetry/telemetry-options.ts";
 export type { TenantCacheOptions } from "./tenants/policy-cache.ts";
 export type { PeriodQuotas, QuotaOptions, RateLimitOptions } from "./tenants/quotas/quota-options.ts";
 export type { QuotaCharge, QuotaOutcome, QuotaStore, RateCharge, WindowCharge } from "./tenants/quotas/quota-store.ts";
 export type { TenancyMode, TenantReach, ToolOwner } from "./tenants/tenancy.ts";
 export type { SuspendOptions, TenantDeletion } from "./tenants/tenant-lifecycle.ts";
-export type { TenantLookup, TenantOptions, Tenants } from "./tenants.ts";
-export type { NestedCall, ToolCall, ToolContext, ToolInvocation, ToolResult, ToolUsage } from "./tool-call.ts";
-export type { StreamedResult, StreamItem, ToolChunk, ToolStream } from "./tool-stream.ts";
-export { type ToolValue, toJson } from "./tool-value.ts";
+export type { TenantLookup, TenantOptions, Tenants } from "./tenants/tenant-policies.ts";
+export type { NestedCall, ToolCall, ToolContext, ToolInvocation, ToolResult, ToolUsage } from "./contract/tool-call.ts";
+export type { StreamedResult, StreamItem, ToolChunk, ToolStream } from "./contract/tool-stream.ts";
+export { type ToolValue, toJson } from "./contract/tool-value.ts";
 export { type HardeningReport, LAYERS, type Layer, type LayerState } from "./workers/hardening/layers.ts";

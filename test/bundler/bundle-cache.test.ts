@@ -16,8 +16,8 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { BuiltBundle } from "../../src/bundler/bundle.ts";
-import { type BundleCacheOptions, createBundleCache, engineKeyOf } from "../../src/bundler/bundle-cache.ts";
+import type { BuiltBundle } from "../../src/bundler/bundle-tool.ts";
+import { type BundleCacheOptions, createBundleCache, engineKeyOf } from "../../src/bundler/cache/bundle-cache.ts";
 import { makeFolder, REPOSITORY } from "./workbench.ts";
 
 function built(code: string): BuiltBundle {

@@ -2,9 +2,9 @@
 import { createContext, Script } from "node:vm";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { CellLanguage } from "../../src/bundler/cell.ts";
-import { createStackMapper } from "../../src/bundler/source-map.ts";
-import { TOOL_SCRIPT_NAME } from "../../src/sandbox/guest-protocol.ts";
+import type { CellLanguage } from "../../src/bundler/cells/cell.ts";
+import { createStackMapper } from "../../src/bundler/compile/source-map.ts";
+import { TOOL_SCRIPT_NAME } from "../../src/sandbox/protocol/guest-messages.ts";
 import { buildHere, failureOf, makeFolder, packageFiles } from "./workbench.ts";
 
 type Load = (register: (namespace: { readonly default: Main }) => void, builtin: unknown) => Promise<void>;

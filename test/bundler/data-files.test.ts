@@ -3,8 +3,8 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { bundleOwnRequire, findDataReferences } from "../../src/bundler/data-files.ts";
-import { declarePlaces } from "../../src/bundler/package-places.ts";
+import { bundleOwnRequire, findDataReferences } from "../../src/bundler/compile/data-files.ts";
+import { declarePlaces } from "../../src/bundler/locate/package-locations.ts";
 import { openCode } from "../support/guest.ts";
 import { buildHere, failureOf, makeFolder, packageFiles } from "./workbench.ts";
 

@@ -1,7 +1,7 @@
 // What the bundler tells of dynamic code: which packages and files of a tool call eval or Function, and which only look like it.
 import { describe, expect, test } from "vitest";
-import { findDynamicCode } from "../../src/bundler/dynamic-code-uses.ts";
-import { createGlovebox } from "../../src/host/runtime.ts";
+import { findDynamicCode } from "../../src/bundler/policy/dynamic-code-uses.ts";
+import { createGlovebox } from "../../src/host/glovebox/glovebox.ts";
 import { buildHere, makeFolder, packageFiles } from "./workbench.ts";
 
 const usesIn = (text: string): boolean => findDynamicCode([{ label: "x", text }]).length > 0;

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { expect, test } from "vitest";
-import { neededIntrinsics } from "../../src/bundler/needed-intrinsics.ts";
+import { neededIntrinsics } from "../../src/bundler/artifacts/needed-intrinsics.ts";
 
 test("a name is found however it is written, and what nobody names is not", () => {
   const needed = neededIntrinsics(

@@ -1,6 +1,6 @@
 // Tools that are scripts in sloppy mode.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createStackMapper } from "../../src/bundler/source-map.ts";
+import { createStackMapper } from "../../src/bundler/compile/source-map.ts";
 import { createGlovebox, type Glovebox } from "../../src/host/index.ts";
 import { openCode } from "../support/guest.ts";
 import { build, buildHere, failureOf, makeFolder, packageFiles } from "./workbench.ts";

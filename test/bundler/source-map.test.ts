@@ -1,9 +1,9 @@
 // createStackMapper() and codeFrame(): real stacks of a real isolate, and stacks that nobody should believe.
 import ivm from "isolated-vm";
 import { describe, expect, test } from "vitest";
-import { codeFrame, createStackMapper } from "../../src/bundler/source-map.ts";
+import { codeFrame, createStackMapper } from "../../src/bundler/compile/source-map.ts";
 import type { ToolBundle } from "../../src/bundler/tool-bundle.ts";
-import { TOOL_SCRIPT_NAME } from "../../src/sandbox/guest-protocol.ts";
+import { TOOL_SCRIPT_NAME } from "../../src/sandbox/protocol/guest-messages.ts";
 import { threadMs } from "../support/processes.ts";
 import { build } from "./workbench.ts";
 

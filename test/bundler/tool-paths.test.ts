@@ -2,8 +2,8 @@
 import { posix } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { packageNameOf } from "../../src/bundler/package-store.ts";
-import { candidatesOf, faultOfToolPath, loaderOf, resolveRelative } from "../../src/bundler/tool-paths.ts";
+import { packageNameOf } from "../../src/bundler/locate/package-store.ts";
+import { candidatesOf, faultOfToolPath, loaderOf, resolveRelative } from "../../src/bundler/locate/tool-paths.ts";
 
 const segment = fc.oneof(
   fc.constantFrom(

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { openTool, stubCapability, undescribed } from "../../src/host/testing.ts";
+import { openTool, stubCapability, undescribed } from "../../src/host/testing/index.ts";
 import { runInProcess } from "../support/cli-in-process.ts";
 import { CliProcess } from "../support/cli-process.ts";
 
@@ -21,7 +21,7 @@ beforeEach(async () => {
 async function installVitest(): Promise<void> {
   await mkdir(join(folder, "node_modules"));
   await symlink(root("node_modules/vitest"), join(folder, "node_modules", "vitest"));
-  const alias = JSON.stringify({ "glovebox/testing": root("src/host/testing.ts") });
+  const alias = JSON.stringify({ "glovebox/testing": root("src/host/testing/index.ts") });
   await writeFile(join(folder, "vitest.config.mjs"), `export default { resolve: { alias: ${alias} } };`);
 }
 

@@ -14,7 +14,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { defineCapability } from "../../src/host/index.ts";
 import { createMcpHandler, type McpHandler } from "../../src/host/mcp/server/index.ts";
-import type { Glovebox } from "../../src/host/runtime.ts";
+import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
 import { cliEnvironment, MAIN } from "../support/cli-process.ts";
 import { makeBox, PYTHON_CACHE } from "../support/host-zone.ts";
 import { descendantsOf } from "../support/process-tree.ts";

@@ -135,7 +135,7 @@ test("an older Node loads every entry and hears from createGlovebox() which one 
     stdout: `ToolError TOOL_UNAVAILABLE ${said}\n`,
     stderr: "",
   });
-  const cli = join(cwd, "node_modules/glovebox/dist/host/cli/main.js");
+  const cli = join(cwd, "node_modules/glovebox/dist/cli/main.js");
   expect(await run(old.path, [cli, "--help"]).catch((error: unknown) => error)).toMatchObject({
     ...{ code: 2, stdout: "", stderr: `${said}\n` },
   });

@@ -1,6 +1,6 @@
 // Attacks in Python, in the tables of python/: each by its own code, with the host alive, its neighbours served, its memory bounded.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { PartialLimits } from "../../src/sandbox/limits.ts";
+import type { PartialLimits } from "../../src/sandbox/contract/limits.ts";
 import { sampleAttacks } from "../support/attack-sample.ts";
 import { expectIdle } from "../support/processes.ts";
 import { DEATH_MS, MemoryWatch, promptly } from "./bar.ts";

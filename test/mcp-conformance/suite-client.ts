@@ -2,7 +2,7 @@
 // in for by somebody who agrees to everything.
 import { randomUUID } from "node:crypto";
 import { auth, type OAuthClientProvider } from "@modelcontextprotocol/client";
-import type { JsonSchema } from "../../src/sandbox/definition.ts";
+import type { JsonSchema } from "../../src/sandbox/contract/definition.ts";
 import { makeBox } from "../support/host-zone.ts";
 
 /** What the suite tells of a scenario. */

@@ -4,18 +4,18 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import * as esbuild from "esbuild";
-import { buildLocated } from "../../src/bundler/bundle.ts";
-import { compileTool } from "../../src/bundler/compile-tool.ts";
-import { loadSandboxArtifacts } from "../../src/bundler/sandbox-artifacts.ts";
+import { buildLocated } from "../../src/bundler/bundle-tool.ts";
+import { compileTool } from "../../src/bundler/compile/compile-tool.ts";
+import { loadSandboxArtifacts } from "../../src/bundler/artifacts/sandbox-artifacts.ts";
 import { DEFAULT_BUNDLE_LIMITS, type ToolBundle } from "../../src/bundler/tool-bundle.ts";
-import { locateTool } from "../../src/bundler/tool-location.ts";
+import { locateTool } from "../../src/bundler/locate/tool-location.ts";
 import {
   createEngine,
   createLoadableBundle,
   makePreludeCache,
   SILENT,
   ToolIsolate,
-} from "../../src/sandbox/tool-isolate.ts";
+} from "../../src/sandbox/worker/tool-isolate.ts";
 import { PACKAGES } from "./packages.ts";
 
 const FOLDER = import.meta.dirname;

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { json } from "node:stream/consumers";
-import type { JsonValue } from "../../src/sandbox/errors.ts";
+import type { JsonValue } from "../../src/sandbox/contract/errors.ts";
 
 export interface Cell {
   readonly title: string;

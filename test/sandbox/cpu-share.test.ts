@@ -1,7 +1,7 @@
 // CPU time divided by the kernel's word.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Glovebox } from "../../src/host/runtime.ts";
-import { CpuShare, type Payer } from "../../src/sandbox/cpu-share.ts";
+import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
+import { CpuShare, type Payer } from "../../src/sandbox/worker/cpu-share.ts";
 import { makeBox, outputOf } from "../support/host-zone.ts";
 
 class Meter implements Payer {

@@ -5,7 +5,7 @@ import {
   ENGINE_FEATURES,
   EngineFeatureSchema,
   isEngineFeature,
-} from "../../src/sandbox/engine-features.ts";
+} from "../../src/sandbox/contract/engine-features.ts";
 
 describe("ENGINE_FEATURES", () => {
   test.for(ENGINE_FEATURE_NAMES)("%s says what it gives, and why only when granted", (name) => {

@@ -1,7 +1,7 @@
 // The isolates of one worker: what those that have served leave to those to come.
 import { describe, expect, onTestFinished, test } from "vitest";
-import { IsolatePool } from "../../src/sandbox/isolate-pool.ts";
-import { type LoadableBundle, SILENT, type ToolIsolate } from "../../src/sandbox/tool-isolate.ts";
+import { IsolatePool } from "../../src/sandbox/worker/isolate-pool.ts";
+import { type LoadableBundle, SILENT, type ToolIsolate } from "../../src/sandbox/worker/tool-isolate.ts";
 import { bundleCode, HEADER, sharedEngine } from "../support/guest.ts";
 
 const SHA = "0".repeat(64);

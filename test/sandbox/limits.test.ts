@@ -10,7 +10,7 @@ import {
   lowestLimits,
   type PartialLimits,
   PartialLimitsSchema,
-} from "../../src/sandbox/limits.ts";
+} from "../../src/sandbox/contract/limits.ts";
 
 const NAMES = Object.keys(LIMITS) as LimitName[];
 const limitOf = (name: LimitName) => fc.integer({ min: LIMITS[name].min, max: LIMITS[name].max });

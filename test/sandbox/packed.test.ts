@@ -1,7 +1,7 @@
 // Byte strings packed into one.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { pack, unpack } from "../../src/sandbox/packed.ts";
+import { pack, unpack } from "../../src/sandbox/protocol/length-prefixed.ts";
 
 test("unpack() gives back what pack() was given", () => {
   fc.assert(

@@ -1,7 +1,7 @@
 // The messages between host and worker: what is written is read back, and nothing else is.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { DEFAULT_LIMITS } from "../../src/sandbox/limits.ts";
+import { DEFAULT_LIMITS } from "../../src/sandbox/contract/limits.ts";
 import {
   GuestErrorSchema,
   GuestIssuesSchema,
@@ -11,7 +11,7 @@ import {
   ProgressSchema,
   type WorkerMessage,
   WorkerMessageSchema,
-} from "../../src/sandbox/protocol.ts";
+} from "../../src/sandbox/protocol/messages.ts";
 
 const SHA = "0123456789abcdef".repeat(4);
 const USAGE = { cpuMs: 1.5, heapBytes: 1, startMs: 0, executeMs: 0.1, logsDropped: 0 };

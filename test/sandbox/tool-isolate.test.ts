@@ -1,10 +1,10 @@
 // ToolIsolate with real isolates: how a load, a description and a call end, what a guest cannot outlive, what stays between calls.
 import ivm from "isolated-vm";
 import { describe, expect, test } from "vitest";
-import { loadSandboxArtifacts } from "../../src/bundler/sandbox-artifacts.ts";
-import { ENGINE_FEATURE_NAMES } from "../../src/sandbox/engine-features.ts";
-import { TOOL_SCRIPT_NAME } from "../../src/sandbox/guest-protocol.ts";
-import { createEngine, makePreludeCache, SILENT, ToolIsolate } from "../../src/sandbox/tool-isolate.ts";
+import { loadSandboxArtifacts } from "../../src/bundler/artifacts/sandbox-artifacts.ts";
+import { ENGINE_FEATURE_NAMES } from "../../src/sandbox/contract/engine-features.ts";
+import { TOOL_SCRIPT_NAME } from "../../src/sandbox/protocol/guest-messages.ts";
+import { createEngine, makePreludeCache, SILENT, ToolIsolate } from "../../src/sandbox/worker/tool-isolate.ts";
 import {
   bundleCode,
   type GuestSettings,

@@ -1,7 +1,7 @@
 // A process of its own that resumes a paused run: `node agent-resume-script.ts STATE_FILE CLAIMS_FOLDER APPROVED`; prints the outcome.
 import { readFile } from "node:fs/promises";
 import { AgentLoop, createFileClaims } from "../../src/host/agent/index.ts";
-import { ToolRouter } from "../../src/host/router.ts";
+import { ToolRouter } from "../../src/host/routing/tool-router.ts";
 import { says, scriptModel } from "./scripted-model.ts";
 
 const [stateFile = "", claims = "", approved = ""] = process.argv.slice(2);

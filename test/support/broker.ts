@@ -2,8 +2,8 @@
 import { CapabilityBroker } from "../../src/host/capabilities/broker.ts";
 import { CallScope } from "../../src/host/capabilities/call-scope.ts";
 import type { Capability } from "../../src/host/capabilities/capability.ts";
-import { Redactor } from "../../src/host/redaction/redactor.ts";
-import { DEFAULT_LIMITS } from "../../src/sandbox/limits.ts";
+import { Redactor } from "../../src/host/observability/redaction/redactor.ts";
+import { DEFAULT_LIMITS } from "../../src/sandbox/contract/limits.ts";
 
 export interface OpenBroker {
   /** The envelope that the tool gets, parsed. */

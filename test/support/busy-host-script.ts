@@ -1,6 +1,6 @@
 // A host of its own, to be killed under load: calls of several tenants that never end, others that come and go, and builds all the time.
 // Writes one line when all of it is under way. Run by test/chaos/host-death.test.ts.
-import { createGlovebox } from "../../src/host/runtime.ts";
+import { createGlovebox } from "../../src/host/glovebox/glovebox.ts";
 
 const box = await createGlovebox({ cache: false, tenancy: "multi", workers: { max: 6, spares: 1 } });
 await box.addTool(

@@ -2,9 +2,9 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { onTestFinished } from "vitest";
 import { defineCapability } from "../../src/host/capabilities/capability.ts";
-import type { GloveboxOptions } from "../../src/host/config.ts";
-import type { Glovebox } from "../../src/host/runtime.ts";
-import type { ToolResult } from "../../src/host/tool-call.ts";
+import type { GloveboxOptions } from "../../src/host/config/options.ts";
+import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
+import type { ToolResult } from "../../src/host/contract/tool-call.ts";
 import { codeOf, makeBox } from "./host-zone.ts";
 import { signal, treeOf } from "./process-tree.ts";
 

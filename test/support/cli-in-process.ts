@@ -6,8 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import { finished } from "node:stream/promises";
-import { runCli } from "../../src/host/cli/cli.ts";
-import { ProcessIo } from "../../src/host/cli/terminal/process-io.ts";
+import { runCli } from "../../src/cli/cli.ts";
+import { ProcessIo } from "../../src/cli/terminal/process-io.ts";
 
 export interface CliEnd {
   readonly code: number | null;

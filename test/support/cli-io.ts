@@ -1,7 +1,7 @@
 // The process as a command of the command line sees it, without a process: what is printed is collected.
 import { Writable } from "node:stream";
-import { CliOutput } from "../../src/host/cli/terminal/output.ts";
-import type { Io } from "../../src/host/cli/terminal/process-io.ts";
+import { CliOutput } from "../../src/cli/terminal/output.ts";
+import type { Io } from "../../src/cli/terminal/process-io.ts";
 
 export interface TestIo {
   readonly io: Io;

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
 /** What `glovebox` runs. */
-export const MAIN = fileURLToPath(new URL("../../src/host/cli/main.ts", import.meta.url));
+export const MAIN = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 
 /** Of a person whose home is this folder, and whose Node has loaded our sources before. */
 export const cliEnvironment = (home: string): NodeJS.ProcessEnv => ({

@@ -4,18 +4,18 @@ import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
 import { CapabilityBroker } from "../../src/host/capabilities/broker.ts";
 import { CallScope } from "../../src/host/capabilities/call-scope.ts";
-import { createEgress } from "../../src/host/capabilities/egress.ts";
+import { createEgress } from "../../src/host/capabilities/fetch/egress.ts";
 import {
   type EgressAllow,
   type EgressOptions,
   EgressSchema,
   type Secrets,
   SecretsSchema,
-} from "../../src/host/capabilities/egress-policy.ts";
-import { Redactor } from "../../src/host/redaction/redactor.ts";
-import type { CapabilityRequests } from "../../src/sandbox/definition.ts";
-import type { JsonValue } from "../../src/sandbox/errors.ts";
-import { DEFAULT_LIMITS } from "../../src/sandbox/limits.ts";
+} from "../../src/host/capabilities/fetch/egress-policy.ts";
+import { Redactor } from "../../src/host/observability/redaction/redactor.ts";
+import type { CapabilityRequests } from "../../src/sandbox/contract/definition.ts";
+import type { JsonValue } from "../../src/sandbox/contract/errors.ts";
+import { DEFAULT_LIMITS } from "../../src/sandbox/contract/limits.ts";
 
 export interface TestServer {
   readonly port: number;

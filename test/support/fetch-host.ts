@@ -1,5 +1,5 @@
 // The host's side of the `fetch` capability's contract, for a guest alone: answers from a table, and remembers what it was asked.
-import type { CapabilityEnvelope } from "../../src/sandbox/guest-protocol.ts";
+import type { CapabilityEnvelope } from "../../src/sandbox/protocol/guest-messages.ts";
 import type { Answer } from "./guest.ts";
 
 export interface FetchMessage {

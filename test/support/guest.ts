@@ -1,10 +1,10 @@
 // A tool in a real isolate without the processes around it: for what the guest gets, and what it may try.
 import { afterAll, expect } from "vitest";
-import { loadSandboxArtifacts } from "../../src/bundler/sandbox-artifacts.ts";
-import { readBeside, withBytes } from "../../src/host/tool-value.ts";
-import type { EngineFeature } from "../../src/sandbox/engine-features.ts";
-import type { JsonValue } from "../../src/sandbox/errors.ts";
-import type { CapabilityEnvelope, InvokeHeader } from "../../src/sandbox/guest-protocol.ts";
+import { loadSandboxArtifacts } from "../../src/bundler/artifacts/sandbox-artifacts.ts";
+import { readBeside, withBytes } from "../../src/host/contract/tool-value.ts";
+import type { EngineFeature } from "../../src/sandbox/contract/engine-features.ts";
+import type { JsonValue } from "../../src/sandbox/contract/errors.ts";
+import type { CapabilityEnvelope, InvokeHeader } from "../../src/sandbox/protocol/guest-messages.ts";
 import {
   createEngine,
   createLoadableBundle,
@@ -14,7 +14,7 @@ import {
   type LoadableBundle,
   makePreludeCache,
   ToolIsolate,
-} from "../../src/sandbox/tool-isolate.ts";
+} from "../../src/sandbox/worker/tool-isolate.ts";
 
 import { DEFAULT_FEATURES } from "./dynamic-code.ts";
 

@@ -1,5 +1,5 @@
 // A host of its own, to be killed: starts calls that never end by themselves, and writes its workers' process ids to stdout.
-import { createGlovebox } from "../../src/host/runtime.ts";
+import { createGlovebox } from "../../src/host/glovebox/glovebox.ts";
 
 const box = await createGlovebox({ cache: false, tenancy: "multi", workers: { max: 4, spares: 1 } });
 await box.addTool(

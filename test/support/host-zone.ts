@@ -2,10 +2,10 @@
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
-import type { GloveboxOptions } from "../../src/host/config.ts";
-import { createGlovebox, type Glovebox } from "../../src/host/runtime.ts";
-import type { ToolResult } from "../../src/host/tool-call.ts";
-import { type JsonValue, ToolError, type ToolErrorData } from "../../src/sandbox/errors.ts";
+import type { GloveboxOptions } from "../../src/host/config/options.ts";
+import { createGlovebox, type Glovebox } from "../../src/host/glovebox/glovebox.ts";
+import type { ToolResult } from "../../src/host/contract/tool-call.ts";
+import { type JsonValue, ToolError, type ToolErrorData } from "../../src/sandbox/contract/errors.ts";
 import { DYNAMIC_CODE } from "./dynamic-code.ts";
 
 /** Of a command line that has run Python before. */

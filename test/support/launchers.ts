@@ -1,6 +1,6 @@
 // Launchers as tests of the worker zone use them: with all layers that hold here, and processes of one isolate.
 import { Launcher } from "../../src/host/workers/hardening/launcher.ts";
-import { ProcessStarter } from "../../src/host/workers/starter/process-starter.ts";
+import { ProcessStarter } from "../../src/host/workers/spawn/process-starter.ts";
 
 export type Parent = "host" | "spawner";
 

@@ -1,7 +1,7 @@
 // A fuzz test for what callers pass as options: whatever the wrong value, and however deep it stands, it is rejected with its path.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { ToolError } from "../../src/sandbox/errors.ts";
+import { ToolError } from "../../src/sandbox/contract/errors.ts";
 import { inOtherRealm } from "./failing-callbacks.ts";
 
 const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;

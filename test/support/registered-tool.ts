@@ -1,10 +1,10 @@
 // A RegisteredTool without a sandbox behind it, for tests of the parts that only pass it on.
 import type { Execution, Executor } from "../../src/host/executors/executor.ts";
-import type { RegisteredTool } from "../../src/host/registry.ts";
-import { toRegisteredTool } from "../../src/host/router.ts";
-import { NO_USAGE } from "../../src/host/tool-call.ts";
-import type { ToolDefinition } from "../../src/sandbox/definition.ts";
-import type { PartialLimits } from "../../src/sandbox/limits.ts";
+import type { RegisteredTool } from "../../src/host/routing/registry.ts";
+import { toRegisteredTool } from "../../src/host/routing/tool-router.ts";
+import { NO_USAGE } from "../../src/host/contract/tool-call.ts";
+import type { ToolDefinition } from "../../src/sandbox/contract/definition.ts";
+import type { PartialLimits } from "../../src/sandbox/contract/limits.ts";
 
 export function fixedExecutor(outputText: string): Executor {
   return { source: "host", wants: "value", execute: async (): Promise<Execution> => ({ usage: NO_USAGE, outputText }) };

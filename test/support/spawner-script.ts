@@ -2,8 +2,8 @@
 // and so is the spawner. Run by starter.test.ts.
 import { closeSync, openSync } from "node:fs";
 import { setTimeout as pause, setImmediate as turn } from "node:timers/promises";
-import { childrenOf } from "../../src/host/workers/process-meter.ts";
-import { ProcessStarter } from "../../src/host/workers/starter/process-starter.ts";
+import { childrenOf } from "../../src/host/workers/health/process-meter.ts";
+import { ProcessStarter } from "../../src/host/workers/spawn/process-starter.ts";
 
 const starter = new ProcessStarter(0);
 const connected = Promise.withResolvers<void>();

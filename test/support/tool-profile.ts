@@ -1,6 +1,6 @@
 // A tool as the host describes it to a worker, for tests that care about something else.
 import type { ToolProfile } from "../../src/host/workers/worker-process.ts";
-import { DEFAULT_LIMITS } from "../../src/sandbox/limits.ts";
+import { DEFAULT_LIMITS } from "../../src/sandbox/contract/limits.ts";
 
 export const TOOL_PROFILE: ToolProfile = {
   sha256: "0".repeat(64),

@@ -6,9 +6,9 @@ import type { IncomingMessage } from "node:http";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { onTestFinished } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
-import type { EgressOptions } from "../../src/host/capabilities/egress-policy.ts";
-import type { GloveboxOptions } from "../../src/host/config.ts";
-import type { ToolContext, ToolResult } from "../../src/host/tool-call.ts";
+import type { EgressOptions } from "../../src/host/capabilities/fetch/egress-policy.ts";
+import type { GloveboxOptions } from "../../src/host/config/options.ts";
+import type { ToolContext, ToolResult } from "../../src/host/contract/tool-call.ts";
 import { onLoopback } from "./egress.ts";
 import { makeBox } from "./host-zone.ts";
 

@@ -1,8 +1,8 @@
 // Runs a test file in an isolate of its own, with the prelude and nothing granted.
 import { readFileSync } from "node:fs";
 import { dirname, join, resolve, sep } from "node:path";
-import { loadSandboxArtifacts } from "../../src/bundler/sandbox-artifacts.ts";
-import type { InvokeHeader } from "../../src/sandbox/guest-protocol.ts";
+import { loadSandboxArtifacts } from "../../src/bundler/artifacts/sandbox-artifacts.ts";
+import type { InvokeHeader } from "../../src/sandbox/protocol/guest-messages.ts";
 import {
   createEngine,
   createLoadableBundle,
@@ -10,7 +10,7 @@ import {
   type GuestListener,
   makePreludeCache,
   ToolIsolate,
-} from "../../src/sandbox/tool-isolate.ts";
+} from "../../src/sandbox/worker/tool-isolate.ts";
 import { type FileResult, toScript } from "./script.ts";
 import { TESTS_FOLDER, type TestFile } from "./tests.ts";
 

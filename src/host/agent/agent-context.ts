@@ -2,11 +2,11 @@
 // agent to another tenant: neither by leaving the tenant out nor by naming another one.
 import * as z from "zod";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
-import { ToolError } from "../../sandbox/errors.ts";
-import { parseOptions } from "../option-problems.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
+import { parseOptions } from "../config/option-errors.ts";
 import { readStatedContext } from "../pipeline/read-context.ts";
 import { tenancyOf } from "../tenants/tenancy.ts";
-import type { ToolContext } from "../tool-call.ts";
+import type { ToolContext } from "../contract/tool-call.ts";
 import { definedFields, mergeDefined } from "../util/merge-defined.ts";
 
 /** Fields of a ToolContext that the agent sets for each call. */

@@ -1,7 +1,7 @@
 // AgentLoop: a model and a router take turns until the model has said what it had to say. Always one outcome, never a call without an answer.
 
-import { toToolError } from "../../sandbox/errors.ts";
-import type { ToolContext } from "../tool-call.ts";
+import { toToolError } from "../../sandbox/contract/errors.ts";
+import type { ToolContext } from "../contract/tool-call.ts";
 import { deferFailure } from "../util/defer-failure.ts";
 import { checkTenant, mergeContexts, parseCallContext } from "./agent-context.ts";
 import type { AgentEvent, AgentOutcome, AgentStream } from "./agent-events.ts";

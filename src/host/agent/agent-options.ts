@@ -1,8 +1,8 @@
 // Options of AgentLoop: parsed strictly when a loop is made and when it runs, merged, and completed with the defaults.
 import * as z from "zod";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
-import { ToolError } from "../../sandbox/errors.ts";
-import { parseOptions } from "../option-problems.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
+import { parseOptions } from "../config/option-errors.ts";
 import { mergeDefined } from "../util/merge-defined.ts";
 import { type AgentContext, checkTenant, checkValues, mergeContexts } from "./agent-context.ts";
 import { type AgentState, StateKeySchema } from "./agent-state.ts";

@@ -1,12 +1,12 @@
 // A model's call as a call of the router: the same answer whatever is wrong with it, and at most so many at one time.
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
-import type { ToolDefinition } from "../../sandbox/definition.ts";
-import { type JsonValue, ToolError, toToolError } from "../../sandbox/errors.ts";
-import { holdsInfinity } from "../finite.ts";
+import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
+import { type JsonValue, ToolError, toToolError } from "../../sandbox/contract/errors.ts";
+import { holdsInfinity } from "../json/non-finite.ts";
 import { toFailure } from "../pipeline/normalize.ts";
-import type { ToolRouter } from "../router.ts";
-import type { Glovebox } from "../runtime.ts";
-import type { ToolCall, ToolContext, ToolResult } from "../tool-call.ts";
+import type { ToolRouter } from "../routing/tool-router.ts";
+import type { Glovebox } from "../glovebox/glovebox.ts";
+import type { ToolCall, ToolContext, ToolResult } from "../contract/tool-call.ts";
 import type { ModelToolCall } from "./model.ts";
 
 /** The methods of a router that an agent calls. */

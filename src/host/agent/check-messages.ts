@@ -2,8 +2,8 @@
 // a run in its middle, or count as a message without calls.
 import * as z from "zod";
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
-import { ToolError } from "../../sandbox/errors.ts";
-import { parseOptions } from "../option-problems.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
+import { parseOptions } from "../config/option-errors.ts";
 import type { Message } from "./model.ts";
 
 const text = z.string();

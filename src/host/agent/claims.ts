@@ -2,9 +2,9 @@
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
-import { makeFolder } from "../../bundler/make-folder.ts";
+import { makeFolder } from "../../bundler/locate/make-folder.ts";
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
-import { ToolError } from "../../sandbox/errors.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
 import { runCallback } from "../util/host-callback.ts";
 import { GUARD_TIMEOUT_MS } from "./callback-bounds.ts";
 

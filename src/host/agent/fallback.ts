@@ -1,5 +1,5 @@
 // What a user is told where there is no answer: helpful, and nothing of how things work inside.
-import type { ErrorCode, ToolErrorData } from "../../sandbox/errors.ts";
+import type { ErrorCode, ToolErrorData } from "../../sandbox/contract/errors.ts";
 import { ignoreOutcome } from "../util/host-callback.ts";
 import type { Fallback, FallbackStage } from "./tools-router-options.ts";
 

@@ -3,8 +3,8 @@
 
 import { randomUUID } from "node:crypto";
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
-import { ToolError } from "../../sandbox/errors.ts";
-import { untilAborted } from "../until-aborted.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
+import { untilAborted } from "../util/with-abort.ts";
 import { ignoreOutcome } from "../util/host-callback.ts";
 import type {
   AssistantMessage,

@@ -1,8 +1,8 @@
 // What passes between an agent loop and a model, whoever's model it is: messages, the calls a model makes, what it says as it says it.
 // Providers' own words are converted at the edges (../openai/).
-import type { ContentPart } from "../../sandbox/content.ts";
-import type { ToolDefinition } from "../../sandbox/definition.ts";
-import type { ToolResult } from "../tool-call.ts";
+import type { ContentPart } from "../../sandbox/contract/content.ts";
+import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
+import type { ToolResult } from "../contract/tool-call.ts";
 
 /** A call as a model made it: read, not believed. What could not be read of it has a `problem`, and is answered with that. */
 export interface ModelToolCall {

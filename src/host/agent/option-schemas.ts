@@ -2,7 +2,7 @@
 // it, and the two are merged before defaults apply.
 import * as z from "zod";
 import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
-import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/definition.ts";
+import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/definition.ts";
 import { ContextSchema } from "./agent-context.ts";
 import { isAgentRouter } from "./call-tool.ts";
 

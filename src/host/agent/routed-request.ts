@@ -1,12 +1,12 @@
 // One request on its way: narrow the tools, let the model choose, run what it chose, let the model answer; each stage with its retries.
 import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
-import type { ToolDefinition } from "../../sandbox/definition.ts";
-import { ToolError, type ToolErrorData, toToolError } from "../../sandbox/errors.ts";
-import { createToolFailureMessage } from "../failure-message.ts";
+import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
+import { ToolError, type ToolErrorData, toToolError } from "../../sandbox/contract/errors.ts";
+import { createToolFailureMessage } from "../contract/failure-message.ts";
 import { toFailure } from "../pipeline/normalize.ts";
-import type { ToolContext, ToolResult } from "../tool-call.ts";
-import { type ToolValue, toJson } from "../tool-value.ts";
+import type { ToolContext, ToolResult } from "../contract/tool-call.ts";
+import { type ToolValue, toJson } from "../contract/tool-value.ts";
 import { notifySafely } from "../util/host-callback.ts";
 import { parseMessages } from "./check-messages.ts";
 import { callsOf, mend, textOf } from "./conversation.ts";

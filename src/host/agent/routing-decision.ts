@@ -1,6 +1,6 @@
 // What a model has chosen, read out of what it wrote: one JSON object { "tool", "inputs" }, wherever in the reply it stands. Hostile text.
-import type { JsonValue } from "../../sandbox/errors.ts";
-import { parseSmallJson } from "../json-text.ts";
+import type { JsonValue } from "../../sandbox/contract/errors.ts";
+import { parseSmallJson } from "../json/parse-json.ts";
 
 /** The word for "no tool fits". A tool that has this name is not offered. */
 export const NO_TOOL = "none";

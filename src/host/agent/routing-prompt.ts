@@ -1,5 +1,5 @@
 // The words by which a model is asked to choose a tool, and to answer with what the tool gave. What tools say of themselves is data in them.
-import type { JsonSchema, ToolDefinition } from "../../sandbox/definition.ts";
+import type { JsonSchema, ToolDefinition } from "../../sandbox/contract/definition.ts";
 import type { Message, ModelRequest } from "./model.ts";
 import { NO_TOOL } from "./routing-decision.ts";
 

@@ -1,9 +1,9 @@
 // Stop conditions: functions of a run's steps that end it, and functions that combine them.
 import * as z from "zod";
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
-import { ToolError } from "../../sandbox/errors.ts";
-import { parseOptions } from "../option-problems.ts";
-import type { ToolResult } from "../tool-call.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
+import { parseOptions } from "../config/option-errors.ts";
+import type { ToolResult } from "../contract/tool-call.ts";
 import { runCallback } from "../util/host-callback.ts";
 import { GUARD_TIMEOUT_MS } from "./callback-bounds.ts";
 import type { AssistantMessage, FinishReason, Message, ModelUsage } from "./model.ts";

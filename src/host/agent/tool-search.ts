@@ -1,7 +1,7 @@
 // Which of many tools a request may be about: BM25 over names, titles, descriptions and parameters, so that a model is shown a few and not
 // a thousand. Descriptions are their authors': how much of one counts is bounded.
 import MiniSearch from "minisearch";
-import type { JsonSchema, ToolDefinition } from "../../sandbox/definition.ts";
+import type { JsonSchema, ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { synonymsOf, toTerm, toWords } from "./search-terms.ts";
 
 /** What of a tool is looked at. */

@@ -1,6 +1,6 @@
 // ToolsRouterAgent: a request in, one tool chosen by a model and run, an answer out. Always one outcome.
 
-import { type ToolErrorData, toToolError } from "../../sandbox/errors.ts";
+import { type ToolErrorData, toToolError } from "../../sandbox/contract/errors.ts";
 import { deferFailure } from "../util/defer-failure.ts";
 import { createEventStream } from "./event-stream.ts";
 import { fallbackText } from "./fallback.ts";

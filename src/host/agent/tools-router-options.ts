@@ -1,8 +1,8 @@
 // Options of ToolsRouterAgent: parsed strictly when an agent is made and for each request, merged, and completed with the defaults.
 import * as z from "zod";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
-import type { ToolError, ToolErrorData } from "../../sandbox/errors.ts";
-import { parseOptions } from "../option-problems.ts";
+import type { ToolError, ToolErrorData } from "../../sandbox/contract/errors.ts";
+import { parseOptions } from "../config/option-errors.ts";
 import { type ArgumentOptions, ArgumentOptionsSchema } from "../pipeline/amend.ts";
 import { mergeDefined } from "../util/merge-defined.ts";
 import { type AgentContext, checkTenant, checkValues, mergeContexts } from "./agent-context.ts";

@@ -1,15 +1,15 @@
 // What the capabilities of one call share: who calls, a signal for its end, and what they keep until then.
 import { setMaxListeners } from "node:events";
 import { types } from "node:util";
-import type { CapabilityRequests } from "../../sandbox/definition.ts";
-import { ToolError } from "../../sandbox/errors.ts";
-import type { CallMeter } from "../call-meter.ts";
-import type { Redactor } from "../redaction/redactor.ts";
-import type { TraceContext } from "../telemetry/trace-context.ts";
-import type { PreparedCall } from "../tool-call.ts";
-import type { Payer } from "../turns.ts";
+import type { CapabilityRequests } from "../../sandbox/contract/definition.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
+import type { CallMeter } from "../tenants/call-meter.ts";
+import type { Redactor } from "../observability/redaction/redactor.ts";
+import type { TraceContext } from "../observability/telemetry/trace-context.ts";
+import type { PreparedCall } from "../contract/tool-call.ts";
+import type { Payer } from "../util/time-slicing.ts";
 import { ignoreOutcome } from "../util/host-callback.ts";
-import type { CallWatch } from "../watch.ts";
+import type { CallWatch } from "../observability/call-observer.ts";
 import type { CapabilityContext } from "./capability.ts";
 
 /** For capabilities that still run then. One for all calls: to make one takes as long as a small capability. */

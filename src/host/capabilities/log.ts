@@ -1,6 +1,6 @@
 // log: the first capability. Structured lines into the call's log; every tool has it.
 import * as z from "zod";
-import { LOG_LEVELS } from "../../sandbox/protocol.ts";
+import { LOG_LEVELS } from "../../sandbox/protocol/messages.ts";
 import { type Capability, defineCapability } from "./capability.ts";
 
 export const logCapability: Capability = defineCapability({

@@ -1,15 +1,15 @@
 // tools: a tool calls other tools, as its own tenant, through the same router, within what is left of its time.
 import { createHash } from "node:crypto";
 import * as z from "zod";
-import type { CapabilityRequests } from "../../sandbox/definition.ts";
-import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
-import { MAX_BYTES_VALUES } from "../../sandbox/guest-protocol.ts";
-import type { CallChain } from "../call-chain.ts";
-import { markBytes, unmarkBytes } from "../marked-bytes.ts";
-import { matchesName } from "../name-pattern.ts";
+import type { CapabilityRequests } from "../../sandbox/contract/definition.ts";
+import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
+import { MAX_BYTES_VALUES } from "../../sandbox/protocol/guest-messages.ts";
+import type { CallChain } from "../routing/call-chain.ts";
+import { markBytes, unmarkBytes } from "../json/binary-placeholders.ts";
+import { matchesName } from "../routing/name-pattern.ts";
 import type { NamedContext } from "../pipeline/read-context.ts";
-import type { PreparedCall, ToolCall, ToolResult } from "../tool-call.ts";
-import { untilAborted } from "../until-aborted.ts";
+import type { PreparedCall, ToolCall, ToolResult } from "../contract/tool-call.ts";
+import { untilAborted } from "../util/with-abort.ts";
 import { callOf } from "./call-scope.ts";
 import { type Capability, type CapabilityContext, defineCapability } from "./capability.ts";
 

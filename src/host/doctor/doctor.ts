@@ -1,7 +1,7 @@
 // glovebox doctor: which layers hold on this machine, each shown by what it refuses; and what becomes of four bad tools.
-import { loadSandboxArtifacts } from "../../bundler/sandbox-artifacts.ts";
-import type { Probe, ProbeReport } from "../../sandbox/probe.ts";
-import { createGlovebox, type Glovebox } from "../runtime.ts";
+import { loadSandboxArtifacts } from "../../bundler/artifacts/sandbox-artifacts.ts";
+import type { Probe, ProbeReport } from "../../sandbox/worker/probe.ts";
+import { createGlovebox, type Glovebox } from "../glovebox/glovebox.ts";
 import { ignoreOutcome } from "../util/host-callback.ts";
 import { Launcher } from "../workers/hardening/launcher.ts";
 import { LAYER_NAMES, LAYERS, type Layer, type LayerState } from "../workers/hardening/layers.ts";

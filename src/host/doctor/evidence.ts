@@ -7,10 +7,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { type ProbeReport, ProbeReportSchema, type ProbeTargets } from "../../sandbox/probe.ts";
+import { type ProbeReport, ProbeReportSchema, type ProbeTargets } from "../../sandbox/worker/probe.ts";
 import type { Launcher } from "../workers/hardening/launcher.ts";
 import type { Layer } from "../workers/hardening/layers.ts";
-import { innermostProcess } from "../workers/process-meter.ts";
+import { innermostProcess } from "../workers/health/process-meter.ts";
 
 /** How the kernel describes a process. */
 export interface OutsideView {

@@ -1,9 +1,9 @@
 // A host that is about to die: starts a worker's process, by itself or through a spawner, stops it by a signal, tells its number and
 // waits for its own end. Run by the doctor, to see whether the process outlives it.
-import { loadSandboxArtifacts } from "../../bundler/sandbox-artifacts.ts";
+import { loadSandboxArtifacts } from "../../bundler/artifacts/sandbox-artifacts.ts";
 import { Launcher } from "../workers/hardening/launcher.ts";
-import { innermostProcess } from "../workers/process-meter.ts";
-import { ProcessStarter } from "../workers/starter/process-starter.ts";
+import { innermostProcess } from "../workers/health/process-meter.ts";
+import { ProcessStarter } from "../workers/spawn/process-starter.ts";
 
 const { probePath } = await loadSandboxArtifacts();
 const [without = "[]", targets = "{}", parent = "host"] = process.argv.slice(2);

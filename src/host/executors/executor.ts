@@ -1,9 +1,9 @@
 // The seam between the router and what runs a call: sandboxed tools, trusted host functions, later upstream servers.
-import type { ToolError } from "../../sandbox/errors.ts";
-import type { CallLog } from "../logs.ts";
-import type { PreparedCall, ToolUsage } from "../tool-call.ts";
-import type { ReadBeside } from "../tool-value.ts";
-import type { Payer } from "../turns.ts";
+import type { ToolError } from "../../sandbox/contract/errors.ts";
+import type { CallLog } from "../observability/call-log.ts";
+import type { PreparedCall, ToolUsage } from "../contract/tool-call.ts";
+import type { ReadBeside } from "../contract/tool-value.ts";
+import type { Payer } from "../util/time-slicing.ts";
 import type { WarmVersion } from "./warm-version.ts";
 
 /** How an execution ended: `outputText` is JSON that nobody has looked at yet. */

@@ -1,18 +1,18 @@
 // Trusted host functions as an Executor. They run in the host's own process: time limits are kept, memory and CPU are not.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { CONTENT_KEY } from "../../sandbox/content.ts";
-import { type JsonValue, ToolError, unavailable, withReason } from "../../sandbox/errors.ts";
-import { LIMITS, type Limits } from "../../sandbox/limits.ts";
-import type { LogLevel } from "../../sandbox/protocol.ts";
+import { CONTENT_KEY } from "../../sandbox/contract/content.ts";
+import { type JsonValue, ToolError, unavailable, withReason } from "../../sandbox/contract/errors.ts";
+import { LIMITS, type Limits } from "../../sandbox/contract/limits.ts";
+import type { LogLevel } from "../../sandbox/protocol/messages.ts";
 import { checkStandard } from "../json-schema/standard-schema.ts";
-import type { CallLog } from "../logs.ts";
-import { problemLine } from "../problem-line.ts";
-import type { TraceContext } from "../telemetry/trace-context.ts";
-import { NO_USAGE, type PreparedCall, type ToolContext } from "../tool-call.ts";
-import { type BesideText, sizeOfBytes, type ToolValue, toTextWithBytes, withBytes } from "../tool-value.ts";
+import type { CallLog } from "../observability/call-log.ts";
+import { problemLine } from "../json/format-issues.ts";
+import type { TraceContext } from "../observability/telemetry/trace-context.ts";
+import { NO_USAGE, type PreparedCall, type ToolContext } from "../contract/tool-call.ts";
+import { type BesideText, sizeOfBytes, type ToolValue, toTextWithBytes, withBytes } from "../contract/tool-value.ts";
 import { notifySafely } from "../util/host-callback.ts";
-import { notedJsonText } from "../util/json-text-of.ts";
-import { isValueTooLarge } from "../value-size.ts";
+import { notedJsonText } from "../json/json-text-of.ts";
+import { isValueTooLarge } from "../contract/value-size.ts";
 import type { Execution, Executor } from "./executor.ts";
 
 /** What a host function is given besides its input. */

@@ -1,10 +1,10 @@
 // One version of a sandboxed tool as worker processes know it: the profiles that its calls have had, and what is kept warm of it. An update
 // makes the new version warm where the old one is, before the switch, and then releases the old one.
 import type { ToolBundle } from "../../bundler/tool-bundle.ts";
-import { type EngineFeature, unlimitedFeatures } from "../../sandbox/engine-features.ts";
-import type { CapabilityShapes } from "../../sandbox/guest-protocol.ts";
-import type { LimitName, Limits } from "../../sandbox/limits.ts";
-import type { Isolation } from "../../sandbox/protocol.ts";
+import { type EngineFeature, unlimitedFeatures } from "../../sandbox/contract/engine-features.ts";
+import type { CapabilityShapes } from "../../sandbox/protocol/guest-messages.ts";
+import type { LimitName, Limits } from "../../sandbox/contract/limits.ts";
+import type { Isolation } from "../../sandbox/protocol/messages.ts";
 import type { WarmUse, WorkerPool } from "../workers/worker-pool.ts";
 import type { SentBundle, ToolProfile } from "../workers/worker-process.ts";
 

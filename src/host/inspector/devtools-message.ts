@@ -1,6 +1,6 @@
 // Messages of the DevTools protocol, as far as they are read on their way: untrusted text from a client or a worker process.
 import * as z from "zod";
-import { depthOf } from "../json-text.ts";
+import { depthOf } from "../json/parse-json.ts";
 
 /** V8's own parser of this protocol accepts no more. Deeper values would overflow the stack when they are serialized again. */
 const MAX_DEPTH = 300;

@@ -1,7 +1,7 @@
 // Between one DevTools client and the isolates of one call after the other: to the client they are one target that is loaded anew.
-import { firstOwnLine } from "../../bundler/source-map.ts";
-import { PRELUDE_SCRIPT_NAME, TOOL_SCRIPT_NAME } from "../../sandbox/guest-protocol.ts";
-import type { LogEntry } from "../logs.ts";
+import { firstOwnLine } from "../../bundler/compile/source-map.ts";
+import { PRELUDE_SCRIPT_NAME, TOOL_SCRIPT_NAME } from "../../sandbox/protocol/guest-messages.ts";
+import type { LogEntry } from "../observability/call-log.ts";
 import type { InspectedIsolate, Inspector } from "../workers/inspected-isolate.ts";
 import { ClientState, type Command } from "./client-state.ts";
 import { type DevToolsMessage, parseMessage } from "./devtools-message.ts";

@@ -1,5 +1,5 @@
 // The one way in which a foreign schema is refused.
-import { ToolError } from "../../sandbox/errors.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
 
 /** The code that a bad schema gets: a tool's own schema fails its bundle, one in a call's parameters fails the call. */
 export type SchemaErrorCode = "BUNDLE_FAILED" | "PARAM_INVALID" | "OUTPUT_INVALID";

@@ -1,6 +1,6 @@
 // JSON Schemas as TypeScript, for who calls tools in typed code. A schema is its author's word: what cannot be said is `unknown`, nothing
 // of it is code, and it is bounded.
-import type { JsonSchema } from "../../sandbox/definition.ts";
+import type { JsonSchema } from "../../sandbox/contract/definition.ts";
 import { toVisibleText } from "../util/visible-text.ts";
 
 /** Deeper, or more, than anybody reads. */

@@ -1,7 +1,7 @@
 // Reads schemas of libraries that implement Standard Schema (https://standardschema.dev), for functions of the host. What a library returns
 // is not trusted: only a settled result with a value, and without issues, counts as valid.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import type { JsonSchema } from "../../sandbox/definition.ts";
+import type { JsonSchema } from "../../sandbox/contract/definition.ts";
 import { ignoreOutcome, isThenable, runCallback } from "../util/host-callback.ts";
 import { escapeStep } from "./json-pointer.ts";
 

@@ -1,9 +1,9 @@
 // Answers of either API, whole or as a stream, as what a model said.
 import * as z from "zod";
 import { describeKind, strictObject } from "../../sandbox/contract/plain-object.ts";
-import { ToolError } from "../../sandbox/errors.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { AssistantMessage, FinishReason, ModelEvent, ModelToolCall, ModelUsage } from "../agent/model.ts";
-import { parseOptions } from "../option-problems.ts";
+import { parseOptions } from "../config/option-errors.ts";
 import { ignoreOutcome, isThenable } from "../util/host-callback.ts";
 import { CallReader } from "./calls.ts";
 import { ChatAnswer } from "./chat-answer.ts";

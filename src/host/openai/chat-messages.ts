@@ -1,6 +1,6 @@
 // A conversation as messages of Chat Completions.
 import type { Message, ModelToolCall } from "../agent/model.ts";
-import type { ToolResult } from "../tool-call.ts";
+import type { ToolResult } from "../contract/tool-call.ts";
 import { CHAT_PROVIDER } from "./chat-answer.ts";
 import { checkCall, NO_RESULT, replayedArguments, type Turn, toTurns } from "./history.ts";
 import {

@@ -1,8 +1,8 @@
 // A conversation as it may be sent: every call has one answer, right after the message that made it, and no answer stands alone.
 import { describeKind, isPlainObject } from "../../sandbox/contract/plain-object.ts";
-import { ToolError } from "../../sandbox/errors.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { AssistantPart, Message, ModelToolCall } from "../agent/model.ts";
-import type { ToolResult } from "../tool-call.ts";
+import type { ToolResult } from "../contract/tool-call.ts";
 
 /** What a call without a result is answered with: it was stopped, or its answer was lost. */
 export const NO_RESULT = "This call was stopped before it had a result; call again if it is still wanted";

@@ -2,10 +2,10 @@
 import type OpenAI from "openai";
 import * as z from "zod";
 import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
-import { ToolError } from "../../sandbox/errors.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { Model, ModelEvent, ModelRequest } from "../agent/model.ts";
-import { parseOptions } from "../option-problems.ts";
-import { untilAborted } from "../until-aborted.ts";
+import { parseOptions } from "../config/option-errors.ts";
+import { untilAborted } from "../util/with-abort.ts";
 import { readAnswer, readAnswerStream } from "./answer.ts";
 import { toChatMessages } from "./chat-messages.ts";
 import { type OutputLimits, OutputLimitsSchema } from "./output.ts";

@@ -1,11 +1,11 @@
 // Results back: what a model is shown of a ToolResult, in the parts that OpenAI's outputs may have. Bounded, whatever a tool has made.
 import * as z from "zod";
-import type { ContentPart } from "../../sandbox/content.ts";
+import type { ContentPart } from "../../sandbox/contract/content.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
-import { createToolFailureMessage } from "../failure-message.ts";
-import { parseOptions } from "../option-problems.ts";
-import type { ToolResult } from "../tool-call.ts";
-import { toJson } from "../tool-value.ts";
+import { createToolFailureMessage } from "../contract/failure-message.ts";
+import { parseOptions } from "../config/option-errors.ts";
+import type { ToolResult } from "../contract/tool-call.ts";
+import { toJson } from "../contract/tool-value.ts";
 
 export interface OutputLimits {
   /** Characters of text in one output, 0 to 10,485,760, which is the API's own limit. Default: 262,144. */

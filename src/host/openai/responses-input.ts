@@ -1,6 +1,6 @@
 // A conversation as the Responses API's input, to be sent whole: nothing is kept on the provider's side.
 import type { AssistantPart, Message, ModelToolCall } from "../agent/model.ts";
-import type { ToolResult } from "../tool-call.ts";
+import type { ToolResult } from "../contract/tool-call.ts";
 import { checkCall, NO_RESULT, replayedArguments, type Turn, toTurns } from "./history.ts";
 import { type OutputLimits, type OutputPart, parseOutputLimits, toOutputParts, toUserParts } from "./output.ts";
 import { RESPONSES_PROVIDER } from "./responses-answer.ts";

@@ -2,15 +2,15 @@
 // that the schema does not know, values of the wrong type. Whatever was changed is told in the result; the rest of the stage checks it.
 import * as z from "zod";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
-import { type JsonValue, ToolError } from "../../sandbox/errors.ts";
+import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
 import type { ValueAmendment } from "../json-schema/amend.ts";
 import type { CompiledSchema } from "../json-schema/compile-schema.ts";
 import { parsePointer } from "../json-schema/json-pointer.ts";
-import { isSmallJson, parseLargeText, parseSmallJson } from "../json-text.ts";
-import { parseOptions } from "../option-problems.ts";
-import { problemLine } from "../problem-line.ts";
-import type { SchemaThread } from "../schema-thread.ts";
-import { type BesideText, type TextWithBytes, toTextWithBytes, withBase64 } from "../tool-value.ts";
+import { isSmallJson, parseLargeText, parseSmallJson } from "../json/parse-json.ts";
+import { parseOptions } from "../config/option-errors.ts";
+import { problemLine } from "../json/format-issues.ts";
+import type { SchemaThread } from "../json-schema/worker/schema-thread.ts";
+import { type BesideText, type TextWithBytes, toTextWithBytes, withBase64 } from "../contract/tool-value.ts";
 import type { ValueText } from "./read-value.ts";
 import { repairText } from "./repair.ts";
 

@@ -1,5 +1,5 @@
 // The clock of one call: one signal for the three ends of it that are not its own.
-import { ToolError } from "../../sandbox/errors.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { TrackedCall } from "../routing/open-calls.ts";
 
 export interface Clock extends Disposable {

@@ -1,14 +1,14 @@
 // Stage 2: what the call may spend, and its clock. Of all limits stated, the lowest wins.
-import type { Limits, PartialLimits } from "../../sandbox/limits.ts";
-import { CallChain } from "../call-chain.ts";
-import { CallMeter } from "../call-meter.ts";
-import type { RegisteredTool } from "../registry.ts";
-import { resolveLimits } from "../resolve-limits.ts";
+import type { Limits, PartialLimits } from "../../sandbox/contract/limits.ts";
+import { CallChain } from "../routing/call-chain.ts";
+import { CallMeter } from "../tenants/call-meter.ts";
+import type { RegisteredTool } from "../routing/registry.ts";
+import { resolveLimits } from "../config/resolve-limits.ts";
 import type { TrackedCall } from "../routing/open-calls.ts";
-import type { TenantPolicy } from "../tenants.ts";
-import type { PreparedCall, ToolContext } from "../tool-call.ts";
-import type { ChunkQueue } from "../tool-stream.ts";
-import type { CallWatch } from "../watch.ts";
+import type { TenantPolicy } from "../tenants/tenant-policies.ts";
+import type { PreparedCall, ToolContext } from "../contract/tool-call.ts";
+import type { ChunkQueue } from "../contract/tool-stream.ts";
+import type { CallWatch } from "../observability/call-observer.ts";
 import type { Clock, Clocks } from "./clock.ts";
 import type { ValidatedCall } from "./validate.ts";
 

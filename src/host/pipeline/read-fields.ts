@@ -1,7 +1,7 @@
 // Reads fields of an object that a caller passed, for the first stage of a call: without a schema library, since every call pays for it.
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
-import { ToolError } from "../../sandbox/errors.ts";
-import { unknownOptionError } from "../option-problems.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
+import { unknownOptionError } from "../config/option-errors.ts";
 
 const MAX_ID_UNITS = 1_024;
 const MAX_SHOWN_UNITS = 100;

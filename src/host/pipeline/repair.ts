@@ -1,6 +1,6 @@
 // Text that is not quite JSON, made JSON by jsonrepair. That takes time by the square of some texts (16 KiB of `["{{{` 0.1 s, 64 KiB 7 s [m]),
 // and stack by others: so little text at once, more in a thread that can be killed, and no more than that.
-import type { SchemaThread } from "../schema-thread.ts";
+import type { SchemaThread } from "../json-schema/worker/schema-thread.ts";
 
 const MAX_REPAIRED_UNITS = 64 * 1024;
 /** The worst text of this size takes 1 ms; 20, before V8 has compiled what reads it [m]. */

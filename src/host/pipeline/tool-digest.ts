@@ -1,10 +1,10 @@
 // Digests of registered tools. A caller that approves a call approves one tool, and a name alone does not identify it: an upstream server
 // can change a description, and a host can register other code. The validate stage compares the digest of the tool that it is about to run.
 import { createHash } from "node:crypto";
-import type { ToolDefinition } from "../../sandbox/definition.ts";
-import { ToolError, unavailable } from "../../sandbox/errors.ts";
-import type { RegisteredTool } from "../registry.ts";
-import { toCanonicalJson } from "../util/canonical-json.ts";
+import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
+import { ToolError, unavailable } from "../../sandbox/contract/errors.ts";
+import type { RegisteredTool } from "../routing/registry.ts";
+import { toCanonicalJson } from "../json/canonical-json.ts";
 
 const definitionDigests = new WeakMap<ToolDefinition, string>();
 const toolDigests = new WeakMap<RegisteredTool, string>();

@@ -1,10 +1,10 @@
 // The Python runtime as processes are given it: our bundle, Pyodide's own files, and what was made of both before on this machine.
-import { type BundleCache, engineKeyOf } from "../../bundler/bundle-cache.ts";
-import { loadPythonAssets } from "../../bundler/python-assets.ts";
-import type { SandboxArtifacts } from "../../bundler/sandbox-artifacts.ts";
-import { MAX_SNAPSHOT_BYTES } from "../../sandbox/protocol.ts";
-import type { PythonOptions } from "../config.ts";
-import { TouchedChunks } from "../executors/touched-chunks.ts";
+import { type BundleCache, engineKeyOf } from "../../bundler/cache/bundle-cache.ts";
+import { loadPythonAssets } from "../../bundler/python/python-assets.ts";
+import type { SandboxArtifacts } from "../../bundler/artifacts/sandbox-artifacts.ts";
+import { MAX_SNAPSHOT_BYTES } from "../../sandbox/protocol/messages.ts";
+import type { PythonOptions } from "../config/options.ts";
+import { TouchedChunks } from "../executors/platform-module-usage.ts";
 import { EngineCache } from "../workers/engine-cache.ts";
 import { MAX_RUNTIME_CACHE_BYTES } from "../workers/python-setup.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";

@@ -1,5 +1,5 @@
 // python_exec: what a model computes with. Its code comes with each call, so there is nothing to bundle and nothing to learn.
-import type { CapabilityRequests, ToolDefinition } from "../../sandbox/definition.ts";
+import type { CapabilityRequests, ToolDefinition } from "../../sandbox/contract/definition.ts";
 
 const MAX_CODE_CHARACTERS = 200_000;
 

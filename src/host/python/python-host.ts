@@ -1,9 +1,9 @@
 // Python's part of a host: the runtime that every Python tool is run by, loaded when the first one comes, and what each tool's executor
 // is made of. A box without Python pays nothing for it.
-import type { LearnedDefinition } from "../../sandbox/definition.ts";
-import type { Learning } from "../executors/learn.ts";
+import type { LearnedDefinition } from "../../sandbox/contract/definition.ts";
+import type { Learning } from "../executors/extract-definition.ts";
 import type { SandboxTool } from "../executors/sandbox.ts";
-import type { PythonLearner } from "./learn-python.ts";
+import type { PythonLearner } from "./extract-python-definition.ts";
 import { createSessionRun, createToolRuns, SNIPPET_NAME, toSnippetRun } from "./python-run.ts";
 import type { PythonSource } from "./python-source.ts";
 import { createPythonStackMapper } from "./python-stack.ts";

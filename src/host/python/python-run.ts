@@ -1,6 +1,6 @@
 // What the Python runtime inside the isolate is given for one call: a PythonRun as JSON text, made around arguments that nobody parses
 // for it.
-import type { Limits } from "../../sandbox/limits.ts";
+import type { Limits } from "../../sandbox/contract/limits.ts";
 import type { PythonSource } from "./python-source.ts";
 
 export type RunText = string | Buffer;

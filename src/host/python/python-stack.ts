@@ -1,6 +1,6 @@
 // A guest's Python frames as an author's: they name the author's own files and lines already, so what is left is to believe none that
 // he has not written.
-import { codeFrame, type MappedStack, type StackFrame, type StackMapper } from "../../bundler/source-map.ts";
+import { codeFrame, type MappedStack, type StackFrame, type StackMapper } from "../../bundler/compile/source-map.ts";
 
 const MAX_STACK_LENGTH = 64 * 1024;
 const MAX_HEADER_LENGTH = 4_096;

@@ -1,6 +1,6 @@
 // What every Python tool is run with: the runtime that is its bundle, and what of the engine and of limits that needs.
-import type { EngineFeature } from "../../sandbox/engine-features.ts";
-import type { PartialLimits } from "../../sandbox/limits.ts";
+import type { EngineFeature } from "../../sandbox/contract/engine-features.ts";
+import type { PartialLimits } from "../../sandbox/contract/limits.ts";
 import type { SandboxTool } from "../executors/sandbox.ts";
 
 /** What Python needs more of than a function in JavaScript, where a host has stated nothing: its interpreter may have to be loaded first. */

@@ -1,9 +1,9 @@
 // Wheels that Python tools may import: read from a folder of the host's, by name, when the first Python tool comes.
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { pyodideFolder } from "../../bundler/python-runtime.ts";
-import { ToolError } from "../../sandbox/errors.ts";
-import type { PythonOptions } from "../config.ts";
+import { pyodideFolder } from "../../bundler/python/python-runtime.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
+import type { PythonOptions } from "../config/options.ts";
 import type { PythonWheel } from "../workers/python-setup.ts";
 
 /** NAME-VERSION(-BUILD)-PYTHON-ABI-PLATFORM.whl (PEP 427, "File name convention"). */

@@ -1,11 +1,11 @@
 // Discovers the tools of sources when a tenant lists or calls them. The functions of a source belong to the host: a source whose function
 // throws, returns a wrong value or hangs is left out of the listing, and delays no call beyond its timeout.
-import { ToolError, unavailable, withReason } from "../../sandbox/errors.ts";
-import { LIMITS } from "../../sandbox/limits.ts";
+import { ToolError, unavailable, withReason } from "../../sandbox/contract/errors.ts";
+import { LIMITS } from "../../sandbox/contract/limits.ts";
 import type { SourceKind } from "../executors/executor.ts";
-import type { SourceHealthRegistry } from "../health/source-health.ts";
-import type { SourceDiscovery } from "../source.ts";
-import { NO_USAGE } from "../tool-call.ts";
+import type { SourceHealthRegistry } from "./health/source-health.ts";
+import type { SourceDiscovery } from "./tool-source.ts";
+import { NO_USAGE } from "../contract/tool-call.ts";
 import { ignoreOutcome, isThenable, notifySafely, runCallback } from "../util/host-callback.ts";
 
 /** A source with discovery. */

@@ -1,10 +1,10 @@
 // A tool as `listTools()` of a Glovebox returns it: its definition with metadata for the operator. A listed tool can be passed
 // wherever a definition is expected.
-import type { ToolDefinition } from "../../sandbox/definition.ts";
-import type { Limits } from "../../sandbox/limits.ts";
+import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
+import type { Limits } from "../../sandbox/contract/limits.ts";
 import type { SourceKind } from "../executors/executor.ts";
 import { digestOfTool } from "../pipeline/tool-digest.ts";
-import type { RegisteredTool } from "../registry.ts";
+import type { RegisteredTool } from "./registry.ts";
 
 /** Metadata of a listed tool. */
 export interface ToolMetadata {

@@ -1,7 +1,7 @@
 // The calls that a router has accepted and not answered yet, for the operator: what there is, how far each call is, and its end. A call pays
 // for it with one entry in a set; everything else is worked out when a list is requested.
 import { randomBytes } from "node:crypto";
-import { ToolError } from "../../sandbox/errors.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
 
 /**
  * How far a call is: `queued` waits for a slot of its batch, for its turn in a session, or for a worker process; `starting` is in flags,

@@ -7,14 +7,14 @@ import {
   type JsonSchema,
   ToolAnnotationsSchema,
   type ToolDefinition,
-} from "../../sandbox/definition.ts";
-import { ToolError } from "../../sandbox/errors.ts";
-import { PartialLimitsSchema } from "../../sandbox/limits.ts";
+} from "../../sandbox/contract/definition.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
+import { PartialLimitsSchema } from "../../sandbox/contract/limits.ts";
 import type { HostFunctionSchemas } from "../executors/host-function.ts";
 import { isStandardSchema, toJsonSchema } from "../json-schema/standard-schema.ts";
-import { parseOptions } from "../option-problems.ts";
+import { parseOptions } from "../config/option-errors.ts";
 import { type ArgumentOptions, ArgumentOptionsSchema } from "../pipeline/amend.ts";
-import type { ToolValue } from "../tool-value.ts";
+import type { ToolValue } from "../contract/tool-value.ts";
 import { ownerFields } from "./tenant-scope.ts";
 
 /** A schema of a host's tool: of any library that implements Standard Schema (zod, valibot, arktype …), or JSON Schema 2020-12. */

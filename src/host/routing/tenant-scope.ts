@@ -1,8 +1,8 @@
 // Whose tools or sessions a public method is about, checked strictly, because a misread tenant would act as another one.
 import * as z from "zod";
 import { describeKind, strictObject } from "../../sandbox/contract/plain-object.ts";
-import { ToolError } from "../../sandbox/errors.ts";
-import { parseOptions } from "../option-problems.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
+import { parseOptions } from "../config/option-errors.ts";
 import type { TenantReach, ToolOwner } from "../tenants/tenancy.ts";
 
 export const TenantIdSchema: z.ZodString = z.string().min(1).max(1_024);

@@ -1,5 +1,5 @@
 // The cells that a session has run, for stacks in which functions of earlier ones stand.
-import { createScriptsMapper, ScriptMap, type StackMapper } from "../../bundler/source-map.ts";
+import { createScriptsMapper, ScriptMap, type StackMapper } from "../../bundler/compile/source-map.ts";
 
 /** Of the maps of one session together; the oldest goes first, and its frames are nobody's then. */
 const MAX_UNITS = 4 * 1024 * 1024;

@@ -1,11 +1,11 @@
 // A conversation: several calls of one tenant in one isolate, one after the other, until it is closed, falls silent, has spent what it
 // may, or its isolate is gone. Those of a box together, counted for each tenant.
 
-import { type ErrorCode, ToolError, unavailable } from "../../sandbox/errors.ts";
+import { type ErrorCode, ToolError, unavailable } from "../../sandbox/contract/errors.ts";
 import type { SandboxSession } from "../executors/sandbox.ts";
-import { Redactor } from "../redaction/redactor.ts";
-import type { PreparedCall, ToolUsage } from "../tool-call.ts";
-import { untilAborted } from "../until-aborted.ts";
+import { Redactor } from "../observability/redaction/redactor.ts";
+import type { PreparedCall, ToolUsage } from "../contract/tool-call.ts";
+import { untilAborted } from "../util/with-abort.ts";
 import type { SessionSeat } from "../workers/worker-pool.ts";
 import type { EndReason } from "../workers/worker-process.ts";
 

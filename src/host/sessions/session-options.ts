@@ -2,9 +2,9 @@
 import { randomUUID } from "node:crypto";
 import * as z from "zod";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
-import { PartialLimitsSchema } from "../../sandbox/limits.ts";
-import { LANGUAGES } from "../config.ts";
-import { parseOptions } from "../option-problems.ts";
+import { PartialLimitsSchema } from "../../sandbox/contract/limits.ts";
+import { LANGUAGES } from "../config/options.ts";
+import { parseOptions } from "../config/option-errors.ts";
 import { MAX_SESSION_ID_UNITS } from "../pipeline/read-context.ts";
 import { TenantIdSchema } from "../routing/tenant-scope.ts";
 import type { Tenancy } from "../tenants/tenancy.ts";

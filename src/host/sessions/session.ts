@@ -1,18 +1,18 @@
 // Session: stateful code execution, like a notebook. Each run sees what the ones before have left; its last expression is its output.
 import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
-import type { ToolDefinition } from "../../sandbox/definition.ts";
-import { ToolError } from "../../sandbox/errors.ts";
+import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { Execution, Executor } from "../executors/executor.ts";
 import { createSandboxExecutor, type SandboxTool } from "../executors/sandbox.ts";
-import type { CallLog } from "../logs.ts";
+import type { CallLog } from "../observability/call-log.ts";
 import { toFailure } from "../pipeline/normalize.ts";
 import { CONTEXT_FIELDS } from "../pipeline/read-context.ts";
 import { checkKeys, describe, invalid, readFields } from "../pipeline/read-fields.ts";
-import type { ToolRouter } from "../router.ts";
-import type { Runs } from "../tool-builder.ts";
-import type { PreparedCall, ToolContext, ToolResult } from "../tool-call.ts";
-import { toTextWithBytes } from "../tool-value.ts";
-import { untilAborted } from "../until-aborted.ts";
+import type { ToolRouter } from "../routing/tool-router.ts";
+import type { Runs } from "../glovebox/tool-builder.ts";
+import type { PreparedCall, ToolContext, ToolResult } from "../contract/tool-call.ts";
+import { toTextWithBytes } from "../contract/tool-value.ts";
+import { untilAborted } from "../util/with-abort.ts";
 import { deferFailure } from "../util/defer-failure.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
 import type { Conversation, SessionInfo } from "./conversation.ts";

@@ -3,9 +3,9 @@
 import { setMaxListeners } from "node:events";
 import * as z from "zod";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
-import { ToolError } from "../../sandbox/errors.ts";
-import { LIMITS } from "../../sandbox/limits.ts";
-import { untilAborted } from "../until-aborted.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
+import { LIMITS } from "../../sandbox/contract/limits.ts";
+import { untilAborted } from "../util/with-abort.ts";
 import { type CallbackOutcome, notifySafely, runCallback } from "../util/host-callback.ts";
 
 /** How answers of an asynchronous `tenants` function are cached. */

@@ -1,7 +1,7 @@
 // The options that say which tenants there are: the same for a Glovebox and for a router of a host's own.
 import * as z from "zod";
-import { ToolError } from "../../sandbox/errors.ts";
-import { type Tenants, TenantsSchema } from "../tenants.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
+import { type Tenants, TenantsSchema } from "./tenant-policies.ts";
 import { type TenantCacheLimits, TenantCacheSchema } from "./policy-cache.ts";
 import { TENANCIES, type TenancyMode } from "./tenancy.ts";
 

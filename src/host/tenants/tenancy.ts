@@ -1,6 +1,6 @@
 // Decides which tenant a public method is about, by the one rule that `createGlovebox({ tenancy })` selects. Every method that concerns a
 // tool, a call, a session or a stored value asks here, so that a missing or unexpected tenant is an error and never a default.
-import { ToolError } from "../../sandbox/errors.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
 
 export const TENANCIES = ["single", "multi"] as const;
 /** Whether a Glovebox serves one tenant or several. */

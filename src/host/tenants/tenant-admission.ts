@@ -1,6 +1,6 @@
 // Decides whether a tenant may call at all: suspended tenants and tenants that are being deleted may not, nor may one that has used up its
 // rate or quota. Asked before anything else is done for a call, by all routers of a Glovebox.
-import { type ToolError, unavailable } from "../../sandbox/errors.ts";
+import { type ToolError, unavailable } from "../../sandbox/contract/errors.ts";
 import type { TenantQuotas } from "./quotas/tenant-quotas.ts";
 
 /** `failed`: a deletion that did not finish. Calls are denied until it is repeated, or the tenant is resumed. */

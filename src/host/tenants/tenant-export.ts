@@ -1,12 +1,12 @@
 // Gives all that a tenant owns as lines of JSON, one after the other: nothing is kept but the value that is being written.
 import type { ToolBundle } from "../../bundler/tool-bundle.ts";
-import { ToolError } from "../../sandbox/errors.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { KvStore, KvTenantEntry } from "../capabilities/kv/kv-store.ts";
 import { readTenantEntry } from "../capabilities/kv/store-answers.ts";
-import type { AddToolOptions } from "../config.ts";
-import type { RegisteredTool } from "../registry.ts";
+import type { AddToolOptions } from "../config/options.ts";
+import type { RegisteredTool } from "../routing/registry.ts";
 import type { SessionInfo } from "../sessions/conversation.ts";
-import type { TenantPolicy } from "../tenants.ts";
+import type { TenantPolicy } from "./tenant-policies.ts";
 import { runCallback } from "../util/host-callback.ts";
 import type { WorkHandle } from "./tenant-work.ts";
 

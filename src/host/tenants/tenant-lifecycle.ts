@@ -1,17 +1,17 @@
 // The life of a tenant: suspended, resumed, deleted with all that it owns. State is in memory; a host that restarts suspends again.
 import * as z from "zod";
-import { tenantOwner } from "../../bundler/artifact-owners.ts";
-import type { BundleCache } from "../../bundler/bundle-cache.ts";
+import { tenantOwner } from "../../bundler/cache/artifact-owners.ts";
+import type { BundleCache } from "../../bundler/cache/bundle-cache.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
-import { ToolError } from "../../sandbox/errors.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { KvDeletion, KvStore } from "../capabilities/kv/kv-store.ts";
 import { readDeletion } from "../capabilities/kv/store-answers.ts";
-import type { Placement } from "../config.ts";
-import type { ToolInvoker } from "../invoker.ts";
+import type { Placement } from "../config/options.ts";
+import type { ToolInvoker } from "../routing/tool-invoker.ts";
 import type { McpManager } from "../mcp/client/manager.ts";
-import { parseOptions } from "../option-problems.ts";
-import type { RegisteredTool } from "../registry.ts";
-import type { ToolRouter } from "../router.ts";
+import { parseOptions } from "../config/option-errors.ts";
+import type { RegisteredTool } from "../routing/registry.ts";
+import type { ToolRouter } from "../routing/tool-router.ts";
 import type { Sessions } from "../sessions/sessions.ts";
 import { runCallback } from "../util/host-callback.ts";
 import type { PendingByKey } from "../util/pending-by-key.ts";

@@ -1,5 +1,5 @@
 // Tracks work for a tenant that is not a call: tools that are built, sessions that are opened, exports that are read. A deletion ends it.
-import { unavailable } from "../../sandbox/errors.ts";
+import { unavailable } from "../../sandbox/contract/errors.ts";
 
 /** Dispose it when the work is over. */
 export interface WorkHandle extends Disposable {

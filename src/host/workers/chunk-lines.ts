@@ -1,7 +1,7 @@
 // A frame of chunks as the worker sends it, cut into chunks. None of them has been looked at.
-import { STREAM_WINDOW } from "../../sandbox/guest-protocol.ts";
-import type { RawChunk } from "../tool-stream.ts";
-import { readBeside } from "../tool-value.ts";
+import { STREAM_WINDOW } from "../../sandbox/protocol/guest-messages.ts";
+import type { RawChunk } from "../contract/tool-stream.ts";
+import { readBeside } from "../contract/tool-value.ts";
 
 const NEWLINE = 10;
 /** Lines of less than this become text at once: a view would keep all of its frame. */

@@ -1,10 +1,10 @@
 // One call in a worker process, as the host sees it: which messages may come next, how much of each, and what it has cost.
 
-import type { ToolError } from "../../sandbox/errors.ts";
-import { STREAM_WINDOW } from "../../sandbox/guest-protocol.ts";
-import type { Limits } from "../../sandbox/limits.ts";
-import type { EndedMessage, LogLevel, WorkerMessage } from "../../sandbox/protocol.ts";
-import type { RawChunk } from "../tool-stream.ts";
+import type { ToolError } from "../../sandbox/contract/errors.ts";
+import { STREAM_WINDOW } from "../../sandbox/protocol/guest-messages.ts";
+import type { Limits } from "../../sandbox/contract/limits.ts";
+import type { EndedMessage, LogLevel, WorkerMessage } from "../../sandbox/protocol/messages.ts";
+import type { RawChunk } from "../contract/tool-stream.ts";
 import { toRawChunks } from "./chunk-lines.ts";
 
 /** Why a call has no end of its own. */

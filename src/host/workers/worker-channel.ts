@@ -1,7 +1,7 @@
 // The socket to one worker process, as frames. What is written before there is a socket waits for it; what comes in has its turn and
 // no more, so that one worker's flood is in nobody else's way.
 import type { Socket } from "node:net";
-import { type Frame, FrameReader, FrameWriter } from "../../sandbox/frames.ts";
+import { type Frame, FrameReader, FrameWriter } from "../../sandbox/protocol/frames.ts";
 
 export interface ChannelListener {
   /** Throws at what is not our protocol. */

@@ -1,5 +1,5 @@
 // Bytes inside a JSON value: each leaves a mark in the text and travels beside it. The other way round, marks become bytes again.
-import { type BytesHeader, MAX_BYTES_VALUES } from "../guest-protocol.ts";
+import { type BytesHeader, MAX_BYTES_VALUES } from "../protocol/guest-messages.ts";
 import {
   ArrayBufferPrototype,
   ArrayBufferPrototypeGetByteLength,

@@ -1,5 +1,5 @@
 // Where in the tool's script the code is that is running now, for a line of console that is to carry its place.
-import { PRELUDE_SCRIPT_NAME, SCRIPT_ORIGIN } from "../guest-protocol.ts";
+import { PRELUDE_SCRIPT_NAME, SCRIPT_ORIGIN } from "../protocol/guest-messages.ts";
 import { ErrorConstructor, StringPrototypeIndexOf, StringPrototypeSlice } from "./primordials.ts";
 
 /** Of a stack: a script's name, a line and a column are no longer. */

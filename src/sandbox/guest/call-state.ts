@@ -1,5 +1,5 @@
 // What one entry into the guest (loading, or one call) has used of its allowances. Reset when a call begins; one at a time.
-import type { InvokeHeader } from "../guest-protocol.ts";
+import type { InvokeHeader } from "../protocol/guest-messages.ts";
 
 interface CallState {
   /** Which call this is, counted up: what an earlier one left behind is told apart from this one's. */

@@ -1,5 +1,5 @@
 // The platform's chunks inside the guest: each is evaluated when something first asks for it, and stays.
-import type { ChunkName } from "../chunk-names.ts";
+import type { ChunkName } from "../protocol/platform-modules.ts";
 import { ask } from "./host.ts";
 import { ErrorConstructor } from "./primordials.ts";
 

@@ -1,5 +1,5 @@
 // Turns whatever a tool threw into capped text. The thrown value is hostile: getters, proxies, endless strings.
-import { GUEST_ERROR_CAPS, type GuestError } from "../guest-protocol.ts";
+import { GUEST_ERROR_CAPS, type GuestError } from "../protocol/guest-messages.ts";
 import { callState } from "./call-state.ts";
 import {
   defineValue,

@@ -4,7 +4,7 @@ import {
   type GuestQuestionKind,
   MAX_QUESTION_BYTES,
   MAX_QUESTION_UNITS,
-} from "../guest-protocol.ts";
+} from "../protocol/guest-messages.ts";
 import { ArrayBufferPrototypeGetByteLength } from "./primordials.ts";
 
 /** Fire and forget: text or numbers out, nothing back, never throws. */

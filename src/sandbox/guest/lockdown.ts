@@ -1,6 +1,6 @@
 // Takes from the global object what a guest may not have: what passes the memory limit, shares memory, holds its thread, or makes
 // code from text. What the host allows stays V8's own; the reasons are in ../engine-features.ts.
-import type { EngineFeature } from "../guest-protocol.ts";
+import type { EngineFeature } from "../protocol/guest-messages.ts";
 import {
   ArrayBufferConstructor,
   defineGlobal,

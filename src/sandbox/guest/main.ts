@@ -1,5 +1,5 @@
 // The prelude's entry: runs first in every isolate, captures intrinsics, gives the guest its globals, and returns the one way in.
-import type { BootOptions, EnterKind } from "../guest-protocol.ts";
+import type { BootOptions, EnterKind } from "../protocol/guest-messages.ts";
 import { deliver } from "./bridge.ts";
 import { installBytesText } from "./bytes-text.ts";
 import { takeChunks, useChunk } from "./chunk-loader.ts";

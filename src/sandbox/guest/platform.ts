@@ -1,5 +1,5 @@
 // The web platform's globals that come in chunks, and what a chunk may take from the prelude. A tool pays for what it touches.
-import type { ChunkName } from "../chunk-names.ts";
+import type { ChunkName } from "../protocol/platform-modules.ts";
 import { fromTextWithBytes, markBytesOf } from "./bytes-text.ts";
 import { callSerial } from "./call-state.ts";
 import { connectModules, makeDomException, type PreludeModules, useBuiltin, useChunk } from "./chunk-loader.ts";

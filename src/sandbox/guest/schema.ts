@@ -1,5 +1,5 @@
 // The tool's own schemas, inside the guest: a Standard Schema library validates and transforms; JSON Schema 2020-12 leaves for the host.
-import { GUEST_ERROR_CAPS, type GuestIssue } from "../guest-protocol.ts";
+import { GUEST_ERROR_CAPS, type GuestIssue } from "../protocol/guest-messages.ts";
 import { capText, describeValue, toGuestError } from "./error-text.ts";
 import { writeLog } from "./log-lines.ts";
 import {

@@ -9,7 +9,7 @@ import type {
   ResourceLinkPart,
   ResourcePart,
   TextPart,
-} from "../content.ts";
+} from "../contract/content.ts";
 
 export type {
   AudioPart,
@@ -19,7 +19,7 @@ export type {
   ResourceLinkPart,
   ResourcePart,
   TextPart,
-} from "../content.ts";
+} from "../contract/content.ts";
 
 /** JSON Schema 2020-12 written by hand, as an object. */
 export type PlainJsonSchema = { readonly [keyword: string]: unknown };

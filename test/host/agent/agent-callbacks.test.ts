@@ -11,8 +11,8 @@ import {
   ToolsRouterAgent,
   type ToolsRouterOutcome,
 } from "../../../src/host/agent/index.ts";
-import { ToolRouter } from "../../../src/host/router.ts";
-import type { ToolError } from "../../../src/sandbox/errors.ts";
+import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
+import type { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { FAILING_CALLBACKS, inOtherRealm, toThenable } from "../../support/failing-callbacks.ts";
 import { failureOf } from "../../support/host-zone.ts";
 import { call, says, scriptModel } from "../../support/scripted-model.ts";

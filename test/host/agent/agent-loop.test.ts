@@ -14,9 +14,9 @@ import {
   whenCalled,
   whenSucceeded,
 } from "../../../src/host/agent/index.ts";
-import { ToolRouter } from "../../../src/host/router.ts";
-import type { Glovebox } from "../../../src/host/runtime.ts";
-import { ToolError } from "../../../src/sandbox/errors.ts";
+import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { expectPublishable, makeBox } from "../../support/host-zone.ts";
 import {
   call,

@@ -23,8 +23,8 @@ import {
   whenCalled,
   whenSucceeded,
 } from "../../../src/host/agent/index.ts";
-import { ToolRouter } from "../../../src/host/router.ts";
-import { ToolError } from "../../../src/sandbox/errors.ts";
+import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
+import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { inOtherRealm } from "../../support/failing-callbacks.ts";
 import { failureOf } from "../../support/host-zone.ts";
 import { call, type ScriptedTurn, says, scriptModel } from "../../support/scripted-model.ts";

@@ -19,8 +19,8 @@ import {
   type Message,
   type RunOptions,
 } from "../../../src/host/agent/index.ts";
-import { ToolRouter } from "../../../src/host/router.ts";
-import type { ToolAnnotations } from "../../../src/sandbox/definition.ts";
+import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
+import type { ToolAnnotations } from "../../../src/sandbox/contract/definition.ts";
 import { failureOf } from "../../support/host-zone.ts";
 import { call, says, scriptModel } from "../../support/scripted-model.ts";
 

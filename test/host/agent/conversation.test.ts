@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { checkConversation, type Message, mendConversation, trimConversation } from "../../../src/host/agent/index.ts";
-import { NO_USAGE } from "../../../src/host/tool-call.ts";
+import { NO_USAGE } from "../../../src/host/contract/tool-call.ts";
 import { call } from "../../support/scripted-model.ts";
 
 const user: Message = { role: "user", content: "hello" };

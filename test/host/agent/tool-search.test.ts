@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { toTerm, toWords } from "../../../src/host/agent/search-terms.ts";
 import { ToolIndex, ToolSearch } from "../../../src/host/agent/tool-search.ts";
-import type { JsonSchema, ToolDefinition } from "../../../src/sandbox/definition.ts";
+import type { JsonSchema, ToolDefinition } from "../../../src/sandbox/contract/definition.ts";
 import { makeCatalog } from "../../support/tool-catalog.ts";
 
 const tool = (name: string, description = "", inputSchema: JsonSchema = {}): ToolDefinition => ({

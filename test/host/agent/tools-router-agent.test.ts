@@ -9,9 +9,9 @@ import {
   type ToolsRouterOptions,
   type ToolsRouterOutcome,
 } from "../../../src/host/agent/index.ts";
-import { ToolRouter } from "../../../src/host/router.ts";
-import type { Glovebox } from "../../../src/host/runtime.ts";
-import { type ErrorCode, ToolError } from "../../../src/sandbox/errors.ts";
+import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { type ErrorCode, ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { expectPublishable, makeBox } from "../../support/host-zone.ts";
 import { call, finish, type ScriptedTurn, says, scriptModel, textEvent } from "../../support/scripted-model.ts";
 import { makeCatalog } from "../../support/tool-catalog.ts";

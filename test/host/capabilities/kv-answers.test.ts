@@ -1,8 +1,8 @@
 // A KvStore of the host's own that fails or answers in another form: the operation fails, and never counts as "nothing there" or "stored".
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { KvStore } from "../../../src/host/capabilities/kv/kv-store.ts";
-import type { Glovebox } from "../../../src/host/runtime.ts";
-import type { JsonValue } from "../../../src/sandbox/errors.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
 import {
   CALLBACK_ERROR_MESSAGE,
   FAILING_CALLBACKS,

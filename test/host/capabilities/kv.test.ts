@@ -3,10 +3,10 @@ import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { MemoryKvStore } from "../../../src/host/capabilities/kv/kv-memory.ts";
 import type { KvStore } from "../../../src/host/capabilities/kv/kv-store.ts";
-import type { GloveboxOptions } from "../../../src/host/config.ts";
-import type { Glovebox } from "../../../src/host/runtime.ts";
-import type { ToolResult } from "../../../src/host/tool-call.ts";
-import type { JsonValue } from "../../../src/sandbox/errors.ts";
+import type { GloveboxOptions } from "../../../src/host/config/options.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
 import { codeOf, errorOf, expectPublishable, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
 /** Does what it is told, one step after the other, and gives back what came of each. */

@@ -4,7 +4,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
-import { ToolError } from "../../../src/sandbox/errors.ts";
+import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { openBroker } from "../../support/broker.ts";
 import {
   CALLBACK_ERROR_MESSAGE,

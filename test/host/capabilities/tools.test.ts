@@ -4,12 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
-import type { GloveboxOptions } from "../../../src/host/config.ts";
+import type { GloveboxOptions } from "../../../src/host/config/options.ts";
 import type { HostFunction } from "../../../src/host/executors/host-function.ts";
-import type { Glovebox } from "../../../src/host/runtime.ts";
-import type { ToolContext, ToolResult } from "../../../src/host/tool-call.ts";
-import type { JsonValue } from "../../../src/sandbox/errors.ts";
-import type { PartialLimits } from "../../../src/sandbox/limits.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
+import type { PartialLimits } from "../../../src/sandbox/contract/limits.ts";
 import { codeOf, errorOf, expectPublishable, makeBox, outputOf } from "../../support/host-zone.ts";
 
 /** Calls what it is told, and says what came of it. */

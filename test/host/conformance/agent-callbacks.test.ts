@@ -4,7 +4,7 @@ import { AgentLoop } from "../../../src/host/agent/agent-loop.ts";
 import type { AgentLoopOptions, RunOptions } from "../../../src/host/agent/agent-options.ts";
 import { ToolsRouterAgent } from "../../../src/host/agent/tools-router-agent.ts";
 import type { ToolsRouterOptions } from "../../../src/host/agent/tools-router-options.ts";
-import { ToolRouter } from "../../../src/host/router.ts";
+import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import {
   type Callback,
   type CallbackRow,

@@ -9,8 +9,8 @@ import { createResourceServer } from "../../../src/host/mcp/server/auth.ts";
 import type { McpHost } from "../../../src/host/mcp/server/call-tool.ts";
 import { createMcpHandler, type McpHandlerOptions } from "../../../src/host/mcp/server/handler.ts";
 import { type McpStdioOptions, serveMcpStdio } from "../../../src/host/mcp/server/stdio.ts";
-import { ToolRouter } from "../../../src/host/router.ts";
-import type { Glovebox } from "../../../src/host/runtime.ts";
+import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import {
   ANY_ANSWER,
   type Callback,

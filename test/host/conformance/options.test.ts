@@ -14,9 +14,9 @@ const MODULES = {
   glovebox: () => import("../../../src/host/index.ts"),
   "glovebox/agent": () => import("../../../src/host/agent/index.ts"),
   "glovebox/openai": () => import("../../../src/host/openai/index.ts"),
-  "glovebox/testing": () => import("../../../src/host/testing.ts"),
-  "glovebox/ai-sdk": () => import("../../../src/host/edges/ai-sdk.ts"),
-  "glovebox/openai-agents": () => import("../../../src/host/edges/openai-agents.ts"),
+  "glovebox/testing": () => import("../../../src/host/testing/index.ts"),
+  "glovebox/ai-sdk": () => import("../../../src/host/adapters/ai-sdk.ts"),
+  "glovebox/openai-agents": () => import("../../../src/host/adapters/openai-agents.ts"),
   "glovebox/mcp": () => import("../../../src/host/mcp/server/index.ts"),
 } as const;
 

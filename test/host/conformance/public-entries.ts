@@ -6,10 +6,10 @@ import { AgentLoop } from "../../../src/host/agent/agent-loop.ts";
 import { checkConversation, mendConversation, trimConversation } from "../../../src/host/agent/conversation.ts";
 import { ToolsRouterAgent } from "../../../src/host/agent/tools-router-agent.ts";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
-import { toAISDKTools } from "../../../src/host/edges/ai-sdk.ts";
-import { toAgentsTools } from "../../../src/host/edges/openai-agents.ts";
-import { toOpenApi } from "../../../src/host/edges/openapi.ts";
-import { ToolInvoker } from "../../../src/host/invoker.ts";
+import { toAISDKTools } from "../../../src/host/adapters/ai-sdk.ts";
+import { toAgentsTools } from "../../../src/host/adapters/openai-agents.ts";
+import { toOpenApi } from "../../../src/host/adapters/openapi.ts";
+import { ToolInvoker } from "../../../src/host/routing/tool-invoker.ts";
 import { createResourceServer } from "../../../src/host/mcp/server/auth.ts";
 import { createMcpHandler } from "../../../src/host/mcp/server/handler.ts";
 import { serveMcpStdio } from "../../../src/host/mcp/server/stdio.ts";
@@ -18,12 +18,12 @@ import { toChatMessages } from "../../../src/host/openai/chat-messages.ts";
 import { openaiChat, openaiResponses } from "../../../src/host/openai/models.ts";
 import { toResponsesInput } from "../../../src/host/openai/responses-input.ts";
 import { toOpenAITools } from "../../../src/host/openai/tools.ts";
-import { redact } from "../../../src/host/redaction/redact.ts";
-import { ToolRouter } from "../../../src/host/router.ts";
-import { createGlovebox, type Glovebox } from "../../../src/host/runtime.ts";
-import { openTool } from "../../../src/host/testing.ts";
-import type { ToolDefinition } from "../../../src/sandbox/definition.ts";
-import { LIMITS } from "../../../src/sandbox/limits.ts";
+import { redact } from "../../../src/host/observability/redaction/redact.ts";
+import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
+import { createGlovebox, type Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { openTool } from "../../../src/host/testing/index.ts";
+import type { ToolDefinition } from "../../../src/sandbox/contract/definition.ts";
+import { LIMITS } from "../../../src/sandbox/contract/limits.ts";
 import type { OptionTable, PublicEntry } from "../../support/option-fuzz.ts";
 import { scriptModel } from "../../support/scripted-model.ts";
 
@@ -553,13 +553,13 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
 
 /** Exports that take no options, with the reason why no row is needed. */
 export const WITHOUT_OPTIONS: { readonly [name: string]: string } = {
-  MemoryToolRegistry: "takes tools and names; test/host/registry-conformance.ts",
+  MemoryToolRegistry: "takes tools and names; test/host/routing/registry-conformance.ts",
   ToolError: "is thrown by Glovebox and its capabilities",
   ModelResponseError: "is thrown by Glovebox",
   createToolFailureMessage: "takes a result",
   toCallSchema: "takes definitions",
-  toHttpStatus: "takes an error; test/host/edges/http-status.test.ts",
-  toRetryAfterSeconds: "takes an error; test/host/edges/http-status.test.ts",
+  toHttpStatus: "takes an error; test/host/adapters/http-status.test.ts",
+  toRetryAfterSeconds: "takes an error; test/host/adapters/http-status.test.ts",
   toJson: "takes a value",
   afterFailedSteps: "takes a number; test/host/agent/agent-options.test.ts",
   afterOutputTokens: "takes a number; test/host/agent/agent-options.test.ts",

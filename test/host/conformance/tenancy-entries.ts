@@ -3,17 +3,17 @@
 import { PassThrough } from "node:stream";
 import { AgentLoop } from "../../../src/host/agent/agent-loop.ts";
 import { ToolsRouterAgent } from "../../../src/host/agent/tools-router-agent.ts";
-import { toAISDKTools } from "../../../src/host/edges/ai-sdk.ts";
-import { toAgentsTools } from "../../../src/host/edges/openai-agents.ts";
-import { ToolInvoker } from "../../../src/host/invoker.ts";
+import { toAISDKTools } from "../../../src/host/adapters/ai-sdk.ts";
+import { toAgentsTools } from "../../../src/host/adapters/openai-agents.ts";
+import { ToolInvoker } from "../../../src/host/routing/tool-invoker.ts";
 import { McpManager } from "../../../src/host/mcp/client/manager.ts";
 import { createMcpHandler } from "../../../src/host/mcp/server/handler.ts";
 import { serveMcpStdio } from "../../../src/host/mcp/server/stdio.ts";
-import { ToolRouter } from "../../../src/host/router.ts";
-import { Glovebox } from "../../../src/host/runtime.ts";
+import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
+import { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { Session } from "../../../src/host/sessions/session.ts";
-import { AddedSource } from "../../../src/host/source.ts";
-import type { ToolDefinition } from "../../../src/sandbox/definition.ts";
+import { AddedSource } from "../../../src/host/routing/tool-source.ts";
+import type { ToolDefinition } from "../../../src/sandbox/contract/definition.ts";
 import { call, says, scriptModel } from "../../support/scripted-model.ts";
 
 /** What a caller passes to name a tenant, or all of them. */

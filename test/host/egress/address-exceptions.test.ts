@@ -1,9 +1,9 @@
 // Addresses that are not public and may be connected to all the same: by requests of the rule that states them, and by no others.
 import { describe, expect, test } from "vitest";
-import type { EgressAllow, EgressOptions } from "../../../src/host/capabilities/egress-policy.ts";
-import { readEgress } from "../../../src/host/cli/egress.ts";
-import type { GloveboxOptions } from "../../../src/host/config.ts";
-import { parseConfig } from "../../../src/host/config.ts";
+import type { EgressAllow, EgressOptions } from "../../../src/host/capabilities/fetch/egress-policy.ts";
+import { readEgress } from "../../../src/cli/commands/egress.ts";
+import type { GloveboxOptions } from "../../../src/host/config/options.ts";
+import { parseConfig } from "../../../src/host/config/options.ts";
 import { refusalOf, serve, TestCall, type TestServer } from "../../support/egress.ts";
 import { FAILING_CALLBACKS, inOtherRealm } from "../../support/failing-callbacks.ts";
 import { codeOf, errorOf, makeBox } from "../../support/host-zone.ts";

@@ -6,7 +6,7 @@ import { buffer, text } from "node:stream/consumers";
 import { setTimeout as pause } from "node:timers/promises";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import type { EgressOptions } from "../../../src/host/capabilities/egress-policy.ts";
+import type { EgressOptions } from "../../../src/host/capabilities/fetch/egress-policy.ts";
 import { onLoopback, refusalOf, serve, TestCall, type TestServer } from "../../support/egress.ts";
 
 const callTo = (server: TestServer, options: Partial<EgressOptions> = {}): TestCall =>

@@ -4,7 +4,7 @@ import { createServer as createHttps } from "node:https";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import type { Glovebox } from "../../../src/host/runtime.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { onLoopback } from "../../support/egress.ts";
 import { errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 

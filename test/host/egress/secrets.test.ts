@@ -4,8 +4,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Secrets } from "../../../src/host/capabilities/egress-policy.ts";
-import type { Glovebox } from "../../../src/host/runtime.ts";
+import type { Secrets } from "../../../src/host/capabilities/fetch/egress-policy.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { onLoopback, refusalOf, serve, TestCall, type TestServer } from "../../support/egress.ts";
 import {
   CALLBACK_ERROR_MESSAGE,

@@ -1,6 +1,6 @@
 // Requests to where no tool may send any: each row is refused before a connection is made, whatever the allow rules say.
 import { describe, expect, test } from "vitest";
-import type { EgressOptions } from "../../../src/host/capabilities/egress-policy.ts";
+import type { EgressOptions } from "../../../src/host/capabilities/fetch/egress-policy.ts";
 import { LOOPBACK, onLoopback, type RequestOptions, refusalOf, serve, TestCall } from "../../support/egress.ts";
 
 const denied = (rule: string): object => ({

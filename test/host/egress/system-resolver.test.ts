@@ -1,6 +1,6 @@
 // SystemResolver: a slow name server holds up those who ask it, and nobody else.
 import { describe, expect, test } from "vitest";
-import { SystemResolver } from "../../../src/host/capabilities/system-resolver.ts";
+import { SystemResolver } from "../../../src/host/capabilities/fetch/system-resolver.ts";
 
 const live = new AbortController().signal;
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

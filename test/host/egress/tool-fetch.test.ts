@@ -5,7 +5,7 @@ import { buffer } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import { gzipSync } from "node:zlib";
 import { describe, expect, test, vi } from "vitest";
-import type { ToolResult } from "../../../src/host/tool-call.ts";
+import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import { onLoopback, serve, type TestServer } from "../../support/egress.ts";
 import { errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 

@@ -1,6 +1,6 @@
 // WebSocket in tools, from end to end, against servers of the package `ws`. websocket-hostile.test.ts has servers that break the protocol.
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { stubCapability } from "../../../src/host/testing.ts";
+import { stubCapability } from "../../../src/host/testing/index.ts";
 import { onLoopback } from "../../support/egress.ts";
 import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 import { echo, makeSocketTools, type SocketTools, serveWebSocket } from "../../support/websocket.ts";

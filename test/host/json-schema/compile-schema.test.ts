@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { compileSchema } from "../../../src/host/json-schema/compile-schema.ts";
 import type { SchemaProblem } from "../../../src/host/json-schema/outcome.ts";
-import { ToolError } from "../../../src/sandbox/errors.ts";
+import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 
 function problemsOf(schema: unknown, value: unknown): readonly SchemaProblem[] {
   const outcome = compileSchema(schema).validate(value);

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { compileSchema } from "../../../src/host/json-schema/compile-schema.ts";
 import { FORMATS } from "../../../src/host/json-schema/formats.ts";
 import type { ValidationOutcome } from "../../../src/host/json-schema/outcome.ts";
-import { ToolError } from "../../../src/sandbox/errors.ts";
+import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { leastThreadMs, threadMs } from "../../support/processes.ts";
 
 /** Of processor time, far above the budget of 50 ms: a missing guard multiplies it by hundreds. */

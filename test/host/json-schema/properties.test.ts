@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { compileSchema } from "../../../src/host/json-schema/compile-schema.ts";
 import { toPointer } from "../../../src/host/json-schema/json-pointer.ts";
-import { ToolError } from "../../../src/sandbox/errors.ts";
+import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 
 interface Pair {
   readonly schema: Record<string, unknown>;

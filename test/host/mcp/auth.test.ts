@@ -5,7 +5,7 @@ import { ALGORITHMS } from "../../../src/host/mcp/server/access-token.ts";
 import { createResourceServer, type ResourceServerOptions } from "../../../src/host/mcp/server/auth.ts";
 import type { AuthenticatedCaller } from "../../../src/host/mcp/server/caller.ts";
 import { metadataUrls } from "../../../src/host/mcp/server/issuer-keys.ts";
-import { ToolError } from "../../../src/sandbox/errors.ts";
+import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { makeKey, OAuthIssuer } from "../../support/oauth-issuer.ts";
 
 const RESOURCE = "https://tools.example.com/mcp";

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { McpHttpServer } from "../../../src/host/mcp/client/mcp-options.ts";
 import type { McpServerStatus } from "../../../src/host/mcp/client/upstream-server.ts";
-import type { Glovebox } from "../../../src/host/runtime.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { codeOf, makeBox, outputOf } from "../../support/host-zone.ts";
 import { type Answer, type RpcRequest, startScriptedServer, startToolServer } from "../../support/mcp-http.ts";
 

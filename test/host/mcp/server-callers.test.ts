@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import type { McpHost } from "../../../src/host/mcp/server/call-tool.ts";
 import { type AuthenticatedCaller, ownerOf, principalOf } from "../../../src/host/mcp/server/caller.ts";
 import { createMcpHandler, type McpHandler, type McpHandlerOptions } from "../../../src/host/mcp/server/handler.ts";
-import type { Glovebox } from "../../../src/host/runtime.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { makeBox } from "../../support/host-zone.ts";
 import {
   initializeRequest,

@@ -3,7 +3,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { AuthenticatedCaller } from "../../../src/host/mcp/server/caller.ts";
 import { createMcpHandler, type McpHandlerOptions } from "../../../src/host/mcp/server/handler.ts";
-import type { Glovebox } from "../../../src/host/runtime.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { makeBox } from "../../support/host-zone.ts";
 import {
   beginSession,

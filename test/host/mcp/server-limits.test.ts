@@ -10,7 +10,7 @@ import { BoundedBody } from "../../../src/host/mcp/server/bounded-body.ts";
 import { createMcpHandler, type McpHandlerOptions } from "../../../src/host/mcp/server/handler.ts";
 import { createQuotas, HttpLimitsSchema } from "../../../src/host/mcp/server/http-limits.ts";
 import { answerWithinLimits } from "../../../src/host/mcp/server/open-request.ts";
-import type { Glovebox } from "../../../src/host/runtime.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { makeBox } from "../../support/host-zone.ts";
 import {
   beginSession,

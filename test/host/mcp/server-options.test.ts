@@ -12,8 +12,8 @@ import {
   type ResourceServerOptions,
   serveMcpStdio,
 } from "../../../src/host/mcp/server/index.ts";
-import type { Glovebox } from "../../../src/host/runtime.ts";
-import { ToolError } from "../../../src/sandbox/errors.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { makeBox } from "../../support/host-zone.ts";
 
 let box: Glovebox;

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import type { McpRequest } from "../../../src/host/mcp/server/caller.ts";
 import { createMcpHandler, type McpHandler, type McpHandlerOptions } from "../../../src/host/mcp/server/handler.ts";
 import { serveMcpStdio } from "../../../src/host/mcp/server/stdio.ts";
-import type { Glovebox } from "../../../src/host/runtime.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { makeBox } from "../../support/host-zone.ts";
 
 const ADD = `

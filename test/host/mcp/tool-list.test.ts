@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { toArguments } from "../../../src/host/mcp/server/tool-arguments.ts";
 import { toMcpTool, toToolPage } from "../../../src/host/mcp/server/tool-list.ts";
-import type { ToolDefinition } from "../../../src/sandbox/definition.ts";
+import type { ToolDefinition } from "../../../src/sandbox/contract/definition.ts";
 
 const define = (name: string): ToolDefinition => ({ name, description: "", inputSchema: { type: "object" } });
 const many = (count: number): ToolDefinition[] =>

@@ -14,8 +14,8 @@ import { ReadingBudget } from "../../../src/host/mcp/client/reading/reading-budg
 import { isSameJson } from "../../../src/host/mcp/client/reading/same-json.ts";
 import { writeJson } from "../../../src/host/mcp/client/reading/write-json.ts";
 import { toReturned } from "../../../src/host/mcp/client/upstream-result.ts";
-import { CONTENT_KEY } from "../../../src/sandbox/content.ts";
-import type { JsonValue } from "../../../src/sandbox/errors.ts";
+import { CONTENT_KEY } from "../../../src/sandbox/contract/content.ts";
+import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
 
 const { signal } = new AbortController();
 

@@ -10,7 +10,7 @@ import {
   toChatMessages,
   toResponsesInput,
 } from "../../../src/host/openai/index.ts";
-import { NO_USAGE, type ToolResult } from "../../../src/host/tool-call.ts";
+import { NO_USAGE, type ToolResult } from "../../../src/host/contract/tool-call.ts";
 import { toChatChunks, toResponse, toResponseEvents } from "../../support/openai-wire.ts";
 
 async function read(events: Iterable<unknown>, api: "responses" | "chat"): Promise<ModelEvent[]> {

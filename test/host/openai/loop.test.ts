@@ -9,7 +9,7 @@ import {
   toCallOutput,
   toOpenAITools,
 } from "../../../src/host/openai/index.ts";
-import { createGlovebox, type Glovebox } from "../../../src/host/runtime.ts";
+import { createGlovebox, type Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { type OpenAIServer, type RecordedRequest, type Said, startOpenAIServer } from "../../support/openai-server.ts";
 
 const integers = { type: "object", properties: { a: { type: "integer" }, b: { type: "integer" } }, required: ["a"] };

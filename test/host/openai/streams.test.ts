@@ -4,7 +4,7 @@ import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ModelEvent } from "../../../src/host/agent/model.ts";
 import { readAnswer, readAnswerStream, toOpenAITools } from "../../../src/host/openai/index.ts";
-import type { ToolDefinition } from "../../../src/sandbox/definition.ts";
+import type { ToolDefinition } from "../../../src/sandbox/contract/definition.ts";
 import { ANSWERS, type AnswerCase, call } from "../../fixtures/openai/answers.ts";
 import { type OpenAIServer, startOpenAIServer } from "../../support/openai-server.ts";
 import { type Json, toChatChunks, toResponseEvents } from "../../support/openai-wire.ts";

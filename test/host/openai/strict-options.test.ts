@@ -14,7 +14,7 @@ import {
   toStrictSchema,
   toToolMessage,
 } from "../../../src/host/openai/index.ts";
-import { ToolRouter } from "../../../src/host/router.ts";
+import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import { FAILING_CALLBACKS } from "../../support/failing-callbacks.ts";
 import { expectStrict, failureOfAction } from "../../support/strict-options.ts";
 

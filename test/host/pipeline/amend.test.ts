@@ -2,9 +2,9 @@
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import type { ArgumentOptions } from "../../../src/host/pipeline/amend.ts";
-import { ToolRouter } from "../../../src/host/router.ts";
-import { SchemaThread } from "../../../src/host/schema-thread.ts";
-import type { ToolCall, ToolResult } from "../../../src/host/tool-call.ts";
+import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
+import { SchemaThread } from "../../../src/host/json-schema/worker/schema-thread.ts";
+import type { ToolCall, ToolResult } from "../../../src/host/contract/tool-call.ts";
 
 const order = {
   type: "object",

@@ -2,12 +2,12 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { normalize } from "../../../src/host/pipeline/normalize.ts";
 import { validateCall } from "../../../src/host/pipeline/validate.ts";
-import { MemoryToolRegistry } from "../../../src/host/registry.ts";
-import { SchemaThread } from "../../../src/host/schema-thread.ts";
-import { NO_USAGE, type ToolResult } from "../../../src/host/tool-call.ts";
-import type { JsonSchema } from "../../../src/sandbox/definition.ts";
-import { ToolError } from "../../../src/sandbox/errors.ts";
-import { DEFAULT_LIMITS, LIMITS, type Limits } from "../../../src/sandbox/limits.ts";
+import { MemoryToolRegistry } from "../../../src/host/routing/registry.ts";
+import { SchemaThread } from "../../../src/host/json-schema/worker/schema-thread.ts";
+import { NO_USAGE, type ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { JsonSchema } from "../../../src/sandbox/contract/definition.ts";
+import { ToolError } from "../../../src/sandbox/contract/errors.ts";
+import { DEFAULT_LIMITS, LIMITS, type Limits } from "../../../src/sandbox/contract/limits.ts";
 import { codeOf } from "../../support/host-zone.ts";
 import { controlHoldMs, type Hold, holdOf } from "../../support/loop-hold.ts";
 import { makeTool } from "../../support/registered-tool.ts";

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { digestOfContent } from "../../../src/host/pipeline/tool-digest.ts";
-import { toCanonicalJson } from "../../../src/host/util/canonical-json.ts";
+import { toCanonicalJson } from "../../../src/host/json/canonical-json.ts";
 
 const tool = { bundle: { sha256: "a" }, granted: new Map([["fetch", 1]]), features: ["wasm"] };
 

@@ -9,10 +9,10 @@ import {
   type ValidateOptions,
   validateCall,
 } from "../../../src/host/pipeline/validate.ts";
-import { MemoryToolRegistry } from "../../../src/host/registry.ts";
-import { SchemaThread } from "../../../src/host/schema-thread.ts";
+import { MemoryToolRegistry } from "../../../src/host/routing/registry.ts";
+import { SchemaThread } from "../../../src/host/json-schema/worker/schema-thread.ts";
 import { Tenancy } from "../../../src/host/tenants/tenancy.ts";
-import { ToolError } from "../../../src/sandbox/errors.ts";
+import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { inOtherRealm } from "../../support/failing-callbacks.ts";
 import { fixedExecutor, makeTool, type ToolParts } from "../../support/registered-tool.ts";
 

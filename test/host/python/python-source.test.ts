@@ -4,12 +4,12 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { createStackMapper } from "../../../src/bundler/source-map.ts";
+import { createStackMapper } from "../../../src/bundler/compile/source-map.ts";
 import { importedFiles } from "../../../src/host/python/python-imports.ts";
 import { createToolRuns, toSnippetRun } from "../../../src/host/python/python-run.ts";
 import { locatePythonTool, toPythonBundle } from "../../../src/host/python/python-source.ts";
 import { createPythonStackMapper } from "../../../src/host/python/python-stack.ts";
-import { DEFAULT_LIMITS } from "../../../src/sandbox/limits.ts";
+import { DEFAULT_LIMITS } from "../../../src/sandbox/contract/limits.ts";
 
 const MiB = 1024 * 1024;
 

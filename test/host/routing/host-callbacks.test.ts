@@ -1,11 +1,11 @@
 // Functions of the host that a router calls: its registry, its sources, its policies, its listeners. One that throws, rejects, hangs or answers
 // with something else denies the call or is ignored; it ends no process and holds nothing up.
 import { describe, expect, test } from "vitest";
-import { MemoryToolRegistry, type ToolRegistry } from "../../../src/host/registry.ts";
-import { ToolRouter } from "../../../src/host/router.ts";
-import type { SourceDiscovery } from "../../../src/host/source.ts";
-import type { Tenants } from "../../../src/host/tenants.ts";
-import type { ToolError } from "../../../src/sandbox/errors.ts";
+import { MemoryToolRegistry, type ToolRegistry } from "../../../src/host/routing/registry.ts";
+import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
+import type { SourceDiscovery } from "../../../src/host/routing/tool-source.ts";
+import type { Tenants } from "../../../src/host/tenants/tenant-policies.ts";
+import type { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { FAILING_CALLBACKS, inOtherRealm, toThenable } from "../../support/failing-callbacks.ts";
 import { codeOf, errorOf, outputOf } from "../../support/host-zone.ts";
 import { fixedExecutor, makeTool } from "../../support/registered-tool.ts";

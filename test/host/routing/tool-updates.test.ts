@@ -1,8 +1,8 @@
 // updateTool() and addTool(..., { replace: true }): calls that come all the while never fail, and each runs on one version.
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import type { Hook } from "../../../src/host/hooks.ts";
-import type { Glovebox } from "../../../src/host/runtime.ts";
-import type { ToolResult } from "../../../src/host/tool-call.ts";
+import type { Hook } from "../../../src/host/observability/hooks/hooks.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import { codeOf, errorOf, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
 const A = { tenantId: "a" } as const;
@@ -290,8 +290,8 @@ test("the health of the old version is forgotten, and its late failures close no
   if (real === undefined) throw new Error("Expected a tool");
   const late = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
-  const { ToolError } = await import("../../../src/sandbox/errors.ts");
-  const { NO_USAGE } = await import("../../../src/host/tool-call.ts");
+  const { ToolError } = await import("../../../src/sandbox/contract/errors.ts");
+  const { NO_USAGE } = await import("../../../src/host/contract/tool-call.ts");
   const failing = {
     ...real.executor,
     execute: async () => {

@@ -1,12 +1,12 @@
 // Rates and period quotas of tenants: counted for every way of calling, before anything else is done for a call, and failing closed.
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { GloveboxOptions } from "../../../src/host/config.ts";
-import { ToolRouter } from "../../../src/host/router.ts";
-import type { Glovebox } from "../../../src/host/runtime.ts";
+import type { GloveboxOptions } from "../../../src/host/config/options.ts";
+import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { MemoryQuotaStore } from "../../../src/host/tenants/quotas/memory-quota-store.ts";
 import type { QuotaStore } from "../../../src/host/tenants/quotas/quota-store.ts";
-import type { ToolResult } from "../../../src/host/tool-call.ts";
-import type { ToolError } from "../../../src/sandbox/errors.ts";
+import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { onLoopback, serve } from "../../support/egress.ts";
 import { codeOf, errorOf, makeBox } from "../../support/host-zone.ts";
 

@@ -1,9 +1,9 @@
 // What `usage` says of a call's bytes: those that its tool got and gave, and those that its requests sent and received.
 import type { Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import type { GloveboxOptions } from "../../../src/host/config.ts";
-import type { Glovebox } from "../../../src/host/runtime.ts";
-import { NO_USAGE, type ToolResult } from "../../../src/host/tool-call.ts";
+import type { GloveboxOptions } from "../../../src/host/config/options.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { NO_USAGE, type ToolResult } from "../../../src/host/contract/tool-call.ts";
 import { onLoopback, serve } from "../../support/egress.ts";
 import { codeOf, makeBox } from "../../support/host-zone.ts";
 

@@ -1,7 +1,7 @@
 // Owners whose processes end badly, and tools that may have caused it.
 import { describe, expect, test } from "vitest";
-import { StartBackoff } from "../../../src/host/workers/backoff.ts";
-import { Suspects } from "../../../src/host/workers/suspects.ts";
+import { StartBackoff } from "../../../src/host/workers/health/backoff.ts";
+import { Suspects } from "../../../src/host/workers/health/crash-quarantine.ts";
 import { codeOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
 describe("StartBackoff", () => {

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { toRawChunks } from "../../../src/host/workers/chunk-lines.ts";
-import { STREAM_WINDOW } from "../../../src/sandbox/guest-protocol.ts";
+import { STREAM_WINDOW } from "../../../src/sandbox/protocol/guest-messages.ts";
 
 const toParts = (...parts: readonly string[]): Buffer[] => parts.map((part) => Buffer.from(part));
 

@@ -1,10 +1,10 @@
 // The prelude's code cache: which process makes it, who is given it, and what is refused.
 import { describe, expect, onTestFinished, test } from "vitest";
-import { loadSandboxArtifacts } from "../../../src/bundler/sandbox-artifacts.ts";
+import { loadSandboxArtifacts } from "../../../src/bundler/artifacts/sandbox-artifacts.ts";
 import { EngineCache } from "../../../src/host/workers/engine-cache.ts";
 import { WorkerPool } from "../../../src/host/workers/worker-pool.ts";
-import { CHUNK_NAMES } from "../../../src/sandbox/chunk-names.ts";
-import { unpack } from "../../../src/sandbox/packed.ts";
+import { CHUNK_NAMES } from "../../../src/sandbox/protocol/platform-modules.ts";
+import { unpack } from "../../../src/sandbox/protocol/length-prefixed.ts";
 import { launcherOf } from "../../support/launchers.ts";
 
 describe("EngineCache", () => {

@@ -1,9 +1,9 @@
 // The queue alone: who is next, and who may not wait.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Seat } from "../../../src/host/call-chain.ts";
-import { type Claim, type Entry, FairQueue } from "../../../src/host/workers/fair-queue.ts";
-import { ToolError } from "../../../src/sandbox/errors.ts";
+import type { Seat } from "../../../src/host/routing/call-chain.ts";
+import { type Claim, type Entry, FairQueue } from "../../../src/host/workers/scheduling/fair-queue.ts";
+import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 
 const OPEN = { concurrentCalls: 1_000, queuedCalls: 1_000 };
 const claim = (account: string, parts: Partial<Claim> = {}): Claim => ({

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { loadSandboxArtifacts } from "../../../src/bundler/sandbox-artifacts.ts";
+import { loadSandboxArtifacts } from "../../../src/bundler/artifacts/sandbox-artifacts.ts";
 import { toCommand, type Wrapping } from "../../../src/host/workers/hardening/command.ts";
 import { BUILT_IN_LAYERS, LAYER_NAMES, type Layer } from "../../../src/host/workers/hardening/layers.ts";
 import { codeOf, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";

@@ -3,11 +3,11 @@ import { chmodSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { loadSandboxArtifacts } from "../../../src/bundler/sandbox-artifacts.ts";
+import { loadSandboxArtifacts } from "../../../src/bundler/artifacts/sandbox-artifacts.ts";
 import { EngineCache } from "../../../src/host/workers/engine-cache.ts";
 import type { Loss } from "../../../src/host/workers/open-call.ts";
 import { type Job, WorkerPool } from "../../../src/host/workers/worker-pool.ts";
-import { DEFAULT_LIMITS } from "../../../src/sandbox/limits.ts";
+import { DEFAULT_LIMITS } from "../../../src/sandbox/contract/limits.ts";
 import { failureOf } from "../../support/host-zone.ts";
 import { launcherOf } from "../../support/launchers.ts";
 import { TOOL_PROFILE } from "../../support/tool-profile.ts";

@@ -1,7 +1,7 @@
 // What a process may use though nothing runs in it: nothing to speak of, or what its flavour does ahead.
 import { spawn } from "node:child_process";
 import { expect, onTestFinished, test } from "vitest";
-import { ProcessWatch } from "../../../src/host/workers/process-watch.ts";
+import { ProcessWatch } from "../../../src/host/workers/health/process-watch.ts";
 
 function startBurning(): number {
   const child = spawn(process.execPath, ["-e", "for (;;);"], { stdio: "ignore" });

@@ -3,7 +3,7 @@ import { linkSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { ToolBundle } from "../../../src/bundler/tool-bundle.ts";
-import { ToolError } from "../../../src/sandbox/errors.ts";
+import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { build, buildHere, makeFolder, packageFiles, writeFiles } from "../../bundler/workbench.ts";
 
 const CANARY = "canary-5f1d0c7e";

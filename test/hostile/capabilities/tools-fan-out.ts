@@ -1,6 +1,6 @@
 // Each of a hundred calls makes a hundred more: all that an outermost call may cause is counted together.
 import { expect } from "vitest";
-import type { NestedCall } from "../../../src/host/tool-call.ts";
+import type { NestedCall } from "../../../src/host/contract/tool-call.ts";
 import { testAttack } from "../support.ts";
 
 const fan = (next: string): string => `export default async (_, { tools }) =>

@@ -1,6 +1,6 @@
 // Attack: have of the engine what was not granted. Each feature is absent by every path, and each that is granted brings itself only.
 import { describe, expect, test } from "vitest";
-import { ENGINE_FEATURE_NAMES, type EngineFeature } from "../../../src/sandbox/engine-features.ts";
+import { ENGINE_FEATURE_NAMES, type EngineFeature } from "../../../src/sandbox/contract/engine-features.ts";
 import { runGuest } from "../../support/guest.ts";
 import { GUEST_GLOBALS } from "./globals.ts";
 import { REACH, ROOTS } from "./reach.ts";

@@ -1,7 +1,7 @@
 // Attack: change what the prelude stands on. A guest poisons prototypes and globals before its call; the prelude must still end
 // each call once, in the right way, with its texts and caps as promised.
 import { describe, expect, test } from "vitest";
-import { GuestErrorSchema, GuestIssuesSchema } from "../../../src/sandbox/protocol.ts";
+import { GuestErrorSchema, GuestIssuesSchema } from "../../../src/sandbox/protocol/messages.ts";
 import { bundleCode, openCode } from "../../support/guest.ts";
 
 const KEYS = [

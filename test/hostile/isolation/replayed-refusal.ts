@@ -1,7 +1,7 @@
 // A refusal that the host really gave, kept and thrown again by a later call: that call was refused nothing.
 import { expect } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
-import { ToolError } from "../../../src/sandbox/errors.ts";
+import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { codeOf } from "../../support/host-zone.ts";
 import { testPlay } from "./support.ts";
 

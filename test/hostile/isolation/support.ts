@@ -1,12 +1,12 @@
 // An attack of several calls: what one leaves behind for the next, for another tenant, or for the host.
 import { test } from "vitest";
 import type { Capability } from "../../../src/host/capabilities/capability.ts";
-import type { Placement } from "../../../src/host/config.ts";
-import type { Glovebox } from "../../../src/host/runtime.ts";
-import type { ToolContext, ToolResult } from "../../../src/host/tool-call.ts";
-import type { JsonValue } from "../../../src/sandbox/errors.ts";
-import type { PartialLimits } from "../../../src/sandbox/limits.ts";
-import type { Isolation } from "../../../src/sandbox/protocol.ts";
+import type { Placement } from "../../../src/host/config/options.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
+import type { PartialLimits } from "../../../src/sandbox/contract/limits.ts";
+import type { Isolation } from "../../../src/sandbox/protocol/messages.ts";
 import { outputOf } from "../../support/host-zone.ts";
 import { promptly } from "../bar.ts";
 import { besideNeighbours, openBox } from "../support.ts";

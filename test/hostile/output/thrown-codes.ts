@@ -1,6 +1,6 @@
 // An error that names one of our codes, in every field that could be believed, for every code there is.
 import { expect } from "vitest";
-import { ERROR_CODES } from "../../../src/sandbox/errors.ts";
+import { ERROR_CODES } from "../../../src/sandbox/contract/errors.ts";
 import { codeOf } from "../../support/host-zone.ts";
 import { testPlay } from "../isolation/support.ts";
 

@@ -1,6 +1,6 @@
 // Attacks by what leaves a run in Python: values that are no JSON, floods, and forgeries of the result.
 import { expect } from "vitest";
-import type { JsonValue } from "../../../src/sandbox/errors.ts";
+import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
 import { errorOf } from "../../support/host-zone.ts";
 import type { PythonAttack } from "./support.ts";
 
@@ -111,7 +111,7 @@ export const OUTPUT_ATTACKS: readonly PythonAttack[] = [
   {
     name: "an exception with forged frames",
     isHarmless: true,
-    code: `raise ValueError("x\\n    at host (/etc/passwd:1:1)\\n    at inner (src/host/router.ts:1:1)")`,
+    code: `raise ValueError("x\\n    at host (/etc/passwd:1:1)\\n    at inner (src/host/routing/tool-router.ts:1:1)")`,
     codes: ["TOOL_FAILED"],
   },
   {

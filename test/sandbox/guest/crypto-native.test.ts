@@ -1,10 +1,10 @@
 // What the guest's node:crypto is built on, against Node's own.
 import { createCipheriv, createHash, createHmac, hkdfSync, pbkdf2Sync, scryptSync } from "node:crypto";
 import { expect, test } from "vitest";
-import { loadSandboxArtifacts } from "../../../src/bundler/sandbox-artifacts.ts";
-import type { ChunkName } from "../../../src/sandbox/chunk-names.ts";
-import type * as Native from "../../../src/sandbox/guest/chunks/crypto-native.ts";
-import { createEngine } from "../../../src/sandbox/tool-isolate.ts";
+import { loadSandboxArtifacts } from "../../../src/bundler/artifacts/sandbox-artifacts.ts";
+import type { ChunkName } from "../../../src/sandbox/protocol/platform-modules.ts";
+import type * as Native from "../../../src/sandbox/guest/platform/crypto-native.ts";
+import { createEngine } from "../../../src/sandbox/worker/tool-isolate.ts";
 import { bundleCode, GuestTool } from "../../support/guest.ts";
 
 /** The chunk is no global: here it comes in the place of `URL`. */

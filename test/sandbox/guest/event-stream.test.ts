@@ -1,7 +1,7 @@
 // The parser of event streams: what the HTML standard says of each line, however the stream is cut into pieces.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { EventStreamParser, type StreamedEvent } from "../../../src/sandbox/guest/chunks/event-stream.ts";
+import { EventStreamParser, type StreamedEvent } from "../../../src/sandbox/guest/platform/event-stream.ts";
 
 function parse(...pieces: readonly string[]): readonly StreamedEvent[] {
   const parser = new EventStreamParser();

@@ -1,8 +1,8 @@
 // The platform in chunks: evaluated at first touch, once, without anything that a tool could notice.
 import { describe, expect, test } from "vitest";
-import { loadSandboxArtifacts } from "../../../src/bundler/sandbox-artifacts.ts";
-import { CHUNK_NAMES, type ChunkName } from "../../../src/sandbox/chunk-names.ts";
-import { createEngine, makeChunkCaches, SILENT, ToolIsolate } from "../../../src/sandbox/tool-isolate.ts";
+import { loadSandboxArtifacts } from "../../../src/bundler/artifacts/sandbox-artifacts.ts";
+import { CHUNK_NAMES, type ChunkName } from "../../../src/sandbox/protocol/platform-modules.ts";
+import { createEngine, makeChunkCaches, SILENT, ToolIsolate } from "../../../src/sandbox/worker/tool-isolate.ts";
 import { bundleCode, HEADER, inGuest, runGuest, toBundle } from "../../support/guest.ts";
 
 describe("a chunk of the platform", () => {

@@ -1,6 +1,6 @@
 // The Python runtime in a real worker process: what a run's value and failure are, what it is granted, and what ends it.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { CapabilityEnvelope } from "../../../src/sandbox/guest-protocol.ts";
+import type { CapabilityEnvelope } from "../../../src/sandbox/protocol/guest-messages.ts";
 import { type PythonCall, type PythonMade, PythonWorker, sharedSnapshot } from "../../support/python-worker.ts";
 
 let worker: PythonWorker;

@@ -4,7 +4,7 @@ import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 // biome-ignore lint/correctness/noUnresolvedImports: Biome does not know this one of Node's modules
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { makeFolderSync } from "../../../bundler/make-folder.ts";
+import { makeFolderSync } from "../../../bundler/locate/make-folder.ts";
 import {
   entryBytes,
   exceededQuota,

@@ -1,7 +1,7 @@
 // kv: what a tool keeps between its calls, for each tenant apart. Keys, sizes and quotas are checked here; a KvStore keeps the rest.
 import * as z from "zod";
-import { ToolError } from "../../../sandbox/errors.ts";
-import type { PreparedCall } from "../../tool-call.ts";
+import { ToolError } from "../../../sandbox/contract/errors.ts";
+import type { PreparedCall } from "../../contract/tool-call.ts";
 import type { PendingByKey } from "../../util/pending-by-key.ts";
 import { callOf } from "../call-scope.ts";
 import { type Capability, defineCapability } from "../capability.ts";
@@ -22,7 +22,7 @@ const PrefixSchema = z.string().refine(isKey, KEY_RULE);
 const KeySchema = PrefixSchema.min(1);
 const VersionSchema = z.string().max(256);
 
-/** What the guest's side sends (src/sandbox/guest/chunks/kv.ts): a value is the text of its JSON, or bytes in base64. */
+/** What the guest's side sends (src/sandbox/guest/platform/kv.ts): a value is the text of its JSON, or bytes in base64. */
 const RequestSchema = z.discriminatedUnion("op", [
   z.strictObject({ op: z.literal("get"), key: KeySchema }),
   z.strictObject({

@@ -1,14 +1,14 @@
 // One WebSocket of a tool: the handshake under the rules of fetch, messages in parts both ways, and its end. Bytes are read from the network
 // only when the tool asks for messages, and written only as fast as the network takes them: neither side fills the host's memory.
 import type { Socket } from "node:net";
-import { ToolError } from "../../../sandbox/errors.ts";
-import type { Turns } from "../../redaction/stream-filter.ts";
-import { inTurns } from "../../turns.ts";
-import { checkTarget } from "../egress-policy.ts";
-import type { ExchangeParts, ExchangeRequest } from "../exchange.ts";
-import { networkError, toExchangeError } from "../network-errors.ts";
-import { RequestFiller } from "../request-fill.ts";
-import { checkHeaders, withTrace } from "../request-headers.ts";
+import { ToolError } from "../../../sandbox/contract/errors.ts";
+import type { Turns } from "../../observability/redaction/stream-filter.ts";
+import { inTurns } from "../../util/time-slicing.ts";
+import { checkTarget } from "../fetch/egress-policy.ts";
+import type { ExchangeParts, ExchangeRequest } from "../fetch/exchange.ts";
+import { networkError, toExchangeError } from "../fetch/network-errors.ts";
+import { RequestFiller } from "../fetch/request-fill.ts";
+import { checkHeaders, withTrace } from "../fetch/request-headers.ts";
 import {
   ABNORMAL,
   CLOSE_CODES,

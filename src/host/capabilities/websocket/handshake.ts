@@ -2,11 +2,11 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 import type { Client, Dispatcher } from "undici";
-import type { ToolError } from "../../../sandbox/errors.ts";
-import { denied } from "../egress-policy.ts";
-import { networkError } from "../network-errors.ts";
-import { type HeaderList, headerOf } from "../request-headers.ts";
-import { toPairs } from "../response-head.ts";
+import type { ToolError } from "../../../sandbox/contract/errors.ts";
+import { denied } from "../fetch/egress-policy.ts";
+import { networkError } from "../fetch/network-errors.ts";
+import { type HeaderList, headerOf } from "../fetch/request-headers.ts";
+import { toPairs } from "../fetch/response-head.ts";
 
 /** RFC 6455, 1.3. */
 const ACCEPT_SALT = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";

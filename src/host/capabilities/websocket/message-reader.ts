@@ -1,6 +1,6 @@
 // Messages of a server on their way to the tool: redacted, and text decoded, in parts as they arrive.
-import type { Redactor } from "../../redaction/redactor.ts";
-import { filterBytes, type StreamFilter, type Turns } from "../../redaction/stream-filter.ts";
+import type { Redactor } from "../../observability/redaction/redactor.ts";
+import { filterBytes, type StreamFilter, type Turns } from "../../observability/redaction/stream-filter.ts";
 import { CLOSE_CODES, type Frame, FrameError } from "./frames.ts";
 
 type DataFrame = Extract<Frame, { readonly kind: "data" }>;

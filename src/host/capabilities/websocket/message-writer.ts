@@ -1,8 +1,8 @@
 // Messages of a tool on their way to a server: counted, with the values of secrets in the places of placeholders, as frames.
-import { ToolError } from "../../../sandbox/errors.ts";
-import { filteredParts, StreamFilter, type Turns } from "../../redaction/stream-filter.ts";
-import { fromBase64 } from "../request-body.ts";
-import type { CallSecrets, Writing } from "../secrets.ts";
+import { ToolError } from "../../../sandbox/contract/errors.ts";
+import { filteredParts, StreamFilter, type Turns } from "../../observability/redaction/stream-filter.ts";
+import { fromBase64 } from "../fetch/request-body.ts";
+import type { CallSecrets, Writing } from "../fetch/secrets.ts";
 import { encodeFrame, OPCODES } from "./frames.ts";
 
 /** A part of a message. The first one says whether it is text. */

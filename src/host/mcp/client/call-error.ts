@@ -6,7 +6,7 @@ import {
   SdkErrorCode,
   UnauthorizedError,
 } from "@modelcontextprotocol/client";
-import { type ErrorDetails, ToolError, unavailable } from "../../../sandbox/errors.ts";
+import { type ErrorDetails, ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
 import type { McpServerConfig } from "./mcp-options.ts";
 import { OAuthDenied } from "./oauth/oauth-policy.ts";
 import { UNREADABLE_CODE } from "./reading/read-message.ts";

@@ -1,7 +1,7 @@
 // One connection to an upstream server: opened, asked for its tools, called, closed. What it stands on is loaded with the first of them.
 import { Client, LOG_LEVEL_META_KEY, type McpSubscription } from "@modelcontextprotocol/client";
-import type { JsonValue } from "../../../sandbox/errors.ts";
-import { untilAborted } from "../../until-aborted.ts";
+import type { JsonValue } from "../../../sandbox/contract/errors.ts";
+import { untilAborted } from "../../util/with-abort.ts";
 import { EndedEarly, serverUnavailable, statusOf, toCallError, toConnectError, toListError } from "./call-error.ts";
 import type { Credentials } from "./credentials.ts";
 import { currentExchange, type GuardedTransport } from "./guarded-transport.ts";
@@ -10,7 +10,7 @@ import type { McpServerConfig } from "./mcp-options.ts";
 import { type OpenedTransport, openTransport } from "./open-transport.ts";
 import { answerRequests, toCapabilities } from "./requests.ts";
 import type { ServerDiagnostics } from "./server-diagnostics.ts";
-import { Silence } from "./silence.ts";
+import { Silence } from "./inactivity-detector.ts";
 import { toVisible } from "./text/visible-text.ts";
 import { StaleConnection, type UpstreamCall } from "./upstream-call.ts";
 import { toReturned } from "./upstream-result.ts";

@@ -1,7 +1,7 @@
 // box.mcp: the upstream servers that the host has named. Nothing is started before somebody asks for their tools or calls one.
-import { ToolError, unavailable } from "../../../sandbox/errors.ts";
-import { parseOptions } from "../../option-problems.ts";
-import type { ToolRouter } from "../../router.ts";
+import { ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
+import { parseOptions } from "../../config/option-errors.ts";
+import type { ToolRouter } from "../../routing/tool-router.ts";
 import type { Tenancy } from "../../tenants/tenancy.ts";
 import { deferFailure } from "../../util/defer-failure.ts";
 import { type McpServerConfig, McpServerNameSchema, type McpServerOptions, McpServerSchema } from "./mcp-options.ts";

@@ -2,14 +2,14 @@
 import type { AuthProvider, OAuthClientProvider } from "@modelcontextprotocol/client";
 import * as z from "zod";
 import { strictObject } from "../../../sandbox/contract/plain-object.ts";
-import { LIMITS } from "../../../sandbox/limits.ts";
+import { LIMITS } from "../../../sandbox/contract/limits.ts";
 import type {
   CallClient,
   ElicitRequest,
   ElicitResult,
   SampleRequest,
   SampleResult,
-} from "../../capabilities/ask-client.ts";
+} from "../../capabilities/client-requests.ts";
 import { ownerFields, TenantIdSchema } from "../../routing/tenant-scope.ts";
 import { type McpOAuthOptions, McpOAuthSchema } from "./oauth/oauth-options.ts";
 import { type ServerSandbox, ServerSandboxSchema } from "./server-sandbox.ts";

@@ -1,7 +1,7 @@
 // Ends all that a server's program has started, however it was started.
 import { readdirSync, statSync } from "node:fs";
-import { childrenOf, startTimeOf } from "../../workers/process-meter.ts";
-import { killProcess } from "../../workers/starter/process-identity.ts";
+import { childrenOf, startTimeOf } from "../../workers/health/process-meter.ts";
+import { killProcess } from "../../workers/spawn/process-identity.ts";
 
 export interface ServerTree {
   /** Of the outermost process, which leads a group. */

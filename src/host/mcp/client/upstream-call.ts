@@ -1,6 +1,6 @@
 // One call of an upstream tool while it is on its way: its clock, and what the server says meanwhile.
-import type { JsonValue, ToolError } from "../../../sandbox/errors.ts";
-import { ProgressSchema } from "../../../sandbox/protocol.ts";
+import type { JsonValue, ToolError } from "../../../sandbox/contract/errors.ts";
+import { ProgressSchema } from "../../../sandbox/protocol/messages.ts";
 import type { HostFunctionContext } from "../../executors/host-function.ts";
 import { notifySafely } from "../../util/host-callback.ts";
 import type { Exchange } from "./guarded-transport.ts";

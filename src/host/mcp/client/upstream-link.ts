@@ -1,8 +1,8 @@
 // The way to one upstream server, for one tenant or for all: a connection when one is needed, another when it is lost, and what the server
 // said last of its tools.
 import { setTimeout as pause } from "node:timers/promises";
-import { ToolError, unavailable } from "../../../sandbox/errors.ts";
-import { untilAborted } from "../../until-aborted.ts";
+import { ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
+import { untilAborted } from "../../util/with-abort.ts";
 import type { Connection } from "./connection.ts";
 import type { Credentials } from "./credentials.ts";
 import type { Listing } from "./listing.ts";

@@ -1,11 +1,11 @@
 // What an upstream tool has answered, as our output and content. It is hostile: read part by part, within bounds, and the router checks
 // all of it once more.
 import { setImmediate as turn } from "node:timers/promises";
-import type { ContentPart } from "../../../sandbox/content.ts";
-import { CONTENT_KEY } from "../../../sandbox/content.ts";
-import { type ErrorDetails, type JsonValue, ToolError } from "../../../sandbox/errors.ts";
-import { parseLargeText, parseSmallJson } from "../../json-text.ts";
-import { noteJsonText } from "../../util/json-text-of.ts";
+import type { ContentPart } from "../../../sandbox/contract/content.ts";
+import { CONTENT_KEY } from "../../../sandbox/contract/content.ts";
+import { type ErrorDetails, type JsonValue, ToolError } from "../../../sandbox/contract/errors.ts";
+import { parseLargeText, parseSmallJson } from "../../json/parse-json.ts";
+import { noteJsonText } from "../../json/json-text-of.ts";
 import { isJsonObject, type JsonObject, sizeOf } from "./reading/json-size.ts";
 import { countKeys, isSameJson } from "./reading/same-json.ts";
 import { writeJson } from "./reading/write-json.ts";

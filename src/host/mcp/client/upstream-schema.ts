@@ -1,8 +1,8 @@
 // Reads one tool as an upstream server describes it, which may be anything. Words are data for a model: what is invisible in them is
 // removed. Schemas are checked as any untrusted schema is, within narrower bounds; one with invisible names or values is rejected.
 import * as z from "zod";
-import type { JsonSchema, ToolAnnotations } from "../../../sandbox/definition.ts";
-import { toToolError } from "../../../sandbox/errors.ts";
+import type { JsonSchema, ToolAnnotations } from "../../../sandbox/contract/definition.ts";
+import { toToolError } from "../../../sandbox/contract/errors.ts";
 import { compileSchema } from "../../json-schema/compile-schema.ts";
 import { hasAtMost } from "./reading/json-size.ts";
 import { toVisibleSchema } from "./text/visible-schema.ts";

@@ -1,12 +1,12 @@
 // One upstream server as the router knows it: whose tools it has, what they are called, and which connection a call goes by.
 import { createHash } from "node:crypto";
 import { setImmediate as turn } from "node:timers/promises";
-import { type JsonValue, ToolError, unavailable } from "../../../sandbox/errors.ts";
+import { type JsonValue, ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
 import type { HostFunctionContext } from "../../executors/host-function.ts";
-import { matchesName } from "../../name-pattern.ts";
-import type { AddedSource, SourceDiscovery, SourceTransport } from "../../source.ts";
+import { matchesName } from "../../routing/name-pattern.ts";
+import type { AddedSource, SourceDiscovery, SourceTransport } from "../../routing/tool-source.ts";
 import type { Tenancy } from "../../tenants/tenancy.ts";
-import { type ToolValue, toJson } from "../../tool-value.ts";
+import { type ToolValue, toJson } from "../../contract/tool-value.ts";
 import { credentialsFor } from "./credentials.ts";
 import { type Listing, MAX_TOOL_SIZE } from "./listing.ts";
 import type { McpServerConfig } from "./mcp-options.ts";

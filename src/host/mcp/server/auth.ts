@@ -3,7 +3,7 @@
 import type { JSONWebKeySet } from "jose";
 import * as z from "zod";
 import { describeKind, isPlainObject, strictObject } from "../../../sandbox/contract/plain-object.ts";
-import { parseOptions } from "../../option-problems.ts";
+import { parseOptions } from "../../config/option-errors.ts";
 import { notifySafely, runCallback } from "../../util/host-callback.ts";
 import {
   ALGORITHMS,

@@ -2,7 +2,7 @@
 // name at a server on its visitor's machine (DNS rebinding); Host and Origin show it.
 import * as z from "zod";
 import { strictObject } from "../../../sandbox/contract/plain-object.ts";
-import { parseOptions } from "../../option-problems.ts";
+import { parseOptions } from "../../config/option-errors.ts";
 import { reject } from "./rejection.ts";
 
 export interface GuardOptions {

@@ -1,7 +1,7 @@
 // Makes an MCP server of the SDK that serves the tools of a Glovebox, for one connection or one request, in either era of the protocol.
 import { McpServer, ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import { packageVersion } from "../../package-version.ts";
+import { packageVersion } from "../../config/package-version.ts";
 import { notifySafely, runCallback } from "../../util/host-callback.ts";
 import { callTool, type McpCallContext, type McpHost } from "./call-tool.ts";
 import type { McpCaller } from "./caller.ts";

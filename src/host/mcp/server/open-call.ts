@@ -15,8 +15,8 @@ import {
   ElicitResultSchema,
   RootsSchema,
   SampleResultSchema,
-} from "../../capabilities/ask-client.ts";
-import type { ToolResult } from "../../tool-call.ts";
+} from "../../capabilities/client-requests.ts";
+import type { ToolResult } from "../../contract/tool-call.ts";
 
 /** What a caller has said that it can be asked. */
 export interface AskableClient {

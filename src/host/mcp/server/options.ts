@@ -3,8 +3,8 @@
 import type { Readable, Writable } from "node:stream";
 import * as z from "zod";
 import { describeKind, isPlainObject, strictObject } from "../../../sandbox/contract/plain-object.ts";
-import { ToolError } from "../../../sandbox/errors.ts";
-import { parseOptions } from "../../option-problems.ts";
+import { ToolError } from "../../../sandbox/contract/errors.ts";
+import { parseOptions } from "../../config/option-errors.ts";
 import { ArgumentOptionsSchema } from "../../pipeline/amend.ts";
 import { parseTenantReach } from "../../routing/tenant-scope.ts";
 import { type Tenancy, tenancyOf } from "../../tenants/tenancy.ts";

@@ -1,7 +1,7 @@
 // Reads the body of a request to the MCP server: JSON of a bounded size that arrives within a bounded time.
 import { isJsonContentType } from "@modelcontextprotocol/server";
-import { ToolError } from "../../../sandbox/errors.ts";
-import { isSmallJson, parseLargeText, parseSmallJson } from "../../json-text.ts";
+import { ToolError } from "../../../sandbox/contract/errors.ts";
+import { isSmallJson, parseLargeText, parseSmallJson } from "../../json/parse-json.ts";
 import type { Exceeded } from "./caller-quota.ts";
 import { reject, rejectOverLimit } from "./rejection.ts";
 

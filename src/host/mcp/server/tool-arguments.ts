@@ -1,8 +1,8 @@
 // MCP's arguments are an object. A tool that takes other values is shown as one that takes them in an object, under one name.
 import type { Tool } from "@modelcontextprotocol/server";
-import type { JsonSchema } from "../../../sandbox/definition.ts";
-import type { JsonValue } from "../../../sandbox/errors.ts";
-import { embedSchema } from "../../edges/embed-schema.ts";
+import type { JsonSchema } from "../../../sandbox/contract/definition.ts";
+import type { JsonValue } from "../../../sandbox/contract/errors.ts";
+import { embedSchema } from "../../adapters/embed-schema.ts";
 import { parsePointer } from "../../json-schema/json-pointer.ts";
 
 const WRAPPED = "input";

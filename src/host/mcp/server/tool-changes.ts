@@ -6,7 +6,7 @@ import {
   type ServerEvent,
   type ServerEventBus,
 } from "@modelcontextprotocol/server";
-import type { ToolRegistry } from "../../registry.ts";
+import type { ToolRegistry } from "../../routing/registry.ts";
 
 /** Changes within so long are told of as one: an upstream server brings all its tools at once. */
 const GATHER_MS = 20;

@@ -1,6 +1,6 @@
 // tools/list: a tenant's tools in MCP's words, in the order of their names, a page at a time.
 import { type ListToolsResult, ProtocolError, ProtocolErrorCode, type Tool } from "@modelcontextprotocol/server";
-import type { ToolDefinition } from "../../../sandbox/definition.ts";
+import type { ToolDefinition } from "../../../sandbox/contract/definition.ts";
 import { toInputSchema } from "./tool-arguments.ts";
 
 /** Of a page, in tools. */

@@ -1,10 +1,10 @@
 // A ToolResult in MCP's words: content for a model, structured content for a program, a failure as a result that says so.
 import type { CallToolResult, ContentBlock } from "@modelcontextprotocol/server";
-import type { ContentPart } from "../../../sandbox/content.ts";
-import type { JsonValue } from "../../../sandbox/errors.ts";
-import { createToolFailureMessage } from "../../failure-message.ts";
-import type { ToolResult } from "../../tool-call.ts";
-import { toJson } from "../../tool-value.ts";
+import type { ContentPart } from "../../../sandbox/contract/content.ts";
+import type { JsonValue } from "../../../sandbox/contract/errors.ts";
+import { createToolFailureMessage } from "../../contract/failure-message.ts";
+import type { ToolResult } from "../../contract/tool-call.ts";
+import { toJson } from "../../contract/tool-value.ts";
 
 /** Where a result's `_meta` tells a program the code of a failure. */
 export const ERROR_CODE_META = "glovebox/errorCode";

@@ -1,7 +1,7 @@
 // Enforces rates and period quotas: asked before a call is admitted, and told what it used when it has ended. Fails closed: a store that
 // does not answer denies the call.
-import { type ErrorDetails, ToolError, unavailable } from "../../../sandbox/errors.ts";
-import type { ToolUsage } from "../../tool-call.ts";
+import { type ErrorDetails, ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
+import type { ToolUsage } from "../../contract/tool-call.ts";
 import { type CallbackOutcome, isThenable, notifySafely, runCallback } from "../../util/host-callback.ts";
 import { type PeriodQuota, type QuotaPlan, type QuotaResource, windowAt } from "./quota-options.ts";
 import { type QuotaCharge, type QuotaStore, readOutcome, type WindowCharge } from "./quota-store.ts";

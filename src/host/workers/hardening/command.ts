@@ -1,6 +1,6 @@
 // The command line of a wrapped process: prlimit → bubblewrap or unshare → setpriv → the program. Pure: layers in, arguments out.
 import { dirname } from "node:path";
-import type { LinkedFolder } from "../launch.ts";
+import type { LinkedFolder } from "../spawn/launch.ts";
 import type { Layer } from "./layers.ts";
 
 /** Programs found on this machine, by absolute path. */

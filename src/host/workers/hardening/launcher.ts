@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { accessSync, closeSync, constants, openSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { unavailable } from "../../../sandbox/errors.ts";
+import { unavailable } from "../../../sandbox/contract/errors.ts";
 import {
   addonPath,
   inheritedDescriptors,
@@ -12,10 +12,10 @@ import {
   packageFolders,
   v8FlagsOf,
   workerEnvironment,
-} from "../launch.ts";
-import type { LaunchedProcess, ProcessListener } from "../starter/launched-process.ts";
-import { ProcessStarter } from "../starter/process-starter.ts";
-import type { Command } from "../starter/spawn-command.ts";
+} from "../spawn/launch.ts";
+import type { LaunchedProcess, ProcessListener } from "../spawn/launched-process.ts";
+import { ProcessStarter } from "../spawn/process-starter.ts";
+import type { Command } from "../spawn/spawn-command.ts";
 import { type LinkedFile, toCommand, type WrapperTools } from "./command.ts";
 import { BUILT_IN_LAYERS, type HardeningReport, LAYER_NAMES, LAYERS, type Layer, type LayerState } from "./layers.ts";
 import { createSeccompFilter } from "./seccomp.ts";

@@ -1,6 +1,6 @@
 // The interpreter's own end, as an error of the tool's: what was asked of it that it does not survive, and where in the author's files.
 
-import { INTERPRETER_CRASHED } from "../../guest-protocol.ts";
+import { INTERPRETER_CRASHED } from "../../protocol/guest-messages.ts";
 
 const HOME = "/home/tool/";
 const FRAME = /^ {2}File "(.+)", line (\d+) in (.+)$/gm;

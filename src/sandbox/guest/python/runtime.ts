@@ -1,5 +1,5 @@
 // The Python runtime: the one bundle behind every Python tool. Its top level loads the interpreter; a call runs one PythonRun.
-import { PYTHON_OUT_OF_MEMORY } from "../../guest-protocol.ts";
+import { PYTHON_OUT_OF_MEMORY } from "../../protocol/guest-messages.ts";
 import { createBridge } from "./bridge.ts";
 import { toCrash } from "./crash.ts";
 import { loadInterpreter } from "./interpreter.ts";

@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { readFileSync } from "node:fs";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createStackMapper } from "../../../../src/bundler/source-map.ts";
+import { createStackMapper } from "../../../../src/bundler/compile/source-map.ts";
 import { buildHere } from "../../../bundler/workbench.ts";
 import { type GuestTool, openCode } from "../../../support/guest.ts";
 import { cases } from "./async-context-cases.ts";

@@ -1,7 +1,7 @@
 // node:process, node:os, node:async_hooks and the built-ins that refuse, in a guest.
 import { builtinModules } from "node:module";
 import { describe, expect, test } from "vitest";
-import { NODE_BUILTINS } from "../../../../src/sandbox/node-builtins.ts";
+import { NODE_BUILTINS } from "../../../../src/sandbox/contract/node-builtins.ts";
 import { expectLikeNode, inGuest, runGuest } from "../../../support/guest.ts";
 
 describe("process", () => {

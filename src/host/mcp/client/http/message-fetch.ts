@@ -1,7 +1,7 @@
 // fetch for the requests of the protocol itself: they go to the server's own origin, carry the host's headers, and what comes back is
 // bounded and parsed before the SDK's transport sees any of it.
 import { type FetchLike, ProtocolError } from "@modelcontextprotocol/client";
-import { isSmallJson, parseSmallJson } from "../../../json-text.ts";
+import { isSmallJson, parseSmallJson } from "../../../json/parse-json.ts";
 import { BoundedBytes, type LongMessage } from "../reading/bounded-bytes.ts";
 import { readMessage, UNREADABLE_CODE } from "../reading/read-message.ts";
 import { readingBudget } from "../reading/reading-budget.ts";

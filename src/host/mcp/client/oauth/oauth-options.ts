@@ -1,7 +1,7 @@
 // What a host allows of OAuth for one upstream server.
 import * as z from "zod";
 import { strictObject } from "../../../../sandbox/contract/plain-object.ts";
-import { type AddressList, parseCidr } from "../../../capabilities/address-guard.ts";
+import { type AddressList, parseCidr } from "../../../capabilities/fetch/address-guard.ts";
 
 /** Where the authorization of one server may lead. */
 export interface McpOAuthOptions {

@@ -1,8 +1,8 @@
 // Decides which authorization servers an upstream server may send the host to. Its metadata is hostile input: without these checks, a 401
 // makes the host request any URL in its network, and sends the client's secrets to any server that the metadata names.
 import { isIP } from "node:net";
-import { type AddressList, parseCidr } from "../../../capabilities/address-guard.ts";
-import { hostOf } from "../../../capabilities/egress-rules.ts";
+import { type AddressList, parseCidr } from "../../../capabilities/fetch/address-guard.ts";
+import { hostOf } from "../../../capabilities/fetch/egress-rules.ts";
 import type { JsonObject } from "../reading/json-size.ts";
 import type { McpOAuthConfig } from "./oauth-options.ts";
 

@@ -1,7 +1,7 @@
 // Parses one message of an upstream server, whichever transport it came by: within a size, a depth and a number of values, at once where
 // it is small and over several turns of the event loop where it is not.
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
-import { isSmallJson, parseLargeText, parseSmallJson } from "../../../json-text.ts";
+import { isSmallJson, parseLargeText, parseSmallJson } from "../../../json/parse-json.ts";
 import { endsOf, type LongMessage, type MessageEnds } from "./bounded-bytes.ts";
 
 /** JSON-RPC error code for an answer that cannot be read: ours, in the range that is left to implementations. */

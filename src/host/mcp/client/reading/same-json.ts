@@ -1,5 +1,5 @@
 // Compares two JSON values over several turns of the event loop: both may be as large as a message.
-import { inTurns } from "../../../turns.ts";
+import { inTurns } from "../../../util/time-slicing.ts";
 
 /** Values compared between two readings of the clock. */
 const BATCH_VALUES = 500;

@@ -1,6 +1,6 @@
 // The text of a parsed JSON value, made over several turns of the event loop: JSON.stringify of what fits into a message takes 100 ms.
-import type { JsonValue } from "../../../../sandbox/errors.ts";
-import { inTurns } from "../../../turns.ts";
+import type { JsonValue } from "../../../../sandbox/contract/errors.ts";
+import { inTurns } from "../../../util/time-slicing.ts";
 
 /** Values written between two readings of the clock. */
 const BATCH_VALUES = 500;

@@ -1,0 +1,16 @@
+// Builds the published package into dist/: JavaScript and declarations by the compiler, the sandbox's own files by esbuild.
+import { execFileSync } from "node:child_process";
+import { chmod, rm } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { writeBuiltinBundles } from "./builtin-bundles.ts";
+import { writeSandboxArtifacts } from "./sandbox-artifacts.ts";
+
+const root = (path: string): string => fileURLToPath(new URL(`../../../${path}`, import.meta.url));
+
+await rm(root("dist"), { recursive: true, force: true });
+execFileSync(process.execPath, [root("node_modules/typescript/bin/tsc"), "-p", root("src/tsconfig.json")], {
+  stdio: "inherit",
+});
+await writeSandboxArtifacts(root("dist/sandbox/artifacts"));
+await writeBuiltinBundles(root("dist/tools"));
+await chmod(root("dist/cli/main.js"), 0o755);

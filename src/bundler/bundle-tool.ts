@@ -1,0 +1,114 @@
+// bundleTool(): a tool's source to an immutable, content-addressed ToolBundle, built in a killable child. No cache: that is bundler.ts.
+import { createHash } from "node:crypto";
+import { fileURLToPath } from "node:url";
+import { ToolError } from "../sandbox/contract/errors.ts";
+import { runBuild } from "./compile/build-child.ts";
+import type { BuildDependency, BuildProblem, BuildRequest, BuildResponse, BuildSuccess } from "./compile/build-messages.ts";
+import { CELL_VERSION, type CellLanguage } from "./cells/cell.ts";
+import type { BundleLimits, ToolBundle, ToolSource } from "./tool-bundle.ts";
+import { locateTool, type StoreOptions, type ToolLocation } from "./locate/tool-location.ts";
+
+export interface BundleOptions extends StoreOptions {
+  /** Packages that the tool itself may import, by name; they bring what they depend on. Without it, all of the store. */
+  readonly allowPackages?: readonly string[] | undefined;
+  readonly limits: BundleLimits;
+  /** The source is a cell of a session, in memory. */
+  readonly cell?: CellLanguage | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A bundle, and all that it was made from: what a cache needs to know whether it still holds. */
+export interface BuiltBundle {
+  readonly bundle: ToolBundle;
+  readonly dependencies: readonly BuildDependency[];
+  readonly absent: readonly string[];
+}
+
+/** How many problems the message itself tells; `details.problems` has them all. */
+const PROBLEMS_IN_MESSAGE = 3;
+
+function describeProblem({ file, line, column, message, hint }: BuildProblem): string {
+  const place = file === undefined ? "" : `${[file, line, column].filter((part) => part !== undefined).join(":")}: `;
+  return `${place}${message}${hint === undefined ? "" : `; ${hint}`}`;
+}
+
+function toToolError(problems: readonly BuildProblem[]): ToolError {
+  const lines = problems.slice(0, PROBLEMS_IN_MESSAGE).map(describeProblem);
+  const left = problems.length - lines.length;
+  const message = [...lines, ...(left > 0 ? [`and ${left} more`] : [])].join("\n");
+  const plain = problems.map((problem) => {
+    const entries = Object.entries(problem).filter(
+      (entry): entry is [string, string | number] => entry[1] !== undefined,
+    );
+    return Object.fromEntries(entries);
+  });
+  const [first] = problems.filter(({ file }) => file !== undefined);
+  const { file, line, column } = first ?? {};
+  return new ToolError("BUNDLE_FAILED", message, {
+    details: {
+      problems: plain,
+      ...(file === undefined ? {} : { file }),
+      ...(line === undefined ? {} : { line }),
+      ...(column === undefined ? {} : { column }),
+    },
+  });
+}
+
+/** Nobody who is given a bundle can change it for the next. */
+export function freezeBundle(bundle: ToolBundle): ToolBundle {
+  for (const part of [bundle.exports, bundle.packages, bundle.dynamicCode, ...bundle.inputs, bundle.inputs])
+    Object.freeze(part);
+  return Object.freeze(bundle);
+}
+
+function toBundle(built: BuildSuccess, entry: string): ToolBundle {
+  const { code, sourceMap, exports, inputs, packages, dynamicCode } = built;
+  const sha256 = createHash("sha256").update(code).digest("hex");
+  return freezeBundle({ sha256, code, sourceMap, entry, exports, inputs, packages, dynamicCode });
+}
+
+/** Whether we run from `.ts` source or from built `.js`. */
+const GUEST_MODULE = fileURLToPath(
+  new URL(`../sandbox/guest/tool.${import.meta.url.endsWith(".ts") ? "ts" : "js"}`, import.meta.url),
+);
+
+export function toBuildRequest(location: ToolLocation, options: BundleOptions): BuildRequest {
+  return {
+    files: location.files,
+    entry: location.entry,
+    stores: location.stores,
+    linked: location.linked,
+    ...(location.isScript ? { isScript: true } : {}),
+    allowPackages: options.allowPackages ?? null,
+    limits: options.limits,
+    guestModule: GUEST_MODULE,
+    ...(options.cell === undefined ? {} : { cell: { language: options.cell, version: CELL_VERSION } }),
+  };
+}
+
+/** How a request becomes an answer: in a child, but for tests of what happens in there. */
+export type RunBuild = (request: BuildRequest, signal?: AbortSignal) => Promise<BuildResponse>;
+
+/** @throws {ToolError} BUNDLE_FAILED, CANCELLED */
+export async function buildLocated(
+  location: ToolLocation,
+  options: BundleOptions,
+  run: RunBuild = runBuild,
+): Promise<BuiltBundle> {
+  const response = await run(toBuildRequest(location, options), options.signal);
+  if (!response.ok) throw toToolError(response.problems);
+  return {
+    bundle: toBundle(response, location.entry),
+    dependencies: response.dependencies,
+    absent: [...location.absent, ...response.absent],
+  };
+}
+
+/**
+ * Builds a tool. `details.problems` of a failure has `{ file, line, column, message, lineText, hint }` of each thing wrong.
+ * @throws {ToolError} BUNDLE_FAILED when the source cannot be built within the policy and the limits; CANCELLED
+ */
+export async function bundleTool(source: ToolSource, options: BundleOptions): Promise<ToolBundle> {
+  const { bundle } = await buildLocated(locateTool(source, options, options.limits), options);
+  return bundle;
+}

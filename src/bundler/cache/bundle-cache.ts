@@ -1,0 +1,261 @@
+// What was built before: bundles by the key of their source, V8 code caches by bundle and engine, the chunks that a bundle touches. In memory and, if given a folder, on disk.
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import { type ChunkName, isChunkName } from "../../sandbox/protocol/platform-modules.ts";
+import { ArtifactOwners, stemOf } from "./artifact-owners.ts";
+import { type BuiltBundle, freezeBundle } from "../bundle-tool.ts";
+import { DiskCache } from "./disk-cache.ts";
+
+export interface BundleCacheOptions {
+  /** A folder of its own, made when first needed; without one nothing outlives the process. */
+  readonly directory?: string | undefined;
+  /** Bytes that the folder may hold. */
+  readonly maxBytes?: number | undefined;
+  /** Bytes of bundles and code caches that are kept in memory. */
+  readonly memoryBytes?: number | undefined;
+}
+
+const MiB = 1024 * 1024;
+const DEFAULT_MAX_BYTES = 512 * MiB;
+const DEFAULT_MEMORY_BYTES = 64 * MiB;
+
+const ListSchema = z.array(z.string());
+const BuiltBundleSchema = z.strictObject({
+  bundle: z.strictObject({
+    sha256: z.string(),
+    code: z.string(),
+    sourceMap: z.string(),
+    entry: z.string(),
+    exports: ListSchema,
+    inputs: z.array(z.strictObject({ path: z.string(), bytes: z.number() })),
+    packages: ListSchema,
+    dynamicCode: ListSchema,
+  }),
+  dependencies: z.array(
+    z.strictObject({
+      path: z.string(),
+      owner: z.enum(["tool", "package"]),
+      size: z.number(),
+      mtimeMs: z.number(),
+      ctimeMs: z.number(),
+      ino: z.number(),
+      sha256: z.string(),
+    }),
+  ),
+  absent: ListSchema,
+});
+
+/** V8's code caches are smaller than so many times their text (measured: 0.4 to 2.4 times); what is larger is no cache of ours. */
+export const CODE_CACHE_FACTOR = 4;
+
+/** What a code cache depends on besides its bundle; V8 rejects a cache of another version or other flags, but only after reading it. */
+export function engineKeyOf(v8Flags: readonly string[]): string {
+  const facts = [process.versions.v8, process.arch, process.platform, ...v8Flags];
+  return createHash("sha256").update(JSON.stringify(facts)).digest("hex").slice(0, 16);
+}
+
+function parseBuilt(text: string): BuiltBundle | undefined {
+  const parsed = BuiltBundleSchema.safeParse(JSON.parse(text));
+  if (!parsed.success) return undefined;
+  const { bundle, dependencies, absent } = parsed.data;
+  if (createHash("sha256").update(bundle.code).digest("hex") !== bundle.sha256) return undefined;
+  return { bundle: freezeBundle(bundle), dependencies, absent };
+}
+
+interface MemoryEntry {
+  readonly value: BuiltBundle | Uint8Array;
+  readonly bytes: number;
+}
+
+/** Two bytes a character at worst, and the lists besides. */
+function memoryBytesOf(value: BuiltBundle | Uint8Array): number {
+  if (value instanceof Uint8Array) return value.byteLength;
+  const { bundle, dependencies, absent } = value;
+  return 2 * (bundle.code.length + bundle.sourceMap.length) + 500 * (dependencies.length + absent.length);
+}
+
+/** A Map is in order of insertion: what is used moves to its end, what goes is taken from its start. */
+class MemoryCache {
+  readonly #entries = new Map<string, MemoryEntry>();
+  readonly #maxBytes: number;
+  #bytes = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  get(key: string): MemoryEntry["value"] | undefined {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return undefined;
+    this.#entries.delete(key);
+    this.#entries.set(key, entry);
+    return entry.value;
+  }
+
+  set(key: string, value: MemoryEntry["value"]): void {
+    this.delete(key);
+    const bytes = memoryBytesOf(value);
+    if (bytes > this.#maxBytes) return;
+    this.#entries.set(key, { value, bytes });
+    this.#bytes += bytes;
+    for (const oldest of this.#entries.keys()) {
+      if (this.#bytes <= this.#maxBytes) break;
+      this.delete(oldest);
+    }
+  }
+
+  /** Keys and the bytes of their values. */
+  *sizes(): Generator<readonly [key: string, bytes: number]> {
+    for (const [key, { bytes }] of this.#entries) yield [key, bytes];
+  }
+
+  delete(key: string): void {
+    this.#bytes -= this.#entries.get(key)?.bytes ?? 0;
+    this.#entries.delete(key);
+  }
+}
+
+/** What a deletion removed: a bundle, a code cache and a list of platform modules are an artifact each. */
+export interface ArtifactDeletion {
+  readonly artifacts: number;
+  readonly bytes: number;
+  /** Hashes whose artifacts others use too: they have stayed. */
+  readonly sharedHashes: number;
+}
+
+const ENTRY = /\.(?:bundle|v8|chunks)$/;
+
+/** Never throws for the disk's sake: a full, read-only or damaged folder only makes it forget. */
+export class BundleCache {
+  readonly #memory: MemoryCache;
+  readonly #disk: DiskCache | undefined;
+  readonly #owners: ArtifactOwners;
+  /** Writes that are under way. */
+  readonly #writes = new Set<Promise<void>>();
+
+  constructor(options: BundleCacheOptions = {}) {
+    this.#memory = new MemoryCache(options.memoryBytes ?? DEFAULT_MEMORY_BYTES);
+    const maxBytes = options.maxBytes ?? DEFAULT_MAX_BYTES;
+    this.#disk = options.directory === undefined ? undefined : new DiskCache(options.directory, maxBytes);
+    this.#owners = new ArtifactOwners(this.#disk, (stem) => this.#hasInMemory(stem));
+  }
+
+  #hasInMemory(stem: string): boolean {
+    for (const [name] of this.#memory.sizes()) if (stemOf(name) === stem) return true;
+    return false;
+  }
+
+  async #write(name: string, payload: Uint8Array): Promise<void> {
+    const writing = this.#disk?.write(name, payload);
+    if (writing === undefined) return;
+    this.#writes.add(writing);
+    try {
+      await writing;
+    } finally {
+      this.#writes.delete(writing);
+    }
+  }
+
+  /** Notes that a tool of an owner is made of the artifacts of a hash: they stay until its last owner is deleted. */
+  async claim(owner: string, hash: string): Promise<void> {
+    await this.#owners.claim(owner, hash);
+  }
+
+  /**
+   * Removes the artifacts that only this owner uses, in memory and on disk.
+   * @throws {Error} if a file cannot be removed
+   */
+  async deleteOwner(owner: string): Promise<ArtifactDeletion> {
+    await Promise.allSettled([...this.#writes]);
+    const { unused, shared } = await this.#owners.release(owner);
+    const removed = new Map<string, number>();
+    for (const [name, bytes] of [...this.#memory.sizes()]) {
+      if (!unused.has(stemOf(name))) continue;
+      this.#memory.delete(name);
+      removed.set(name, bytes);
+    }
+    const names = (await this.#disk?.names()) ?? [];
+    const files = await this.#disk?.remove(names.filter((name) => ENTRY.test(name) && unused.has(stemOf(name))));
+    for (const [name, bytes] of files ?? []) removed.set(name, bytes);
+    let bytes = 0;
+    for (const size of removed.values()) bytes += size;
+    return { artifacts: removed.size, bytes, sharedHashes: shared.size };
+  }
+
+  /** Returns why its folder cannot be used, and keeps entries in memory only; undefined for a folder that can be, or none. */
+  async findProblem(): Promise<string | undefined> {
+    return await this.#disk?.findProblem();
+  }
+
+  /** `key` is hex; whether the files that a build read are still the same is the caller's to check. */
+  async get(key: string): Promise<BuiltBundle | undefined> {
+    const name = `${key}.bundle`;
+    const known = this.#memory.get(name);
+    if (known !== undefined && !(known instanceof Uint8Array)) return known;
+    const payload = await this.#disk?.read(name);
+    if (payload === undefined) return undefined;
+    const built = parseBuilt(payload.toString("utf8"));
+    if (built === undefined) await this.#disk?.delete(name);
+    else this.#memory.set(name, built);
+    return built;
+  }
+
+  async set(key: string, built: BuiltBundle): Promise<void> {
+    const name = `${key}.bundle`;
+    this.#memory.set(name, built);
+    await this.#write(name, Buffer.from(JSON.stringify(built)));
+  }
+
+  /** A code cache that we made ourselves, from a bundle of this hash, on an engine of this key. */
+  async getCodeCache(bundleSha256: string, engineKey: string): Promise<Uint8Array | undefined> {
+    const name = `${bundleSha256}-${engineKey}.v8`;
+    const known = this.#memory.get(name);
+    if (known instanceof Uint8Array) return known;
+    const payload = await this.#disk?.read(name);
+    if (payload === undefined) return undefined;
+    const copy = new Uint8Array(payload);
+    this.#memory.set(name, copy);
+    return copy;
+  }
+
+  /** Only for what our own process produced after its own warm-up run: V8 trusts a code cache (CVE-2022-39266). */
+  async setCodeCache(bundleSha256: string, engineKey: string, codeCache: Uint8Array): Promise<void> {
+    const name = `${bundleSha256}-${engineKey}.v8`;
+    // In memory of its own: a small Buffer is a piece of a pool of 64 KiB, and keeps all of it.
+    const copy = new Uint8Array(codeCache);
+    this.#memory.set(name, copy);
+    await this.#write(name, copy);
+  }
+
+  /**
+   * The Python interpreter's memory as we have saved it, on an engine of this key. Not kept in memory here: who asks for it has it, and it
+   * is larger than all bundles together. Only for what a process of ours has made before anything of a tool's was in it.
+   */
+  async getSnapshot(key: string): Promise<Uint8Array | undefined> {
+    return await this.#disk?.read(`${key}.snapshot`);
+  }
+
+  async setSnapshot(key: string, snapshot: Uint8Array): Promise<void> {
+    await this.#disk?.write(`${key}.snapshot`, snapshot);
+  }
+
+  /** Parts of the platform that isolates of this bundle have touched, in this process or in one before. */
+  async getChunks(bundleSha256: string): Promise<readonly ChunkName[]> {
+    const name = `${bundleSha256}.chunks`;
+    const known = this.#memory.get(name);
+    const payload = known instanceof Uint8Array ? known : await this.#disk?.read(name);
+    if (payload === undefined) return [];
+    return Buffer.from(payload).toString().split("\n").filter(isChunkName);
+  }
+
+  async setChunks(bundleSha256: string, chunks: readonly ChunkName[]): Promise<void> {
+    const name = `${bundleSha256}.chunks`;
+    const payload = new Uint8Array(Buffer.from(chunks.join("\n")));
+    this.#memory.set(name, payload);
+    await this.#write(name, payload);
+  }
+}
+
+export function createBundleCache(options: BundleCacheOptions = {}): BundleCache {
+  return new BundleCache(options);
+}

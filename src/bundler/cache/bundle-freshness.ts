@@ -1,0 +1,69 @@
+// Whether a cached bundle still stands for its source: the key of what can be known without reading the disk, and a check of the rest.
+import { createHash } from "node:crypto";
+import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats, statSync } from "node:fs";
+import esbuildPackage from "esbuild/package.json" with { type: "json" };
+import type { BuildDependency, BuildRequest } from "../compile/build-messages.ts";
+import type { BuiltBundle } from "../bundle-tool.ts";
+
+/** Changes with what a build makes of the same input. */
+const BUILD_VERSION = 2;
+
+/** Hex. The contents of files in memory are in it; those on disk are for {@link isFresh}. */
+export function cacheKeyOf(request: BuildRequest): string {
+  const { timeoutMs: _timeoutMs, memoryMiB: _memoryMiB, ...sizeLimits } = request.limits;
+  const { files, entry, stores, linked, guestModule, cell = null, isScript = false } = request;
+  const allowPackages = request.allowPackages === null ? null : [...request.allowPackages].sort();
+  const sorted =
+    files.kind === "memory" ? Object.entries(files.files).sort(([a], [b]) => (a < b ? -1 : 1)) : files.folder;
+  const facts = [
+    BUILD_VERSION,
+    esbuildPackage.version,
+    cell,
+    entry,
+    stores,
+    linked,
+    isScript,
+    guestModule,
+    allowPackages,
+    sizeLimits,
+    sorted,
+  ];
+  return createHash("sha256").update(JSON.stringify(facts)).digest("hex");
+}
+
+function looksUntouched(stats: Stats, dependency: BuildDependency): boolean {
+  // ctime cannot be set back, as npm does with mtime (each file of a package is from 1985).
+  const { size, mtimeMs, ctimeMs, ino } = dependency;
+  return stats.size === size && stats.mtimeMs === mtimeMs && stats.ctimeMs === ctimeMs && stats.ino === ino;
+}
+
+function hasSameContents({ path, size, sha256 }: BuildDependency): boolean {
+  const descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  try {
+    const stats = fstatSync(descriptor);
+    if (!stats.isFile() || stats.size !== size) return false;
+    return createHash("sha256").update(readFileSync(descriptor)).digest("hex") === sha256;
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** The tool's own files are few and edited often: they are always read. Of a package's, one that was replaced by its equal is read. */
+function isSame(dependency: BuildDependency): boolean {
+  const stats = statSync(dependency.path, { throwIfNoEntry: false });
+  if (stats === undefined || stats.size !== dependency.size) return false;
+  if (dependency.owner === "package" && looksUntouched(stats, dependency)) return true;
+  return hasSameContents(dependency);
+}
+
+/**
+ * Synchronous on purpose: some hundred `stat` calls are half a millisecond here, and several through the thread pool.
+ */
+export function isFresh({ dependencies, absent }: BuiltBundle): boolean {
+  try {
+    if (absent.some((path) => statSync(path, { throwIfNoEntry: false }) !== undefined)) return false;
+    return dependencies.every(isSame);
+  } catch {
+    return false;
+  }
+}

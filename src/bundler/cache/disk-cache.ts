@@ -1,0 +1,211 @@
+// A folder of checked entries: written whole or not at all, verified at each read, bounded by evicting what was used longest ago.
+import { createHash, randomUUID } from "node:crypto";
+import { constants } from "node:fs";
+import { type FileHandle, lstat, open, readdir, rename, stat, unlink, utimes } from "node:fs/promises";
+import { join } from "node:path";
+import { isStaleMark, stemOf } from "./artifact-owners.ts";
+import { makeFolder } from "../locate/make-folder.ts";
+
+/** Changes with the layout of a file or of what it holds: entries of another version are no entries. */
+const MAGIC = Buffer.from("glovebox-cache-1\n");
+const CHECKSUM_BYTES = 32;
+const ENTRY_NAME = /^[\w-]+\.(?:bundle|v8|chunks|snapshot)$/;
+const TEMPORARY_NAME = /^\.[\w-]+\.tmp$/;
+const MAX_ENTRY_BYTES = 128 * 1024 * 1024;
+/** An entry's time of use is its mtime; it is not written more often than this. */
+const TOUCH_INTERVAL_MS = 60_000;
+/** What a writer that was killed leaves behind. */
+const TEMPORARY_LIFETIME_MS = 3_600_000;
+/** Eviction makes room for a while, so that a full cache does not list its folder at each write. */
+const EVICT_TO = 0.8;
+/** Other processes write here too: the folder is measured anew after so many writes. */
+const WRITES_BETWEEN_SCANS = 64;
+
+function checksum(name: string, payload: Uint8Array): Buffer {
+  // The name is hashed too: an entry is good in its own place only.
+  return createHash("sha256").update(`${name}\n`).update(payload).digest();
+}
+
+async function readAll(file: FileHandle): Promise<{ bytes: Buffer; mtimeMs: number } | undefined> {
+  const stats = await file.stat();
+  if (!stats.isFile() || stats.size > MAX_ENTRY_BYTES) return undefined;
+  return { bytes: await file.readFile(), mtimeMs: stats.mtimeMs };
+}
+
+function payloadOf(name: string, bytes: Buffer): Buffer | undefined {
+  const start = MAGIC.length + CHECKSUM_BYTES;
+  if (bytes.length < start || !bytes.subarray(0, MAGIC.length).equals(MAGIC)) return undefined;
+  const payload = bytes.subarray(start);
+  return checksum(name, payload).equals(bytes.subarray(MAGIC.length, start)) ? payload : undefined;
+}
+
+/** Whether nobody else can put entries there: a code cache that an attacker wrote would run as native code. */
+async function isOurs(directory: string): Promise<boolean> {
+  const stats = await lstat(directory);
+  if (!stats.isDirectory()) return false;
+  const uid = process.getuid?.();
+  return uid === undefined || (stats.uid === uid && (stats.mode & 0o022) === 0);
+}
+
+export class DiskCache {
+  readonly #directory: string;
+  readonly #maxBytes: number;
+  #isUsable: Promise<boolean> | undefined;
+  /** What the folder holds, as far as we know. */
+  #bytes = 0;
+  #writesUntilScan = 0;
+  #eviction: Promise<void> | undefined;
+
+  constructor(directory: string, maxBytes: number) {
+    this.#directory = directory;
+    this.#maxBytes = maxBytes;
+  }
+
+  /** An entry's payload; `undefined` when there is none, or when it is damaged, and then it is removed. */
+  async read(name: string): Promise<Buffer | undefined> {
+    const path = join(this.#directory, name);
+    try {
+      if (!(await this.#usable(false))) return undefined;
+      await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+      const found = await readAll(file);
+      const payload = found === undefined ? undefined : payloadOf(name, found.bytes);
+      if (payload === undefined) await this.delete(name);
+      else if (Date.now() - (found?.mtimeMs ?? 0) > TOUCH_INTERVAL_MS) await this.#touch(path);
+      return payload;
+    } catch {
+      return undefined;
+    }
+  }
+
+  async write(name: string, payload: Uint8Array): Promise<void> {
+    const size = MAGIC.length + CHECKSUM_BYTES + payload.byteLength;
+    if (size > Math.min(MAX_ENTRY_BYTES, this.#maxBytes)) return;
+    const temporary = join(this.#directory, `.${randomUUID()}.tmp`);
+    try {
+      if (!(await this.#usable(true))) return;
+      await this.#writeFile(temporary, [MAGIC, checksum(name, payload), payload]);
+      await rename(temporary, join(this.#directory, name));
+      this.#bytes += size;
+      this.#writesUntilScan -= 1;
+      if (this.#bytes > this.#maxBytes || this.#writesUntilScan < 0) await this.#evict();
+    } catch {
+      // Somebody may have removed the folder: the next write makes it again.
+      this.#isUsable = undefined;
+      await unlink(temporary).catch(() => undefined);
+    }
+  }
+
+  /** Writes an empty file, which says all by its name. */
+  async mark(name: string): Promise<void> {
+    try {
+      if (!(await this.#usable(true))) return;
+      await using _file = await open(join(this.#directory, name), "a", 0o600);
+    } catch {
+      this.#isUsable = undefined;
+    }
+  }
+
+  /** Names of all files in the folder; none where there is no folder that is ours. */
+  async names(): Promise<readonly string[]> {
+    try {
+      return (await this.#usable(false)) ? await readdir(this.#directory) : [];
+    } catch {
+      return [];
+    }
+  }
+
+  /**
+   * Removes entries for good. Returns the bytes of each that was there.
+   * @throws {Error} for one that cannot be removed
+   */
+  async remove(names: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    const removed = new Map<string, number>();
+    for (const name of names) {
+      const path = join(this.#directory, name);
+      const stats = await lstat(path).catch(() => undefined);
+      if (stats === undefined) continue;
+      await unlink(path);
+      this.#bytes -= stats.size;
+      removed.set(name, stats.size);
+    }
+    return removed;
+  }
+
+  async delete(name: string): Promise<void> {
+    await unlink(join(this.#directory, name)).catch(() => undefined);
+  }
+
+  async #writeFile(path: string, parts: readonly Uint8Array[]): Promise<void> {
+    await using file = await open(path, "wx", 0o600);
+    await file.writev(parts);
+  }
+
+  /**
+   * Returns why nothing can be kept here, and then neither reads nor writes; undefined where entries can be written. To know it, a file is
+   * made and removed: rights alone do not tell, for root has them all.
+   */
+  async findProblem(): Promise<string | undefined> {
+    const probe = join(this.#directory, `.${randomUUID()}.tmp`);
+    try {
+      await makeFolder(this.#directory);
+      if (!(await isOurs(this.#directory))) return this.#giveUp("other users can write to it");
+      await this.#writeFile(probe, []);
+      await unlink(probe);
+      return undefined;
+    } catch (thrown) {
+      const { code } = (thrown ?? {}) as { readonly code?: unknown };
+      return this.#giveUp(typeof code === "string" ? code : "it cannot be written");
+    }
+  }
+
+  #giveUp(problem: string): string {
+    this.#isUsable = Promise.resolve(false);
+    return problem;
+  }
+
+  /** Made at the first write; a folder that others may write to is not used at all. */
+  async #usable(create: boolean): Promise<boolean> {
+    if (this.#isUsable !== undefined) return await this.#isUsable;
+    if (create) await makeFolder(this.#directory);
+    else if ((await lstat(this.#directory).catch(() => undefined)) === undefined) return false;
+    this.#isUsable = isOurs(this.#directory).catch(() => false);
+    return await this.#isUsable;
+  }
+
+  async #touch(path: string): Promise<void> {
+    const now = new Date();
+    await utimes(path, now, now).catch(() => undefined);
+  }
+
+  async #evict(): Promise<void> {
+    this.#eviction ??= this.#scanAndEvict().finally(() => {
+      this.#eviction = undefined;
+    });
+    await this.#eviction;
+  }
+
+  async #scanAndEvict(): Promise<void> {
+    const names = await readdir(this.#directory);
+    const stems = new Set(names.filter((name) => ENTRY_NAME.test(name)).map(stemOf));
+    const expired = Date.now() - TEMPORARY_LIFETIME_MS;
+    const entries: { name: string; size: number; mtimeMs: number }[] = [];
+    for (const name of names) {
+      const isMark = isStaleMark(name, stems);
+      if (!ENTRY_NAME.test(name) && !TEMPORARY_NAME.test(name) && !isMark) continue;
+      const stats = await stat(join(this.#directory, name)).catch(() => undefined);
+      if (stats === undefined) continue;
+      if (ENTRY_NAME.test(name)) entries.push({ name, size: stats.size, mtimeMs: stats.mtimeMs });
+      else if (stats.mtimeMs < expired) await this.delete(name);
+    }
+    let bytes = entries.reduce((sum, entry) => sum + entry.size, 0);
+    if (bytes > this.#maxBytes) {
+      for (const entry of entries.sort((a, b) => a.mtimeMs - b.mtimeMs)) {
+        if (bytes <= this.#maxBytes * EVICT_TO) break;
+        await this.delete(entry.name);
+        bytes -= entry.size;
+      }
+    }
+    this.#bytes = bytes;
+    this.#writesUntilScan = WRITES_BETWEEN_SCANS;
+  }
+}

@@ -1,0 +1,137 @@
+// A cell as a bundle. One that imports nothing is one already, but for its wrapper; the others go through the same two passes as a tool.
+// What was put around a cell's text, and into it, is taken out of places and quotations again.
+import { createHash } from "node:crypto";
+import { decodedMappings, encodedMappings, type SourceMapSegment, TraceMap } from "@jridgewell/trace-mapping";
+import { SCRIPT_ORIGIN } from "../../sandbox/protocol/guest-messages.ts";
+import { type BuildProblem, BuildProblemError, type BuildRequest, type BuildResponse } from "../compile/build-messages.ts";
+import { wrapCell } from "../compile/bundle-output.ts";
+import { type CellLanguage, type CellModule, CellSyntaxError, toCellModule } from "./cell.ts";
+import { findDynamicCode } from "../policy/dynamic-code-uses.ts";
+import type { RunEsbuild } from "../compile/link-tool.ts";
+import { lowerCell } from "./lower-cell.ts";
+
+type MapInput = ConstructorParameters<typeof TraceMap>[0] & object;
+
+interface SourceMap {
+  readonly sources: readonly string[];
+  readonly sourcesContent: readonly (string | null)[];
+}
+
+/** Places of the module as the author's own; what we have put around it is nobody's. */
+function toOwnMap(
+  map: SourceMap,
+  mappings: readonly (readonly SourceMapSegment[])[],
+  file: string,
+  source: string,
+  module: CellModule,
+): string {
+  const index = map.sources.indexOf(file);
+  const own = mappings.map((segments) =>
+    segments.map((segment): SourceMapSegment => {
+      if (segment.length === 1 || segment[1] !== index) return [...segment] as SourceMapSegment;
+      const [at, from, line, column] = segment;
+      const place = module.toOwnPlace({ line, column });
+      return place === undefined ? [at] : [at, from, place.line, place.column];
+    }),
+  );
+  const sourcesContent = map.sourcesContent.map((content, at) => (at === index ? source : content));
+  const whole = new TraceMap({ ...map, mappings: own } as unknown as MapInput);
+  return JSON.stringify({ ...map, version: 3, names: [], sourcesContent, mappings: encodedMappings(whole) });
+}
+
+/** Each word by itself: a place between two of them is nearest to the first. */
+function wordMappings(code: string, moduleLines: number): SourceMapSegment[][] {
+  // The wrapper has a line of its own before the module's.
+  const lines = code.split("\n").slice(1, 1 + moduleLines);
+  const segments = lines.map((text, line) =>
+    [...text.matchAll(/[\w$]+|[^\s\w$]/g)].map(({ index }): SourceMapSegment => [index, 0, line, index]),
+  );
+  return [[], ...segments];
+}
+
+function toOwnProblem(problem: BuildProblem, file: string, source: string, { toOwnPlace }: CellModule): BuildProblem {
+  const { line, column = 1, lineText: _, ...rest } = problem;
+  if (problem.file !== file || line === undefined) return problem;
+  const own = toOwnPlace({ line: line - 1, column: column - 1 });
+  if (own === undefined) return rest;
+  return { ...rest, line: own.line + 1, column: own.column + 1, lineText: source.split("\n")[own.line] };
+}
+
+/** What takes types away does not say where it stopped; what builds tools does. */
+async function placed(refused: BuildProblem, building: Promise<BuildResponse>): Promise<readonly BuildProblem[]> {
+  const built = await building;
+  return !built.ok && built.problems.some(({ line }) => line !== undefined) ? built.problems : [refused];
+}
+
+/** Frames of a session's stack are told apart by the cells that they are in. */
+const named = (code: string, entry: string): string => `${code}\n//# sourceURL=${SCRIPT_ORIGIN}${entry}`;
+
+function finishAlone({ entry, limits }: BuildRequest, source: string, module: CellModule): BuildResponse {
+  const suffix = createHash("sha256").update(source).digest("hex").slice(0, 16);
+  const code = named(wrapCell(module.text, suffix), entry);
+  const bytes = Buffer.byteLength(code);
+  if (bytes > limits.outputBytes) {
+    const message = `The cell has ${bytes} bytes; the limit outputBytes is ${limits.outputBytes} bytes`;
+    return { ok: false, problems: [{ message }] };
+  }
+  const map = { sources: [entry], sourcesContent: [source] };
+  return {
+    ok: true,
+    code,
+    sourceMap: toOwnMap(map, wordMappings(code, module.text.split("\n").length), entry, source, module),
+    exports: ["default"],
+    inputs: [{ path: entry, bytes }],
+    packages: [],
+    dynamicCode: findDynamicCode([{ label: entry, text: module.text }]),
+    dependencies: [],
+    absent: [],
+  };
+}
+
+async function readCell(
+  source: string,
+  entry: string,
+  language: CellLanguage,
+  esbuild: RunEsbuild,
+): Promise<CellModule> {
+  try {
+    return await toCellModule(source, entry, language);
+  } catch (thrown) {
+    if (thrown instanceof CellSyntaxError) return await lowerCell(source, entry, language, esbuild);
+    throw thrown;
+  }
+}
+
+/** @param build a tool's build */
+export async function compileCell(
+  request: BuildRequest,
+  language: CellLanguage,
+  build: (request: BuildRequest) => Promise<BuildResponse>,
+  esbuild: RunEsbuild,
+): Promise<BuildResponse> {
+  const { entry, files, limits } = request;
+  const source = files.kind === "memory" ? (files.files[entry] ?? "") : "";
+  try {
+    if (Buffer.byteLength(source) > limits.sourceBytes) {
+      const message = `The cell has ${Buffer.byteLength(source)} bytes; the limit sourceBytes is ${limits.sourceBytes} bytes`;
+      return { ok: false, problems: [{ message }] };
+    }
+    const module = await readCell(source, entry, language, esbuild);
+    if (module.standsAlone) return finishAlone(request, source, module);
+    // What was put around it does not count.
+    const room = { ...limits, sourceBytes: limits.sourceBytes + module.text.length - source.length };
+    const built = await build({ ...request, limits: room, files: { kind: "memory", files: { [entry]: module.text } } });
+    if (!built.ok)
+      return { ok: false, problems: built.problems.map((one) => toOwnProblem(one, entry, source, module)) };
+    const map = JSON.parse(built.sourceMap) as SourceMap;
+    const mappings = decodedMappings(new TraceMap(map as unknown as MapInput));
+    return { ...built, code: named(built.code, entry), sourceMap: toOwnMap(map, mappings, entry, source, module) };
+  } catch (error) {
+    if (!(error instanceof BuildProblemError)) throw error;
+    const { problem } = error;
+    if (problem.line !== undefined || language !== "typescript") return { ok: false, problems: [problem] };
+    const text = /\bexport\s+default\b/.test(source) ? source : `${source}\nexport default null;`;
+    const building = build({ ...request, files: { kind: "memory", files: { [entry]: text } } });
+    return { ok: false, problems: await placed(problem, building) };
+  }
+}

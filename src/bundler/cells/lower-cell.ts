@@ -1,0 +1,68 @@
+// What of a cell is more than JavaScript and types (enums, namespaces, parameter properties, decorators): esbuild makes JavaScript of it.
+import { originalPositionFor, TraceMap } from "@jridgewell/trace-mapping";
+import type { BuildFailure as EsbuildFailure } from "esbuild";
+import { BuildProblemError } from "../compile/build-messages.ts";
+import { type CellLanguage, type CellModule, type CellPlace, toCellModule } from "./cell.ts";
+import type { RunEsbuild } from "../compile/link-tool.ts";
+
+const OPTIONS = {
+  bundle: false,
+  write: false,
+  format: "esm",
+  target: "node24",
+  charset: "ascii",
+  legalComments: "none",
+  sourcemap: "external",
+  sourcesContent: false,
+  outfile: "/glovebox/cell.js",
+  absWorkingDir: "/",
+  // What a cell imports is there for later ones, whether it uses it or not.
+  tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true, experimentalDecorators: false } },
+  logLevel: "silent",
+} as const;
+
+function toProblem({ errors: [first] }: EsbuildFailure, file: string): BuildProblemError {
+  const { text = "The bundler gave up on this cell", location } = first ?? {};
+  if (!location) return new BuildProblemError({ file, message: text });
+  const { line, column, lineText } = location;
+  return new BuildProblemError({ file, message: text, line, column: column + 1, lineText });
+}
+
+const isFailure = (thrown: unknown): thrown is EsbuildFailure =>
+  Error.isError(thrown) && Array.isArray((thrown as Partial<EsbuildFailure>).errors);
+
+/** @throws {BuildProblemError} for a syntax error, and what no cell may have */
+export async function lowerCell(
+  source: string,
+  file: string,
+  language: CellLanguage,
+  esbuild: RunEsbuild,
+): Promise<CellModule> {
+  const loader = language === "typescript" ? "ts" : "js";
+  const built = await esbuild({ ...OPTIONS, stdin: { contents: source, sourcefile: file, loader } }).catch((thrown) => {
+    throw isFailure(thrown) ? toProblem(thrown, file) : thrown;
+  });
+  const textOf = (ending: string): string => built.outputFiles?.find(({ path }) => path.endsWith(ending))?.text ?? "";
+  const map = new TraceMap(textOf(".map"));
+  const toAuthor = ({ line, column }: CellPlace): CellPlace | undefined => {
+    const at = originalPositionFor(map, { line: line + 1, column });
+    return at.line === null ? undefined : { line: at.line - 1, column: at.column };
+  };
+  try {
+    const module = await toCellModule(textOf(".js"), file, "javascript");
+    return {
+      ...module,
+      toOwnPlace: (place) => {
+        const own = module.toOwnPlace(place);
+        return own && toAuthor(own);
+      },
+    };
+  } catch (thrown) {
+    if (!(thrown instanceof BuildProblemError) || thrown.problem.line === undefined) throw thrown;
+    const { line, column = 1, lineText: _, ...rest } = thrown.problem;
+    const at = toAuthor({ line: line - 1, column: column - 1 });
+    if (at === undefined) throw new BuildProblemError(rest);
+    const lineText = source.split("\n")[at.line];
+    throw new BuildProblemError({ ...rest, line: at.line + 1, column: at.column + 1, lineText });
+  }
+}

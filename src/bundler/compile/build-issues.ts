@@ -1,0 +1,108 @@
+// esbuild's messages as problems for a person: paths of the tool and its packages only, columns in characters, our own words.
+import { resolve } from "node:path";
+import type { Location, Message } from "esbuild";
+import type { BuildProblem } from "./build-messages.ts";
+import { explainUnresolved, NAMESPACES } from "../policy/import-policy.ts";
+import type { PackageStore } from "../locate/package-store.ts";
+
+const MAX_PROBLEMS = 20;
+const MAX_MESSAGE_LENGTH = 500;
+const MAX_LINE_LENGTH = 200;
+
+const RUNTIME_IMPORT: Pick<BuildProblem, "message" | "hint"> = {
+  message: "Cannot import a path that is known only when the tool runs",
+  hint: "import() and require() take a constant string",
+};
+/** Messages of the scan that esbuild does not count as errors, but that mean an import cannot work. */
+export const FATAL_WARNINGS: ReadonlySet<string> = new Set([
+  "unsupported-dynamic-import",
+  "unsupported-require-call",
+  "empty-glob",
+]);
+const GLOB_FAILURE = /^Could not resolve (?:import|require)\(/;
+const UNRESOLVED = /^Could not resolve "((?:[^"\\]|\\.)*)"/;
+
+/** Source text ends up in terminals: no escape sequences, and nothing that reorders a line. */
+const INVISIBLE = /(?!\t)[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
+
+function clean(text: string, length: number): string {
+  const cut = text.length > length ? `${text.slice(0, length)}…` : text;
+  return cut.replace(INVISIBLE, "\ufffd");
+}
+
+function hintOf(message: Message): string | undefined {
+  const detail: unknown = message.detail;
+  if (typeof detail !== "object" || detail === null || !("hint" in detail)) return undefined;
+  return typeof detail.hint === "string" ? detail.hint : undefined;
+}
+
+export interface ProblemContext {
+  readonly store: PackageStore;
+  /** The texts of the tool's own files. */
+  readonly texts: ReadonlyMap<string, string>;
+  readonly workingDirectory: string;
+}
+
+/** The author's name for a file that esbuild names: `tool:lib/x.ts`, or a path relative to the working directory. */
+export function displayFile(file: string, context: ProblemContext): string | undefined {
+  const prefix = `${NAMESPACES.tool}:`;
+  if (file.startsWith(prefix)) return file.slice(prefix.length);
+  if (file === `${NAMESPACES.guest}:tool`) return "glovebox/tool";
+  return context.store.displayPath(resolve(context.workingDirectory, file));
+}
+
+function placeOf(location: Location | null, context: ProblemContext): Partial<BuildProblem> {
+  if (location === null) return {};
+  const file = displayFile(location.file, context);
+  if (file === undefined) return {};
+  // esbuild counts columns from 0, in bytes.
+  const column = Buffer.from(location.lineText).subarray(0, location.column).toString("utf8").length + 1;
+  // Only lines of the tool itself are quoted.
+  const lines = location.file.startsWith(`${NAMESPACES.tool}:`) ? (context.texts.get(file)?.split("\n") ?? []) : [];
+  const last = lines.at(-1);
+  // "Unexpected end of file" is in the line that we put after the file's own.
+  if (last !== undefined && location.line > lines.length) return quoteLine(file, lines.length, last.length + 1, last);
+  return quoteLine(file, location.line, column, lines[location.line - 1]);
+}
+
+function quoteLine(file: string, line: number, column: number, lineText: string | undefined): Partial<BuildProblem> {
+  if (lineText === undefined || column > MAX_LINE_LENGTH) return { file, line, column };
+  return { file, line, column, lineText: clean(lineText, MAX_LINE_LENGTH) };
+}
+
+/** Whether esbuild read the file itself, unguarded: a package.json, which may be a link to anything. */
+function isUnguarded(location: Location, context: ProblemContext): boolean {
+  if (location.file.startsWith(`${NAMESPACES.tool}:`)) return false;
+  return !context.store.loaded.has(resolve(context.workingDirectory, location.file));
+}
+
+/** esbuild's own words without our namespaces, and without a path of the host, though none is known that comes this far. */
+function reword(text: string, { workingDirectory }: ProblemContext): string {
+  const words = text.replaceAll(`"${NAMESPACES.tool}:`, '"');
+  return workingDirectory === "/" ? words : words.replaceAll(workingDirectory, "");
+}
+
+function toProblem(message: Message, context: ProblemContext): BuildProblem {
+  const place = placeOf(message.location, context);
+  if (message.pluginName !== "") {
+    return { ...place, message: clean(message.text, MAX_MESSAGE_LENGTH), hint: hintOf(message) };
+  }
+  if (message.location === null) return { message: "The bundler cannot build this source" };
+  if (isUnguarded(message.location, context)) {
+    return { message: "A package.json of the store cannot be used", hint: "it must be a file of valid JSON" };
+  }
+  if (FATAL_WARNINGS.has(message.id) || GLOB_FAILURE.test(message.text)) return { ...place, ...RUNTIME_IMPORT };
+  const unresolved = UNRESOLVED.exec(message.text)?.[1];
+  if (unresolved !== undefined) return { ...place, ...explainUnresolved(unresolved, context.store) };
+  return { ...place, message: clean(reword(message.text, context), MAX_MESSAGE_LENGTH) };
+}
+
+export function toProblems(messages: readonly Message[], context: ProblemContext): BuildProblem[] {
+  const problems = new Map<string, BuildProblem>();
+  for (const message of messages) {
+    if (problems.size === MAX_PROBLEMS) break;
+    const problem = toProblem(message, context);
+    problems.set(JSON.stringify(problem), problem);
+  }
+  return [...problems.values()];
+}

@@ -1,0 +1,289 @@
+// One build, inside the child: scans the tool's own files, links them with their packages, and finishes the output.
+import { dirname, relative, resolve } from "node:path";
+import type { BuildResult, Metafile } from "esbuild";
+import { ACTIVATION_EXPORT, PACKAGE_FILES_EXPORT } from "../../sandbox/contract/node-builtins.ts";
+import { type ContextNames, keepContext, needsContext } from "./await-context.ts";
+import { BuildLedger } from "../locate/file-manifest.ts";
+import {
+  type BuildFailure,
+  BuildProblemError,
+  type BuildRequest,
+  type BuildResponse,
+  type BuildSuccess,
+} from "./build-messages.ts";
+import { displayFile } from "./build-issues.ts";
+import { finishSourceMap, type OutputNames, sharedPrototypeText, sourcePathOf, wrapCode } from "./bundle-output.ts";
+import { compileCell } from "../cells/compile-cell.ts";
+import { appendScript, findScriptProblem, isScript, SCRIPT_HINT, type Script, toScript } from "./compile-script.ts";
+import { readContainedFile, realPathOf } from "../locate/contained-file.ts";
+import { DataFiles, dataFilesText } from "./data-files.ts";
+import { findDynamicCode, splitModules } from "../policy/dynamic-code-uses.ts";
+import { type ImportPolicyOptions, NAMESPACES } from "../policy/import-policy.ts";
+import {
+  type Build,
+  linkTool,
+  nameSuffix,
+  parameterNames,
+  type RunEsbuild,
+  run,
+  sharedPrototypeName,
+  textOf,
+} from "./link-tool.ts";
+import { placeNames, placesText, TOOL_FOLDER } from "../locate/package-locations.ts";
+import { PackageStore } from "../locate/package-store.ts";
+import { ToolFiles } from "../locate/tool-files.ts";
+
+function contextNames(build: Build): ContextNames {
+  const [, useBuiltin] = parameterNames(build);
+  const suffix = nameSuffix(build);
+  const source = `${useBuiltin}("node-async-hooks", ${JSON.stringify(ACTIVATION_EXPORT)})`;
+  return { source, activationClass: `Activation_${suffix}`, activation: `$a${suffix.slice(0, 8)}` };
+}
+
+/** Our own file; a dependency like any other, so that an upgrade of Glovebox makes bundles anew. */
+function readGuestModule(path: string, ledger: BuildLedger): ImportPolicyOptions["guestModule"] {
+  const realPath = realPathOf(path) ?? path;
+  const read = readContainedFile([dirname(realPath)], realPath, Number.POSITIVE_INFINITY);
+  if (read.kind !== "file") throw new Error("Expected the module behind glovebox/tool next to the bundler");
+  ledger.record("package", read.file);
+  return { contents: read.file.contents, path };
+}
+
+function prepare(request: BuildRequest, script: Script | undefined): Build {
+  const ledger = new BuildLedger(request.limits);
+  const files = new ToolFiles(request.files, ledger);
+  const store = new PackageStore(request.stores, request.linked, ledger);
+  const outermost = request.stores.at(-1);
+  const guestModule = readGuestModule(request.guestModule, ledger);
+  return {
+    request,
+    script,
+    ledger,
+    files,
+    store,
+    context: { store, texts: files.texts, workingDirectory: outermost === undefined ? "/" : dirname(outermost) },
+    policy: { request, files, store, guestModule, scanned: new Set(), placed: new Map() },
+  };
+}
+
+function codeOutput(metafile: Metafile | undefined): Metafile["outputs"][string] {
+  const output = Object.values(metafile?.outputs ?? {}).find((candidate) => candidate.entryPoint !== undefined);
+  if (output === undefined) throw new Error("Expected one output of the bundler");
+  return output;
+}
+
+function failure(problem: BuildFailure["problems"][number]): BuildFailure {
+  return { ok: false, problems: [problem] };
+}
+
+/** Static imports cannot be left over; a `require` or `import()` that a package guards may be: it fails when it is reached. */
+function findLeftover(metafile: Metafile | undefined): string | undefined {
+  const { imports } = codeOutput(metafile);
+  return imports.find((item) => item.external === true && item.kind === "import-statement")?.path;
+}
+
+/** Sources without an author: our stubs, and modules that are switched off. */
+const OWN_SOURCES = [
+  [`${NAMESPACES.entry}:`, "glovebox/entry"],
+  [`${NAMESPACES.builtin}:`, "glovebox/builtin"],
+  [`${NAMESPACES.empty}:`, "glovebox/empty"],
+  [`${NAMESPACES.absent}:`, "glovebox/absent"],
+  ["(disabled):", "glovebox/empty"],
+] as const;
+
+function namesFor(build: Build): OutputNames {
+  const { store, context, files } = build;
+  const printed = [...store.loaded].map((path) => {
+    return [relative(context.workingDirectory, path), store.displayPath(path) ?? "package"] as const;
+  });
+  return {
+    ofPrinted: new Map(printed),
+    ofSource: (source) => {
+      const name = displayFile(source, context);
+      if (name !== undefined && /^\w+:/.test(source)) return name;
+      const ours = OWN_SOURCES.find(([prefix]) => source.startsWith(prefix));
+      if (ours !== undefined) return ours[1];
+      const path = sourcePathOf(source);
+      return store.loaded.has(path) ? store.displayPath(path) : undefined;
+    },
+    textOf: (name) => files.texts.get(name),
+  };
+}
+
+/** By the name that esbuild prints of a module: its package, or its file among the tool's own; nothing for modules of ours. */
+function labelsOf({ store, context }: Build, metafile: Metafile | undefined): ReadonlyMap<string, string | undefined> {
+  const labels = Object.keys(metafile?.inputs ?? {}).map((file): [string, string | undefined] => {
+    const path = displayFile(file, context);
+    if (path === "glovebox/tool") return [file, undefined];
+    return [file, store.labelOf(resolve(context.workingDirectory, file)) ?? path];
+  });
+  return new Map(labels);
+}
+
+/** Packages and files of the tool that use dynamic code; in a script's place stands a module of ours. */
+function dynamicCodeOf(build: Build, linked: string, metafile: Metafile | undefined): readonly string[] {
+  const { script, request } = build;
+  const modules = splitModules(linked, labelsOf(build, metafile));
+  return findDynamicCode(script === undefined ? modules : [...modules, { label: request.entry, text: script.text }]);
+}
+
+function summarize(build: Build, metafile: Metafile | undefined): Pick<BuildSuccess, "inputs" | "packages"> {
+  const packages = new Set<string>();
+  const inputs = Object.entries(codeOutput(metafile).inputs).flatMap(([file, { bytesInOutput }]) => {
+    const path = displayFile(file, build.context);
+    if (path === undefined) return [];
+    const label = build.store.labelOf(resolve(build.context.workingDirectory, file));
+    if (label !== undefined) packages.add(label);
+    return [{ path, bytes: bytesInOutput }];
+  });
+  inputs.sort((a, b) => b.bytes - a.bytes || (a.path < b.path ? -1 : 1));
+  return { inputs, packages: [...packages].sort() };
+}
+
+/** Paths of the package files of which something is in the output, with their sizes. */
+function bundledFiles(
+  build: Build,
+  metafile: Metafile | undefined,
+): readonly (readonly [path: string, bytes: number])[] {
+  return Object.entries(codeOutput(metafile).inputs).flatMap(([input, { bytesInOutput }]) => {
+    const path = resolve(build.context.workingDirectory, input);
+    if (bytesInOutput === 0 || !build.store.loaded.has(path)) return [];
+    return [[path, metafile?.inputs[input]?.bytes ?? 0] as const];
+  });
+}
+
+/** The data files that the bundled packages read, held to the limit together with their code. */
+function collectDataFiles(build: Build, metafile: Metafile | undefined): DataFiles {
+  const bundled = bundledFiles(build, metafile);
+  const data = new DataFiles(build.store);
+  for (const [path] of bundled) {
+    const text = build.policy.placed.get(path);
+    if (text !== undefined) data.add(path, text);
+  }
+  build.ledger.checkBundled(bundled.reduce((sum, [, bytes]) => sum + bytes, data.bytes));
+  return data;
+}
+
+/** What stands before the linked code, on its first line: the names that it uses and that no module declares. */
+function preambleOf(build: Build, linked: string, data: DataFiles): string {
+  const [, useBuiltin] = parameterNames(build);
+  const shared = sharedPrototypeName(build);
+  const places = placeNames(nameSuffix(build));
+  return [
+    linked.includes(shared) ? sharedPrototypeText(shared) : "",
+    Object.values(places).some((name) => linked.includes(name))
+      ? placesText(places, `${TOOL_FOLDER}/${build.request.entry}`)
+      : "",
+    data.files.length > 0
+      ? `${useBuiltin}("node-fs", ${JSON.stringify(PACKAGE_FILES_EXPORT)})(${dataFilesText(data)});`
+      : "",
+  ].join("");
+}
+
+async function finish(build: Build, exports: readonly string[], result: BuildResult): Promise<BuildResponse> {
+  const leftover = findLeftover(result.metafile);
+  if (leftover !== undefined)
+    return failure({ message: `Cannot import ${JSON.stringify(leftover)}: it is not bundled` });
+  const names = namesFor(build);
+  // Old CommonJS packages assign undeclared variables and use a global `this`.
+  const inputs = Object.entries(result.metafile?.inputs ?? {});
+  const isStrict = !inputs.some(([path, { format }]) => format === "cjs" && !path.startsWith(`${NAMESPACES.builtin}:`));
+  const linked = textOf(result.outputFiles, ".js");
+  const preamble = preambleOf(build, linked, collectDataFiles(build, result.metafile));
+  const built = {
+    code: wrapCode(linked, parameterNames(build), names, { isStrict, preamble }),
+    sourceMap: finishSourceMap(textOf(result.outputFiles, ".map"), names),
+  };
+  const plain = build.script === undefined ? built : appendScript(built, build.script, build.request.entry);
+  const { code, sourceMap } = needsContext(plain.code) ? await keepContext(plain, contextNames(build)) : plain;
+  const { outputBytes } = build.request.limits;
+  const size = Buffer.byteLength(code);
+  if (size > outputBytes) {
+    const message = `The bundle has ${size} bytes; the limit outputBytes is ${outputBytes} bytes`;
+    return failure({
+      message,
+      hint: "import less of a package, or a smaller one; a host sets the limit in limits.bundleBytes and bundler.limits.outputBytes",
+    });
+  }
+  return {
+    ok: true,
+    code,
+    sourceMap,
+    exports,
+    ...summarize(build, result.metafile),
+    dynamicCode: dynamicCodeOf(build, linked, result.metafile),
+    dependencies: build.ledger.dependencies,
+    absent: build.ledger.absent,
+  };
+}
+
+/** The text of a tool that is one source in memory. */
+function onlyText({ request, script }: Build): string | undefined {
+  if (request.files.kind !== "memory" || script !== undefined || request.cell !== undefined) return undefined;
+  const texts = Object.values(request.files.files);
+  return texts.length === 1 ? texts[0] : undefined;
+}
+
+function findScript(build: Build): BuildFailure["problems"][number] | undefined {
+  const text = onlyText(build);
+  return text === undefined ? undefined : findScriptProblem(text, build.request.entry);
+}
+
+/** Names the option that runs a script where a script could not be built as a module. */
+function suggestScript(build: Build, failed: BuildFailure): BuildFailure {
+  const text = onlyText(build);
+  const [first, ...others] = failed.problems;
+  const isSyntaxProblem = first?.line !== undefined && first.hint === undefined;
+  if (text === undefined || first === undefined || !isSyntaxProblem || !isScript(text)) return failed;
+  return { ok: false, problems: [{ ...first, hint: SCRIPT_HINT }, ...others] };
+}
+
+async function compile(build: Build, esbuild: RunEsbuild): Promise<BuildResponse> {
+  const scan = await run(build, esbuild, { phase: "scan", browser: "all" });
+  if ("ok" in scan) return suggestScript(build, scan);
+  const problem = findScript(build);
+  if (problem !== undefined) return failure(problem);
+  // The scan's entry is the tool's own, so that esbuild tells its exports, `export *` and CommonJS included.
+  const exports = codeOutput(scan.metafile).exports;
+  if (!exports.includes("default")) {
+    const text = onlyText(build);
+    return failure({
+      file: build.request.entry,
+      line: 1,
+      column: 1,
+      message: `${build.request.entry} has no default export`,
+      hint: `write export default defineTool({ … }), or export default a function${text !== undefined && text.trim() !== "" && isScript(text) ? `; or ${SCRIPT_HINT}` : ""}`,
+    });
+  }
+  const link = await linkTool(build, esbuild);
+  return "ok" in link ? link : await finish(build, exports, link);
+}
+
+/** The request as it is built: in a script's place stands a module that calls it. */
+function withScript(request: BuildRequest): { readonly built: BuildRequest; readonly script: Script | undefined } {
+  const { files, entry } = request;
+  if (request.isScript !== true || files.kind !== "memory") return { built: request, script: undefined };
+  const script = toScript(files.files[entry] ?? "", entry);
+  return { built: { ...request, files: { kind: "memory", files: { [entry]: script.module } } }, script };
+}
+
+async function build(request: BuildRequest, esbuild: RunEsbuild): Promise<BuildResponse> {
+  try {
+    const { built, script } = withScript(request);
+    const prepared = prepare(built, script);
+    if (prepared.files.find(request.entry) !== request.entry) {
+      return failure({ message: `Cannot find the entry ${JSON.stringify(request.entry)} among the tool's files` });
+    }
+    return await compile(prepared, esbuild);
+  } catch (error) {
+    if (error instanceof BuildProblemError) return failure(error.problem);
+    throw error;
+  }
+}
+
+/** Builds a tool, or a cell; what is wrong with its source comes back as problems, what is wrong with us is thrown. */
+export async function compileTool(request: BuildRequest, esbuild: RunEsbuild): Promise<BuildResponse> {
+  return request.cell === undefined
+    ? await build(request, esbuild)
+    : await compileCell(request, request.cell.language, (module) => build(module, esbuild), esbuild);
+}

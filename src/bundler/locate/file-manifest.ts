@@ -1,0 +1,94 @@
+// The files that one build has read: enforces the limits, and records each file so that a cached bundle can be checked later.
+import { createHash } from "node:crypto";
+import { type BuildDependency, BuildProblemError } from "../compile/build-messages.ts";
+import type { ContainedFile } from "./contained-file.ts";
+import type { BundleLimits } from "../tool-bundle.ts";
+
+export type FileOwner = BuildDependency["owner"];
+
+/**
+ * Limits on bytes that are read. What counts against `packageBytes` is what is bundled, which is known at the end: a build may read some
+ * times as much, since much of a package is often left out.
+ */
+const BYTE_LIMITS = {
+  tool: { limit: "sourceBytes", times: 1, subject: "The tool's own files have" },
+  package: { limit: "packageBytes", times: 4, subject: "The packages that the tool imports have files of" },
+} as const satisfies Record<FileOwner, { limit: keyof BundleLimits; times: number; subject: string }>;
+
+const HINTS: Readonly<Record<FileOwner, string>> = {
+  tool: "a host sets the limit in limits.sourceBytes or bundler.limits.sourceBytes",
+  package: "a host sets the limit in bundler.limits.packageBytes",
+};
+
+export class BuildLedger {
+  readonly #limits: BundleLimits;
+  readonly #bytes: Record<FileOwner, number> = { tool: 0, package: 0 };
+  readonly #dependencies = new Map<string, BuildDependency>();
+  readonly #absent = new Set<string>();
+  #files = 0;
+
+  constructor(limits: BundleLimits) {
+    this.#limits = limits;
+  }
+
+  get dependencies(): readonly BuildDependency[] {
+    return [...this.#dependencies.values()];
+  }
+
+  get absent(): readonly string[] {
+    return [...this.#absent];
+  }
+
+  /** How many more bytes files of this owner may have. */
+  bytesLeft(owner: FileOwner): number {
+    const { limit, times } = BYTE_LIMITS[owner];
+    return this.#limits[limit] * times - this.#bytes[owner];
+  }
+
+  /** @throws {BuildProblemError} when the file passes a cap */
+  count(owner: FileOwner, bytes: number): void {
+    this.#files += 1;
+    this.#bytes[owner] += bytes;
+    if (this.bytesLeft(owner) < 0) {
+      const { limit, times, subject } = BYTE_LIMITS[owner];
+      const most = times === 1 ? "" : `, and a build reads ${times} times as much at most`;
+      throw new BuildProblemError({
+        message: `${subject} ${this.#bytes[owner]} bytes or more together; the limit ${limit} is ${this.#limits[limit]} bytes${most}`,
+        hint: HINTS[owner],
+      });
+    }
+    if (this.#files > this.#limits.files) {
+      throw new BuildProblemError({
+        message: `The tool loads more than ${this.#limits.files} files, the limit files`,
+        hint: "a package's smaller entry, such as lodash-es/pick instead of lodash-es, loads fewer",
+      });
+    }
+  }
+
+  /** Whether the bundled package files pass the limit. */
+  checkBundled(bytes: number): void {
+    const { packageBytes } = this.#limits;
+    if (bytes <= packageBytes) return;
+    throw new BuildProblemError({
+      message: `The bundled package files have ${bytes} bytes together; the limit packageBytes is ${packageBytes} bytes`,
+      hint: HINTS.package,
+    });
+  }
+
+  /** Package manifests are dependencies, but no input: they are recorded without being counted. */
+  record(owner: FileOwner, file: ContainedFile): void {
+    this.#dependencies.set(file.realPath, {
+      path: file.realPath,
+      owner,
+      size: file.stats.size,
+      mtimeMs: file.stats.mtimeMs,
+      ctimeMs: file.stats.ctimeMs,
+      ino: file.stats.ino,
+      sha256: createHash("sha256").update(file.contents).digest("hex"),
+    });
+  }
+
+  recordAbsent(path: string): void {
+    this.#absent.add(path);
+  }
+}

@@ -1,0 +1,68 @@
+// The tool's own files, from memory or from its folder: finds what an import means, reads each file once, within the caps.
+import { join, relative, sep } from "node:path";
+import type { BuildLedger } from "./file-manifest.ts";
+import { BuildProblemError, type ToolFilesLocation } from "../compile/build-messages.ts";
+import { readContainedFile } from "./contained-file.ts";
+import { candidatesOf, faultOfToolPath } from "./tool-paths.ts";
+
+export class ToolFiles {
+  readonly #location: ToolFilesLocation;
+  readonly #ledger: BuildLedger;
+  readonly #texts = new Map<string, string>();
+
+  constructor(location: ToolFilesLocation, ledger: BuildLedger) {
+    this.#location = location;
+    this.#ledger = ledger;
+    if (location.kind === "memory") this.#takeAll(location.files);
+  }
+
+  /** The text of each file that was read, by its relative path. */
+  get texts(): ReadonlyMap<string, string> {
+    return this.#texts;
+  }
+
+  /**
+   * The file that an import of `path` means, now read; `undefined` when there is none.
+   * @throws {BuildProblemError} when it may not be read or passes a cap
+   */
+  find(path: string): string | undefined {
+    for (const candidate of candidatesOf(path)) {
+      if (this.#has(candidate)) return candidate;
+    }
+    return undefined;
+  }
+
+  #takeAll(files: { readonly [path: string]: string }): void {
+    for (const [path, text] of Object.entries(files)) {
+      this.#ledger.count("tool", Buffer.byteLength(text));
+      this.#texts.set(path, text);
+    }
+  }
+
+  #has(path: string): boolean {
+    if (this.#texts.has(path)) return true;
+    if (this.#location.kind === "memory") return false;
+    return this.#readFromFolder(this.#location.folder, path);
+  }
+
+  #readFromFolder(folder: string, path: string): boolean {
+    const absolute = join(folder, path);
+    const read = readContainedFile([folder], absolute, this.#ledger.bytesLeft("tool"));
+    if (read.kind === "absent") {
+      this.#ledger.recordAbsent(absolute);
+      return false;
+    }
+    if (read.kind === "too-large") this.#ledger.count("tool", read.size);
+    if (read.kind !== "file") {
+      const reason = read.kind === "unreadable" ? read.reason : "a link leads out of the tool's folder";
+      throw new BuildProblemError({ message: `Cannot read ${JSON.stringify(path)}: ${reason}` });
+    }
+    // A symlink inside the folder must not lead to what its real path would forbid, such as a hidden file.
+    const fault = faultOfToolPath(relative(folder, read.file.realPath).split(sep).join("/"));
+    if (fault !== undefined) throw new BuildProblemError({ message: `Cannot read ${JSON.stringify(path)}: ${fault}` });
+    this.#ledger.count("tool", read.file.contents.length);
+    this.#ledger.record("tool", read.file);
+    this.#texts.set(path, read.file.contents.toString("utf8"));
+    return true;
+  }
+}

@@ -1,0 +1,152 @@
+// Finds where a linked bundle makes code from text (`eval`, `Function` and its siblings), for the operator who looks at a tool before it
+// runs. It reads syntax only: what is reached by other names is not found, and what is found need not be reached.
+import { type Options, parse } from "acorn";
+import { childrenOf, isSyntax, type Syntax } from "../compile/syntax.ts";
+
+/** Text that matches none of these uses no dynamic code: most modules are not parsed. */
+const MAY_USE =
+  /\beval\b|\bFunction\b|\bconstructor\s*\.\s*constructor\b|\bgetPrototypeOf\s*\(\s*(?:async|function|\()|\}\s*\)?\s*\.\s*constructor\b/;
+/** What is longer is not parsed but searched: to parse the compiler of TypeScript takes two seconds. */
+const MAX_PARSED_LENGTH = 2 * 1024 * 1024;
+const SEEMS_TO_USE = /(?<![\w$.])eval\(|(?<![\w$.])Function\((?!["']return this["']\))/;
+/** Globals that have `eval` and `Function` as properties. */
+const GLOBAL_OBJECTS: ReadonlySet<string> = new Set(["globalThis", "self", "window", "global"]);
+const FUNCTION_METHODS: ReadonlySet<string> = new Set(["apply", "call", "bind"]);
+/** Packages find the global object so where there is no `globalThis`, which a sandbox has. */
+const FINDS_GLOBAL = /^\s*return this;?\s*$/;
+/** Deeper nesting is not looked into: the walk has a stack. */
+const MAX_DEPTH = 1_000;
+
+/** esbuild gives a local `Function`, such as lodash's, a number. */
+const isNamed = (node: unknown, name: string): boolean =>
+  isSyntax(node) && node.type === "Identifier" && String(node.name).replace(/(?<=^Function)\d+$/, "") === name;
+
+const propertyOf = (node: Syntax): string | undefined => {
+  const property = node.property as Syntax;
+  if (node.computed !== true) return String(property.name);
+  return property.type === "Literal" ? String(property.value) : undefined;
+};
+
+/** `eval`, `globalThis.eval`. */
+function isGlobal(node: unknown, name: string): boolean {
+  if (!isSyntax(node)) return false;
+  if (isNamed(node, name)) return true;
+  if (node.type === "ParenthesizedExpression" || node.type === "ChainExpression")
+    return isGlobal(node.expression, name);
+  if (node.type === "SequenceExpression") return isGlobal((node.expressions as readonly unknown[]).at(-1), name);
+  if (node.type !== "MemberExpression" || propertyOf(node) !== name) return false;
+  const object = node.object as Syntax;
+  return object.type === "Identifier" && GLOBAL_OBJECTS.has(String(object.name));
+}
+
+const isFunctionLiteral = (node: Syntax): boolean =>
+  node.type === "FunctionExpression" || node.type === "ArrowFunctionExpression";
+
+/** `Object.getPrototypeOf(async function () {})`, as packages find the constructor of async functions. */
+const isPrototypeOfFunction = (node: Syntax): boolean =>
+  node.type === "CallExpression" &&
+  isSyntax(node.callee) &&
+  node.callee.type === "MemberExpression" &&
+  propertyOf(node.callee) === "getPrototypeOf" &&
+  (node.arguments as readonly Syntax[]).some(isFunctionLiteral);
+
+/** An expression whose value is the constructor of functions, or of one of its siblings. */
+function isFunctionConstructor(node: unknown): boolean {
+  if (isGlobal(node, "Function")) return true;
+  if (!isSyntax(node) || node.type !== "MemberExpression" || propertyOf(node) !== "constructor") return false;
+  const object = node.object as Syntax;
+  if (isFunctionLiteral(object) || isPrototypeOfFunction(object)) return true;
+  if (object.type !== "MemberExpression") return false;
+  const name = propertyOf(object);
+  return name === "constructor" || (name === "prototype" && isGlobal(object.object, "Function"));
+}
+
+const findsGlobal = ({ arguments: given }: Syntax): boolean => {
+  const [only, ...others] = given as readonly Syntax[];
+  return others.length === 0 && only?.type === "Literal" && FINDS_GLOBAL.test(String(only.value));
+};
+
+function callsIt(node: Syntax): boolean {
+  const callee = node.callee as Syntax;
+  const given = node.arguments as readonly Syntax[];
+  if (isGlobal(callee, "eval")) return given.length > 0;
+  if (isFunctionConstructor(callee)) return !findsGlobal(node);
+  if (callee.type !== "MemberExpression") return false;
+  const method = propertyOf(callee) ?? "";
+  if (isNamed(callee.object, "Reflect")) return given.length > 0 && isFunctionConstructor(given[0]);
+  return FUNCTION_METHODS.has(method) && isFunctionConstructor(callee.object);
+}
+
+/** Whether this node itself makes code from text, or gives what does another name. */
+function usesIt(node: Syntax): boolean {
+  switch (node.type) {
+    case "CallExpression":
+    case "NewExpression":
+      return callsIt(node);
+    case "VariableDeclarator":
+      return isSyntax(node.init) && (isGlobal(node.init, "eval") || isFunctionConstructor(node.init));
+    case "AssignmentExpression":
+      return node.operator === "=" && (isGlobal(node.right, "eval") || isFunctionConstructor(node.right));
+    case "ClassDeclaration":
+    case "ClassExpression":
+      return isFunctionConstructor(node.superClass);
+    default:
+      return false;
+  }
+}
+
+function anyUse(node: Syntax, depth: number): boolean {
+  if (usesIt(node)) return true;
+  return depth < MAX_DEPTH && childrenOf(node).some((child) => anyUse(child, depth + 1));
+}
+
+const PARSE_OPTIONS: Options = {
+  ecmaVersion: "latest",
+  sourceType: "module",
+  allowAwaitOutsideFunction: true,
+  allowReturnOutsideFunction: true,
+  allowHashBang: true,
+};
+
+function textUses(text: string): boolean {
+  if (text.length > MAX_PARSED_LENGTH) return SEEMS_TO_USE.test(text);
+  for (const sourceType of ["module", "script"] as const) {
+    try {
+      return anyUse(parse(text, { ...PARSE_OPTIONS, sourceType }) as unknown as Syntax, 0);
+    } catch {
+      // Sloppy CommonJS is no module; what is neither is nested too deep, or newer than the parser.
+    }
+  }
+  return SEEMS_TO_USE.test(text);
+}
+
+/** A part of a bundle that comes from one file. */
+export interface LinkedModule {
+  /** As the bundle is to name it: a package, or a file of the tool. */
+  readonly label: string;
+  readonly text: string;
+}
+
+/** esbuild names each module in a comment, by the name that it has in the metafile. */
+const MODULE_COMMENT = /^\/\/ (.+)$/gm;
+
+/**
+ * Takes a linked bundle apart. `labelOf` has all modules by the names that esbuild prints; those without a label are ours, and left out.
+ */
+export function splitModules(code: string, labelOf: ReadonlyMap<string, string | undefined>): readonly LinkedModule[] {
+  const starts = [...code.matchAll(MODULE_COMMENT)].flatMap(({ index, 1: name = "" }) =>
+    labelOf.has(name) ? [{ index, label: labelOf.get(name) }] : [],
+  );
+  return starts.flatMap(({ index, label }, at) =>
+    label === undefined ? [] : [{ label, text: code.slice(index, starts[at + 1]?.index) }],
+  );
+}
+
+/** Returns the labels of the modules that use dynamic code, each once, sorted. */
+export function findDynamicCode(modules: readonly LinkedModule[]): readonly string[] {
+  const found = new Set<string>();
+  for (const { label, text } of modules) {
+    if (!found.has(label) && MAY_USE.test(text) && textUses(text)) found.add(label);
+  }
+  return [...found].sort();
+}

@@ -1,0 +1,34 @@
+// What a Python process is given to start from: our runtime and Pyodide's own files, as this installation has them.
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { ToolError } from "../../sandbox/contract/errors.ts";
+import { pyodideFolder } from "./python-runtime.ts";
+import type { SandboxArtifacts } from "../artifacts/sandbox-artifacts.ts";
+
+export interface PythonAssets {
+  /** The bundle behind every Python tool. */
+  readonly code: string;
+  readonly sha256: string;
+  readonly wasm: Uint8Array;
+  readonly stdlib: Uint8Array;
+  /** Of all of them together: a snapshot of one's memory is no other's. */
+  readonly key: string;
+}
+
+/** @throws {ToolError} INTERNAL when the installation is broken */
+export async function loadPythonAssets({ readPythonRuntime }: SandboxArtifacts): Promise<PythonAssets> {
+  try {
+    const folder = pyodideFolder();
+    const [code, wasm, stdlib] = await Promise.all([
+      readPythonRuntime(),
+      readFile(join(folder, "pyodide.asm.wasm")),
+      readFile(join(folder, "python_stdlib.zip")),
+    ]);
+    const sha256 = createHash("sha256").update(code).digest("hex");
+    const key = createHash("sha256").update(sha256).update(wasm).update(stdlib).digest("hex");
+    return { code, sha256, wasm, stdlib, key };
+  } catch (cause) {
+    throw new ToolError("INTERNAL", "Python's own files are missing; install Glovebox again", { cause });
+  }
+}

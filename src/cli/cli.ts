@@ -1,0 +1,64 @@
+// Selects the command and turns its outcome into an exit code: 0 success, 1 the tool or a limit failed, 2 usage or bundle error.
+import { ToolError } from "../sandbox/contract/errors.ts";
+import { packageVersion } from "../host/config/package-version.ts";
+import { toVisibleLine } from "../host/util/visible-text.ts";
+import type { CommandName } from "./options/option-table.ts";
+import { quoteValue, readArguments, readCommandName } from "./options/read-arguments.ts";
+import { type Io, stopCodeOf } from "./terminal/process-io.ts";
+import { type Arguments, OutputError, USAGE, UsageError } from "./usage.ts";
+
+type Command = (given: Arguments, io: Io) => Promise<number>;
+
+/** Each command is loaded only when it runs: `--help` and a usage error need no bundler. */
+const COMMANDS: { readonly [Name in CommandName]: () => Promise<Command> } = {
+  run: async () => (await import("./commands/run.ts")).runCommand,
+  dev: async () => (await import("./commands/dev.ts")).devCommand,
+  mcp: async () => (await import("./commands/mcp.ts")).mcpCommand,
+  test: async () => (await import("./commands/test.ts")).testCommand,
+  types: async () => (await import("./commands/types.ts")).typesCommand,
+  inspect: async () => (await import("./commands/inspect.ts")).inspectCommand,
+  doctor: async () => (await import("./commands/doctor.ts")).doctorCommand,
+  init: async () => (await import("./commands/init.ts")).initCommand,
+};
+
+/** Prints the usage or the version. Undefined if the arguments ask for neither. */
+function answerMeta(args: readonly string[], io: Io): number | undefined {
+  const [name, extra] = args;
+  if (name === undefined) {
+    io.stderr.print(`${USAGE}\n`);
+    return 2;
+  }
+  const beforeEnd = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
+  if (beforeEnd.includes("--help") || beforeEnd.includes("-h")) {
+    io.stdout.print(`${USAGE}\n`);
+    return 0;
+  }
+  if (name !== "help" && name !== "--version" && name !== "-v") return undefined;
+  if (extra !== undefined) throw new UsageError(`${name} takes no argument, got ${quoteValue(extra)}`);
+  io.stdout.print(name === "help" ? `${USAGE}\n` : `${packageVersion()}\n`);
+  return 0;
+}
+
+/** Runs one command line. Resolves with the exit code; rejects only with errors that are not the caller's. */
+export async function runCli(args: readonly string[], io: Io): Promise<number> {
+  try {
+    const answered = answerMeta(args, io);
+    if (answered !== undefined) return answered;
+    const [first = "", ...rest] = args;
+    const name = readCommandName(first);
+    const given = readArguments(name, rest);
+    const command = await COMMANDS[name]();
+    return await command(given, io);
+  } catch (thrown) {
+    const stopCode = stopCodeOf(io);
+    // Whatever a stopped command fails with, it fails because it was stopped.
+    if (stopCode !== undefined) return stopCode;
+    if (thrown instanceof UsageError) {
+      io.stderr.print(`glovebox: ${toVisibleLine(thrown.message)}\nRun glovebox --help for the usage\n`);
+      return 2;
+    }
+    if (!(thrown instanceof ToolError) && !(thrown instanceof OutputError)) throw thrown;
+    io.stderr.print(`glovebox: ${thrown.message}\n`);
+    return thrown instanceof ToolError ? 2 : 1;
+  }
+}

@@ -1,0 +1,158 @@
+// One session of glovebox dev: build, run, show, wait for a change, and again. What fails is shown and waited for like anything else.
+import { statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { ToolError } from "../../sandbox/contract/errors.ts";
+import type { InspectorHub } from "../../host/inspector/inspector-hub.ts";
+import type { LogEntry } from "../../host/observability/call-log.ts";
+import type { Glovebox, ToolInspection } from "../../host/glovebox/glovebox.ts";
+import type { ToolResult } from "../../host/contract/tool-call.ts";
+import { ignoreOutcome } from "../../host/util/host-callback.ts";
+import { toVisibleLine } from "../../host/util/visible-text.ts";
+import type { CallOptions } from "../shared/call-options.ts";
+import { readInput } from "../shared/input.ts";
+import { printError, printLog, printOutput, printWarnings } from "../shared/print.ts";
+import { createShowCode } from "../shared/source-lines.ts";
+import { styled } from "../terminal/output.ts";
+import type { Io } from "../terminal/process-io.ts";
+import { UsageError } from "../usage.ts";
+import { Watcher } from "../shared/watcher.ts";
+
+export interface DevOptions extends Omit<CallOptions, "limits"> {
+  readonly path: string;
+  /** Where its calls are inspected. */
+  readonly hub?: InspectorHub | undefined;
+}
+
+const ms = (value: number): string => `${value.toFixed(value < 10 ? 1 : 0)} ms`;
+
+/** The folder to watch: the tool's own, or the one that a missing or unreadable tool would be in. */
+function folderOf(path: string): string {
+  try {
+    if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) return resolve(path);
+  } catch {
+    // The build reports what is wrong with it.
+  }
+  return dirname(resolve(path));
+}
+
+export class DevSession {
+  readonly #box: Glovebox;
+  readonly #options: DevOptions;
+  readonly #io: Io;
+  /** Of the last build that went well. */
+  #files: readonly string[] = [];
+  #registered: string | undefined;
+  #runs = 0;
+  #call = new AbortController();
+  #wake: () => void = () => {};
+  #isAwake = false;
+  #isOver = false;
+
+  constructor(box: Glovebox, options: DevOptions, io: Io) {
+    this.#box = box;
+    this.#options = options;
+    this.#io = io;
+  }
+
+  /** Runs the tool again; a call that runs is cancelled. */
+  rerun(): void {
+    this.#isAwake = true;
+    this.#call.abort();
+    this.#wake();
+  }
+
+  /** Ends the session, and what runs in it. */
+  stop(): void {
+    this.#isOver = true;
+    this.rerun();
+    // Ends a build or a top level that still runs.
+    ignoreOutcome(() => this.#box.close());
+  }
+
+  /** Resolves when it was told to stop. */
+  async run(): Promise<void> {
+    using watcher = new Watcher(() => this.rerun());
+    // Until a build has told which files matter: what is saved meanwhile counts too.
+    watcher.watch({ files: [], folder: folderOf(this.#options.path) }, new Map());
+    while (!this.#isOver) {
+      this.#isAwake = false;
+      this.#call = new AbortController();
+      const before = watcher.picture();
+      const isBuilt = await this.#once();
+      if (this.#isOver) return;
+      const { path, input } = this.#options;
+      const files = [...this.#files, ...(input.file === undefined ? [] : [resolve(input.file)])];
+      watcher.watch({ files, ...(isBuilt ? {} : { folder: folderOf(path) }) }, before);
+      await this.#change();
+    }
+  }
+
+  #change(): Promise<void> {
+    if (this.#isAwake) return Promise.resolve();
+    this.#say("dim", `Waiting for changes${this.#io.stdin.isTTY ? "; r: run again, q: quit" : ""}`);
+    return new Promise((done) => {
+      this.#wake = done;
+    });
+  }
+
+  /** False when there is no bundle, so that nobody knows which files matter. */
+  async #once(): Promise<boolean> {
+    const { path, tenant } = this.#options;
+    this.#runs += 1;
+    this.#say("cyan", `${new Date().toTimeString().slice(0, 8)} ${path}`);
+    let tool: ToolInspection | undefined;
+    try {
+      tool = await this.#box.inspectTool({ path }, { ...tenant.scope, grant: this.#options.grant });
+      this.#files = tool.files;
+      printWarnings(tool.warnings, this.#io.stderr);
+      this.#show(await this.#execute(tool), tool);
+    } catch (thrown) {
+      if (this.#isOver) return false;
+      // A change came while the input was read.
+      if (this.#call.signal.aborted) return tool !== undefined;
+      if (thrown instanceof UsageError) this.#say("red", toVisibleLine(thrown.message));
+      else if (thrown instanceof ToolError) {
+        printError(thrown.toData(path), this.#io.stderr, createShowCode(path, tool?.bundle.sourceMap));
+      } else throw thrown;
+    }
+    return tool !== undefined;
+  }
+
+  async #execute(tool: ToolInspection): Promise<ToolResult> {
+    const { path, tenant, input, logPlaces, hub } = this.#options;
+    const args = await readInput(input, tool.definition.inputSchema, this.#io, this.#call.signal);
+    if (this.#registered !== undefined) this.#box.removeTool(this.#registered, tenant.scope);
+    const { name } = await this.#box.addTool(
+      { path, name: tool.definition.name },
+      { ...tenant.scope, grant: this.#options.grant },
+    );
+    this.#registered = name;
+    hub?.setSourceMap(tool.bundle.sourceMap);
+    const onLog = (entry: LogEntry): void => {
+      printLog(entry, this.#io.stderr);
+      hub?.log(entry);
+    };
+    return await this.#box.execute(
+      { id: `dev-${this.#runs}`, toolName: name, arguments: args },
+      { ...tenant.scope, logPlaces, signal: this.#call.signal, onLog },
+    );
+  }
+
+  #show(result: ToolResult, tool: ToolInspection): void {
+    if (this.#isOver) return;
+    const { path } = this.#options;
+    const { usage } = result;
+    if (result.success) printOutput(result, this.#io.stdout);
+    // Whoever stopped it knows.
+    else if (result.error.code === "CANCELLED") return;
+    else printError(result.error, this.#io.stderr, createShowCode(path, tool.bundle.sourceMap));
+    if (usage.logsDropped > 0)
+      this.#say("yellow", `${usage.logsDropped} log lines were dropped: the call's log was full`);
+    const build = tool.cached ? "bundle cached" : `bundle ${ms(tool.bundleMs)}`;
+    this.#say("dim", `${build}, start ${ms(usage.startMs)}, execute ${ms(usage.executeMs)}`);
+  }
+
+  #say(format: Parameters<typeof styled>[0], text: string): void {
+    this.#io.stderr.print(styled(format, text), "\n");
+  }
+}

@@ -1,0 +1,90 @@
+// glovebox dev: runs a tool again whenever its files or its input change, until it is told to stop.
+import type { InspectorHub } from "../../host/inspector/inspector-hub.ts";
+import { createGlovebox, createInspectedGlovebox, type Glovebox } from "../../host/glovebox/glovebox.ts";
+import { readCallOptions } from "../shared/call-options.ts";
+import { DevSession } from "./dev-session.ts";
+import { openBox } from "../shared/open-glovebox.ts";
+import type { Io } from "../terminal/process-io.ts";
+import { type Arguments, UsageError } from "../usage.ts";
+
+const INTERRUPT_KEY = "\u0003";
+
+/** In a terminal single keys are commands; other kinds of stdin are not read. Returns a function that restores the terminal. */
+function listenToKeys(session: DevSession, { stdin }: Io): () => void {
+  if (!stdin.isTTY) return () => {};
+  const onData = (data: Buffer): void => {
+    for (const key of data.toString()) {
+      if (key === "r") session.rerun();
+      else if (key === "q" || key === INTERRUPT_KEY) session.stop();
+    }
+  };
+  // A terminal that is closed ends or fails.
+  const onGone = (): void => session.stop();
+  stdin.setRawMode(true);
+  stdin.on("data", onData).on("end", onGone).on("error", onGone).resume();
+  return () => {
+    stdin.off("data", onData).off("end", onGone).pause();
+    if (!stdin.destroyed) stdin.setRawMode(false);
+  };
+}
+
+interface Inspection extends AsyncDisposable {
+  readonly hub: InspectorHub;
+}
+
+/** Opens the server for DevTools if an option asks for it. @throws {UsageError} if its port cannot be used */
+async function openInspection({ values }: Arguments, path: string, io: Io): Promise<Inspection | undefined> {
+  const breakAtStart = values["inspect-brk"] !== undefined;
+  const flag = breakAtStart ? "inspect-brk" : "inspect";
+  const text = values[flag];
+  if (text === undefined) return undefined;
+  // Loaded only where it is needed: it brings a server and its library.
+  const [{ InspectorHub }, { InspectorServer }] = await Promise.all([
+    import("../../host/inspector/inspector-hub.ts"),
+    import("../../host/inspector/inspector-server.ts"),
+  ]);
+  const hub = new InspectorHub({ breakAtStart });
+  try {
+    const server = await InspectorServer.open(hub, { port: Number(text), title: path });
+    io.stderr.print(`DevTools may attach at ${server.url} (chrome://inspect)\n`);
+    return { hub, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
+  } catch (thrown) {
+    const { code } = thrown as NodeJS.ErrnoException;
+    throw new UsageError(
+      `--${flag}: port ${String(text)} ${code === "EADDRINUSE" ? "is in use" : `cannot be had: ${code}`}`,
+    );
+  }
+}
+
+/** Ends with 0 when `q`, SIGINT or SIGTERM stops it once the session has begun. */
+export async function devCommand(given: Arguments, io: Io): Promise<number> {
+  const [path = ""] = given.positionals;
+  const { limits, ...options } = readCallOptions(given, io.env);
+  if (given.values.inspect !== undefined && given.values["inspect-brk"] !== undefined) {
+    throw new UsageError("Expected one of --inspect and --inspect-brk, got both");
+  }
+  // Those of its inspection have been printed.
+  const onWarning = (): void => {};
+  const boxOptions = {
+    limits,
+    ...options.tenant.host,
+    ...options.egress.host,
+    workers: { spares: 1 },
+    shutdown: false,
+    onWarning,
+  } as const;
+  await using inspection = await openInspection(given, path, io);
+  const hub = inspection?.hub;
+  const create = (): Promise<Glovebox> =>
+    hub === undefined ? createGlovebox(boxOptions) : createInspectedGlovebox(boxOptions, hub);
+  await using box = await openBox(io, create);
+  const session = new DevSession(box, { ...options, path, hub }, io);
+  io.stop.addEventListener("abort", () => session.stop(), { once: true });
+  const leaveKeys = listenToKeys(session, io);
+  try {
+    await session.run();
+  } finally {
+    leaveKeys();
+  }
+  return 0;
+}

@@ -1,0 +1,64 @@
+// glovebox inspect: what a tool is, before anyone runs it.
+import { ToolError } from "../../sandbox/contract/errors.ts";
+import { createGlovebox, type ToolInspection } from "../../host/glovebox/glovebox.ts";
+import { openBox } from "../shared/open-glovebox.ts";
+import { printError, printJson, printWarnings } from "../shared/print.ts";
+import { createShowCode } from "../shared/source-lines.ts";
+import type { Io } from "../terminal/process-io.ts";
+import type { Arguments } from "../usage.ts";
+
+const SHOWN_INPUTS = 10;
+
+const kib = (bytes: number): string => `${(bytes / 1024).toFixed(1)} KiB`;
+
+function section(title: string, value: unknown): string {
+  return `${title}\n${JSON.stringify(value, null, 2).replace(/^/gm, "  ")}\n`;
+}
+
+/** Printed only if there is something to know: where dynamic code is turned off, these need the grant. */
+const describeDynamicCode = (uses: readonly string[]): readonly string[] =>
+  uses.length === 0
+    ? []
+    : [`Uses dynamic code (eval, Function; grant stringToCode if it is off)\n  ${uses.join(", ")}\n`];
+
+function describeTool({ definition, bundle, codeCacheBytes }: ToolInspection): string {
+  const { name, description, inputSchema, outputSchema, annotations, capabilities, limits } = definition;
+  const rest = bundle.inputs.length - SHOWN_INPUTS;
+  const inputs = bundle.inputs.slice(0, SHOWN_INPUTS).map(({ path, bytes }) => `  ${kib(bytes).padStart(10)}  ${path}`);
+  return [
+    `${name}${description === "" ? "" : `: ${description}`}\n`,
+    section("Input schema", inputSchema),
+    ...(outputSchema === undefined ? [] : [section("Output schema", outputSchema)]),
+    ...(annotations === undefined ? [] : [section("Annotations", annotations)]),
+    ...(capabilities === undefined ? [] : [section("Capabilities asked for", capabilities)]),
+    ...(limits === undefined ? [] : [section("Limits of its own", limits)]),
+    `Packages\n  ${bundle.packages.length === 0 ? "none" : bundle.packages.join(", ")}\n`,
+    ...describeDynamicCode(bundle.dynamicCode),
+    `Files in the bundle\n${inputs.join("\n")}${rest > 0 ? `\n  and ${rest} more` : ""}\n`,
+    `Sizes\n  code ${kib(bundle.code.length)}, source map ${kib(bundle.sourceMap.length)}, code cache ${kib(codeCacheBytes)}`,
+    `Bundle\n  sha256 ${bundle.sha256}`,
+  ].join("\n");
+}
+
+function toJson({ definition, bundle, codeCacheBytes, warnings }: ToolInspection): object {
+  const { sha256, entry, exports, inputs, packages, dynamicCode, code, sourceMap } = bundle;
+  const sizes = { code: code.length, sourceMap: sourceMap.length, codeCache: codeCacheBytes };
+  return { definition, warnings, bundle: { sha256, entry, exports, packages, dynamicCode, inputs, sizes } };
+}
+
+export async function inspectCommand({ values, positionals: [path = ""] }: Arguments, io: Io): Promise<number> {
+  await using box = await openBox(io, () => createGlovebox({ shutdown: false }));
+  try {
+    const tool = await box.inspectTool({ path });
+    printWarnings(tool.warnings, io.stderr);
+    if (values.json === true) printJson(toJson(tool), io.stdout);
+    else io.stdout.print(`${describeTool(tool)}\n`);
+    return 0;
+  } catch (thrown) {
+    io.stop.throwIfAborted();
+    if (!(thrown instanceof ToolError)) throw thrown;
+    if (values.json === true) printJson({ error: thrown.toData(path) }, io.stdout);
+    else printError(thrown.toData(path), io.stderr, createShowCode(path, undefined));
+    return thrown.code === "BUNDLE_FAILED" || thrown.code === "PARAM_INVALID" ? 2 : 1;
+  }
+}

@@ -1,0 +1,124 @@
+// glovebox run: one tool, one call, its output on stdout and everything else on stderr.
+import { ToolError } from "../../sandbox/contract/errors.ts";
+import { createGlovebox, type Glovebox, type ToolInspection } from "../../host/glovebox/glovebox.ts";
+import { NO_USAGE, type ToolResult } from "../../host/contract/tool-call.ts";
+import type { ToolStream } from "../../host/contract/tool-stream.ts";
+import { type CallOptions, readCallOptions } from "../shared/call-options.ts";
+import { readInput } from "../shared/input.ts";
+import { openBox } from "../shared/open-glovebox.ts";
+import { printChunk, printError, printJson, printLog, printOutput, printTimes, printWarnings } from "../shared/print.ts";
+import { createShowCode } from "../shared/source-lines.ts";
+import { type Io, stopCodeOf } from "../terminal/process-io.ts";
+import type { Arguments } from "../usage.ts";
+
+const CALL_ID = "cli";
+/** The warnings of its inspection have been printed. */
+const SHOWN = (): void => {};
+
+interface RunRequest extends CallOptions {
+  readonly path: string;
+  readonly showTimes: boolean;
+  readonly asJson: boolean;
+}
+
+function readRequest(given: Arguments, env: NodeJS.ProcessEnv): RunRequest {
+  const {
+    values,
+    positionals: [path = ""],
+  } = given;
+  return {
+    ...readCallOptions(given, env),
+    path,
+    showTimes: values.time === true,
+    asJson: values.json === true,
+  };
+}
+
+/** A tool that cannot be added ends like a call that failed, so that --json always prints a ToolResult. */
+function toResult(error: ToolError, path: string, started: number): ToolResult {
+  return {
+    callId: CALL_ID,
+    toolName: path,
+    durationMs: performance.now() - started,
+    usage: NO_USAGE,
+    logs: [],
+    success: false,
+    error: error.toData(path),
+  };
+}
+
+/** A tool that cannot be built is a bundle error; one whose top level fails has failed as a tool. */
+const exitCodeOf = ({ error }: Extract<ToolResult, { success: false }>): number =>
+  error.code === "BUNDLE_FAILED" ? 2 : 1;
+
+/** Prints what a tool yields as it comes; and its output, unless the chunks were all it had to say. */
+async function showStream(stream: ToolStream, io: Io): Promise<ToolResult> {
+  let chunks = 0;
+  for await (const item of stream) {
+    if (item.type === "chunk") {
+      printChunk(item.value, io.stdout);
+      chunks += 1;
+      // A reader that is slower than the tool slows the tool down, rather than filling this process with chunks.
+      await io.stdout.drained();
+      continue;
+    }
+    const { type: _type, ...result } = item;
+    if (result.success && (chunks === 0 || result.output !== null || result.content !== undefined)) {
+      printOutput(result, io.stdout);
+    }
+    return result;
+  }
+  throw new ToolError("INTERNAL", "Expected a stream to end with its result");
+}
+
+async function call(box: Glovebox, tool: ToolInspection, request: RunRequest, io: Io): Promise<ToolResult> {
+  const { path, tenant } = request;
+  const args = await readInput(request.input, tool.definition.inputSchema, io, io.stop);
+  const { name } = await box.addTool({ path, name: tool.definition.name }, { ...tenant.scope, grant: request.grant });
+  const toolCall = { id: CALL_ID, toolName: name, arguments: args };
+  const context = { ...tenant.scope, signal: io.stop, logPlaces: request.logPlaces };
+  if (request.asJson) return await box.execute(toolCall, context);
+  return await showStream(box.stream(toolCall, { ...context, onLog: (entry) => printLog(entry, io.stderr) }), io);
+}
+
+function report(result: ToolResult, tool: ToolInspection | undefined, request: RunRequest, io: Io): void {
+  if (request.asJson) {
+    printJson(result, io.stdout);
+  } else if (!result.success && !io.stop.aborted) {
+    printError(result.error, io.stderr, createShowCode(request.path, tool?.bundle.sourceMap));
+  }
+  if (!request.asJson && result.usage.logsDropped > 0) {
+    io.stderr.print(`${result.usage.logsDropped} log lines were dropped: the call's log was full\n`);
+  }
+  if (request.showTimes && tool !== undefined) printTimes(result, tool, io.stderr);
+}
+
+export async function runCommand(given: Arguments, io: Io): Promise<number> {
+  const request = readRequest(given, io.env);
+  const { limits, egress, tenant } = request;
+  const started = performance.now();
+  const options = {
+    limits,
+    ...tenant.host,
+    ...egress.host,
+    workers: { spares: 1 },
+    shutdown: false,
+    onWarning: SHOWN,
+  } as const;
+  await using box = await openBox(io, () => createGlovebox(options));
+  let tool: ToolInspection | undefined;
+  let result: ToolResult;
+  // Here the call is what the tool is built for, so its building is part of what the call cost.
+  try {
+    tool = await box.inspectTool({ path: request.path }, { ...request.tenant.scope, grant: request.grant });
+    printWarnings(tool.warnings, io.stderr);
+    const called = await call(box, tool, request, io);
+    result = { ...called, usage: { ...called.usage, bundleMs: tool.bundleMs } };
+  } catch (thrown) {
+    const error = io.stop.aborted ? new ToolError("CANCELLED", (io.stop.reason as Error).message) : thrown;
+    if (!(error instanceof ToolError)) throw thrown;
+    result = toResult(error, request.path, started);
+  }
+  report(result, tool, request, io);
+  return result.success ? 0 : (stopCodeOf(io) ?? exitCodeOf(result));
+}

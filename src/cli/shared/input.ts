@@ -1,0 +1,96 @@
+// Reads a call's input: from an option, a file or stdin, up to the most bytes that any input may have. A file that is not JSON is a text,
+// for a tool that takes one text.
+import { createReadStream } from "node:fs";
+import { basename } from "node:path";
+import { addAbortSignal, type Readable } from "node:stream";
+import type { JsonSchema } from "../../sandbox/contract/definition.ts";
+import { LIMITS } from "../../sandbox/contract/limits.ts";
+import type { Io } from "../terminal/process-io.ts";
+import { UsageError } from "../usage.ts";
+
+/** Where the input is, as it was typed. */
+export interface InputChoice {
+  readonly json: string | undefined;
+  readonly file: string | undefined;
+  readonly stdin: boolean;
+}
+
+/** No limit of a host allows more. An endless stream ends here. */
+const MAX_BYTES = LIMITS.inputBytes.max;
+const REASONS: { readonly [code: string]: string } = {
+  ENOENT: "there is no such file",
+  EISDIR: "it is a folder",
+  EACCES: "permission denied",
+};
+
+function parseJson(text: string, where: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (thrown) {
+    throw new UsageError(`${where} is not JSON: ${(thrown as Error).message}`);
+  }
+}
+
+async function readBytes(stream: Readable, where: string, signal: AbortSignal): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of addAbortSignal(signal, stream) as AsyncIterable<Buffer>) {
+      bytes += chunk.length;
+      if (bytes > MAX_BYTES) throw new UsageError(`${where}: expected at most ${MAX_BYTES} bytes, got more`);
+      chunks.push(chunk);
+    }
+  } catch (thrown) {
+    signal.throwIfAborted();
+    if (thrown instanceof UsageError) throw thrown;
+    const { code = "unknown" } = thrown as NodeJS.ErrnoException;
+    throw new UsageError(`${where}: ${REASONS[code] ?? `it cannot be read (${code})`}`);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** @throws {UsageError} for what cannot be read, is too large, or is not UTF-8; the signal's reason when it aborts */
+async function readText(stream: Readable, where: string, signal: AbortSignal): Promise<string> {
+  const bytes = await readBytes(stream, where, signal);
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw new UsageError(`${where} is not UTF-8 text`);
+  }
+}
+
+const isObject = (value: unknown): value is { readonly [key: string]: unknown } =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** The one required property of type string, if the schema has exactly one required property. */
+function soleTextProperty(schema: JsonSchema): string | undefined {
+  const { required, properties } = schema;
+  const names = Array.isArray(required) ? required : [];
+  const [name] = names;
+  if (names.length !== 1 || typeof name !== "string" || !isObject(properties)) return undefined;
+  const property = properties[name];
+  return isObject(property) && property.type === "string" ? name : undefined;
+}
+
+async function readInputFile(file: string, schema: JsonSchema, signal: AbortSignal): Promise<unknown> {
+  const text = await readText(createReadStream(file), `--input-file ${file}`, signal);
+  const property = file.endsWith(".json") ? undefined : soleTextProperty(schema);
+  if (property !== undefined) return { [property]: text };
+  return parseJson(text, `--input-file ${basename(file)}`);
+}
+
+/**
+ * Reads and parses the input that was chosen; `{}` if none was.
+ * @throws {UsageError} for an input that cannot be read, or text that is not JSON; the signal's reason when it aborts
+ */
+export async function readInput(
+  { json, file, stdin }: InputChoice,
+  schema: JsonSchema,
+  { stdin: stream }: Pick<Io, "stdin">,
+  signal: AbortSignal,
+): Promise<unknown> {
+  if (json !== undefined) return parseJson(json, "--input");
+  if (file !== undefined) return await readInputFile(file, schema, signal);
+  if (stdin) return parseJson(await readText(stream, "stdin", signal), "stdin");
+  return {};
+}

@@ -1,0 +1,74 @@
+// Which of a host's tools go to a framework.
+import * as z from "zod";
+import { isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
+import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
+import { unavailable } from "../../sandbox/contract/errors.ts";
+import { type AgentRouter, type CallRouter, toCallRouter } from "../agent/call-tool.ts";
+import { parseOptions, unknownOptionError } from "../config/option-errors.ts";
+import { CONTEXT_FIELDS, readStatedContext } from "../pipeline/read-context.ts";
+import { checkDefinition, checkDefinitions } from "../routing/definitions.ts";
+import { TenantIdSchema } from "../routing/tenant-scope.ts";
+import { tenancyOf } from "../tenants/tenancy.ts";
+import type { ToolContext } from "../contract/tool-call.ts";
+
+/** A Glovebox, or a ToolRouter. */
+export type HostedTools = AgentRouter;
+
+export interface EdgeTools {
+  /**
+   * The tenant whose tools these are, and for which they are called, 1 to 1,024 characters. Required for a host with `tenancy: "multi"`, and
+   * rejected for one with `tenancy: "single"`.
+   */
+  readonly tenantId?: string | undefined;
+  /**
+   * Only these, by name or as `await box.listTools({ tenantId })` returns them, which waits for feature flags too. Default: all tools of the
+   * tenant that are known to be on.
+   */
+  readonly tools?: readonly (string | ToolDefinition)[] | undefined;
+  /** For every call: `timeoutMs`, `executionId`, `onLog` … */
+  readonly context?: Omit<ToolContext, "tenantId" | "signal"> | undefined;
+}
+
+const OWN_FIELDS: readonly string[] = ["tenantId", "signal"];
+const CALL_FIELDS: readonly string[] = CONTEXT_FIELDS.filter((field) => !OWN_FIELDS.includes(field));
+
+const EdgeToolsSchema = strictObject({
+  tenantId: TenantIdSchema.optional(),
+  tools: z.custom<readonly unknown[]>(Array.isArray, "Expected an array of names and tool definitions").optional(),
+  context: z.custom<object>(isPlainObject, "Expected a plain object").default({}),
+});
+
+/** Tools of a host for a framework, and the context of their calls. */
+export interface SelectedTools {
+  readonly router: CallRouter;
+  readonly definitions: readonly ToolDefinition[];
+  /** Returns the context of one call of the framework's. */
+  contextOf(signal: AbortSignal | undefined): ToolContext;
+}
+
+/**
+ * @throws {ToolError} PARAM_INVALID for an option that is unknown or of the wrong type, naming its path, and for a missing or unexpected
+ *   tenant; TOOL_UNAVAILABLE for a tool that is requested by name and is not there
+ */
+export function selectTools(host: HostedTools, options: unknown = {}): SelectedTools {
+  const { tenantId, tools: wanted, context } = parseOptions(EdgeToolsSchema, options, "options");
+  const unknown = Object.keys(context).find((key) => !CALL_FIELDS.includes(key));
+  if (unknown !== undefined) throw unknownOptionError("options.context", unknown, CALL_FIELDS);
+  const stated = readStatedContext(context);
+  const router = toCallRouter(host);
+  tenancyOf(router)?.tenantOf(tenantId);
+  const whose = tenantId === undefined ? {} : { tenantId };
+  const all = checkDefinitions(router.getRegisteredTools(whose), "host.getRegisteredTools()");
+  const find = (name: string): ToolDefinition => {
+    const found = all.find((definition) => definition.name === name);
+    if (found !== undefined) return found;
+    throw unavailable("not_found", `There is no tool named ${JSON.stringify(name)} for this tenant`);
+  };
+  const toDefinition = (one: unknown, index: number): ToolDefinition =>
+    typeof one === "string" ? find(one) : checkDefinition(one, `options.tools[${index}]`);
+  return {
+    router,
+    definitions: wanted === undefined ? all : Array.from(wanted, toDefinition),
+    contextOf: (signal) => ({ ...stated, ...whose, signal }),
+  };
+}

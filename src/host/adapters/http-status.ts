@@ -1,0 +1,56 @@
+// The HTTP status and the Retry-After header of a failed call: for hosts that serve tools over HTTP, and for the OpenAPI document.
+import { ERROR_CODES, type ErrorCode, type ErrorDetails, unavailablePolicyOf } from "../../sandbox/contract/errors.ts";
+
+/** What a status follows from: the `error` of a {@link ToolResult}, or a ToolError. */
+export interface FailedCall {
+  readonly code: ErrorCode;
+  readonly details?: ErrorDetails | undefined;
+}
+
+/** After this many seconds a caller may try again where no time is known. */
+const RETRY_SECONDS = 1;
+/** Codes that pass by themselves, and soon. */
+const PASSES_SOON: ReadonlySet<unknown> = new Set<ErrorCode>(["OVERLOADED"]);
+
+const isErrorCode = (code: unknown): code is ErrorCode => typeof code === "string" && Object.hasOwn(ERROR_CODES, code);
+
+/** A property of any value: one that cannot be read is not there. */
+function readProperty(value: unknown, key: string): unknown {
+  try {
+    return (value as { readonly [key: string]: unknown } | null | undefined)?.[key];
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Returns the HTTP status of a failed call: that of its code in {@link ERROR_CODES}, and for TOOL_UNAVAILABLE that of its
+ * `details.reason` in {@link UNAVAILABLE_REASONS}. Never throws: anything that is not an error of Glovebox is 500.
+ * @example
+ * ```ts
+ * import { createGlovebox, toHttpStatus } from "glovebox";
+ * await using box = await createGlovebox();
+ * const result = await box.execute({ id: "c1", toolName: "missing", arguments: {} });
+ * console.log(result.success ? 200 : toHttpStatus(result.error)); // 404
+ * ```
+ */
+export function toHttpStatus(error: FailedCall): number {
+  const code = readProperty(error, "code");
+  if (!isErrorCode(code)) return ERROR_CODES.INTERNAL.http;
+  if (code !== "TOOL_UNAVAILABLE") return ERROR_CODES[code].http;
+  return (unavailablePolicyOf(readProperty(readProperty(error, "details"), "reason")) ?? ERROR_CODES[code]).http;
+}
+
+/**
+ * Returns the value of the `Retry-After` header of a failed call in whole seconds, at least 1: `details.retryAfterMs` rounded up, or 1 for
+ * OVERLOADED without it. Returns undefined where the status is neither 429 nor 503, or no time is known. Never throws.
+ */
+export function toRetryAfterSeconds(error: FailedCall): number | undefined {
+  const status = toHttpStatus(error);
+  if (status !== 429 && status !== 503) return undefined;
+  const retryAfterMs = readProperty(readProperty(error, "details"), "retryAfterMs");
+  if (typeof retryAfterMs === "number" && Number.isFinite(retryAfterMs) && retryAfterMs >= 0) {
+    return Math.max(1, Math.ceil(retryAfterMs / 1_000));
+  }
+  return PASSES_SOON.has(readProperty(error, "code")) ? RETRY_SECONDS : undefined;
+}

@@ -1,0 +1,191 @@
+// Tools for whoever reads OpenAPI or plain JSON Schema: documents, nothing runs.
+import * as z from "zod";
+import { describeKind, strictObject } from "../../sandbox/contract/plain-object.ts";
+import type { JsonSchema, ToolDefinition } from "../../sandbox/contract/definition.ts";
+import { ERROR_CODES, type ErrorCode, ToolError, UNAVAILABLE_REASONS } from "../../sandbox/contract/errors.ts";
+import { parseOptions } from "../config/option-errors.ts";
+import { checkDefinitions } from "../routing/definitions.ts";
+import { ignoreOutcome } from "../util/host-callback.ts";
+import { embedSchema } from "./embed-schema.ts";
+import { toHttpStatus } from "./http-status.ts";
+
+export interface OpenApiOptions {
+  /** Default: `Tools`. */
+  readonly title?: string | undefined;
+  /** The version of the document, not of OpenAPI. Default: `1.0.0`. */
+  readonly version?: string | undefined;
+  readonly description?: string | undefined;
+  /** Where the host serves the tools. */
+  readonly servers?: readonly { readonly url: string; readonly description?: string | undefined }[] | undefined;
+  /** Returns the path of a tool's operation, which begins with `/` and is another one for each tool. Default: `/tools/NAME`. */
+  readonly pathOf?: ((toolName: string) => string) | undefined;
+}
+
+const OpenApiOptionsSchema = strictObject({
+  title: z.string().default("Tools"),
+  version: z.string().default("1.0.0"),
+  description: z.string().optional(),
+  servers: z.array(strictObject({ url: z.string().min(1), description: z.string().optional() })).optional(),
+  pathOf: z
+    .custom<(toolName: string) => string>((value) => typeof value === "function", "Expected a function")
+    .default(() => defaultPath),
+});
+
+/** An OpenAPI 3.1.1 document, as plain JSON. */
+export interface OpenApiDocument {
+  readonly openapi: "3.1.1";
+  readonly info: { readonly title: string; readonly version: string; readonly description?: string };
+  readonly servers?: OpenApiOptions["servers"];
+  readonly paths: { readonly [path: string]: unknown };
+  readonly components: { readonly schemas: { readonly [name: string]: JsonSchema } };
+}
+
+const ERROR_SCHEMA: JsonSchema = {
+  type: "object",
+  description: "Why a call failed",
+  required: ["code", "message", "userMessage", "recoverable"],
+  properties: {
+    code: { enum: Object.keys(ERROR_CODES) },
+    message: {
+      type: "string",
+      description: "For developers, and for a model: what was wrong, where, what would be right",
+    },
+    userMessage: { type: "string", description: "Safe to show to anyone" },
+    recoverable: { type: "boolean", description: "Whether trying again, or with another input, may succeed" },
+    details: {
+      type: "object",
+      properties: {
+        reason: {
+          description: `For TOOL_UNAVAILABLE one of: ${Object.keys(UNAVAILABLE_REASONS).join(", ")}`,
+          type: "string",
+        },
+        retryAfterMs: { type: "number", description: "When trying again may help, in ms" },
+      },
+    },
+  },
+};
+/** Those of tools end with `.input` and `.output`. */
+const ERROR_NAME = "ToolError";
+
+const jsonOf = (ref: string): object => ({ "application/json": { schema: { $ref: `#/components/schemas/${ref}` } } });
+
+const RETRY_HEADERS = {
+  "Retry-After": { description: "Seconds, where known, after which to try again", schema: { type: "integer" } },
+};
+
+/** What a failed call is answered with, by HTTP status. */
+function failureResponses(): { readonly [status: string]: unknown } {
+  const failures = Object.keys(ERROR_CODES).flatMap((code) =>
+    code === "TOOL_UNAVAILABLE"
+      ? Object.keys(UNAVAILABLE_REASONS).map((reason) => ({ code, details: { reason }, shown: `${code} (${reason})` }))
+      : [{ code, details: {}, shown: code }],
+  );
+  const byStatus = Map.groupBy(failures, ({ code, details }) => toHttpStatus({ code: code as ErrorCode, details }));
+  return Object.fromEntries(
+    [...byStatus].map(([status, of]) => [
+      String(status),
+      {
+        description: of.map(({ shown }) => shown).join(", "),
+        ...(status === 429 || status === 503 ? { headers: RETRY_HEADERS } : {}),
+        content: jsonOf(ERROR_NAME),
+      },
+    ]),
+  );
+}
+
+/**
+ * One `POST` for each tool: its arguments in, its output out, a failure as the error of its ToolResult. A host that serves the document
+ * answers failures with {@link toHttpStatus} and {@link toRetryAfterSeconds}.
+ * @throws {ToolError} PARAM_INVALID for a definition or an option that is wrong, naming its path, and for a `pathOf` that throws, returns no
+ *   path, or returns the same path twice
+ */
+export function toOpenApi(definitions: readonly ToolDefinition[], options: OpenApiOptions = {}): OpenApiDocument {
+  checkDefinitions(definitions, "definitions");
+  const { title, version, description, servers, pathOf } = parseOptions(OpenApiOptionsSchema, options, "options");
+  const toPath = createPaths(pathOf);
+  const schemas: { [name: string]: JsonSchema } = { [ERROR_NAME]: ERROR_SCHEMA };
+  const failures = failureResponses();
+  const add = (tool: string, part: "input" | "output", schema: JsonSchema): object => {
+    const name = `${tool}.${part}`;
+    schemas[name] = embedSchema(schema, `#/components/schemas/${name}`, `urn:glovebox:tool:${name}`);
+    return jsonOf(name);
+  };
+  const paths = Object.fromEntries(
+    definitions.map(({ name, description: about, inputSchema, outputSchema, annotations }) => [
+      toPath(name),
+      {
+        post: {
+          operationId: name,
+          summary: annotations?.title ?? name,
+          description: about,
+          requestBody: { required: true, content: add(name, "input", inputSchema) },
+          responses: {
+            200: {
+              description: "The tool's output",
+              content: outputSchema === undefined ? { "application/json": {} } : add(name, "output", outputSchema),
+            },
+            ...failures,
+          },
+        },
+      },
+    ]),
+  );
+  return {
+    openapi: "3.1.1",
+    info: { title, version, ...(description === undefined ? {} : { description }) },
+    ...(servers === undefined ? {} : { servers }),
+    paths,
+    components: { schemas },
+  };
+}
+
+const defaultPath = (toolName: string): string => `/tools/${toolName}`;
+
+/** Calls the host's function for each tool, and checks what it returns. */
+function createPaths(pathOf: (toolName: string) => unknown): (toolName: string) => string {
+  const taken = new Set<unknown>();
+  return (toolName) => {
+    const what = `options.pathOf(${JSON.stringify(toolName)})`;
+    let path: unknown;
+    try {
+      path = pathOf(toolName);
+    } catch (cause) {
+      throw new ToolError("PARAM_INVALID", `${what}: The function threw`, { cause });
+    }
+    if (typeof path !== "string" || !path.startsWith("/")) {
+      // A promise may still reject.
+      ignoreOutcome(() => path);
+      throw new ToolError("PARAM_INVALID", `${what}: Expected a path that begins with "/", got ${describeKind(path)}`);
+    }
+    if (taken.has(path))
+      throw new ToolError("PARAM_INVALID", `${what}: Another tool has the path ${JSON.stringify(path)}`);
+    taken.add(path);
+    return path;
+  };
+}
+
+/**
+ * One JSON Schema (2020-12) of a call: `{ toolName, arguments }`, for any of these tools. What a model's output may be constrained to, or a
+ * message be checked with.
+ * @throws {ToolError} PARAM_INVALID for a definition that is wrong, naming its path
+ */
+export function toCallSchema(definitions: readonly ToolDefinition[]): JsonSchema {
+  checkDefinitions(definitions, "definitions");
+  const $defs: { [name: string]: JsonSchema } = {};
+  const calls = definitions.map(({ name, description, inputSchema }): JsonSchema => {
+    const key = `${name}.input`;
+    $defs[key] = embedSchema(inputSchema, `#/$defs/${key}`, `urn:glovebox:tool:${key}`);
+    return {
+      type: "object",
+      description,
+      properties: { toolName: { const: name }, arguments: { $ref: `#/$defs/${key}` } },
+      required: ["toolName", "arguments"],
+      additionalProperties: false,
+    };
+  });
+  return {
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    ...(calls.length === 0 ? { not: {} } : { oneOf: calls }),
+    $defs,
+  };
+}

@@ -1,0 +1,24 @@
+// The two capabilities that reach the network, and what they share: one set of secrets for each call.
+import type { Capability, CapabilityContext } from "../capability.ts";
+import type { EgressPolicy, SecretPolicies } from "./egress-policy.ts";
+import { createFetchCapability } from "./fetch.ts";
+import { CallSecrets, createSecretsCapability } from "./secrets.ts";
+
+/** The rules of a call's tenant. */
+export interface EgressOfTenant {
+  readonly egress: EgressPolicy;
+  readonly secrets: SecretPolicies;
+}
+
+/** @param ofCall called at most once for each capability and call */
+export function createEgress(ofCall: (context: CapabilityContext) => EgressOfTenant): readonly Capability[] {
+  const open = (context: CapabilityContext): CallSecrets => {
+    const asked = Object.hasOwn(context.asked, "secrets") ? context.asked.secrets : undefined;
+    return new CallSecrets(ofCall(context).secrets, asked, context);
+  };
+  const secretsOf = (context: CapabilityContext): CallSecrets => context.perCall(open);
+  return [
+    createFetchCapability({ policyOf: (context) => ofCall(context).egress, secretsOf }),
+    createSecretsCapability(secretsOf),
+  ];
+}

@@ -1,0 +1,153 @@
+// Puts the values of secrets into a request's URL, headers and body. A value may be much longer than its placeholder, so every limit is
+// one of the filled request, and is checked before any more of it is kept. Long texts are filled over several turns of the event loop.
+import { Readable } from "node:stream";
+import type { NeedleSet } from "../../observability/redaction/needle.ts";
+import { filteredParts, runSteps, StreamFilter, type Turns } from "../../observability/redaction/stream-filter.ts";
+import { denied } from "./egress-policy.ts";
+import { checkRequestBytes } from "./request-body.ts";
+import { type HeaderList, headerOf, MAX_HEADER_BYTES, tooManyHeaderBytes, withDefaults } from "./request-headers.ts";
+import type { CallSecrets, Writing } from "./secrets.ts";
+
+/** Longest path and query of a request, as they are sent. Most servers accept 8 to 16 KiB. */
+const MAX_URL_BYTES = 64 * 1024;
+
+/** Comparisons of a byte with a placeholder that one request may take at once, about 1 ms; more of them take turns. */
+const AT_ONCE_COMPARISONS = 128 * 1024;
+/** A filled body of this size is kept; a longer one is made as it is sent. */
+const KEPT_BODY_BYTES = 64 * 1024;
+
+/** How a secret is written into a body of this kind. */
+function writingOf(headers: HeaderList): Writing {
+  const type = (headerOf(headers, "content-type") ?? "").toLowerCase();
+  if (/^application\/(?:[\w.+-]+\+)?json\b|^text\/json\b/.test(type)) return "json";
+  return type.startsWith("application/x-www-form-urlencoded") ? "url" : "plain";
+}
+
+/** A body as it is sent: at once, or made in parts while it is sent, whose bytes were counted before. */
+type FilledBody = { readonly body: Buffer } | { readonly body: Readable; readonly bytes: number };
+
+/** Fills one request. */
+export class RequestFiller {
+  readonly #secrets: CallSecrets;
+  readonly #url: URL;
+  readonly #turns: Turns;
+  readonly #needles = new Map<Writing, NeedleSet>();
+  #comparisons = 0;
+
+  constructor(secrets: CallSecrets, url: URL, turns: Turns) {
+    this.#secrets = secrets;
+    this.#url = url;
+    this.#turns = turns;
+  }
+
+  /** @throws {ToolError} CAPABILITY_DENIED if the text contains a placeholder */
+  async checkFree(text: string, where: string): Promise<void> {
+    if (!(await this.hasPlaceholder(text))) return;
+    throw denied("secrets", `placeholders are allowed in header values, the query and the body, not in ${where}`);
+  }
+
+  /** Tells whether the text contains a placeholder, escaped or not. */
+  async hasPlaceholder(text: string): Promise<boolean> {
+    const needles = this.#secrets.markers;
+    if (needles.isEmpty || text === "") return false;
+    const filter = new StreamFilter(needles);
+    await this.#run(filter, Buffer.from(text), () => {});
+    return filter.replaced > 0;
+  }
+
+  /** Returns the path and query as they are sent. @throws {ToolError} CAPABILITY_DENIED */
+  async path(): Promise<string> {
+    const { host, pathname, search } = this.#url;
+    const most = MAX_URL_BYTES - pathname.length;
+    const tooLong = (): Error =>
+      denied("url", `the path and query have more than ${MAX_URL_BYTES} bytes once secrets are filled in`);
+    if (search.length > most) throw tooLong();
+    await this.checkFree(`${host}${pathname}`, "a URL's host or path");
+    return pathname + (await this.#text(search, "url", most, tooLong));
+  }
+
+  /** Returns the headers as they are sent, with those that the host adds. @throws {ToolError} CAPABILITY_DENIED */
+  async headers(headers: HeaderList): Promise<HeaderList> {
+    // One search for all names, since no name contains a line break.
+    await this.checkFree(headers.map(([name]) => name).join("\n"), "a header's name");
+    const filled: (readonly [string, string])[] = [];
+    let left = MAX_HEADER_BYTES;
+    for (const [name, value] of withDefaults(headers)) {
+      const written = await this.#header(name, value, left);
+      left -= written.length;
+      filled.push([name, written]);
+    }
+    return filled;
+  }
+
+  async #header(name: string, value: string, most: number): Promise<string> {
+    const basic = name.toLowerCase() === "authorization" ? /^(basic +)([A-Za-z0-9+/=]+)$/i.exec(value) : null;
+    if (basic === null) return await this.#text(value, "plain", most, tooManyHeaderBytes);
+    const [, scheme = "", credentials = ""] = basic;
+    const decoded = Buffer.from(credentials, "base64").toString();
+    const filled = await this.#text(decoded, "plain", most, tooManyHeaderBytes);
+    return filled === decoded ? value : scheme + Buffer.from(filled).toString("base64");
+  }
+
+  /** @throws {ToolError} QUOTA_EXCEEDED for a body that is longer than `most` once it is filled */
+  async body(body: Buffer, headers: HeaderList, most: number): Promise<FilledBody> {
+    const needles = this.#fillers(writingOf(headers));
+    if (needles.isEmpty) return { body };
+    const filter = new StreamFilter(needles);
+    let kept: Buffer[] | undefined = [];
+    let bytes = 0;
+    await runSteps(
+      filter.wholeSteps(body),
+      (part) => {
+        bytes += part.length;
+        checkRequestBytes(bytes, most);
+        if (bytes <= KEPT_BODY_BYTES) kept?.push(part);
+        else kept = undefined;
+      },
+      this.#turns,
+    );
+    if (filter.replaced === 0) return { body };
+    return kept === undefined ? { body: this.#sent(body, needles), bytes } : { body: Buffer.concat(kept) };
+  }
+
+  /** Fills a body that comes in parts. */
+  stream(headers: HeaderList): StreamFilter {
+    return new StreamFilter(this.#fillers(writingOf(headers)));
+  }
+
+  /** Fills the body a second time: what is sent then is what was counted, and never all of it is in memory. */
+  #sent(body: Buffer, needles: NeedleSet): Readable {
+    const steps = new StreamFilter(needles).wholeSteps(body);
+    const stream = Readable.from(filteredParts(steps, this.#turns), { objectMode: false });
+    // The connection reports its failure to the exchange.
+    return stream.on("error", () => {});
+  }
+
+  async #text(text: string, writing: Writing, most: number, tooLong: () => Error): Promise<string> {
+    const needles = this.#fillers(writing);
+    if (needles.isEmpty || text === "") return text;
+    const filter = new StreamFilter(needles);
+    const parts: Buffer[] = [];
+    let bytes = 0;
+    await this.#run(filter, Buffer.from(text), (part) => {
+      bytes += part.length;
+      if (bytes > most) throw tooLong();
+      parts.push(part);
+    });
+    return filter.replaced === 0 ? text : Buffer.concat(parts).toString();
+  }
+
+  #fillers(writing: Writing): NeedleSet {
+    const needles = this.#needles.get(writing) ?? this.#secrets.fillers(this.#url, writing);
+    this.#needles.set(writing, needles);
+    return needles;
+  }
+
+  /** Runs at once while there is little to do, since most requests have a few short headers. */
+  async #run(filter: StreamFilter, bytes: Buffer, take: (part: Buffer) => void): Promise<void> {
+    const steps = filter.wholeSteps(bytes);
+    this.#comparisons += filter.costOf(bytes.length);
+    if (this.#comparisons > AT_ONCE_COMPARISONS) return await runSteps(steps, take, this.#turns);
+    for (const part of steps) take(part);
+  }
+}

@@ -1,0 +1,132 @@
+// Checks the folders and files that a host configures, when createGlovebox() runs: a wrong one is found then, and not by a tenant's call.
+import { randomUUID } from "node:crypto";
+import { constants } from "node:fs";
+import { access, open, stat, unlink } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { makeFolder } from "../../bundler/locate/make-folder.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
+
+const FORMAT = Buffer.from("SQLite format 3\0");
+/** How SQLite says that another process is writing: the file is what it should be. */
+const SQLITE_BUSY = new Set([5, 6]);
+/** Tables of a store, as kv-database.ts makes them. */
+const STORE_TABLES = ["entries", "spaces"];
+
+export interface ConfiguredPaths {
+  readonly bundler: {
+    readonly store?: string | undefined;
+    readonly root?: string | undefined;
+    readonly linkedPackages?: readonly string[] | undefined;
+  };
+  readonly python: { readonly packages?: { readonly store: string } | undefined };
+  /** Undefined for a store that the host did not configure: the default file is opened when a tool first uses it. */
+  readonly storePath: string | undefined;
+}
+
+const invalid = (option: string, problem: string, cause?: unknown): ToolError =>
+  new ToolError("PARAM_INVALID", `options.${option}: ${problem}`, {
+    details: { problems: [{ pointer: option, message: problem }] },
+    ...(cause === undefined ? {} : { cause }),
+  });
+
+const codeOf = (thrown: unknown): string => {
+  const { code } = (thrown ?? {}) as { readonly code?: unknown };
+  return typeof code === "string" ? code : "unknown error";
+};
+
+/**
+ * Checks each configured path.
+ * @throws {ToolError} PARAM_INVALID, as a rejection, naming the option
+ */
+export async function checkConfiguredPaths({ bundler, python, storePath }: ConfiguredPaths): Promise<void> {
+  const folders: readonly (readonly [option: string, path: string | undefined])[] = [
+    ["bundler.store", bundler.store],
+    ["bundler.root", bundler.root],
+    ...(bundler.linkedPackages ?? []).map((path, index) => [`bundler.linkedPackages.${index}`, path] as const),
+    ["python.packages.store", python.packages?.store],
+  ];
+  for (const [option, path] of folders) if (path !== undefined) await checkFolder(option, path);
+  if (storePath !== undefined) await checkStorePath(storePath);
+}
+
+async function checkFolder(option: string, path: string): Promise<void> {
+  const shown = JSON.stringify(path.slice(0, 500));
+  let isFolder: boolean;
+  try {
+    isFolder = (await stat(path)).isDirectory();
+    if (isFolder) await access(path, constants.R_OK | constants.X_OK);
+  } catch (cause) {
+    const code = codeOf(cause);
+    const problem = code === "ENOENT" ? "does not exist" : `cannot be read (${code})`;
+    throw invalid(option, `Expected a folder, and ${shown} ${problem}`, cause);
+  }
+  if (!isFolder) throw invalid(option, `Expected a folder, and ${shown} is a file`);
+}
+
+/** A file that does not exist is not made, but the folder in which it will be is. */
+async function checkStorePath(given: string): Promise<void> {
+  const path = resolve(given);
+  const shown = JSON.stringify(given.slice(0, 500));
+  const fail = (problem: string, cause?: unknown): ToolError =>
+    invalid("store.path", `The key-value store ${shown} cannot be opened: ${problem}`, cause);
+  if (given.includes("\0")) throw fail("its path has a NUL character");
+  const found = await stat(path).catch((cause: unknown) => {
+    if (codeOf(cause) === "ENOENT") return undefined;
+    throw fail(codeOf(cause) === "ENOTDIR" ? "a part of its path is a file" : codeOf(cause), cause);
+  });
+  if (found === undefined) await checkNewFile(path, fail);
+  else if (found.isDirectory()) throw fail("it is a folder");
+  else if (!found.isFile()) throw fail("it is not a regular file");
+  else await checkStoreFile(path, found.size, fail);
+}
+
+type Fail = (problem: string, cause?: unknown) => ToolError;
+
+/** A file is made in its folder and removed: rights alone do not tell, for root has them all. */
+async function checkNewFile(path: string, fail: Fail): Promise<void> {
+  const folder = dirname(path);
+  const probe = join(folder, `.glovebox-${randomUUID()}.tmp`);
+  try {
+    await makeFolder(folder);
+    await (await open(probe, "wx", 0o600)).close();
+    await unlink(probe);
+  } catch (cause) {
+    const code = codeOf(cause);
+    const problem = code === "EEXIST" || code === "ENOTDIR" ? "a part of its path is a file" : code;
+    throw fail(`no file can be made in its folder (${problem})`, cause);
+  }
+}
+
+async function checkStoreFile(path: string, size: number, fail: Fail): Promise<void> {
+  try {
+    await using file = await open(path, "r+");
+    // SQLite makes a database of an empty file.
+    if (size === 0) return;
+    const head = Buffer.alloc(FORMAT.length);
+    await file.read(head, 0, head.length, 0);
+    if (!head.equals(FORMAT)) throw fail("it is not a SQLite database");
+  } catch (cause) {
+    if (Error.isError(cause) && cause instanceof ToolError) throw cause;
+    throw fail(`it cannot be written (${codeOf(cause)})`, cause);
+  }
+  // biome-ignore lint/correctness/noUnresolvedImports: Biome does not know this one of Node's modules
+  const { DatabaseSync } = await import("node:sqlite").catch((cause: unknown) => {
+    throw fail("this Node has no SQLite", cause);
+  });
+  try {
+    const database = new DatabaseSync(path, { readOnly: true });
+    try {
+      const rows = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
+      const names = new Set(rows.map(({ name }) => name));
+      const isOurs = names.size === 0 || STORE_TABLES.every((name) => names.has(name));
+      if (!isOurs) throw fail("it is a SQLite database of another program");
+    } finally {
+      database.close();
+    }
+  } catch (cause) {
+    if (Error.isError(cause) && cause instanceof ToolError) throw cause;
+    const { errcode } = cause as { readonly errcode?: unknown };
+    if (typeof errcode === "number" && SQLITE_BUSY.has(errcode & 0xff)) return;
+    throw fail("it is damaged, or not a SQLite database", cause);
+  }
+}

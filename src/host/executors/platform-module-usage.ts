@@ -1,0 +1,26 @@
+// Which parts of the platform a bundle's isolates touch: kept for its next processes, and for the next hosts, which have them at hand.
+import type { BundleCache } from "../../bundler/cache/bundle-cache.ts";
+import type { ChunkName } from "../../sandbox/protocol/platform-modules.ts";
+
+export class TouchedChunks {
+  readonly #cache: BundleCache;
+  readonly #sha256: string;
+  readonly #names: Set<ChunkName>;
+
+  constructor(cache: BundleCache, sha256: string, known: readonly ChunkName[]) {
+    this.#cache = cache;
+    this.#sha256 = sha256;
+    this.#names = new Set(known);
+  }
+
+  get names(): readonly ChunkName[] {
+    return [...this.#names];
+  }
+
+  /** @param names as a worker process has said: what is not true of them costs the bundle's own isolates a fraction of a millisecond */
+  add(names: readonly ChunkName[]): void {
+    const before = this.#names.size;
+    for (const name of names) this.#names.add(name);
+    if (this.#names.size > before) void this.#cache.setChunks(this.#sha256, this.names);
+  }
+}

@@ -1,0 +1,46 @@
+// Bytes in a value that crosses as JSON only, as what `ctx.tools` hands on does: base64 beside it, and a text in each one's place.
+import { randomBytes } from "node:crypto";
+import { isUint8Array } from "node:util/types";
+import type { JsonValue } from "../../sandbox/contract/errors.ts";
+import type { ToolValue } from "../contract/tool-value.ts";
+
+/** `mark` and a number stands for each of `parts`, which are base64. */
+export interface MarkedBytes {
+  readonly mark: string;
+  readonly parts: readonly string[];
+}
+
+/** Objects are made anew only on the way to what is replaced. */
+function replace(value: ToolValue, replaceLeaf: (leaf: string | Uint8Array) => ToolValue): ToolValue {
+  if (typeof value === "string" || isUint8Array(value)) return replaceLeaf(value);
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map((item: ToolValue) => replace(item, replaceLeaf));
+  const entries = Object.entries(value as { readonly [key: string]: ToolValue });
+  return Object.fromEntries(entries.map(([key, item]) => [key, replace(item, replaceLeaf)]));
+}
+
+const holdsBytes = (value: ToolValue): boolean => {
+  if (typeof value !== "object" || value === null) return false;
+  return isUint8Array(value) || Object.values(value).some(holdsBytes);
+};
+
+/** Without `bytes` where there are none. */
+export function markBytes(value: ToolValue): { readonly value: JsonValue; readonly bytes?: MarkedBytes } {
+  if (!holdsBytes(value)) return { value: value as JsonValue };
+  const mark = `bytes ${randomBytes(12).toString("hex")} `;
+  const parts: string[] = [];
+  const marked = replace(value, (leaf) => {
+    if (typeof leaf === "string") return leaf;
+    return `${mark}${parts.push(Buffer.from(leaf.buffer, leaf.byteOffset, leaf.byteLength).toString("base64")) - 1}`;
+  });
+  return { value: marked as JsonValue, bytes: { mark, parts } };
+}
+
+/** A text that only looks like a mark stays what it is. */
+export function unmarkBytes(value: JsonValue, { mark, parts }: MarkedBytes): ToolValue {
+  return replace(value, (leaf) => {
+    if (typeof leaf !== "string" || !leaf.startsWith(mark)) return leaf;
+    const part = parts[Number(leaf.slice(mark.length))];
+    return part === undefined ? leaf : new Uint8Array(Buffer.from(part, "base64"));
+  });
+}

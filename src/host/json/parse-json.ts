@@ -1,0 +1,195 @@
+// JSON text that comes from outside: size-checked, depth-checked, then parsed; at once when it is small, else over several turns of
+// the event loop. Nothing hostile stalls or pollutes the host.
+import type { JsonValue } from "../../sandbox/contract/errors.ts";
+import { holdsInfinity } from "./non-finite.ts";
+import { CONTAINER_VALUES, JsonRefusals, type JsonTextCodes, type JsonTextLimits } from "./json-errors.ts";
+import { checkLargeJson, parseLargeJson } from "./parse-large-json.ts";
+import { isProtoKey, MAX_PROTO_UNITS, PROTO } from "./proto-key.ts";
+import { encodeInTurns, type Payer } from "../util/time-slicing.ts";
+
+/** The worst text of this size takes 5 ms [m]. */
+const SMALL_JSON_BYTES = 128 * 1024;
+
+const QUOTE = 34;
+const BACKSLASH = 92;
+const OPEN_BRACKET = 91;
+const CLOSE_BRACKET = 93;
+const OPEN_BRACE = 123;
+const CLOSE_BRACE = 125;
+const COMMA = 44;
+const COLON = 58;
+const SPACE = 32;
+
+/** The deepest nesting of valid JSON text; stops counting past `limit`. */
+export function depthOf(text: string, limit: number): number {
+  let depth = 0;
+  let deepest = 0;
+  for (let index = 0; index < text.length; index += 1) {
+    const unit = text.charCodeAt(index);
+    if (unit === QUOTE) index = endOfString(text, index);
+    else if (unit === OPEN_BRACKET || unit === OPEN_BRACE) {
+      depth += 1;
+      if (depth > deepest) deepest = depth;
+      if (deepest > limit) return deepest;
+    } else if (unit === CLOSE_BRACKET || unit === CLOSE_BRACE) depth -= 1;
+  }
+  return deepest;
+}
+
+/** The index of the quote that ends the string which begins at `start`. */
+function endOfString(text: string, start: number): number {
+  let end = text.indexOf('"', start + 1);
+  while (end > 0) {
+    let backslashes = 0;
+    while (text.charCodeAt(end - 1 - backslashes) === BACKSLASH) backslashes += 1;
+    if (backslashes % 2 === 0) return end;
+    end = text.indexOf('"', end + 1);
+  }
+  return text.length;
+}
+
+/** The values in valid JSON text as {@link CONTAINER_VALUES} has it; stops counting past `limit`. */
+function countValues(text: string, limit: number): number {
+  let count = 0;
+  for (let index = 0; index < text.length && count <= limit; index += 1) {
+    const unit = text.charCodeAt(index);
+    if (unit === QUOTE) index = endOfString(text, index);
+    // A number or a word counts by its last unit.
+    else if (isScalarUnit(unit) && isScalarUnit(text.charCodeAt(index + 1))) continue;
+    else if (!isScalarUnit(unit) && unit !== OPEN_BRACKET && unit !== OPEN_BRACE) continue;
+    count += unit === OPEN_BRACKET || unit === OPEN_BRACE ? CONTAINER_VALUES : 1;
+  }
+  return count;
+}
+
+/** Of a number, `true`, `false` or `null`. */
+const isScalarUnit = (unit: number): boolean =>
+  unit > SPACE &&
+  unit !== QUOTE &&
+  unit !== COMMA &&
+  unit !== COLON &&
+  unit !== OPEN_BRACKET &&
+  unit !== CLOSE_BRACKET &&
+  unit !== OPEN_BRACE &&
+  unit !== CLOSE_BRACE;
+
+/**
+ * Whether valid JSON text has a key `__proto__`, which a careless merge downstream would follow. Read from the text: to walk
+ * the value took 3.9 s for 8 MB of `[],[],…`.
+ */
+function hasProtoKey(text: string): boolean {
+  let start = text.indexOf('"');
+  while (start >= 0) {
+    const end = endOfString(text, start);
+    const length = end - start - 1;
+    if (length >= PROTO.length && length <= MAX_PROTO_UNITS && isProtoKey(text.slice(start + 1, end))) {
+      let next = end + 1;
+      while (text.charCodeAt(next) <= SPACE) next += 1;
+      if (text.charCodeAt(next) === COLON) return true;
+    }
+    start = text.indexOf('"', end + 1);
+  }
+  return false;
+}
+
+/** Visits that a better message is worth. */
+const MAX_VISITS = 10_000;
+
+/** Where the key is, as an RFC 6901 pointer; undefined when it is not among the first values. */
+function findProtoKey(root: JsonValue): string | undefined {
+  let visits = 0;
+  const visit = (value: JsonValue, pointer: string): string | undefined => {
+    visits += 1;
+    if (typeof value !== "object" || value === null || visits > MAX_VISITS) return undefined;
+    if (Object.hasOwn(value, PROTO)) return `${pointer}/${PROTO}`;
+    for (const key in value) {
+      const token = key.slice(0, 100).replaceAll("~", "~0").replaceAll("/", "~1");
+      const found = visit((value as { readonly [key: string]: JsonValue })[key] ?? null, `${pointer}/${token}`);
+      if (found !== undefined || visits > MAX_VISITS) return found;
+    }
+    return undefined;
+  };
+  return visit(root, "");
+}
+
+/** @throws {ToolError} `codes.tooLarge` past `limits.bytes` */
+export function checkJsonBytes(bytes: number, limits: JsonTextLimits, codes: JsonTextCodes, what: string): void {
+  if (bytes > limits.bytes) throw new JsonRefusals(limits, codes, what).bytes(bytes);
+}
+
+/** What is asked of text before it is parsed. */
+function checkSmallBounds(text: string, limits: JsonTextLimits, codes: JsonTextCodes, what: string): void {
+  // UTF-8 is at most three bytes for a UTF-16 unit: short texts need no exact count.
+  if (text.length * 3 > limits.bytes) checkJsonBytes(Buffer.byteLength(text), limits, codes, what);
+  if (depthOf(text, limits.depth) > limits.depth) throw new JsonRefusals(limits, codes, what).depth();
+}
+
+/** What is asked of text that is known to be JSON. */
+function checkSmallContent(text: string, limits: JsonTextLimits, codes: JsonTextCodes, what: string): void {
+  // An array or object takes two units at least: most texts need no count.
+  if (text.length * (CONTAINER_VALUES / 2) > limits.values && countValues(text, limits.values) > limits.values) {
+    throw new JsonRefusals(limits, codes, what).values();
+  }
+  if (text.includes("__proto__") || text.includes("\\u005f") || text.includes("\\u005F")) {
+    if (hasProtoKey(text)) throw new JsonRefusals(limits, codes, what).protoKey(findProtoKey(JSON.parse(text)));
+  }
+}
+
+/** Checks what {@link parseSmallJson} checks of text that this process has made with JSON.stringify, and makes no value of it. */
+export function checkSmallJson(text: string, limits: JsonTextLimits, codes: JsonTextCodes, what: string): void {
+  checkSmallBounds(text, limits, codes, what);
+  checkSmallContent(text, limits, codes, what);
+}
+
+/**
+ * Parses JSON text at once: only for what is known to be small, since 8 MiB can take 0.8 s.
+ * @param what names the value in messages, e.g. "The output"
+ * @throws {ToolError} `codes.tooLarge`, or `codes.invalid` for bad JSON, nesting past `limits.depth`,
+ *   a number that is none, or a `__proto__` key
+ */
+export function parseSmallJson(text: string, limits: JsonTextLimits, codes: JsonTextCodes, what: string): JsonValue {
+  checkSmallBounds(text, limits, codes, what);
+  let value: JsonValue;
+  try {
+    value = JSON.parse(text) as JsonValue;
+  } catch (cause) {
+    throw new JsonRefusals(limits, codes, what).syntaxOfWhole(cause);
+  }
+  checkSmallContent(text, limits, codes, what);
+  if (holdsInfinity(value, text)) throw new JsonRefusals(limits, codes, what).infinity();
+  return value;
+}
+
+/**
+ * Whether a text is to be parsed at once, which spares its caller a turn of the event loop. So is text with half of a surrogate
+ * pair, which has no UTF-8: it was made in this process, since it has crossed no wire.
+ */
+export function isSmallJson(text: string | Buffer): boolean {
+  return text.length <= SMALL_JSON_BYTES || (typeof text === "string" && !text.isWellFormed());
+}
+
+/** The same as {@link parseSmallJson} over several turns of the event loop; rejects with the signal's reason once it aborts. */
+export async function parseLargeText(
+  text: string | Buffer,
+  limits: JsonTextLimits,
+  codes: JsonTextCodes,
+  what: string,
+  signal: AbortSignal,
+  payer?: Payer,
+): Promise<JsonValue> {
+  checkJsonBytes(typeof text === "string" ? Buffer.byteLength(text) : text.length, limits, codes, what);
+  const bytes = typeof text === "string" ? await encodeInTurns(text, signal) : text;
+  return await parseLargeJson(bytes, { limits, refusals: new JsonRefusals(limits, codes, what), signal, payer });
+}
+
+/** The same as {@link checkSmallJson} over several turns of the event loop. */
+export async function checkLargeText(
+  bytes: Buffer,
+  limits: JsonTextLimits,
+  codes: JsonTextCodes,
+  what: string,
+  signal: AbortSignal,
+): Promise<void> {
+  checkJsonBytes(bytes.length, limits, codes, what);
+  await checkLargeJson(bytes, { limits, refusals: new JsonRefusals(limits, codes, what), signal });
+}

@@ -1,0 +1,149 @@
+// The operator's log, by pino: a line for each call that failed, each hook that did, each circuit that opens or closes. Ids and
+// codes; messages are redacted.
+import type pinoTypes from "pino";
+import { describeKind } from "../../sandbox/contract/plain-object.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
+import type { CircuitChange } from "../routing/health/source-health.ts";
+import type { HookCall, HookFailure } from "./hooks/hooks.ts";
+import { LoggerOptionsSchema } from "./logger-options.ts";
+import { parseOptions } from "../config/option-errors.ts";
+import { TenantRedactors } from "./redaction/tenant-redactors.ts";
+import type { TenantPolicy } from "../tenants/tenant-policies.ts";
+import type { ToolResult } from "../contract/tool-call.ts";
+import { ignoreOutcome } from "../util/host-callback.ts";
+import { definedFields } from "../util/merge-defined.ts";
+
+/** A pino logger of the host, pino's options, a level (`"warn"`), or true for pino's defaults. */
+export type LoggerOption = Logger | pinoTypes.LoggerOptions | string | true;
+type Logger = pinoTypes.Logger;
+type LogMethods = Pick<Logger, "info" | "warn" | "error">;
+
+const WHERE = "options.logger";
+const METHODS = ["info", "warn", "error"] as const;
+
+/**
+ * Creates the operator's log. Pino is loaded only here.
+ * @throws {ToolError} PARAM_INVALID, naming the path, for options that pino does not know or accept, and for a logger whose `child()` fails
+ */
+export async function createHostLog(option: LoggerOption): Promise<HostLog> {
+  if (isLogger(option)) return new HostLog(childOf(option));
+  const options = option === true ? {} : typeof option === "string" ? { level: option } : option;
+  if (isComplete(options)) {
+    const got = (options as object) === console ? "console" : "a logger without child()";
+    throw invalid(`Expected a pino logger, pino's options, a level or true, got ${got}`, undefined);
+  }
+  const parsed = definedFields(parseOptions<object>(LoggerOptionsSchema, options, WHERE));
+  const { pino } = await import("pino");
+  try {
+    return new HostLog(pino({ name: "glovebox", ...parsed }));
+  } catch (cause) {
+    throw invalid(Error.isError(cause) ? cause.message.slice(0, 500) : "pino rejected the options", cause);
+  }
+}
+
+function isLogger(option: LoggerOption): option is Logger {
+  try {
+    return typeof option === "object" && typeof (option as Partial<Logger>).child === "function";
+  } catch (cause) {
+    throw invalid("The logger cannot be read", cause);
+  }
+}
+
+/** @throws {ToolError} PARAM_INVALID */
+function childOf(logger: Logger): LogMethods {
+  let child: unknown;
+  try {
+    child = logger.child({ component: "glovebox" });
+    if (isComplete(child)) return child;
+  } catch (cause) {
+    throw invalid("child() of the logger threw", cause);
+  }
+  // A promise that rejects would end the process.
+  ignoreOutcome(() => child);
+  throw invalid(
+    `Expected child() to return a logger with ${METHODS.join(", ")}, got ${describeKind(child)}`,
+    undefined,
+  );
+}
+
+const isComplete = (child: unknown): child is LogMethods =>
+  typeof child === "object" &&
+  child !== null &&
+  METHODS.every((method) => typeof (child as Partial<LogMethods>)[method] === "function");
+
+const invalid = (message: string, cause: unknown): ToolError =>
+  new ToolError("PARAM_INVALID", `${WHERE}: ${message}`, { cause });
+
+/** What is said of a failure that is the host's own business. */
+interface ErrorFacts {
+  readonly code?: string;
+  readonly message: unknown;
+  readonly cause?: unknown;
+}
+
+export class HostLog {
+  readonly #pino: LogMethods;
+  readonly #redactors = new TenantRedactors({ maxTextUnits: 2_048, maxValues: 500, maxDepth: 8 });
+
+  constructor(pino: LogMethods) {
+    this.#pino = pino;
+  }
+
+  /** One line for a call that failed; none for one that did not. */
+  ended(call: HookCall, result: ToolResult, error: ToolError | undefined, tenant?: TenantPolicy): void {
+    if (result.success) return;
+    const { code, message } = result.error;
+    const { durationMs, usage } = result;
+    const isOurs = code === "INTERNAL" || code === "SANDBOX_CRASHED";
+    const line = {
+      event: code === "SANDBOX_CRASHED" ? "crash" : "call.failed",
+      ...call,
+      code,
+      durationMs: Math.round(durationMs),
+      ...{ queueMs: Math.round(usage.queueMs), cpuMs: Math.round(usage.cpuMs) },
+      ...{ inputBytes: usage.inputBytes, outputBytes: usage.outputBytes },
+      ...{ egressBytesOut: usage.egressBytesOut, egressBytesIn: usage.egressBytesIn },
+      error: this.#error({ message, cause: error?.cause }, tenant),
+    };
+    this.#write(isOurs ? "error" : "warn", line, `${call.toolName} failed: ${code}`);
+  }
+
+  /** Reports a part of the host that is missing, without which it goes on. */
+  warned(event: string, error: ToolError): void {
+    const { code, message, cause } = error;
+    this.#write("warn", { event, code, error: this.#error({ message, cause }) }, message);
+  }
+
+  hookFailed({ hook, stage, reason, call, cause }: HookFailure): void {
+    const line = { event: "hook.failed", ...call, hook, stage, reason, error: this.#error({ message: reason, cause }) };
+    this.#write("warn", line, `The hook ${hook} ${reason} at ${stage}`);
+  }
+
+  /** What is probably a mistake in a tool that was added. */
+  toolWarned(toolName: string, message: string): void {
+    this.#write("warn", { event: "tool.warning", toolName }, `${toolName}: ${message}`);
+  }
+
+  /** A source that is left alone, is tried again, or is there again. */
+  circuitChanged({ sourceId, tenantId, from, state, failures, code }: CircuitChange): void {
+    const line = {
+      event: "circuit",
+      sourceId,
+      tenantId,
+      from,
+      state,
+      failures,
+      ...(code === undefined ? {} : { code }),
+    };
+    this.#write(state === "open" ? "warn" : "info", line, `The circuit of ${sourceId} is ${state}`);
+  }
+
+  #error({ message, cause }: ErrorFacts, tenant?: TenantPolicy): unknown {
+    return this.#redactors.of(tenant).value({ message, ...(cause === undefined ? {} : { cause }) });
+  }
+
+  /** A logger that throws or rejects loses its line, and does not fail the call. */
+  #write(level: (typeof METHODS)[number], line: object, message: string): void {
+    ignoreOutcome(() => this.#pino[level](line, message));
+  }
+}

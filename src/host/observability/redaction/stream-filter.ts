@@ -1,0 +1,216 @@
+// Replaces needles in bytes that come in chunks. Bytes that may be the beginning of a needle are held back until it is certain.
+import { inTurns, type Payer } from "../../util/time-slicing.ts";
+import type { Needle, NeedleSet } from "./needle.ts";
+import { type Match, NeedleTrack } from "./needle-track.ts";
+
+const EMPTY = Buffer.alloc(0);
+
+/** Comparisons of a byte with a needle in one step: about 0.5 ms. */
+const STEP_COMPARISONS = 64 * 1024;
+const MIN_STEP_BYTES = 256;
+const MAX_STEP_BYTES = 16 * 1024;
+
+/** Filters one stream. */
+export class StreamFilter {
+  readonly #needles: NeedleSet;
+  readonly #tracks: readonly NeedleTrack[];
+  readonly #stepBytes: number;
+  /** Bytes that were not passed on yet; `#base` is the offset of the first one. */
+  #text: Buffer = EMPTY;
+  #base = 0;
+  /** Offset up to which the tracks have read. */
+  #read = 0;
+  #pending: readonly Match[] = [];
+  #replaced = 0;
+
+  constructor(needles: NeedleSet) {
+    this.#needles = needles;
+    this.#tracks = [new NeedleTrack(needles, true), new NeedleTrack(needles, false)];
+    this.#stepBytes = Math.min(MAX_STEP_BYTES, Math.max(MIN_STEP_BYTES, Math.floor(STEP_COMPARISONS / needles.size)));
+  }
+
+  /** Number of replacements so far. */
+  get replaced(): number {
+    return this.#replaced;
+  }
+
+  /** Whether the filter has no needles, so that all bytes pass. */
+  get isIdle(): boolean {
+    return this.#needles.isEmpty;
+  }
+
+  /** Returns how many comparisons of a byte with a needle it takes to filter the bytes. */
+  costOf(bytes: number): number {
+    return bytes * this.#needles.size;
+  }
+
+  /** Returns what can be passed on now, which may be empty. Throws what a needle's replacement throws. */
+  push(chunk: Uint8Array): Buffer {
+    return join(this.steps(chunk));
+  }
+
+  /** Returns what was held back, when no more will come. */
+  end(): Buffer {
+    return join(this.lastSteps());
+  }
+
+  /** Does what {@link push} does, in steps of less than a millisecond; the parts that they yield may be empty. */
+  *steps(chunk: Uint8Array): Generator<Buffer, void> {
+    const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    if (this.isIdle) {
+      yield bytes;
+      return;
+    }
+    this.#text = this.#text.length === 0 ? bytes : Buffer.concat([this.#text, bytes]);
+    yield* this.#pass(false);
+    // A copy: the chunk is the caller's, and may be large.
+    this.#text = Buffer.from(this.#text);
+  }
+
+  /** Does what {@link end} does, in steps. */
+  *lastSteps(): Generator<Buffer, void> {
+    if (this.#text.length > 0) yield* this.#pass(true);
+  }
+
+  /** Filters a stream that is one chunk, in steps. */
+  *wholeSteps(bytes: Uint8Array): Generator<Buffer, void> {
+    yield* this.steps(bytes);
+    yield* this.lastSteps();
+  }
+
+  *#pass(isWhole: boolean): Generator<Buffer, void> {
+    const end = this.#base + this.#text.length;
+    do {
+      this.#read = Math.min(this.#read + this.#stepBytes, end);
+      const found = this.#tracks.flatMap((track) => track.follow(this.#text, this.#base, this.#read, isWhole));
+      yield EMPTY;
+      yield* this.#emit(merge([...this.#pending, ...found]), isWhole && this.#read === end);
+    } while (this.#read < end);
+  }
+
+  /** Passes on all that comes before what may still become a match. */
+  #emit(matches: readonly Match[], isLast: boolean): readonly Buffer[] {
+    const end = this.#base + this.#text.length;
+    const openAt = isLast ? end : Math.min(...this.#tracks.map((track) => track.openAt));
+    const certain = matches.filter(({ start }) => start < openAt);
+    this.#pending = matches.slice(certain.length);
+    const parts: Buffer[] = [];
+    let from = this.#base;
+    for (const { start, end: until, needle } of certain) {
+      // A match that overlaps the previous one goes with it.
+      if (start >= from) parts.push(this.#slice(from, start), this.#replacement(start, until, needle));
+      from = Math.max(from, until);
+    }
+    if (openAt > from) parts.push(this.#slice(from, openAt));
+    from = Math.max(from, openAt);
+    this.#text = this.#text.subarray(from - this.#base);
+    this.#base = from;
+    for (const track of this.#tracks) track.skipTo(from);
+    return parts;
+  }
+
+  #slice(from: number, to: number): Buffer {
+    return this.#text.subarray(from - this.#base, to - this.#base);
+  }
+
+  #replacement(start: number, end: number, needle: Needle): Buffer {
+    this.#replaced += 1;
+    const written = needle.replace(this.#slice(start, end).toString("latin1"));
+    return typeof written === "string" ? Buffer.from(written) : written;
+  }
+}
+
+/** Joins overlapping matches to one, with the replacement of the first. */
+function merge(matches: readonly Match[]): readonly Match[] {
+  if (matches.length < 2) return matches;
+  const merged: Match[] = [];
+  for (const match of matches.toSorted((a, b) => a.start - b.start || b.end - a.end)) {
+    const last = merged.at(-1);
+    if (last === undefined || match.start >= last.end) merged.push(match);
+    else if (match.end > last.end) merged[merged.length - 1] = { ...last, end: match.end };
+  }
+  return merged;
+}
+
+function join(steps: Iterable<Buffer>): Buffer {
+  const parts = [...steps].filter(({ length }) => length > 0);
+  const [only = EMPTY] = parts;
+  return parts.length < 2 ? only : Buffer.concat(parts);
+}
+
+/** Who pays for turns of the event loop, and a signal that ends the work early. */
+export interface Turns {
+  readonly signal?: AbortSignal | undefined;
+  readonly payer?: Payer | undefined;
+}
+
+/** Runs the steps of a filter over several turns of the event loop, and calls `take` with each part. Rejects with what `take` throws. */
+export async function runSteps(
+  steps: Iterator<Buffer, void>,
+  take: (part: Buffer) => void,
+  { signal, payer }: Turns = {},
+): Promise<void> {
+  const step = (): boolean => {
+    const { done, value } = steps.next();
+    if (done !== true && value.length > 0) take(value);
+    return done === true;
+  };
+  await inTurns(step, signal, payer);
+}
+
+/** Size of the parts that {@link filteredParts} yields, give or take one replacement. */
+const PART_BYTES = 64 * 1024;
+
+/** Runs the steps of a filter over several turns of the event loop, and only as fast as its parts are taken. */
+export async function* filteredParts(steps: Iterator<Buffer, void>, { signal, payer }: Turns): AsyncGenerator<Buffer> {
+  for (let isDone = false; !isDone; ) {
+    const parts: Buffer[] = [];
+    let bytes = 0;
+    const step = (): boolean => {
+      const { done, value } = steps.next();
+      isDone = done === true;
+      if (isDone || value === undefined) return true;
+      parts.push(value);
+      bytes += value.length;
+      return bytes >= PART_BYTES;
+    };
+    await inTurns(step, signal, payer);
+    if (bytes > 0) yield Buffer.concat(parts, bytes);
+  }
+}
+
+const AT_ONCE_COMPARISONS = 256 * 1024;
+
+/** Filters at once what takes a millisecond or two, and more over several turns of the event loop. */
+export async function filterBytes(filter: StreamFilter, bytes: Buffer, turns: Turns = {}): Promise<Buffer> {
+  if (filter.costOf(bytes.length) <= AT_ONCE_COMPARISONS) return filter.push(bytes);
+  const parts: Buffer[] = [];
+  await runSteps(filter.steps(bytes), (part) => parts.push(part), turns);
+  return Buffer.concat(parts);
+}
+
+/** Filters a whole text at once. */
+export function filterText(text: string, needles: NeedleSet): string {
+  if (needles.isEmpty) return text;
+  const filter = new StreamFilter(needles);
+  const written = join(filter.wholeSteps(Buffer.from(text)));
+  return filter.replaced === 0 ? text : written.toString();
+}
+
+/** Filters whole texts, each by itself: at once what takes a millisecond or two, and more over several turns of the event loop. */
+export async function filterTexts(
+  texts: readonly string[],
+  needles: NeedleSet,
+  turns: Turns,
+): Promise<readonly string[]> {
+  const units = texts.reduce((sum, { length }) => sum + length, 0);
+  if (units * needles.size <= AT_ONCE_COMPARISONS) return texts.map((text) => filterText(text, needles));
+  const filtered: string[] = [];
+  for (const text of texts) {
+    const filter = new StreamFilter(needles);
+    const parts: Buffer[] = [];
+    await runSteps(filter.wholeSteps(Buffer.from(text)), (part) => parts.push(part), turns);
+    filtered.push(filter.replaced === 0 ? text : Buffer.concat(parts).toString());
+  }
+  return filtered;
+}

@@ -1,0 +1,43 @@
+// The `telemetry` option of a host.
+import * as z from "zod";
+import { describeKind, strictObject } from "../../../sandbox/contract/plain-object.ts";
+import { type RedactOptions, RedactOptionsSchema } from "../redaction/redact.ts";
+import type { TelemetryMeterProvider, TelemetryTracerProvider } from "./otel-types.ts";
+
+export interface TelemetryOptions {
+  /** @default the global TracerProvider */
+  readonly tracerProvider?: TelemetryTracerProvider | undefined;
+  /** @default the global MeterProvider */
+  readonly meterProvider?: TelemetryMeterProvider | undefined;
+  /** Adds arguments, results and messages of errors to spans, redacted. @default false */
+  readonly captureContent?: boolean | undefined;
+  /** How content is redacted. The values of the host's and the tenant's `secrets` are known where they are configured as text. */
+  readonly redact?: RedactOptions | undefined;
+  /**
+   * Servers that a tool's `fetch` tells of the trace (`traceparent`, `tracestate`): true for every server that the tool may reach, or rules
+   * as in `egress.allow`. @default false
+   */
+  readonly propagate?: boolean | readonly string[] | undefined;
+}
+
+const withMethod = <Provider>(method: string): z.ZodType<Provider> =>
+  z.custom<Provider>((value) => hasMethod(value, method), {
+    error: ({ input }) => `Expected a provider with ${method}(), got ${describeKind(input)}`,
+  });
+
+function hasMethod(value: unknown, method: string): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  try {
+    return typeof (value as { readonly [name: string]: unknown })[method] === "function";
+  } catch {
+    return false;
+  }
+}
+
+export const TelemetryOptionsSchema = strictObject({
+  tracerProvider: withMethod<TelemetryTracerProvider>("getTracer").optional(),
+  meterProvider: withMethod<TelemetryMeterProvider>("getMeter").optional(),
+  captureContent: z.boolean().optional(),
+  redact: RedactOptionsSchema.optional(),
+  propagate: z.union([z.boolean(), z.array(z.string())]).optional(),
+});

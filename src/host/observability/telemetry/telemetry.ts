@@ -1,0 +1,320 @@
+// OpenTelemetry: a span for each call and one for each of its parts, and how long calls take, by the GenAI semantic conventions
+// (open-telemetry/semantic-conventions-genai, docs/gen-ai: span and metric of `execute_tool`; in development as of 2026).
+import type { ToolDefinition } from "../../../sandbox/contract/definition.ts";
+import { type ErrorCode, ToolError } from "../../../sandbox/contract/errors.ts";
+import { scopedContext } from "../../capabilities/call-scope.ts";
+import type { CapabilityContext } from "../../capabilities/capability.ts";
+import { type EgressRule, matchesRule, parseEgressRule } from "../../capabilities/fetch/egress-rules.ts";
+import type { Execution } from "../../executors/executor.ts";
+import type { HookCall } from "../hooks/hooks.ts";
+import { parseOptions } from "../../config/option-errors.ts";
+import type { ValueRedactor } from "../redaction/redact.ts";
+import { TenantRedactors } from "../redaction/tenant-redactors.ts";
+import type { TenantPolicy } from "../../tenants/tenant-policies.ts";
+import type { ToolResult } from "../../contract/tool-call.ts";
+import { ignoreOutcome } from "../../util/host-callback.ts";
+import type {
+  SpanAttributes,
+  SpanScope,
+  TelemetryApi,
+  TelemetryHistogram,
+  TelemetrySpan,
+  TelemetryTracer,
+} from "./otel-types.ts";
+import { callNow, runWithin } from "./provider-calls.ts";
+import { type TelemetryOptions, TelemetryOptionsSchema } from "./telemetry-options.ts";
+import { MAX_STATE_UNITS, parseTraceparent, type TraceContext, toTraceContext } from "./trace-context.ts";
+
+const SCOPE = "glovebox";
+/** As the convention has them, in seconds. */
+const DURATION_BUCKETS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
+/** A description may be any length; a text in an attribute is sent with every span. */
+const MAX_DESCRIPTION_UNITS = 1_024;
+/** Larger arguments and results are not read again for their span. */
+const MAX_CONTENT_UNITS = 256 * 1024;
+/** Names that a model has made up are of any number: a metric has one for all. */
+const UNKNOWN_TOOL = "_OTHER";
+
+/** By performance.now(), as OpenTelemetry takes it. */
+const toTime = (at: number): number => performance.timeOrigin + at;
+
+const WHERE = "options.telemetry";
+
+/**
+ * Creates the telemetry of a host.
+ * @throws {ToolError} PARAM_INVALID for an unknown or wrong option, with its path, for a provider that fails, and where
+ *   `@opentelemetry/api` is not installed
+ */
+export async function createTelemetry(options: true | TelemetryOptions): Promise<Telemetry> {
+  const parsed = options === true ? {} : parseOptions<TelemetryOptions>(TelemetryOptionsSchema, options, WHERE);
+  let api: TelemetryApi;
+  try {
+    // Its own types are not used: this module's declarations are read by programs without that package.
+    api = (await import("@opentelemetry/api")) as unknown as TelemetryApi;
+  } catch (cause) {
+    throw new ToolError("PARAM_INVALID", `${WHERE}: expected the package @opentelemetry/api to be installed`, {
+      cause,
+    });
+  }
+  return new Telemetry(api, parsed);
+}
+
+/** @throws {ToolError} PARAM_INVALID for a provider that throws, or returns something without the method that is needed */
+function createFrom<Made extends object>(provider: string, method: keyof Made & string, create: () => Made): Made {
+  const path = `${WHERE}.${provider}`;
+  let made: Made;
+  try {
+    made = callNow(create);
+    if (typeof made[method] === "function") return made;
+  } catch (cause) {
+    const reason = Error.isError(cause) ? `: ${cause.message.slice(0, 500)}` : "";
+    throw new ToolError("PARAM_INVALID", `${path}: The provider failed${reason}`, { cause });
+  }
+  throw new ToolError("PARAM_INVALID", `${path}: Expected a provider whose products have ${method}()`);
+}
+
+export class Telemetry {
+  readonly api: TelemetryApi;
+  readonly tracer: TelemetryTracer;
+  readonly capturesContent: boolean;
+  readonly #duration: TelemetryHistogram;
+  readonly #propagates: boolean | readonly EgressRule[];
+  readonly #redactors: TenantRedactors;
+
+  /** @throws {ToolError} PARAM_INVALID for a provider that fails, and for an invalid rule in `propagate` */
+  constructor(api: TelemetryApi, options: TelemetryOptions) {
+    const { tracerProvider = api.trace.getTracerProvider(), meterProvider = api.metrics.getMeterProvider() } = options;
+    const { captureContent = false, redact = {}, propagate = false } = options;
+    this.api = api;
+    this.tracer = createFrom<TelemetryTracer>("tracerProvider", "startSpan", () => tracerProvider.getTracer(SCOPE));
+    this.#duration = createFrom<TelemetryHistogram>("meterProvider", "record", () =>
+      callNow(() => meterProvider.getMeter(SCOPE)).createHistogram("gen_ai.execute_tool.duration", {
+        description: "The duration of a single tool execution.",
+        unit: "s",
+        advice: { explicitBucketBoundaries: DURATION_BUCKETS },
+      }),
+    );
+    this.capturesContent = captureContent;
+    this.#redactors = new TenantRedactors(redact);
+    this.#propagates = typeof propagate === "boolean" ? propagate : propagate.map(toRule);
+  }
+
+  /** @param started by performance.now() */
+  begin(call: HookCall, started: number, given: TraceContext | undefined, isNested: boolean): CallSpan {
+    const parent = this.#parentOf(given, isNested);
+    const options = { kind: this.api.SpanKind.INTERNAL, startTime: toTime(started), attributes: toAttributes(call) };
+    const span = callNow(() => this.tracer.startSpan(`execute_tool ${call.toolName}`, options, parent));
+    return new CallSpan(this, span, this.api.trace.setSpan(parent, span));
+  }
+
+  #parentOf({ traceparent, tracestate }: TraceContext = {}, isNested: boolean): SpanScope {
+    const { api } = this;
+    const active = api.context.active();
+    const parsed = traceparent === undefined ? undefined : parseTraceparent(traceparent);
+    if (parsed === undefined) return active;
+    const hasState = tracestate !== undefined && tracestate.length <= MAX_STATE_UNITS;
+    const traceState = hasState ? api.createTraceState(tracestate) : undefined;
+    return api.trace.setSpanContext(active, {
+      ...parsed,
+      isRemote: !isNested,
+      ...(traceState === undefined ? {} : { traceState }),
+    });
+  }
+
+  record(seconds: number, attributes: SpanAttributes, context: SpanScope): void {
+    ignoreOutcome(() => this.#duration.record(seconds, attributes, context));
+  }
+
+  propagatesTo(url: URL): boolean {
+    const rules = this.#propagates;
+    return typeof rules === "boolean" ? rules : rules.some((rule) => matchesRule(rule, url));
+  }
+
+  redactorOf(tenant: TenantPolicy | undefined): ValueRedactor {
+    return this.#redactors.of(tenant);
+  }
+}
+
+function toRule(text: string): EgressRule {
+  const rule = parseEgressRule(text);
+  if (rule !== undefined) return rule;
+  throw new ToolError(
+    "PARAM_INVALID",
+    `options.telemetry.propagate: expected hosts as in egress.allow, got ${JSON.stringify(text.slice(0, 200))}`,
+  );
+}
+
+function toAttributes({ callId, toolName, tenantId, executionId, stepId }: HookCall): SpanAttributes {
+  return {
+    "gen_ai.operation.name": "execute_tool",
+    "gen_ai.tool.name": toolName,
+    "gen_ai.tool.call.id": callId,
+    "gen_ai.tool.type": "function",
+    "glovebox.tenant.id": tenantId,
+    "glovebox.execution.id": executionId,
+    "glovebox.step.id": stepId,
+  };
+}
+
+/** The span of one call. */
+export class CallSpan {
+  readonly #telemetry: Telemetry;
+  readonly #span: TelemetrySpan;
+  readonly #context: SpanScope;
+  readonly traceContext: TraceContext;
+  #tenant: TenantPolicy | undefined;
+  #toolName: string | undefined;
+  #source: string | undefined;
+  #executedAt = 0;
+  /** Of the text of its output, before anybody has read it. */
+  #outputUnits = 0;
+
+  constructor(telemetry: Telemetry, span: TelemetrySpan, context: SpanScope) {
+    this.#telemetry = telemetry;
+    this.#span = span;
+    this.#context = context;
+    this.traceContext = toTraceContext(callNow(() => span.spanContext()));
+  }
+
+  /** The span is the active one meanwhile, where the host has a context manager. */
+  within<Value>(run: () => Value): Value {
+    return runWithin(this.#telemetry.api.context, this.#context, run);
+  }
+
+  found({ name, description }: ToolDefinition, source: string, tenant: TenantPolicy): void {
+    this.#toolName = name;
+    this.#source = source;
+    this.#tenant = tenant;
+    ignoreOutcome(() =>
+      this.#span.setAttributes({
+        "gen_ai.tool.description": description.slice(0, MAX_DESCRIPTION_UNITS),
+        "glovebox.tool.source": source,
+      }),
+    );
+  }
+
+  get #capturesContent(): boolean {
+    return this.#telemetry.capturesContent && callNow(() => this.#span.isRecording()) === true;
+  }
+
+  #shown(text: string | Buffer): string {
+    if (text.length > MAX_CONTENT_UNITS) return `[${text.length} characters]`;
+    return this.#telemetry.redactorOf(this.#tenant).text(text.toString());
+  }
+
+  validated(inputText: string | Buffer): void {
+    ignoreOutcome(() => {
+      if (!this.#capturesContent) return undefined;
+      return this.#span.setAttribute("gen_ai.tool.call.arguments", this.#shown(inputText));
+    });
+  }
+
+  executing(): void {
+    this.#executedAt = performance.now();
+  }
+
+  /** What the call waited for, loaded and ran: told when it is over, by the times that its process has reported, within its own. */
+  executed(execution: Execution): void {
+    const { usage } = execution;
+    if ("outputText" in execution) this.#outputUnits = execution.outputText.length;
+    const ended = performance.now();
+    const began = this.#executedAt;
+    ignoreOutcome(() =>
+      this.#span.setAttributes({
+        "glovebox.usage.cpu_ms": usage.cpuMs,
+        "glovebox.usage.heap_bytes": usage.heapBytes,
+        "glovebox.usage.peak_bytes": usage.peakBytes,
+        "glovebox.usage.input_bytes": usage.inputBytes,
+        "glovebox.usage.output_bytes": usage.outputBytes,
+        "glovebox.usage.egress_bytes_out": usage.egressBytesOut,
+        "glovebox.usage.egress_bytes_in": usage.egressBytesIn,
+      }),
+    );
+    let at = began;
+    if (this.#source === "sandbox" || this.#source === "python") {
+      at = this.#part("queue", at, Math.min(ended, at + usage.queueMs));
+      at = this.#part("start", at, Math.min(ended, at + usage.startMs));
+    }
+    // One that has never been placed has waited until its end.
+    if (at < ended) this.#part("execute", at, ended);
+  }
+
+  #part(name: string, from: number, to: number): number {
+    ignoreOutcome(() => {
+      const span = callNow(() => this.#telemetry.tracer.startSpan(name, { startTime: toTime(from) }, this.#context));
+      return span.end(toTime(to));
+    });
+    return to;
+  }
+
+  capability(name: string, context: CapabilityContext): CapabilitySpan {
+    const { api, tracer } = this.#telemetry;
+    const attributes = { "glovebox.capability.name": name };
+    const options = { kind: api.SpanKind.INTERNAL, attributes };
+    const span = callNow(() => tracer.startSpan(`capability ${name}`, options, this.#context));
+    return new CapabilitySpan(this.#telemetry, span, api.trace.setSpan(this.#context, span), context);
+  }
+
+  /** @param started by performance.now() */
+  ended(result: ToolResult, started: number): void {
+    const ended = performance.now();
+    // Each by itself: a provider that fails at one of them still gets the others.
+    ignoreOutcome(() => this.#outcome(result));
+    ignoreOutcome(() => this.#span.end(toTime(ended)));
+    const attributes = {
+      "gen_ai.tool.name": this.#toolName ?? UNKNOWN_TOOL,
+      "gen_ai.tool.type": "function",
+      ...(result.success ? {} : { "error.type": result.error.code }),
+    };
+    this.#telemetry.record((ended - started) / 1_000, attributes, this.#context);
+  }
+
+  #outcome(result: ToolResult): unknown {
+    const span = this.#span;
+    if (result.success) {
+      if (!this.#capturesContent) return undefined;
+      return span.setAttribute("gen_ai.tool.call.result", this.#shownOutput(result));
+    }
+    const { code, message, userMessage } = result.error;
+    ignoreOutcome(() => span.setAttribute("error.type", code));
+    // A message may quote the arguments.
+    const text = this.#capturesContent ? this.#shown(message) : userMessage;
+    return span.setStatus({ code: this.#telemetry.api.SpanStatusCode.ERROR, message: text });
+  }
+
+  #shownOutput({ output }: Extract<ToolResult, { success: true }>): string {
+    if (this.#outputUnits > MAX_CONTENT_UNITS) return `[${this.#outputUnits} characters]`;
+    const redactor = this.#telemetry.redactorOf(this.#tenant);
+    // Bytes are named there, not shown.
+    return redactor.text(JSON.stringify(redactor.value(output)) ?? "null");
+  }
+}
+
+/** The span of one capability call. */
+export class CapabilitySpan {
+  readonly #telemetry: Telemetry;
+  readonly #span: TelemetrySpan;
+  readonly #active: SpanScope;
+  /** What the capability is given: with the trace that it is part of. */
+  readonly context: CapabilityContext;
+
+  constructor(telemetry: Telemetry, span: TelemetrySpan, active: SpanScope, context: CapabilityContext) {
+    this.#telemetry = telemetry;
+    this.#span = span;
+    this.#active = active;
+    const trace = toTraceContext(callNow(() => span.spanContext()));
+    this.context = scopedContext(context, trace, (url) => (telemetry.propagatesTo(url) ? trace : undefined));
+  }
+
+  within<Value>(run: () => Value): Value {
+    return runWithin(this.#telemetry.api.context, this.#active, run);
+  }
+
+  ended(code: "ok" | ErrorCode): void {
+    if (code !== "ok") {
+      ignoreOutcome(() => this.#span.setAttribute("error.type", code));
+      ignoreOutcome(() => this.#span.setStatus({ code: this.#telemetry.api.SpanStatusCode.ERROR }));
+    }
+    ignoreOutcome(() => this.#span.end());
+  }
+}

@@ -1,0 +1,76 @@
+// Counts the bytes of one call: what its tool got and gave, and what its requests sent and received.
+import type { Execution } from "../executors/executor.ts";
+import type { PreparedCall, ToolUsage } from "../contract/tool-call.ts";
+import { sizeOfBytes } from "../contract/tool-value.ts";
+
+/** A socket, as far as its bytes are counted. After it is closed it still knows them. */
+export interface CountedSocket {
+  readonly bytesRead: number;
+  readonly bytesWritten: number;
+  once(event: "close", listener: () => void): unknown;
+}
+
+/** Bytes of a call's requests, by direction. */
+export interface EgressBytes {
+  readonly egressBytesOut: number;
+  readonly egressBytesIn: number;
+}
+
+/**
+ * The network traffic of one call. Counted at its sockets, above TLS: request lines, status lines, headers and bodies as they are
+ * transferred, also those of redirects and of requests that fail.
+ */
+export class CallMeter {
+  readonly #open = new Set<CountedSocket>();
+  #out = 0;
+  #in = 0;
+
+  /** Counts the bytes of a socket from now on. */
+  count(socket: CountedSocket): void {
+    if (this.#open.has(socket)) return;
+    this.#open.add(socket);
+    socket.once("close", () => this.#close(socket));
+  }
+
+  #close(socket: CountedSocket): void {
+    if (!this.#open.delete(socket)) return;
+    this.#out += socket.bytesWritten;
+    this.#in += socket.bytesRead;
+  }
+
+  /** Until now: sockets that are still open count too. */
+  get egress(): EgressBytes {
+    let [out, received] = [this.#out, this.#in];
+    for (const { bytesWritten, bytesRead } of this.#open) {
+      out += bytesWritten;
+      received += bytesRead;
+    }
+    return { egressBytesOut: out, egressBytesIn: received };
+  }
+}
+
+const lengthOf = (text: string | Buffer): number => (typeof text === "string" ? Buffer.byteLength(text) : text.length);
+
+function outputBytesOf(execution: Execution, streamedBytes: number): number {
+  // Of a stream the chunks were the output.
+  if ("error" in execution || (execution.isStreamed === true && streamedBytes > 0)) return streamedBytes;
+  const { outputText, content, besideBytes = 0 } = execution;
+  return lengthOf(outputText) + lengthOf(content?.text ?? "") + besideBytes + streamedBytes;
+}
+
+/** Returns an execution with the bytes of its call in its usage. @param streamedBytes of chunks that the caller has been given */
+export function withBytes(
+  execution: Execution,
+  { inputText, inputBytes, meter }: Pick<PreparedCall, "inputText" | "inputBytes" | "meter">,
+  streamedBytes: number,
+): Execution {
+  // An executor of the host may answer with anything.
+  if (typeof execution.usage !== "object") throw new TypeError("The executor answered without usage");
+  const usage: ToolUsage = {
+    ...execution.usage,
+    inputBytes: lengthOf(inputText) + sizeOfBytes(inputBytes),
+    outputBytes: outputBytesOf(execution, streamedBytes),
+    ...(meter === undefined ? undefined : meter.egress),
+  };
+  return { ...execution, usage };
+}

@@ -1,0 +1,86 @@
+// What takes longer than a question: jobs that the worker does on threads of its own. As many as it takes wait there; the rest wait here,
+// in the guest's own memory.
+import type { Failure, JobAnswer } from "../../protocol/crypto-messages.ts";
+import { MAX_JOB_BYTES, MAX_JOBS, MAX_WAITING_BYTES } from "../../protocol/crypto-messages.ts";
+import { makeDomException } from "../chunk-loader.ts";
+import { ask, listenForAnswers } from "../host.ts";
+
+export interface JobRequest {
+  readonly text: string;
+  readonly buffers: readonly ArrayBuffer[];
+}
+
+export interface JobResult {
+  readonly answer: Exclude<JobAnswer, Failure>;
+  readonly buffers: readonly ArrayBuffer[];
+}
+
+interface Job extends JobRequest {
+  readonly bytes: number;
+  readonly resolve: (result: JobResult) => void;
+  readonly reject: (error: Error) => void;
+}
+
+const waiting: Job[] = [];
+const begun = new Map<number, Job>();
+let begunBytes = 0;
+let lastId = 0;
+
+export function toError({ name, message, code }: Failure): Error {
+  let error: Error;
+  if (name === "TypeError") error = new TypeError(message);
+  else if (name === "RangeError") error = new RangeError(message);
+  else error = makeDomException(message, name);
+  return code === undefined ? error : Object.assign(error, { code });
+}
+
+function finish(id: number, text: string, buffers: readonly ArrayBuffer[]): void {
+  const job = begun.get(id);
+  if (job === undefined) return;
+  begun.delete(id);
+  begunBytes -= job.bytes;
+  const answer = JSON.parse(text) as JobAnswer;
+  if (answer.ok) job.resolve({ answer, buffers });
+  else job.reject(toError(answer));
+  beginNext();
+}
+
+function begin(job: Job): void {
+  lastId += 1;
+  const [first, second, third, fourth] = job.buffers;
+  const answer = ask("job", lastId, job.text, first, second, third, fourth);
+  const { name, message } = JSON.parse(typeof answer === "string" ? answer : NO_ANSWER) as Partial<Failure>;
+  if (name !== undefined && message !== undefined) {
+    job.reject(toError({ ok: false, name, message }));
+    return;
+  }
+  begun.set(lastId, job);
+  begunBytes += job.bytes;
+}
+
+const NO_ANSWER = JSON.stringify({ name: "OperationError", message: "The sandbox could not begin this" });
+
+function beginNext(): void {
+  while (begun.size < MAX_JOBS) {
+    const next = waiting[0];
+    if (next === undefined) return;
+    if (begun.size > 0 && begunBytes + next.bytes > MAX_WAITING_BYTES) return;
+    waiting.shift();
+    begin(next);
+  }
+}
+
+/** Resolves with what has become of it; rejects with the error that the worker has named. */
+export function runJob({ text, buffers }: JobRequest): Promise<JobResult> {
+  const bytes = buffers.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  return new Promise((resolve, reject) => {
+    if (bytes > MAX_JOB_BYTES) {
+      reject(makeDomException(`One operation may take ${MAX_JOB_BYTES} bytes at most here`, "OperationError"));
+      return;
+    }
+    waiting.push({ text, buffers, bytes, resolve, reject });
+    beginNext();
+  });
+}
+
+listenForAnswers(finish);

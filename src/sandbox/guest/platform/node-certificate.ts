@@ -1,0 +1,82 @@
+// X509Certificate: what is in a certificate, and what it says yes to. The worker reads it.
+import type { KeyObjectFacts } from "../../protocol/crypto-messages.ts";
+import { CERTIFICATE_FACTS } from "../../protocol/guest-messages.ts";
+import { callWorker } from "./crypto-call.ts";
+import { Buffer } from "./node-buffer.ts";
+import { type Data, dataBytes } from "./node-crypto-data.ts";
+import { type KeyObject, keyHandle, publicKeyOfFacts } from "./node-keys.ts";
+
+interface Facts {
+  readonly publicKey: KeyObjectFacts;
+  /** Base64. */
+  readonly raw: string;
+  readonly validFrom: string;
+  readonly validTo: string;
+  readonly [name: string]: unknown;
+}
+
+export class X509Certificate {
+  readonly #facts: Facts;
+  readonly #raw: Buffer;
+  readonly #publicKey: KeyObject;
+
+  constructor(data: Data) {
+    this.#facts = callWorker("readCertificate", [], [dataBytes(data, "buffer")]) as Facts;
+    this.#raw = Buffer.from(this.#facts.raw, "base64");
+    this.#publicKey = publicKeyOfFacts(this.#facts.publicKey);
+  }
+
+  static {
+    for (const name of CERTIFICATE_FACTS) {
+      const get = function (this: X509Certificate): unknown {
+        return this.#facts[name];
+      };
+      Object.defineProperty(X509Certificate.prototype, name, { get, configurable: true });
+    }
+  }
+
+  get publicKey(): KeyObject {
+    return this.#publicKey;
+  }
+  get raw(): Buffer {
+    return this.#raw;
+  }
+  get validFromDate(): Date {
+    return new Date(this.#facts.validFrom);
+  }
+  get validToDate(): Date {
+    return new Date(this.#facts.validTo);
+  }
+
+  #ask(question: string, subject: string | number | null, other?: X509Certificate): unknown {
+    return (
+      callWorker("askCertificate", [question, subject], other === undefined ? [this.#raw] : [this.#raw, other.#raw]) ??
+      undefined
+    );
+  }
+  checkEmail(email: string): unknown {
+    return this.#ask("checkEmail", email);
+  }
+  checkHost(name: string): unknown {
+    return this.#ask("checkHost", name);
+  }
+  checkIP(address: string): unknown {
+    return this.#ask("checkIP", address);
+  }
+  checkIssued(other: X509Certificate): unknown {
+    return this.#ask("checkIssued", null, other);
+  }
+  checkPrivateKey(key: KeyObject): unknown {
+    return this.#ask("checkPrivateKey", keyHandle(key));
+  }
+  verify(key: KeyObject): unknown {
+    return this.#ask("verify", keyHandle(key));
+  }
+  toString(): string {
+    const lines = this.#raw.toString("base64").match(/.{1,64}/g) ?? [];
+    return `-----BEGIN CERTIFICATE-----\n${lines.join("\n")}\n-----END CERTIFICATE-----\n`;
+  }
+  toJSON(): string {
+    return this.toString();
+  }
+}

@@ -1,0 +1,278 @@
+// node:fs and node:fs/promises over the call's volume: one set of functions, at once, by callback and by promise, and streams.
+import { PACKAGE_FILES_EXPORT } from "../../contract/node-builtins.ts";
+import { addPackageFiles, core, Dirent, toPath } from "./fs-core.ts";
+import { Stats } from "./fs-stats.ts";
+import { Buffer } from "./node-buffer.ts";
+import { checkFunction, unsupported } from "./node-error.ts";
+import { EventEmitter } from "./node-events.ts";
+import { Readable, Writable } from "./node-stream.ts";
+import { fsConstants } from "./os-constants.ts";
+import { addUnsupported } from "./unsupported-members.ts";
+
+type Callback = (error: unknown, ...values: unknown[]) => void;
+type AnyFunction = (...args: never[]) => unknown;
+declare function queueMicrotask(run: () => void): void;
+
+const call = (run: AnyFunction, args: readonly unknown[]): unknown => Reflect.apply(run, undefined, args);
+
+/** Of read and write, the callback gets the buffer too. */
+const givesBuffer: ReadonlySet<string> = new Set(["read", "write"]);
+
+function withCallback(name: string, run: AnyFunction): (...args: unknown[]) => void {
+  return (...args) => {
+    const callback = args.pop();
+    checkFunction(callback, "cb");
+    const done = callback as unknown as Callback;
+    let outcome: readonly unknown[];
+    try {
+      const value = call(run, args);
+      outcome = givesBuffer.has(name) ? [null, value, args[1]] : [null, value];
+    } catch (error) {
+      outcome = [error];
+    }
+    queueMicrotask(() => done(...(outcome as [unknown])));
+  };
+}
+
+const withPromise =
+  (run: AnyFunction) =>
+  async (...args: unknown[]): Promise<unknown> =>
+    call(run, args);
+
+interface StreamOptions {
+  readonly start?: number;
+  readonly end?: number;
+  readonly flags?: string;
+  readonly fd?: number;
+  readonly encoding?: string;
+  readonly highWaterMark?: number;
+  readonly autoClose?: boolean;
+}
+type Done = (error?: Error | null) => void;
+
+const streamOptions = (given: unknown): StreamOptions =>
+  typeof given === "string" ? { encoding: given } : ((given ?? {}) as StreamOptions);
+
+class ReadStream extends Readable {
+  readonly path: unknown;
+  fd: number | null;
+  bytesRead = 0;
+  #position: number;
+  readonly #end: number;
+  readonly #flags: string;
+  constructor(path: unknown, given?: unknown) {
+    const options = streamOptions(given);
+    super({ highWaterMark: 65_536, ...options } as object);
+    this.path = path;
+    this.fd = options.fd ?? null;
+    this.#position = options.start ?? 0;
+    this.#end = options.end ?? Number.POSITIVE_INFINITY;
+    this.#flags = options.flags ?? "r";
+  }
+  override _construct(done: Done): void {
+    attempt(done, () => {
+      if (this.fd !== null) return;
+      this.fd = core.open(toPath(this.path), this.#flags);
+      this.emit("open", this.fd);
+      this.emit("ready");
+    });
+  }
+  override _read(size: number): void {
+    const length = Math.min(size, this.#end - this.#position + 1);
+    const buffer = Buffer.alloc(Math.max(0, length));
+    try {
+      const count = length <= 0 ? 0 : core.read(this.fd as number, buffer, 0, length, this.#position);
+      this.#position += count;
+      this.bytesRead += count;
+      this.push(count === 0 ? null : buffer.subarray(0, count));
+    } catch (error) {
+      this.destroy(error as Error);
+    }
+  }
+  override _destroy(error: Error | null, done: Done): void {
+    closeQuietly(this.fd);
+    done(error);
+  }
+  close(done?: Done): void {
+    if (done !== undefined) this.once("close", done);
+    this.destroy();
+  }
+}
+
+class WriteStream extends Writable {
+  readonly path: unknown;
+  fd: number | null;
+  bytesWritten = 0;
+  #position: number | undefined;
+  readonly #flags: string;
+  constructor(path: unknown, given?: unknown) {
+    const options = streamOptions(given);
+    super({ ...options, decodeStrings: true } as object);
+    this.path = path;
+    this.fd = options.fd ?? null;
+    this.#position = options.start;
+    this.#flags = options.flags ?? (options.start === undefined ? "w" : "r+");
+  }
+  override _construct(done: Done): void {
+    attempt(done, () => {
+      if (this.fd !== null) return;
+      this.fd = core.open(toPath(this.path), this.#flags);
+      this.emit("open", this.fd);
+      this.emit("ready");
+    });
+  }
+  override _write(chunk: Uint8Array, _encoding: string, done: Done): void {
+    attempt(done, () => {
+      core.write(this.fd as number, chunk, 0, chunk.length, this.#position);
+      this.bytesWritten += chunk.length;
+      if (this.#position !== undefined) this.#position += chunk.length;
+    });
+  }
+  override _destroy(error: Error | null, done: Done): void {
+    closeQuietly(this.fd);
+    done(error);
+  }
+  close(done?: Done): void {
+    if (done !== undefined) this.once("close", done);
+    this.end();
+  }
+}
+
+function attempt(done: Done, run: () => void): void {
+  try {
+    run();
+  } catch (error) {
+    done(error as Error);
+    return;
+  }
+  done();
+}
+
+function closeQuietly(fd: number | null): void {
+  try {
+    if (fd !== null) core.close(fd);
+  } catch {
+    // The call that had opened it is over.
+  }
+}
+
+class FileHandle extends EventEmitter {
+  readonly fd: number;
+  constructor(fd: number) {
+    super();
+    this.fd = fd;
+  }
+  async read(buffer: Uint8Array = Buffer.alloc(16_384), ...rest: unknown[]): Promise<unknown> {
+    return { bytesRead: core.read(this.fd, buffer, ...rest), buffer };
+  }
+  async write(data: unknown, ...rest: unknown[]): Promise<unknown> {
+    return { bytesWritten: core.write(this.fd, data, ...rest), buffer: data };
+  }
+  async readFile(options?: string): Promise<unknown> {
+    return core.readFile(this.fd, options);
+  }
+  async writeFile(data: unknown, options?: string): Promise<void> {
+    core.writeFile(this.fd, data, options);
+  }
+  async appendFile(data: unknown): Promise<void> {
+    core.write(this.fd, data);
+  }
+  async stat(): Promise<unknown> {
+    return core.fstat(this.fd);
+  }
+  async truncate(length?: number): Promise<void> {
+    core.ftruncate(this.fd, length);
+  }
+  async sync(): Promise<void> {}
+  async datasync(): Promise<void> {}
+  async close(): Promise<void> {
+    core.close(this.fd);
+    this.emit("close");
+  }
+  createReadStream(options?: object): ReadStream {
+    return new ReadStream(undefined, { ...options, fd: this.fd });
+  }
+  createWriteStream(options?: object): WriteStream {
+    return new WriteStream(undefined, { ...options, fd: this.fd });
+  }
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
+
+const refuse = (name: string, instead: string) => (): never => {
+  throw unsupported(`fs.${name}()`, instead);
+};
+
+const WATCH = "nothing but the tool itself changes its files";
+const shared = {
+  constants: fsConstants,
+  watch: refuse("watch", WATCH),
+  glob: refuse("glob", "list folders with readdir"),
+  opendir: refuse("opendir", "list folders with readdir"),
+  statfs: refuse("statfs", "files are in memory"),
+};
+
+/** Names by which there is more than one way to one function. */
+const ALIASES = { fchown: core.fdatasync, lchown: core.chown, lutimes: core.utimes, lchmod: core.chmod } as const;
+const functions: { readonly [name: string]: AnyFunction } = { ...core, ...ALIASES };
+
+const promises: { [name: string]: unknown } = { ...shared };
+for (const [name, run] of Object.entries(functions)) promises[name] = withPromise(run);
+for (const name of [
+  "close",
+  "exists",
+  "fchmod",
+  "fchown",
+  "fdatasync",
+  "fstat",
+  "fsync",
+  "ftruncate",
+  "futimes",
+  "read",
+  "write",
+]) {
+  delete promises[name];
+}
+promises.open = async (...args: Parameters<typeof core.open>) => new FileHandle(core.open(...args));
+
+const fs: { [name: string]: unknown } = {
+  ...shared,
+  ...fsConstants,
+  promises,
+  Dirent,
+  Stats,
+  ReadStream,
+  WriteStream,
+  FileReadStream: ReadStream,
+  FileWriteStream: WriteStream,
+  createReadStream: (path: unknown, options?: unknown) => new ReadStream(path, options),
+  createWriteStream: (path: unknown, options?: unknown) => new WriteStream(path, options),
+  watchFile: refuse("watchFile", WATCH),
+  unwatchFile: (): void => {},
+};
+for (const [name, run] of Object.entries(functions)) {
+  fs[name] = withCallback(name, run);
+  fs[`${name}Sync`] = run;
+}
+const custom = Symbol.for("nodejs.util.promisify.custom");
+/** The one callback of Node's that gets no error. */
+const exists = (path: unknown, callback: (exists: boolean) => void): void => {
+  const found = core.exists(path as string);
+  queueMicrotask(() => callback(found));
+};
+Object.defineProperty(exists, custom, { value: async (path: string) => core.exists(path) });
+fs.exists = exists;
+for (const name of ["realpath", "realpathSync"]) Object.assign(fs[name] as object, { native: fs[name] });
+for (const name of ["opendir", "glob", "statfs"]) fs[`${name}Sync`] = fs[name];
+
+const NO_SUCH_FILES = "a tool's files are in memory, and this is not supported for them";
+addUnsupported(
+  fs,
+  "fs",
+  NO_SUCH_FILES,
+  "Dir Utf8Stream mkdtempDisposableSync openAsBlob openAsBlobSync readv readvSync writev writevSync",
+);
+addUnsupported(promises, "fs.promises", NO_SUCH_FILES, "mkdtempDisposable");
+
+export const builtins = { [PACKAGE_FILES_EXPORT]: addPackageFiles, fs, "fs/promises": promises };

@@ -1,0 +1,211 @@
+// node:os and other small modules that tell of the machine: harmless constants. Nothing here is the host's.
+import { findBuiltin, NODE_BUILTINS } from "../../contract/node-builtins.ts";
+import { useBuiltin } from "../chunk-loader.ts";
+import { checkString, nodeError, unsupported } from "./node-error.ts";
+import { dlopen, errno, fsConstants, priority, signals } from "./os-constants.ts";
+import { addUnsupported } from "./unsupported-members.ts";
+
+declare const performance: { now(): number };
+
+const os = {
+  EOL: "\n",
+  devNull: "/dev/null",
+  arch: (): string => "x64",
+  availableParallelism: (): number => 1,
+  constants: { UV_UDP_REUSEADDR: 4, dlopen, errno, signals, priority },
+  cpus: (): object[] => [],
+  endianness: (): string => "LE",
+  freemem: (): number => 0,
+  getPriority: (): number => 0,
+  homedir: (): string => "/",
+  hostname: (): string => "sandbox",
+  loadavg: (): number[] => [0, 0, 0],
+  machine: (): string => "x86_64",
+  networkInterfaces: (): object => ({}),
+  platform: (): string => "linux",
+  release: (): string => "",
+  setPriority: (): void => {},
+  tmpdir: (): string => "/tmp",
+  totalmem: (): number => 0,
+  type: (): string => "Linux",
+  uptime: (): number => performance.now() / 1_000,
+  userInfo: (): object => ({ uid: -1, gid: -1, username: "tool", homedir: "/", shell: null }),
+  version: (): string => "",
+};
+
+const refusal = (what: string, instead: string) =>
+  class {
+    constructor() {
+      throw unsupported(what, instead);
+    }
+  };
+
+const NO_TERMINAL = "a tool has no terminal";
+const tty = {
+  isatty: (): boolean => false,
+  ReadStream: refusal("tty.ReadStream", NO_TERMINAL),
+  WriteStream: refusal("tty.WriteStream", NO_TERMINAL),
+};
+
+const web = globalThis as unknown as { readonly [name: string]: unknown };
+
+/** The platform's own classes where it has them. */
+const perfHooks = Object.defineProperties(
+  {
+    constants: {},
+    monitorEventLoopDelay: () => {
+      throw unsupported("perf_hooks.monitorEventLoopDelay()", "a tool's event loop is not measured");
+    },
+    eventLoopUtilization: () => ({ idle: 0, active: 0, utilization: 0 }),
+    timerify: (run: unknown): unknown => run,
+  },
+  Object.fromEntries(
+    ["performance", "PerformanceEntry", "PerformanceMark", "PerformanceMeasure", "PerformanceObserver"].map((name) => [
+      name,
+      { enumerable: true, get: () => web[name] },
+    ]),
+  ),
+);
+
+interface FileSystem {
+  existsSync(path: string): boolean;
+  readFileSync(path: string, encoding: "utf8"): string;
+}
+
+/** The folder of a module, from its path or its file: URL. */
+function folderOf(from: unknown): string {
+  const path = String(from).replace(/^file:\/\//, "");
+  return decodeURI(path.slice(0, path.lastIndexOf("/") + 1));
+}
+
+/** Built-ins by name, and JSON files of the bundle's packages by a relative path: whatever else a bundle needs is in it. */
+function createRequire(from?: unknown): (id: string) => unknown {
+  const fs = (): FileSystem => useBuiltin("node-fs", "fs") as FileSystem;
+  const notFound = (id: string): Error =>
+    nodeError(
+      Error,
+      "MODULE_NOT_FOUND",
+      `Cannot find module '${id}': a tool's modules are bundled ahead, by import or require() with a constant path`,
+    );
+  const findFile = (id: string): string | undefined => {
+    const path = `${folderOf(from)}${id}`;
+    return /^\.\.?\//.test(id) && fs().existsSync(path) ? path : undefined;
+  };
+  const require = (id: string): unknown => {
+    checkString(id, "id");
+    const file = id.endsWith(".json") ? findFile(id) : undefined;
+    if (file !== undefined) return JSON.parse(fs().readFileSync(file, "utf8")) as unknown;
+    const name = findBuiltin(id);
+    const chunk = name === undefined ? undefined : NODE_BUILTINS.get(name);
+    if (name === undefined || chunk === undefined) throw notFound(id);
+    return useBuiltin(chunk, name);
+  };
+  const resolve = (id: string): string => {
+    if (findBuiltin(id) !== undefined) return id;
+    const file = findFile(id);
+    if (file === undefined) throw notFound(id);
+    return file;
+  };
+  return Object.assign(require, { resolve, cache: {}, extensions: {}, main: undefined });
+}
+
+class Module {
+  exports: unknown = {};
+  readonly id: string;
+  constructor(id = "") {
+    this.id = id;
+  }
+  static readonly builtinModules = [...NODE_BUILTINS.keys()];
+  static readonly createRequire = createRequire;
+  static readonly Module: typeof Module = Module;
+  static isBuiltin(id: string): boolean {
+    return findBuiltin(id) !== undefined;
+  }
+  static syncBuiltinESMExports(): void {}
+  static findSourceMap(): undefined {
+    return undefined;
+  }
+  static register(): never {
+    throw unsupported("module.register()", "a tool's modules are bundled ahead");
+  }
+  static _load(): never {
+    throw unsupported("module._load()", "a tool's modules are bundled ahead");
+  }
+}
+
+/** Over streams of the caller's; without them, the global one's methods. */
+class Console {
+  constructor(options: {
+    readonly stdout?: { write(text: string): void };
+    readonly stderr?: { write(text: string): void };
+  }) {
+    const util = useBuiltin("node-util", "util") as { format(...values: unknown[]): string };
+    const given = "write" in options ? { stdout: options as { write(text: string): void } } : options;
+    const { stdout } = given;
+    const { stderr = stdout } = given as typeof options;
+    const writer =
+      (stream: { write(text: string): void } | undefined) =>
+      (...values: unknown[]): void =>
+        stream?.write(`${util.format(...values)}\n`);
+    Object.assign(this, Object.fromEntries(Object.keys(console()).map((name) => [name, () => {}])));
+    for (const name of ["log", "info", "debug", "dir", "table", "group"])
+      Object.assign(this, { [name]: writer(stdout) });
+    for (const name of ["error", "warn", "trace"]) Object.assign(this, { [name]: writer(stderr) });
+  }
+}
+
+const console = (): object => web.console as object;
+const consoleModule = Object.defineProperties(
+  { Console },
+  Object.fromEntries(
+    [
+      "assert",
+      "clear",
+      "count",
+      "countReset",
+      "debug",
+      "dir",
+      "dirxml",
+      "error",
+      "group",
+      "groupCollapsed",
+      "groupEnd",
+      "info",
+      "log",
+      "table",
+      "time",
+      "timeEnd",
+      "timeLog",
+      "trace",
+      "warn",
+    ].map((name) => [name, { enumerable: true, get: () => Reflect.get(console(), name) as unknown }]),
+  ),
+);
+
+addUnsupported(
+  perfHooks,
+  "perf_hooks",
+  "a tool's performance is not measured this way",
+  "Performance PerformanceObserverEntryList PerformanceResourceTiming createHistogram createSlidingWindowHistogram importHistogram",
+);
+addUnsupported(
+  Module,
+  "module",
+  "a tool's modules are bundled ahead",
+  "SourceMap enableCompileCache findPackageJSON flushCompileCache getCompileCacheDir getSourceMapsSupport registerHooks runMain setSourceMapsSupport stripTypeScriptTypes wrap",
+);
+addUnsupported(
+  consoleModule,
+  "console",
+  "the sandbox has no such function",
+  "context createTask profile profileEnd timeStamp",
+);
+
+export const builtins = {
+  os,
+  tty,
+  constants: { ...dlopen, ...errno, ...priority, ...signals, ...fsConstants },
+  perf_hooks: perfHooks,
+  module: Module,
+  console: consoleModule,
+};

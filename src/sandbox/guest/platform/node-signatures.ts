@@ -1,0 +1,155 @@
+// Signatures and RSA's encryption of node:crypto, by keys that are the worker's.
+import { MAX_PIECE_BYTES } from "../../protocol/crypto-messages.ts";
+import { callWorker, callWorkerForBytes } from "./crypto-call.ts";
+import { type Data, dataBytes, encode, maybeLater } from "./node-crypto-data.ts";
+import { checkString, nodeError } from "./node-error.ts";
+import { type KeyObject, keyHandle, toPrivateKey, toPublicKey } from "./node-keys.ts";
+import { Writable } from "./node-stream.ts";
+
+interface KeyOptions {
+  readonly padding?: number;
+  readonly saltLength?: number;
+  readonly dsaEncoding?: string;
+  readonly oaepHash?: string;
+  readonly oaepLabel?: Data;
+  readonly encoding?: string;
+}
+type Done = (error?: Error | null) => void;
+
+/** Options stand beside the key in one object, where that is not a key itself. */
+const optionsOf = (given: unknown): KeyOptions =>
+  typeof given === "object" && given !== null && !ArrayBuffer.isView(given) ? (given as KeyOptions) : {};
+
+const stated = (options: object): object =>
+  Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+
+interface Operation {
+  readonly algorithm: string | null;
+  readonly pieces: readonly Uint8Array[];
+  readonly key: KeyObject;
+  readonly options: KeyOptions;
+  /** To be checked, rather than made. */
+  readonly signature?: Uint8Array;
+}
+
+function joined(pieces: readonly Uint8Array[], size: number): Uint8Array {
+  const [only] = pieces;
+  if (pieces.length === 1 && only !== undefined) return only;
+  const whole = new Uint8Array(size);
+  let at = 0;
+  for (const piece of pieces) {
+    whole.set(piece, at);
+    at += piece.length;
+  }
+  return whole;
+}
+
+/** What is long goes piece by piece, but where the algorithm wants all of it twice. */
+function run({ algorithm, pieces, key, options, signature }: Operation): unknown {
+  const { padding, saltLength, dsaEncoding } = options;
+  const wire = stated({ padding, saltLength, dsaEncoding });
+  const size = pieces.reduce((sum, { length }) => sum + length, 0);
+  const call = (method: string, args: readonly unknown[], bytes: readonly Uint8Array[]): unknown =>
+    signature === undefined ? callWorkerForBytes(method, args, bytes) : callWorker(method, args, [...bytes, signature]);
+  if (algorithm === null || size <= MAX_PIECE_BYTES) {
+    return call("signData", [algorithm, keyHandle(key), wire], [joined(pieces, size)]);
+  }
+  const handle = callWorker("openSignature", [algorithm, signature !== undefined], []);
+  for (const piece of pieces) {
+    for (let start = 0; start < piece.length; start += MAX_PIECE_BYTES) {
+      callWorker("updateSignature", [handle], [piece.subarray(start, start + MAX_PIECE_BYTES)]);
+    }
+  }
+  return call("endSignature", [handle, keyHandle(key), wire], []);
+}
+
+class Signature extends Writable {
+  readonly algorithm: string;
+  #pieces: Uint8Array[] | undefined = [];
+
+  constructor(algorithm: string, options?: object) {
+    super(options);
+    checkString(algorithm, "algorithm");
+    this.algorithm = algorithm;
+    // A name that nobody knows is told of at once.
+    callWorker("digestBytes", [algorithm], []);
+  }
+
+  update(data: Data, encoding?: string): this {
+    if (this.#pieces === undefined)
+      throw nodeError(Error, "ERR_CRYPTO_INVALID_STATE", "Invalid state for operation update");
+    this.#pieces.push(new Uint8Array(dataBytes(data, "data", encoding)));
+    return this;
+  }
+
+  takePieces(): readonly Uint8Array[] {
+    const pieces = this.#pieces;
+    if (pieces === undefined) throw nodeError(Error, "ERR_CRYPTO_INVALID_STATE", "Invalid state for operation sign");
+    this.#pieces = undefined;
+    return pieces;
+  }
+
+  override _write(chunk: Data, encoding: string, done: Done): void {
+    this.update(chunk, encoding);
+    done();
+  }
+}
+
+export class Sign extends Signature {
+  sign(given: unknown, encoding?: string): unknown {
+    if (given === undefined || given === null)
+      throw nodeError(Error, "ERR_CRYPTO_SIGN_KEY_REQUIRED", "No key provided to sign");
+    const key = toPrivateKey(given);
+    const { algorithm } = this;
+    return encode(
+      run({ algorithm, pieces: this.takePieces(), key, options: optionsOf(given) }) as Uint8Array,
+      encoding,
+    );
+  }
+}
+
+export class Verify extends Signature {
+  verify(given: unknown, signature: Data, encoding?: string): boolean {
+    const key = toPublicKey(given);
+    const { algorithm } = this;
+    const bytes = dataBytes(signature, "signature", encoding);
+    return run({ algorithm, pieces: this.takePieces(), key, options: optionsOf(given), signature: bytes }) as boolean;
+  }
+}
+
+export const createSign = (algorithm: string, options?: object): Sign => new Sign(algorithm, options);
+export const createVerify = (algorithm: string, options?: object): Verify => new Verify(algorithm, options);
+
+function toAlgorithm(algorithm: unknown): string | null {
+  if (algorithm === null || algorithm === undefined) return null;
+  checkString(algorithm, "algorithm");
+  return algorithm;
+}
+
+export function sign(algorithm: unknown, data: Data, given: unknown, callback?: unknown): unknown {
+  const pieces = [dataBytes(data, "data")];
+  const operation = { algorithm: toAlgorithm(algorithm), pieces, options: optionsOf(given) };
+  return maybeLater(callback, () => encode(run({ ...operation, key: toPrivateKey(given) }) as Uint8Array));
+}
+
+export function verify(algorithm: unknown, data: Data, given: unknown, signature: Data, callback?: unknown): unknown {
+  const pieces = [dataBytes(data, "data")];
+  const bytes = dataBytes(signature, "signature");
+  const operation = { algorithm: toAlgorithm(algorithm), pieces, options: optionsOf(given), signature: bytes };
+  return maybeLater(callback, () => run({ ...operation, key: toPublicKey(given) }));
+}
+
+const crypt =
+  (method: string, toKey: (given: unknown) => KeyObject) =>
+  (given: unknown, data: Data): unknown => {
+    const { padding, oaepHash, oaepLabel, encoding } = optionsOf(given);
+    const bytes = dataBytes(data, "buffer", encoding);
+    const label = oaepLabel === undefined ? [] : [dataBytes(oaepLabel, "key.oaepLabel", encoding)];
+    const args = [method, keyHandle(toKey(given)), stated({ padding, oaepHash })];
+    return encode(callWorkerForBytes("cryptWithKey", args, [bytes, ...label]));
+  };
+
+export const publicEncrypt: ReturnType<typeof crypt> = crypt("publicEncrypt", toPublicKey);
+export const publicDecrypt: ReturnType<typeof crypt> = crypt("publicDecrypt", toPublicKey);
+export const privateEncrypt: ReturnType<typeof crypt> = crypt("privateEncrypt", toPrivateKey);
+export const privateDecrypt: ReturnType<typeof crypt> = crypt("privateDecrypt", toPrivateKey);

@@ -1,0 +1,86 @@
+// Brotli and Zstandard, which are the worker's: a codec there, and what it gives, piece by piece.
+import { type Failure, MAX_PIECE_BYTES } from "../../protocol/crypto-messages.ts";
+import { ask } from "../host.ts";
+import type { runJob, toError } from "./crypto.ts";
+import { Handles } from "./crypto-handles.ts";
+
+// The chunk of cryptography knows how the worker is given a job; for these codecs alone is it wanted.
+declare function require(name: "./crypto.ts"): { readonly runJob: typeof runJob; readonly toError: typeof toError };
+
+export type CodecKind = "brotliCompress" | "brotliDecompress" | "zstdCompress" | "zstdDecompress";
+
+export interface CodecSettings {
+  readonly params: { readonly [key: string]: number };
+  /** Of all that will come, where that is known: what is short is packed better. */
+  readonly size: number | null;
+  readonly rejectsTrailing: boolean;
+  readonly maxOutputLength: number | null;
+}
+
+const handles = new Handles("closeCodecs");
+const NOTHING = new Uint8Array(0);
+
+function question(method: string, args: readonly unknown[], bytes?: ArrayBuffer): unknown {
+  const answer = ask("crypto", JSON.stringify({ method, args }), bytes);
+  if (answer instanceof ArrayBuffer) return answer;
+  const reply = JSON.parse(typeof answer === "string" ? answer : "{}") as Failure | { ok: true; value: unknown };
+  if (reply.ok) return reply.value;
+  throw require("./crypto.ts").toError(reply);
+}
+
+export const codecAtOnce = (kind: CodecKind, settings: CodecSettings, bytes: Uint8Array): Uint8Array<ArrayBuffer> =>
+  new Uint8Array(question("codecAtOnce", [kind, settings], bytes.slice().buffer as ArrayBuffer) as ArrayBuffer);
+
+type Emit = (bytes: Uint8Array<ArrayBuffer>) => void | Promise<void>;
+
+/** One operation at a time. Whoever is done with one closes it, or lets go of it. */
+export class WorkerCodec {
+  readonly #handle: number;
+
+  constructor(kind: CodecKind, settings: CodecSettings) {
+    // There is room for few: those that somebody has dropped go first.
+    handles.sweep();
+    this.#handle = question("openCodec", [kind, settings]) as number;
+    handles.add(this.#handle, this);
+  }
+
+  async #step(step: "write" | "flush" | "end", bytes: Uint8Array, emit: Emit): Promise<void> {
+    try {
+      await this.#take(step, bytes, emit);
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+  }
+
+  async #take(step: string, bytes: Uint8Array, emit: Emit): Promise<void> {
+    const { runJob } = require("./crypto.ts");
+    for (let next = step, input = bytes; ; next = "more", input = NOTHING) {
+      const text = JSON.stringify({ method: "codecStep", args: [this.#handle, next] });
+      const { answer, buffers } = await runJob({ text, buffers: [new Uint8Array(input).buffer] });
+      const [made] = buffers;
+      if (made !== undefined && made.byteLength > 0) await emit(new Uint8Array(made));
+      if ((answer as unknown as { readonly value: unknown }).value !== true) return;
+    }
+  }
+
+  async write(bytes: Uint8Array, emit: Emit): Promise<void> {
+    for (let start = 0; start < bytes.length; start += MAX_PIECE_BYTES) {
+      await this.#step("write", bytes.subarray(start, start + MAX_PIECE_BYTES), emit);
+    }
+  }
+
+  flush(emit: Emit): Promise<void> {
+    return this.#step("flush", NOTHING, emit);
+  }
+
+  async end(emit: Emit): Promise<void> {
+    await this.#step("end", NOTHING, emit);
+    this.close();
+  }
+
+  close(): void {
+    handles.delete(this.#handle);
+    question("closeCodecs", [[this.#handle]]);
+  }
+}

@@ -1,0 +1,233 @@
+// What the guest's `node:crypto` is made of beyond SubtleCrypto: hashes, HMACs and ciphers in pieces, key derivation. Answered while the guest
+// waits, so each piece is small; what takes longer is a job.
+import {
+  type CipherGCM,
+  type Cipheriv,
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createHmac,
+  type DecipherGCM,
+  type Decipheriv,
+  getCiphers,
+  getHashes,
+  type Hash,
+  type Hmac,
+  hkdfSync,
+  pbkdf2,
+  scrypt,
+} from "node:crypto";
+import { promisify } from "node:util";
+import * as z from "zod";
+import { checkPbkdf2, checkScrypt } from "./caps.ts";
+import { CryptoRefusal } from "./refusal.ts";
+import { MAX_PIECE_BYTES } from "../../protocol/crypto-messages.ts";
+
+type State = Hash | Hmac | Cipheriv | Decipheriv;
+type Answer = string | ArrayBuffer;
+type Call = (args: readonly unknown[], bytes: readonly Uint8Array[]) => Answer;
+
+/** Hashes and ciphers under way, of one isolate: a kilobyte or two each. */
+const MAX_STATES = 1_024;
+const MAX_KEY_BYTES = 64 * 1024;
+const MAX_OUTPUT_BYTES = 1024 * 1024;
+const CIPHERS =
+  /^(?:aes-?(?:128|192|256)-(?:cbc|ccm|ctr|gcm|ecb|cfb|cfb1|cfb8|ocb|ofb)|id-aes(?:128|192|256)-[cg]cm|chacha20-poly1305)$/i;
+
+const Text = z.string().max(64);
+const Length = z.int().min(0).max(MAX_OUTPUT_BYTES);
+const OutputLength = Length.nullable();
+const Handle = z.int();
+const HashArgs = z.tuple([Text, OutputLength]);
+const CipherArgs = z.tuple([Text, z.boolean(), z.int().min(1).max(16).nullable()]);
+const DerivationArgs = z.tuple([
+  Text,
+  z
+    .int()
+    .min(1)
+    .max(2 ** 31 - 1),
+  Length,
+]);
+const ScryptArgs = z.tuple([
+  z
+    .int()
+    .min(2)
+    .max(2 ** 31),
+  z
+    .int()
+    .min(1)
+    .max(2 ** 20),
+  z
+    .int()
+    .min(1)
+    .max(2 ** 20),
+  Length,
+]);
+
+const derivePbkdf2 = promisify(pbkdf2);
+const deriveScrypt = promisify<Uint8Array, Uint8Array, number, object, Buffer>(scrypt);
+
+function toBuffer(bytes: Uint8Array): ArrayBuffer {
+  return new Uint8Array(bytes).buffer;
+}
+
+const value = (given: unknown): string => JSON.stringify({ ok: true, value: given });
+
+/** The pieces of bytes that a call must have. */
+function take(bytes: readonly Uint8Array[], count: number): Uint8Array[] {
+  if (bytes.length < count) throw new CryptoRefusal("TypeError", "Expected bytes");
+  for (const { byteLength } of bytes) {
+    if (byteLength > MAX_PIECE_BYTES) throw new CryptoRefusal("OperationError", "This is more than one piece may be");
+  }
+  return bytes.slice(0, count);
+}
+
+function takeKey(bytes: readonly Uint8Array[]): Uint8Array {
+  const [key = new Uint8Array()] = take(bytes, 1);
+  if (key.byteLength > MAX_KEY_BYTES)
+    throw new CryptoRefusal("OperationError", `A key may have ${MAX_KEY_BYTES} bytes`);
+  return key;
+}
+
+const hashOptions = (outputLength: number | null): object => (outputLength === null ? {} : { outputLength });
+
+/** Of one isolate. */
+export class NodeFunctions {
+  readonly #states = new Map<number, State>();
+  #lastHandle = 0;
+
+  get size(): number {
+    return this.#states.size;
+  }
+
+  clear(): void {
+    this.#states.clear();
+  }
+
+  /** @throws what `toFailure` reads */
+  call(name: string, args: readonly unknown[], buffers: readonly ArrayBuffer[]): Answer {
+    const run = Object.hasOwn(this.#calls, name) ? this.#calls[name] : undefined;
+    if (run === undefined) throw new CryptoRefusal("NotSupportedError", "There is no such function");
+    const bytes = buffers.map((buffer) => new Uint8Array(buffer));
+    return run(args, bytes);
+  }
+
+  #open(state: State): string {
+    if (this.#states.size >= MAX_STATES) {
+      throw new CryptoRefusal("QuotaExceededError", `${MAX_STATES} hashes and ciphers are open already`);
+    }
+    this.#lastHandle += 1;
+    this.#states.set(this.#lastHandle, state);
+    return value(this.#lastHandle);
+  }
+
+  #state<Kind extends State>(args: readonly unknown[]): Kind {
+    const state = this.#states.get(Handle.parse(args[0]));
+    if (state === undefined) throw new CryptoRefusal("InvalidStateError", "This is finished already");
+    return state as Kind;
+  }
+
+  #close<Kind extends State>(args: readonly unknown[]): Kind {
+    const state = this.#state<Kind>(args);
+    this.#states.delete(Handle.parse(args[0]));
+    return state;
+  }
+
+  /** Args are [handle, …] but for what opens one; hostile, as all. A method that its state does not have throws, and is told so. */
+  readonly #calls: { readonly [name: string]: Call } = {
+    hashes: () => value(getHashes()),
+    ciphers: () => value(getCiphers().filter((name) => CIPHERS.test(name))),
+    hash: (args, bytes) => {
+      const [algorithm, outputLength] = HashArgs.parse(args);
+      const [data = new Uint8Array()] = take(bytes, 1);
+      return toBuffer(createHash(algorithm, hashOptions(outputLength)).update(data).digest());
+    },
+    hmac: (args, bytes) => {
+      const [, data = new Uint8Array()] = take(bytes, 2);
+      return toBuffer(createHmac(Text.parse(args[0]), takeKey(bytes)).update(data).digest());
+    },
+    openHash: (args) => {
+      const [algorithm, outputLength] = HashArgs.parse(args);
+      return this.#open(createHash(algorithm, hashOptions(outputLength)));
+    },
+    openHmac: (args, bytes) => this.#open(createHmac(Text.parse(args[0]), takeKey(bytes))),
+    copyHash: (args) => this.#open(this.#state<Hash>(args).copy(hashOptions(OutputLength.parse(args[1] ?? null)))),
+    updateHash: (args, bytes) => {
+      this.#state<Hash>(args).update(take(bytes, 1)[0] ?? "");
+      return value(null);
+    },
+    digest: (args) => toBuffer(this.#close<Hash>(args).digest()),
+    openCipher: (args, bytes) => this.#openCipher(args, bytes),
+    updateCipher: (args, bytes) => toBuffer(this.#state<Cipheriv>(args).update(take(bytes, 1)[0] ?? new Uint8Array())),
+    endCipher: (args) => {
+      const cipher = this.#close<CipherGCM>(args);
+      const last = cipher.final();
+      // What comes with the end is given at once: nothing is kept for a guest that will not ask.
+      const tag = typeof cipher.getAuthTag === "function" ? tagOf(cipher) : new Uint8Array();
+      return toBuffer(Buffer.concat([Uint8Array.of(tag.byteLength), tag, last]));
+    },
+    setAad: (args, bytes) => {
+      const plaintextLength = Length.nullable().parse(args[1] ?? null);
+      const [aad = new Uint8Array()] = take(bytes, 1);
+      this.#state<CipherGCM>(args).setAAD(aad, plaintextLength === null ? undefined : { plaintextLength });
+      return value(null);
+    },
+    setTag: (args, bytes) => {
+      this.#state<DecipherGCM>(args).setAuthTag(take(bytes, 1)[0] ?? new Uint8Array());
+      return value(null);
+    },
+    setPadding: (args) => {
+      this.#state<Cipheriv>(args).setAutoPadding(args[1] === true);
+      return value(null);
+    },
+    close: (args) => {
+      for (const handle of z.array(Handle).max(MAX_STATES).parse(args[0])) this.#states.delete(handle);
+      return value(null);
+    },
+    hkdf: (args, bytes) => {
+      const [digest, length] = z.tuple([Text, Length]).parse(args);
+      const [key, salt, info] = take(bytes, 3) as [Uint8Array, Uint8Array, Uint8Array];
+      return hkdfSync(digest, key, salt, info, length);
+    },
+  };
+
+  #openCipher(args: readonly unknown[], bytes: readonly Uint8Array[]): string {
+    const [algorithm, isDecipher, authTagLength] = CipherArgs.parse(args);
+    if (!CIPHERS.test(algorithm)) throw new CryptoRefusal("NotSupportedError", "Expected a mode of AES");
+    const key = takeKey(bytes);
+    const iv = bytes[1] ?? null;
+    const options = (authTagLength === null ? {} : { authTagLength }) as object;
+    const open = isDecipher ? createDecipheriv : createCipheriv;
+    return this.#open(open(algorithm, key, iv, options) as Cipheriv);
+  }
+
+  /** What takes longer than a guest should hold the worker for. */
+  prepareJob(name: string, args: readonly unknown[], buffers: readonly ArrayBuffer[]): () => Promise<ArrayBuffer> {
+    const [secret, salt] = take(
+      buffers.map((buffer) => new Uint8Array(buffer)),
+      2,
+    ) as [Uint8Array, Uint8Array];
+    if (name === "pbkdf2") {
+      const [digest, iterations, length] = DerivationArgs.parse(args);
+      checkPbkdf2(iterations, length, createHash(digest).digest().byteLength);
+      return async () => toBuffer(await derivePbkdf2(secret, salt, iterations, length, digest));
+    }
+    if (name === "scrypt") {
+      const [N, r, p, length] = ScryptArgs.parse(args);
+      checkScrypt(N, r, p);
+      // Node's own bound counts a little more than 128 * N * r.
+      const options = { N, r, p, maxmem: 128 * N * r + 1024 * 1024 };
+      return async () => toBuffer(await deriveScrypt(secret, salt, length, options));
+    }
+    throw new CryptoRefusal("NotSupportedError", "There is no such function");
+  }
+}
+
+function tagOf(cipher: CipherGCM): Uint8Array {
+  try {
+    return cipher.getAuthTag();
+  } catch {
+    // Of a mode that has none.
+    return new Uint8Array();
+  }
+}

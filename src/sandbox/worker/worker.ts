@@ -1,0 +1,232 @@
+// The worker process's entry: one socket on descriptor 3, messages in, calls run, messages out. It has no other authority,
+// and it ends by SIGKILL only: process.exit() waits for busy isolates.
+import { closeSync, readFileSync } from "node:fs";
+import { Socket } from "node:net";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import { ActiveCall, type Assignment, type ToolProfile, toToolProfile } from "./active-call.ts";
+import { type ChunkName, chunkFile } from "../protocol/platform-modules.ts";
+import { CpuShare } from "./cpu-share.ts";
+import { type Frame, FrameReader, FrameWriter } from "../protocol/frames.ts";
+import { Inspection } from "./inspection.ts";
+import { IsolatePool } from "./isolate-pool.ts";
+import { pack, unpack } from "../protocol/length-prefixed.ts";
+import { HostMessageSchema, type LearnProfile, PROTOCOL_VERSION, type PythonMessage } from "../protocol/messages.ts";
+import { PYTHON_ASSETS } from "./warm-python-isolates.ts";
+import { createEngine, type Engine, makeChunkCaches, makePreludeCache } from "./tool-isolate.ts";
+
+const CPU_CHECK_MS = 10;
+const CORES = availableParallelism();
+
+const NOTHING = new Uint8Array(0);
+
+/** From its own folder, which is all it may read. */
+const readChunk = (name: ChunkName): string => readFileSync(join(import.meta.dirname, chunkFile(name)), "utf8");
+
+const die = (): void => {
+  process.kill(process.pid, "SIGKILL");
+  // The first process of a namespace is deaf to its own signals, but not to this.
+  process.abort();
+};
+
+class Worker {
+  readonly #writer: FrameWriter;
+  readonly #calls = new Map<number, ActiveCall>();
+  readonly #tools = new Map<number, ToolProfile>();
+  #engine: Engine | undefined;
+  /** File names of those that the host has sent. */
+  readonly #wheels: string[] = [];
+  #pool: IsolatePool | undefined;
+  #inspection: Inspection | undefined;
+  readonly #cpuShare = new CpuShare();
+  #cpuCheck: NodeJS.Timeout | undefined;
+
+  constructor(socket: Socket) {
+    this.#writer = new FrameWriter(socket);
+    const reader = new FrameReader();
+    socket.on("data", (chunk: Buffer) => {
+      reader.push(chunk, (frame) => this.#handle(frame));
+    });
+  }
+
+  #handle(frame: Frame): void {
+    const message = HostMessageSchema.parse(JSON.parse(frame[0].toString()));
+    const text = (index: number): string => frame[index]?.toString() ?? "";
+    switch (message.type) {
+      case "init":
+        if (message.inspect) this.#inspection = new Inspection((sent, parts) => this.#writer.write(sent, parts));
+        this.#open(text(1), frame[2] ?? new Uint8Array(0), frame[3] ?? new Uint8Array(0));
+        break;
+      case "python":
+        void this.#openPython(message, frame).catch(die);
+        break;
+      case "python-package":
+        this.#addWheel(message.fileName, frame[1]);
+        break;
+      case "bundle":
+        this.#pool?.addBundle(message.sha256, text(1), frame[2] ?? new Uint8Array(0), message.chunks);
+        break;
+      case "tool":
+        this.#tools.set(message.toolId, toToolProfile(message, message.sha256 === this.#pool?.python?.sha256));
+        break;
+      case "learn":
+        this.#start(message.seq, message, undefined, "");
+        break;
+      case "call": {
+        const tool = this.#tools.get(message.toolId);
+        if (tool === undefined) throw new Error("A call came before its tool");
+        const bytes = frame[3] === undefined ? undefined : { header: text(2), data: frame[3] };
+        const { seq, callId, tenantId, stream, deterministic, session, prewarm } = message;
+        const call = { tool, callId, tenantId, stream, deterministic, bytes, session, prewarm };
+        this.#start(seq, tool, call, text(1));
+        if (session?.once === true) {
+          this.#tools.delete(message.toolId);
+          this.#pool?.forgetBundle(tool.sha256);
+        }
+        break;
+      }
+      case "watch-idle":
+        this.#calls.get(message.seq)?.watchIdle(message.isWatched);
+        break;
+      case "cancel":
+        this.#calls.get(message.seq)?.cancel();
+        break;
+      case "end-session":
+        this.#pool?.endSession(message.session);
+        break;
+      case "forget-tool":
+        this.#forgetTool(message.toolId, message.bundle);
+        break;
+      case "make-chunk-caches":
+        if (this.#engine !== undefined)
+          this.#writer.write({ type: "chunk-caches" }, [pack(makeChunkCaches(this.#engine))]);
+        break;
+      case "inspect":
+      case "inspect-go":
+        this.#inspect(message, text(1));
+        break;
+      case "ping":
+        this.#writer.write({ type: "pong" });
+        break;
+      case "credit":
+        this.#calls.get(message.seq)?.credit(message.chunks);
+        break;
+      case "capability-result":
+        this.#calls.get(message.seq)?.deliver(message.requestId, text(1));
+        break;
+    }
+  }
+
+  #inspect({ type, seq }: { readonly type: "inspect" | "inspect-go"; readonly seq: number }, text: string): void {
+    if (this.#inspection === undefined) throw new Error("This worker was not started for inspection");
+    if (type === "inspect") this.#inspection.receive(seq, text);
+    else this.#inspection.go(seq);
+  }
+
+  /** Where the prelude has no code cache yet, this process makes it: nothing of a tool's has been in it. */
+  #open(preludeSource: string, known: Uint8Array, packedCaches: Uint8Array): void {
+    const made = known.byteLength > 0 ? [] : [makePreludeCache(preludeSource, readChunk)];
+    const engine = createEngine({
+      preludeSource,
+      readChunk,
+      preludeCache: made[0] ?? known,
+      chunkCaches: unpack(packedCaches),
+    });
+    this.#engine = engine;
+    this.#pool = new IsolatePool(engine, {
+      isCalm: () => this.#isCalm(),
+      onStuck: () => this.#writer.write({ type: "stuck" }),
+    });
+    this.#writer.write({ type: "ready", protocolVersion: PROTOCOL_VERSION }, made);
+  }
+
+  /** Calls of it that run have what they need; those that end from now on leave no warm isolate. */
+  #forgetTool(toolId: number, withBundle: boolean): void {
+    const tool = this.#tools.get(toolId);
+    if (tool === undefined) return;
+    tool.isForgotten = true;
+    this.#tools.delete(toolId);
+    this.#pool?.forgetTool(toolId);
+    if (withBundle) this.#pool?.forgetBundle(tool.sha256);
+  }
+
+  #addWheel(fileName: string, bytes: Buffer | undefined): void {
+    if (this.#engine === undefined || bytes === undefined) throw new Error("A wheel came before the engine");
+    this.#wheels.push(fileName);
+    this.#engine.assets.set(`wheel:${fileName}`, bytes);
+    this.#engine.assets.set("wheels", Buffer.from(JSON.stringify(this.#wheels)));
+  }
+
+  /** Nothing of a tool's has been in this process: what it makes others may start from. */
+  async #openPython({ sha256, coarseTime, spares }: PythonMessage, frame: Frame): Promise<void> {
+    const [engine, pool] = [this.#engine, this.#pool];
+    if (engine === undefined || pool === undefined) throw new Error("Python came before the engine");
+    const [, code = "", codeCache = NOTHING, ...assets] = frame;
+    pool.addBundle(sha256, code.toString(), codeCache);
+    for (const [index, name] of PYTHON_ASSETS.entries()) {
+      const asset = assets[index];
+      if (asset !== undefined && asset.byteLength > 0) engine.assets.set(name, asset);
+    }
+    const made = await pool.openPython(sha256, { coarseTime, spares });
+    this.#writer.write({ type: "python-ready" }, [made.snapshot, made.codeCache]);
+  }
+
+  #start(seq: number, profile: LearnProfile, call: Assignment["call"], input: string): void {
+    const { sha256, limits, features, coarseTime } = profile;
+    const bundle = this.#pool?.bundle(sha256);
+    if (this.#pool === undefined || bundle === undefined) throw new Error("A call came before its bundle");
+    const assignment: Assignment = { seq, bundle, limits, features, coarseTime, call };
+    const active = new ActiveCall(assignment, {
+      pool: this.#pool,
+      cpuShare: this.#cpuShare,
+      send: (sent, parts) => this.#writer.write(sent, parts),
+      inspection: this.#inspection,
+    });
+    this.#calls.set(seq, active);
+    if (this.#cpuCheck === undefined) {
+      this.#cpuShare.begin();
+      this.#cpuCheck = setInterval(() => this.#checkCpu(), CPU_CHECK_MS);
+    }
+    void active.run(input).then(() => {
+      this.#calls.delete(seq);
+      void this.#pool?.python?.refill();
+      return this.#pool?.spares.refill();
+    }, die);
+  }
+
+  #isCalm(): boolean {
+    let working = 0;
+    for (const call of this.#calls.values()) if (call.isWorking) working += 1;
+    return working === 0 || working < CORES - 1;
+  }
+
+  /** Ends itself when nothing runs, rather than with each call: starting a timer for every call would cost more. */
+  #checkCpu(): void {
+    const calls = [...this.#calls.values()];
+    for (const call of calls) {
+      call.announce();
+      call.reportIdle();
+    }
+    this.#cpuShare.share(calls);
+    if (this.#calls.size > 0) return;
+    clearInterval(this.#cpuCheck);
+    this.#cpuCheck = undefined;
+  }
+}
+
+// What the host had from whoever started it is nothing for a worker: its arguments name it.
+for (const descriptor of process.argv.slice(2)) {
+  try {
+    closeSync(Number(descriptor));
+  } catch {
+    // A wrapper has closed it already.
+  }
+}
+// Whoever ends a whole group of processes (a terminal, a service manager) means the host, which has calls to finish first.
+for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
+// The host is gone, or it speaks nonsense: there is nothing left to do here.
+process.on("uncaughtException", die);
+process.on("unhandledRejection", die);
+const socket = new Socket({ fd: 3, readable: true, writable: true });
+socket.on("error", die).on("end", die).on("close", die);
+new Worker(socket);

@@ -1,0 +1,192 @@
+// Every option of every command, from the table that the parser reads: whatever is wrong with it is an error that names it.
+import { describe, expect, test } from "vitest";
+import { runCli } from "../../src/cli/cli.ts";
+import {
+  COMMAND_NAMES,
+  COMMAND_SPECS,
+  type CommandName,
+  type OptionSpec,
+} from "../../src/cli/options/option-table.ts";
+import { USAGE } from "../../src/cli/usage.ts";
+import { createTestIo } from "../support/cli-io.ts";
+
+interface End {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+async function glovebox(...args: readonly string[]): Promise<End> {
+  const { io, written } = createTestIo();
+  const code = await runCli(args, io);
+  return { code, ...written };
+}
+
+/** Arguments of a command that are right without the option. Nothing is there to run: a test that gets so far fails by its exit code. */
+const POSITIONALS: { readonly [Name in CommandName]: readonly string[] } = {
+  run: ["no-such-tool.ts"],
+  dev: ["no-such-tool.ts"],
+  mcp: ["no-such-tool.ts"],
+  test: [],
+  types: [],
+  inspect: ["no-such-tool.ts"],
+  init: ["a b"],
+  doctor: [],
+};
+
+interface Row {
+  readonly command: CommandName;
+  readonly name: string;
+  readonly spec: OptionSpec;
+}
+
+const ROWS: readonly Row[] = COMMAND_NAMES.flatMap((command) =>
+  Object.entries(COMMAND_SPECS[command].options as { readonly [name: string]: OptionSpec }).map(([name, spec]) => ({
+    command,
+    name,
+    spec,
+  })),
+);
+const VALUE_ROWS = ROWS.flatMap(({ spec, ...row }) => (spec === "switch" ? [] : [{ ...row, spec }]));
+const SWITCH_ROWS = ROWS.filter(({ spec }) => spec === "switch");
+const NUMBER_ROWS = VALUE_ROWS.filter(({ spec }) => /from \d/.test(spec.expects));
+
+/** One line that names the option, then one that leads to the help; exit code 2, and nothing on stdout. */
+function expectUsageError(end: End, name: string): void {
+  expect(end.stderr).toMatch(/^glovebox: [^\n]*\nRun glovebox --help for the usage\n$/);
+  expect(end.stderr).toContain(name);
+  expect(end).toMatchObject({ code: 2, stdout: "" });
+}
+
+describe("an option of the table", () => {
+  test.for(VALUE_ROWS)("$command --$name rejects an empty value", async ({ command, name, spec }) => {
+    const error = `--${name}: expected ${spec.expects}, got an empty value`;
+    expectUsageError(await glovebox(command, ...POSITIONALS[command], `--${name}=`), error);
+    if (spec.bare === undefined) {
+      expectUsageError(await glovebox(command, `--${name}`, "", ...POSITIONALS[command]), error);
+    }
+  });
+
+  test.for(VALUE_ROWS.filter(({ spec }) => spec.bare === undefined))(
+    "$command --$name rejects a missing value",
+    async ({ command, name }) => {
+      const error = `--${name}: expected`;
+      expectUsageError(await glovebox(command, ...POSITIONALS[command], `--${name}`), error);
+      expectUsageError(await glovebox(command, `--${name}`, "--", ...POSITIONALS[command]), error);
+      expectUsageError(await glovebox(command, `--${name}`, "--json", ...POSITIONALS[command]), error);
+      expectUsageError(await glovebox(command, `--${name}`, "-x", ...POSITIONALS[command]), error);
+    },
+  );
+
+  test.for(VALUE_ROWS.filter(({ spec }) => spec.multiple !== true))(
+    "$command --$name rejects a second value",
+    async ({ command, name, spec }) => {
+      const value = /from \d/.test(spec.expects) ? "100" : "127.0.0.1";
+      const option = `--${name}=${value}`;
+      const end = await glovebox(command, ...POSITIONALS[command], option, option);
+      expectUsageError(end, `--${name}: expected once, got it several times`);
+    },
+  );
+
+  test.for(NUMBER_ROWS)("$command --$name rejects what is no number in its range", async ({ command, name }) => {
+    for (const value of [
+      "abc",
+      "-5",
+      "-1",
+      "1e999",
+      "1e3",
+      "0x10",
+      "1.5",
+      " 5",
+      "5 ",
+      "NaN",
+      "Infinity",
+      "99999999999999999999",
+    ]) {
+      const end = await glovebox(command, ...POSITIONALS[command], `--${name}=${value}`);
+      expectUsageError(end, `--${name}: expected`);
+      expect(end.stderr).toContain(`got "${value}"`);
+    }
+    const end = await glovebox(command, ...POSITIONALS[command], `--${name}=1\nforged: line\u001b[2J\u202e`);
+    expectUsageError(end, `got "1\\nforged: line\\u001b[2J\\u202e"`);
+  });
+
+  test.for(SWITCH_ROWS)("$command --$name rejects a value and a repetition", async ({ command, name }) => {
+    const positionals = POSITIONALS[command];
+    for (const value of ["", "1", "true", "false"]) {
+      expectUsageError(await glovebox(command, ...positionals, `--${name}=${value}`), `--${name}: expected no value`);
+    }
+    expectUsageError(await glovebox(command, ...positionals, `--${name}`, `--${name}`), `--${name}: expected once`);
+    expectUsageError(await glovebox(command, ...positionals, `--no-${name}`), `--no-${name}`);
+  });
+
+  test.for(ROWS)("$command --$name is suggested for a misspelling", async ({ command, name }) => {
+    const wrong = `--${name}x`;
+    const { stderr, code } = await glovebox(command, ...POSITIONALS[command], wrong, "1");
+    expect(code).toBe(2);
+    const suggested = /Did you mean (--[a-z-]+)\?/.exec(stderr)?.[1] ?? "";
+    expect(Object.keys(COMMAND_SPECS[command].options).map((known) => `--${known}`)).toContain(suggested);
+  });
+
+  test("is in the usage text, and no other is", () => {
+    const named = new Set([...USAGE.matchAll(/--([a-z][a-z-]*)/g)].map(([, name]) => name));
+    expect([...named].sort()).toEqual([...new Set(ROWS.map(({ name }) => name))].sort());
+    for (const name of COMMAND_NAMES) expect(USAGE).toContain(`glovebox ${name}`);
+  });
+});
+
+describe("a command", () => {
+  test.for(COMMAND_NAMES)("%s rejects unknown options and names of Object.prototype", async (command) => {
+    for (const flag of ["--bogus", "--__proto__", "--constructor", "--toString=1", "-x", "-xyz", "---"]) {
+      expectUsageError(
+        await glovebox(command, ...POSITIONALS[command], flag),
+        `Unknown option "${flag.split("=")[0]}"`,
+      );
+    }
+  });
+
+  test.for(COMMAND_NAMES)("%s rejects missing, empty and extra arguments", async (command) => {
+    const { min, max } = COMMAND_SPECS[command].positionals;
+    expectUsageError(await glovebox(command, ""), "Expected");
+    if (min > 0) expectUsageError(await glovebox(command), "got nothing");
+    if (max === Number.POSITIVE_INFINITY) return;
+    expectUsageError(
+      await glovebox(command, ...Array.from({ length: max + 1 }, (_, index) => `a${index}`)),
+      `"a${max}"`,
+    );
+  });
+
+  test.for(COMMAND_NAMES)("%s is suggested for a misspelling, and options before it are rejected", async (command) => {
+    expectUsageError(await glovebox(`${command}x`), `Did you mean ${command}?`);
+    expectUsageError(await glovebox("--tenant", "a", command), 'got the option "--tenant"');
+  });
+
+  test.for<[args: readonly string[], message: string]>([
+    [["run", "a.ts", "--input", "{}", "--input-file", "b.json"], "Expected one of --input, --input-file and -"],
+    [["run", "a.ts", "-", "--input", "{}"], "Expected one of --input, --input-file and -"],
+    [["run", "a.ts", "-", "-"], "-: expected once"],
+    [["dev", "a.ts", "--inspect", "--inspect-brk"], "Expected one of --inspect and --inspect-brk"],
+    [["mcp"], "Expected the PATH of a tool, or --tool NAME"],
+    [["mcp", "a.ts", "--host", "127.0.0.1"], "expected --http PORT beside them"],
+    [["mcp", "a.ts", "--allow-host", "a.test"], "expected --http PORT beside them"],
+    [["mcp", "a.ts", "--http", "0", "--host", "0.0.0.0"], "expected an --allow-host"],
+    [["mcp", "a.ts", "--http", "0", "--host", "::"], "expected an --allow-host"],
+    [["mcp", "a.ts", "--http", "0", "--host", "*"], "--host: expected a host name"],
+    [["mcp", "--tool", "nope"], "--tool: expected one of"],
+    [["run", "a.ts", "--secret", "KEY"], "--secret"],
+    [["run", "a.ts", "--allow-fetch", "a.test", "--secret", "=HOME"], "--secret: expected NAME=ENV"],
+    [["run", "a.ts", "--allow-fetch", "a.test", "--secret", "KEY="], "--secret: expected NAME=ENV"],
+    [["run", "a.ts", "--tenant", "x".repeat(1_025)], "--tenant: expected an id"],
+    [["help", "run"], "help takes no argument"],
+    [["--version", "run"], "--version takes no argument"],
+  ])("%j is an error", async ([args, message]) => {
+    expectUsageError(await glovebox(...args), message);
+  });
+
+  test("prints help on stdout for --help after any command, not after --", async () => {
+    for (const command of COMMAND_NAMES) {
+      expect(await glovebox(command, "--help")).toEqual({ code: 0, stdout: `${USAGE}\n`, stderr: "" });
+    }
+    expectUsageError(await glovebox("init", "--", "--help"), "Expected a name");
+  });
+});

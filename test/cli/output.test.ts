@@ -1,0 +1,110 @@
+// What the command line prints contains no character that a terminal acts on or hides, and only one file prints.
+import { readdirSync, readFileSync } from "node:fs";
+import { PassThrough, Writable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { printError, printJson, printLog } from "../../src/cli/shared/print.ts";
+import { CliOutput, styled } from "../../src/cli/terminal/output.ts";
+import { toVisibleLine, toVisibleText } from "../../src/host/util/visible-text.ts";
+
+const HOSTILE =
+  "\u001b[2J\u001b]0;title\u0007 \u0000 \u007f \u009b31m \r over \u202eevil\u2066 \u200b \u2028 \u{e0041}\u{e0100} \ufeff";
+/** Every character that a terminal acts on or hides, except newline and tab. */
+const UNSAFE = /[^\P{Cc}\n\t]|[\u202a-\u202e\u2066-\u2069\u200b\u2028\u2029\ufeff]|[\u{e0000}-\u{e01ef}]/u;
+const CLI = fileURLToPath(new URL("../../src/cli/", import.meta.url));
+
+function collect(): { readonly output: CliOutput; text(): string } {
+  const stream = new PassThrough();
+  const chunks: string[] = [];
+  stream.setEncoding("utf8").on("data", (chunk: string) => chunks.push(chunk));
+  return { output: new CliOutput(stream, () => {}), text: () => chunks.join("") };
+}
+
+const binary = (): fc.Arbitrary<string> => fc.string({ unit: "binary", maxLength: 200 });
+
+describe("visible text", () => {
+  test("has no character that controls a terminal or hides, whatever the text", () => {
+    fc.assert(
+      fc.property(fc.oneof(binary(), fc.constant(HOSTILE)), (text) => {
+        expect(toVisibleText(text)).not.toMatch(UNSAFE);
+        expect(toVisibleLine(text)).not.toMatch(/[\p{Cc}]/u);
+      }),
+    );
+  });
+
+  test("of JSON is JSON with the same value", () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ stringUnit: "binary" }), fc.constantFrom(undefined, 2), (value, indent) => {
+        const text = JSON.stringify(value, null, indent);
+        expect(JSON.parse(toVisibleText(text))).toEqual(JSON.parse(text));
+      }),
+    );
+  });
+
+  test("keeps text of every language, joiners and emoji, newlines and tabs", () => {
+    for (const text of ["Grüße 日本語 עברית العربية", "می‌خواهم 👩‍👩‍👧 ❤️", "a\n\tb", "{}\\"]) {
+      expect(toVisibleText(text)).toBe(text);
+    }
+    expect(toVisibleText("a\r\nb\rc")).toBe("a\nb\\u000dc");
+  });
+});
+
+describe("an output of the command line", () => {
+  test("escapes plain and styled text, logs, errors and JSON", async () => {
+    const { output, text } = collect();
+    output.print(HOSTILE, styled("red", HOSTILE), "\n");
+    printLog(
+      { level: "info", time: 0, message: HOSTILE, data: { [HOSTILE]: HOSTILE }, place: HOSTILE, callId: HOSTILE },
+      output,
+    );
+    const problem = { file: HOSTILE, line: 1, column: 2, lineText: HOSTILE, message: HOSTILE };
+    const stack = `Error: ${HOSTILE}\n    at ${HOSTILE} (${HOSTILE}:1:2)`;
+    const base = { code: "TOOL_FAILED", message: HOSTILE, userMessage: HOSTILE, recoverable: false } as const;
+    printError({ ...base, details: { problems: [problem] }, stack }, output);
+    const place = { file: HOSTILE, line: 1, column: 2 };
+    printError({ ...base, details: place }, output, () => `> 1 | ${HOSTILE}\n    | ^`);
+    printJson({ [HOSTILE]: HOSTILE }, output);
+    printJson({ [HOSTILE]: HOSTILE }, output, 2);
+    await expect.poll(text).toContain("\\u001b[2J");
+    expect(text()).not.toMatch(UNSAFE);
+  });
+
+  test("reports the first failed write once, and prints nothing after it", async () => {
+    const failures: string[] = [];
+    const stream = new Writable({ write: (_chunk, _encoding, done) => done(new Error("no space")) });
+    const output = new CliOutput(stream, ({ message }) => failures.push(message));
+    for (let count = 0; count < 3; count += 1) output.print("text");
+    await expect.poll(() => failures).toEqual(["no space"]);
+    output.print("more");
+    await output.drained();
+    expect(failures).toEqual(["no space"]);
+  });
+
+  test("waits for a slow reader, and not for one that has gone", async () => {
+    const stream = new PassThrough({ highWaterMark: 16 });
+    const output = new CliOutput(stream, () => {});
+    output.print("x".repeat(100));
+    let isDrained = false;
+    const drained = output.drained().then(() => {
+      isDrained = true;
+    });
+    await new Promise(setImmediate);
+    expect(isDrained).toBe(false);
+    stream.resume();
+    await drained;
+    stream.pause();
+    output.print("x".repeat(100));
+    const gone = output.drained();
+    stream.destroy(new Error("gone"));
+    await gone;
+  });
+});
+
+test("only the output and the check of Node's version write to the streams of the process", () => {
+  const files = readdirSync(CLI, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"));
+  const writing = files.filter((file) =>
+    /(?:stdout|stderr)\.write|console\.|writeSync\(|process\.emitWarning/.test(readFileSync(`${CLI}${file}`, "utf8")),
+  );
+  expect(writing).toEqual(["main.ts"]);
+});

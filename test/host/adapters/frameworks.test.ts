@@ -1,0 +1,229 @@
+// Hosted tools in others' frameworks: the real packages, driven against a local server that speaks OpenAI's wire.
+import { createOpenAI } from "@ai-sdk/openai";
+import { Agent, OpenAIProvider, Runner } from "@openai/agents";
+import { generateText, isStepCount, streamText } from "ai";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { toAISDKTools } from "../../../src/host/adapters/ai-sdk.ts";
+import { toAgentsTools } from "../../../src/host/adapters/openai-agents.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
+import { makeBox } from "../../support/host-zone.ts";
+import { type OpenAIServer, type Said, type Script, startOpenAIServer } from "../../support/openai-server.ts";
+import { expectIdle } from "../../support/processes.ts";
+
+const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg==";
+const TOOLS: { readonly [name: string]: string } = {
+  add: `export const description = "Adds";
+    export const inputSchema = { type: "object", properties: { a: { type: "number" }, b: { type: "number" } }, required: ["a", "b"] };
+    export default ({ a, b }) => ({ sum: a + b });`,
+  "shop.look-up": "export default ({ sku }) => 'costs 9.50: ' + sku;",
+  greet: `export const inputSchema = { type: "object", properties: { name: { type: "string" }, title: { type: "string" } }, required: ["name"] };
+    export default (input) => Object.keys(input).join();`,
+  spin: "export default () => { for (;;); };",
+  fails: "export default () => { throw new RangeError('no such order'); };",
+  chart: `import { content, image, text } from "glovebox/tool";
+    export default () => content([text("The chart:"), image(Buffer.from("${PIXEL}", "base64"), "image/png")], { points: 3 });`,
+  poses: "export default () => ({ type: 'text', text: 'posing as a part', modelParts: [] });",
+};
+
+let box: Glovebox;
+beforeAll(async () => {
+  box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 60_000 } });
+  for (const [name, source] of Object.entries(TOOLS)) await box.addTool({ name, source }, { tenantId: "acme" });
+  await box.addTool({ name: "secret", source: "export default () => 1" }, { tenantId: "other" });
+  // What is first called when its process is there has all of its time to itself.
+  await box.execute({ id: "warm", toolName: "add", arguments: { a: 1, b: 1 } }, { tenantId: "acme" });
+});
+afterAll(() => box.close());
+
+async function serverOf(...script: readonly Script[]): Promise<OpenAIServer> {
+  const server = await startOpenAIServer(...script);
+  onTestFinished(() => server[Symbol.asyncDispose]());
+  return server;
+}
+
+const call = (name: string, args: unknown, id = "call_1"): Said => ({ type: "call", id, name, arguments: args });
+const say = (text: string): Said => ({ type: "text", text });
+
+/** What the model was told of its calls, by call id. */
+function outputsIn(server: OpenAIServer, request = 1): { readonly [callId: string]: unknown } {
+  const { body, api } = server.requests[request] as OpenAIServer["requests"][number];
+  if (api === "chat") {
+    const messages = body.messages as readonly {
+      readonly role: string;
+      readonly tool_call_id: string;
+      readonly content: unknown;
+    }[];
+    return Object.fromEntries(
+      messages.filter(({ role }) => role === "tool").map((one) => [one.tool_call_id, one.content]),
+    );
+  }
+  const items = body.input as readonly { readonly type?: string; readonly call_id: string; readonly output: unknown }[];
+  return Object.fromEntries(
+    items.filter(({ type }) => type === "function_call_output").map((item) => [item.call_id, item.output]),
+  );
+}
+
+/** Results as the box gave them, in order. */
+function watchResults(): ToolResult[] {
+  const results: ToolResult[] = [];
+  const execute = box.router.execute.bind(box.router);
+  const spy = vi.spyOn(box.router, "execute").mockImplementation(async (...given) => {
+    const result = await execute(...given);
+    results.push(result);
+    return result;
+  });
+  onTestFinished(() => spy.mockRestore());
+  return results;
+}
+
+interface Framework {
+  readonly name: string;
+  /** One conversation with all of acme's tools; gives the model's last words. */
+  run(server: OpenAIServer, options?: { readonly timeoutMs?: number; readonly signal?: AbortSignal }): Promise<string>;
+}
+
+const FRAMEWORKS: readonly Framework[] = [
+  ...(["responses", "chat"] as const).map(
+    (api): Framework => ({
+      name: `AI SDK, ${api}`,
+      async run({ baseURL }, { timeoutMs, signal } = {}) {
+        const model = createOpenAI({ baseURL, apiKey: "test" })[api]("test-model");
+        const tools = toAISDKTools(box, {
+          tenantId: "acme",
+          ...(timeoutMs === undefined ? {} : { context: { timeoutMs } }),
+        });
+        const { text } = await generateText({
+          ...{ model, tools, prompt: "Go on", stopWhen: isStepCount(5), maxRetries: 0 },
+          ...(signal === undefined ? {} : { abortSignal: signal }),
+        });
+        return text;
+      },
+    }),
+  ),
+  {
+    name: "OpenAI Agents SDK",
+    async run({ baseURL }, { timeoutMs, signal } = {}) {
+      const modelProvider = new OpenAIProvider({ baseURL, apiKey: "test" });
+      const runner = new Runner({ modelProvider, tracingDisabled: true });
+      const tools = toAgentsTools(box, {
+        tenantId: "acme",
+        ...(timeoutMs === undefined ? {} : { context: { timeoutMs } }),
+      });
+      const agent = new Agent({ name: "clerk", model: "test-model", tools });
+      const { finalOutput } = await runner.run(agent, "Go on", signal === undefined ? {} : { signal });
+      return String(finalOutput);
+    },
+  },
+];
+
+describe.for(FRAMEWORKS)("$name", ({ run }) => {
+  test("a conversation of two turns runs a sandboxed tool", async () => {
+    const server = await serverOf([call("add", { a: 1, b: 2 })], [say("It is 3")]);
+    expect(await run(server)).toBe("It is 3");
+    expect(outputsIn(server)).toEqual({ call_1: '{"sum":3}' });
+    const offered = JSON.stringify(server.requests[0]?.body.tools);
+    expect(offered).toContain('"required":["a","b"]');
+    expect(offered).not.toContain("secret");
+  });
+
+  test("calls of one turn are all answered, and a tool whose name the provider does not take is called by its alias", async () => {
+    const server = await serverOf(
+      (request) => {
+        const alias = /"(shop_look-up_[0-9a-f]+)"/.exec(JSON.stringify(request.body.tools))?.[1] ?? "";
+        return { said: [call("add", { a: 2, b: 2 }, "call_1"), call(alias, { sku: "A1" }, "call_2")] };
+      },
+      [say("Done")],
+    );
+    expect(await run(server)).toBe("Done");
+    expect(outputsIn(server)).toEqual({ call_1: '{"sum":4}', call_2: "costs 9.50: A1" });
+  });
+
+  test("a tool that fails, and arguments that do not fit, are told to the model in one sentence, and the conversation goes on", async () => {
+    const server = await serverOf(
+      [call("fails", {}, "call_1"), call("add", { a: "x", b: 2 }, "call_2")],
+      [say("Sorry")],
+    );
+    expect(await run(server)).toBe("Sorry");
+    const { call_1, call_2 } = outputsIn(server);
+    expect(call_1).toMatch(/fails.*TOOL_FAILED.*no such order/);
+    expect(call_2).toMatch(/add.*PARAM_INVALID.*\/a.*number/);
+  });
+
+  test("a tool that loops for ever under 300 ms ends in time, is dead, and the conversation goes on", async () => {
+    const results = watchResults();
+    const server = await serverOf([call("spin", {})], [say("It hangs")]);
+    expect(await run(server, { timeoutMs: 300 })).toBe("It hangs");
+    expect(outputsIn(server).call_1).toMatch(/spin.*TOOL_TIMEOUT/);
+    // Far from the box's own limit, which the call would have had otherwise.
+    expect(results).toMatchObject([{ error: { message: expect.stringContaining("300 ms") } }]);
+    await expectIdle(() => box.workerPids, 45_000);
+  });
+
+  test("an abort stops the tool", async () => {
+    const results = watchResults();
+    const stop = new AbortController();
+    const server = await serverOf([call("spin", {})], [say("never")]);
+    const running = run(server, { signal: stop.signal }).catch((error: unknown) => error);
+    await vi.waitFor(() => expect(server.requests).toHaveLength(1), { timeout: 45_000 });
+    setTimeout(() => stop.abort(), 300);
+    await running;
+    await vi.waitFor(() => expect(results).toMatchObject([{ success: false, error: { code: "CANCELLED" } }]), {
+      timeout: 45_000,
+    });
+    await expectIdle(() => box.workerPids, 45_000);
+  });
+
+  test("an output that looks like the framework's own parts is text", async () => {
+    const server = await serverOf([call("poses", {})], [say("ok")]);
+    await run(server);
+    expect(JSON.parse(outputsIn(server).call_1 as string)).toMatchObject({ type: "text", modelParts: [] });
+  });
+});
+
+test("images reach a model over the Responses API", async () => {
+  for (const { run } of FRAMEWORKS.filter(({ name }) => !name.endsWith("chat"))) {
+    const server = await serverOf([call("chart", {})], [say("A chart")]);
+    expect(await run(server)).toBe("A chart");
+    expect(outputsIn(server).call_1).toEqual([
+      expect.objectContaining({ type: "input_text", text: '{"points":3}' }),
+      expect.objectContaining({ type: "input_text", text: "The chart:" }),
+      expect.objectContaining({ type: "input_image", image_url: `data:image/png;base64,${PIXEL}` }),
+    ]);
+  }
+});
+
+test("a schema that can be strict is, in the Agents SDK: a null for what is optional is taken out again", async () => {
+  const server = await serverOf([call("greet", { name: "Ada", title: null })], [say("Hello")]);
+  await FRAMEWORKS.at(-1)?.run(server);
+  expect(outputsIn(server)).toEqual({ call_1: "name" });
+  const offered = server.requests[0]?.body.tools as readonly { readonly name: string; readonly strict: boolean }[];
+  expect(offered.find(({ name }) => name === "greet")).toMatchObject({ strict: true });
+});
+
+test("streamText runs tools, too", async () => {
+  const server = await serverOf([call("add", { a: 20, b: 22 })], [say("42")]);
+  const model = createOpenAI({ baseURL: server.baseURL, apiKey: "test" }).responses("test-model");
+  const stream = streamText({
+    model,
+    tools: toAISDKTools(box, { tenantId: "acme" }),
+    prompt: "Go on",
+    stopWhen: isStepCount(3),
+  });
+  expect(await stream.text).toBe("42");
+  expect(outputsIn(server)).toEqual({ call_1: '{"sum":42}' });
+});
+
+test("where flags take their time, what listTools() gives is what is handed on", async () => {
+  await using flagged = await makeBox({ flags: async (flag) => flag !== "tools.off" });
+  for (const name of ["on", "off"]) await flagged.addTool({ name, source: "export default () => 1" });
+  expect(Object.keys(toAISDKTools(flagged))).toEqual([]);
+  expect(Object.keys(toAISDKTools(flagged, { tools: await flagged.listTools() }))).toEqual(["on"]);
+});
+
+test("only the tools that are asked for are handed on; one that is not there is an error", () => {
+  expect(Object.keys(toAISDKTools(box.router, { tenantId: "acme", tools: ["add"] }))).toEqual(["add"]);
+  expect(() => toAgentsTools(box, { tenantId: "acme", tools: ["secret"] })).toThrow(
+    'There is no tool named "secret" for this tenant',
+  );
+});

@@ -1,0 +1,163 @@
+// Paths and secrets that a host configures: what is wrong with them is found when createGlovebox() runs.
+import { existsSync } from "node:fs";
+import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+// biome-ignore lint/correctness/noUnresolvedImports: Biome does not know this one of Node's modules
+import { DatabaseSync } from "node:sqlite";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import type { GloveboxOptions } from "../../../src/host/config/options.ts";
+import { ToolError } from "../../../src/sandbox/contract/errors.ts";
+import { failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
+
+let folder = "";
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "glovebox-paths-"));
+  await mkdir(join(folder, "folder"));
+  await writeFile(join(folder, "text"), "not a database, and longer than its head");
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+/** The message of PARAM_INVALID; a Glovebox that starts is closed, and fails the test. */
+async function problemOf(options: GloveboxOptions): Promise<string> {
+  const error = await failureOf(
+    makeBox(options).then(async (box) => {
+      await box.close();
+      throw new Error("Expected a rejection, got a Glovebox");
+    }),
+  );
+  expect(error.code).toBe("PARAM_INVALID");
+  return error.message;
+}
+
+describe("a key-value store", () => {
+  test.for<[what: string, path: () => string, message: RegExp]>([
+    ["a folder", () => join(folder, "folder"), /it is a folder/],
+    ["in a folder that is a file", () => join(folder, "text", "kv.db"), /a part of its path is a file/],
+    ["below a folder that is a file", () => join(folder, "text", "deep", "kv.db"), /a part of its path is a file/],
+    ["where no folder can be made", () => "/proc/glovebox/kv.db", /no file can be made in its folder \(E[A-Z]+\)/],
+    ["where no file can be made", () => "/proc/kv.db", /no file can be made in its folder \(E[A-Z]+\)/],
+    ["a device", () => "/dev/null", /not a regular file/],
+    ["a path with a NUL", () => `${folder}/kv\0.db`, /NUL/],
+    ["a text", () => join(folder, "text"), /not a SQLite database/],
+  ])("%s", async ([, path, message]) => {
+    const problem = await problemOf({ store: { path: path() } });
+    expect(problem).toMatch(/^options\.store\.path: The key-value store ".*" cannot be opened: /);
+    expect(problem).toMatch(message);
+  });
+
+  test("a database of another program, and one that is damaged", async () => {
+    const path = join(folder, "other.db");
+    const database = new DatabaseSync(path);
+    database.exec("CREATE TABLE customers (name TEXT)");
+    database.close();
+    expect(await problemOf({ store: { path } })).toMatch(/a SQLite database of another program/);
+    const damaged = join(folder, "damaged.db");
+    await writeFile(damaged, Buffer.concat([Buffer.from("SQLite format 3\0"), Buffer.alloc(4_080, 0xff)]));
+    expect(await problemOf({ store: { path: damaged } })).toMatch(/damaged, or not a SQLite database/);
+  });
+
+  test("that can be opened is not made before a tool uses it, and is opened again", async () => {
+    const path = join(folder, "new", "deep", "kv.db");
+    for (const count of [1, 2]) {
+      const box = await makeBox({ store: { path } });
+      onTestFinished(() => box.close());
+      if (count === 1) expect([existsSync(path), await readdir(join(folder, "new", "deep"))]).toEqual([false, []]);
+      const source =
+        'export default async (_, ctx) => { const n = ((await ctx.kv.get("n")) ?? 0) + 1; await ctx.kv.set("n", n); return n; }';
+      await box.addTool({ name: "count", source }, { grant: ["kv"] });
+      expect(outputOf(await box.execute({ id: "c1", toolName: "count", arguments: {} }))).toBe(count);
+      await box.close();
+    }
+    // While another process has it open.
+    const other = new DatabaseSync(path);
+    other.exec("BEGIN IMMEDIATE");
+    onTestFinished(() => other.close());
+    await (await makeBox({ store: { path } })).close();
+  });
+});
+
+describe("a folder", () => {
+  const missing = (): string => join(folder, "missing");
+  const file = (): string => join(folder, "text");
+  test.for<[option: string, of: (path: string) => GloveboxOptions]>([
+    ["bundler.store", (store) => ({ bundler: { store } })],
+    ["bundler.root", (root) => ({ bundler: { root } })],
+    ["bundler.linkedPackages.1", (path) => ({ bundler: { linkedPackages: [folder, path] } })],
+    ["python.packages.store", (store) => ({ python: { packages: { store, allow: [] } } })],
+  ])("%s that does not exist, or is a file", async ([option, of]) => {
+    expect(await problemOf(of(missing()))).toBe(
+      `options.${option}: Expected a folder, and ${JSON.stringify(missing())} does not exist`,
+    );
+    expect(await problemOf(of(file()))).toBe(
+      `options.${option}: Expected a folder, and ${JSON.stringify(file())} is a file`,
+    );
+    await (await makeBox(of(folder))).close();
+  });
+});
+
+describe("a secret", () => {
+  const WRONG = ["", "1234567", "x".repeat(8_193), "é".repeat(4_097)];
+  test.for(WRONG)("of the wrong length (%#), of the host or a tenant", async (value) => {
+    const secrets = { api_key: { value, hosts: ["api.test"] } };
+    const expected = `Expected 8 to 8192 bytes, got ${Buffer.byteLength(value)}`;
+    expect(await problemOf({ secrets })).toBe(`options.secrets.api_key.value: ${expected}`);
+    const problem = await problemOf({ tenancy: "multi", tenants: { acme: { secrets } } });
+    expect(problem).toContain("options.tenants.acme.secrets.api_key.value");
+    expect(problem).toContain(expected);
+    if (value !== "") expect(problem).not.toContain(value);
+  });
+
+  test("of 8 and of 8,192 bytes, and one that a function gives", async () => {
+    const secret = (value: string | (() => string)) => ({ value, hosts: ["api.test"] });
+    const box = await makeBox({
+      secrets: { a: secret("12345678"), b: secret("x".repeat(8_192)), c: secret(() => "") },
+    });
+    await box.close();
+  });
+});
+
+describe("a cache folder that cannot be used", () => {
+  test.for<[what: string, directory: () => string]>([
+    ["is a file", () => join(folder, "text")],
+    ["is in a file", () => join(folder, "text", "cache")],
+    ["cannot be made", () => "/proc/glovebox-cache"],
+    ["can be written by others", () => join(folder, "open")],
+  ])("%s: one warning, and the Glovebox works without", async ([, directory]) => {
+    await mkdir(join(folder, "open"), { recursive: true });
+    await chmod(join(folder, "open"), 0o777);
+    const errors: unknown[] = [];
+    const lines: string[] = [];
+    const logger = {
+      child: () => logger,
+      ...{ debug: () => {}, info: () => {}, error: (_: object, text: string) => lines.push(text) },
+      ...{ trace: () => {}, fatal: () => {}, warn: (_: object, text: string) => lines.push(text) },
+    };
+    const box = await makeBox({
+      cache: { directory: directory() },
+      onError: (error) => errors.push(error),
+      logger: logger as never,
+    });
+    onTestFinished(() => box.close());
+    for (const name of ["one", "two"]) await box.addTool({ name, source: "export default () => 42" });
+    expect(outputOf(await box.execute({ id: "c1", toolName: "two", arguments: {} }))).toBe(42);
+    await box.close();
+    expect(errors).toHaveLength(1);
+    expect(errors[0]).toBeInstanceOf(ToolError);
+    expect((errors[0] as ToolError).message).toMatch(
+      /^The cache folder \(options\.cache\.directory\) cannot be used: /,
+    );
+    expect(lines).toEqual([(errors[0] as ToolError).message]);
+  });
+
+  test("one that can be used gives none, and is left without the file that showed it", async () => {
+    const errors: unknown[] = [];
+    const directory = join(folder, "cache");
+    const box = await makeBox({ cache: { directory }, onError: (error) => errors.push(error) });
+    await box.close();
+    expect(errors).toEqual([]);
+    // An entry may still be on its way.
+    const temporary = async () => (await readdir(directory)).filter((name) => name.endsWith(".tmp"));
+    await expect.poll(temporary, { timeout: 30_000 }).toEqual([]);
+  });
+});

@@ -1,0 +1,446 @@
+// box.stream(): chunks as they come, then the one result; back-pressure, limits, and what happens when either side goes away.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { defineCapability } from "../../../src/host/capabilities/capability.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import type { StreamedResult, StreamItem, ToolStream } from "../../../src/host/contract/tool-stream.ts";
+import { ToolError } from "../../../src/sandbox/contract/errors.ts";
+import { STREAM_WINDOW } from "../../../src/sandbox/protocol/guest-messages.ts";
+import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+
+let box: Glovebox;
+beforeAll(async () => {
+  box = await makeBox();
+});
+afterAll(() => box.close());
+
+let added = 0;
+/** Names of tools by their source: the same one is added once. */
+const names = new Map<string, Promise<string>>();
+function addTool(source: string, definition?: object): Promise<string> {
+  const known = definition === undefined ? names.get(source) : undefined;
+  const name = known ?? addNew(source, definition);
+  if (definition === undefined) names.set(source, name);
+  return name;
+}
+async function addNew(source: string, definition: object = {}): Promise<string> {
+  added += 1;
+  return (await box.addTool({ name: `tool${added}`, source, definition })).name;
+}
+
+interface Collected {
+  readonly values: readonly unknown[];
+  readonly result: StreamedResult;
+}
+
+/** Every item of a stream, which ends in a result and only there. */
+async function collect(stream: AsyncIterable<StreamItem>): Promise<Collected> {
+  const items: StreamItem[] = [];
+  for await (const item of stream) items.push(item);
+  const result = items.pop();
+  expect(items.every((item) => item.type === "chunk")).toBe(true);
+  if (result?.type !== "result") throw new Error("Expected the last item to be the result");
+  return { values: items.map((item) => (item.type === "chunk" ? item.value : undefined)), result };
+}
+
+const stream = (toolName: string, args: unknown = {}, context: object = {}): ToolStream =>
+  box.stream({ id: "c", toolName, arguments: args }, { timeoutMs: 60_000, ...context });
+
+const COUNT = "export default async function* ({ n }) { for (let i = 0; i < n; i += 1) yield { i }; return { n }; }";
+
+describe("box.stream()", () => {
+  test("gives the chunks in their order, then the result", async () => {
+    const { values, result } = await collect(stream(await addTool(COUNT), { n: 3 }));
+    expect(values).toEqual([{ i: 0 }, { i: 1 }, { i: 2 }]);
+    expect(result).toMatchObject({ type: "result", callId: "c", success: true, output: { n: 3 } });
+  });
+
+  test.for([
+    ["a tool that yields nothing", "export default () => 7", [], 7],
+    ["a generator that returns nothing", "export default async function* () { yield 1; yield 'a'; }", [1, "a"], null],
+    ["an empty generator", "export default async function* () {}", [], null],
+    [
+      "an async iterable of its own",
+      "export default () => ({ [Symbol.asyncIterator]() { let n = 0; return { next: () => (n += 1) < 3 ? { value: n } : { done: true, value: 'end' } }; } })",
+      [1, 2],
+      "end",
+    ],
+    [
+      "an async function that gives a generator",
+      "export default async () => (async function* () { yield null; })()",
+      [null],
+      null,
+    ],
+    ["undefined chunks", "export default async function* () { yield; yield undefined; return 0; }", [null, null], 0],
+  ] as const)("%s", async ([, source, chunks, output]) => {
+    const { values, result } = await collect(stream(await addTool(source)));
+    expect(values).toEqual(chunks);
+    expect(outputOf(result)).toEqual(output);
+  });
+
+  test("hands on a chunk before the tool makes the next one", async () => {
+    const name = await addTool("export default async function* (_, ctx) { yield 1; await new Promise(() => {}); }");
+    await using items = stream(name);
+    expect(await items.next()).toEqual({ done: false, value: { type: "chunk", value: 1 } });
+  });
+
+  test("keeps logs, progress and chunks of one call in their order", async () => {
+    const source = `export default async function* (_, ctx) {
+      for (let i = 1; i <= 3; i += 1) { ctx.progress({ progress: i }); console.log(String(i)); yield i; }
+    }`;
+    const seen: string[] = [];
+    const context = {
+      onLog: ({ message }: { message: string }) => seen.push(`log ${message}`),
+      onProgress: ({ progress }: { progress: number }) => seen.push(`progress ${progress}`),
+    };
+    const { result } = await collect(stream(await addTool(source), {}, context));
+    expect(seen).toEqual([1, 2, 3].flatMap((n) => [`progress ${n}`, `log ${n}`]));
+    expect(result.logs).toHaveLength(3);
+  });
+
+  test("serves two readers at once, each its own call", async () => {
+    const name = await addTool(COUNT);
+    const [a, b] = await Promise.all([collect(stream(name, { n: 300 })), collect(stream(name, { n: 200 }))]);
+    expect(a.values).toEqual(Array.from({ length: 300 }, (_, i) => ({ i })));
+    expect(b.values).toHaveLength(200);
+  });
+
+  test("answers items that are asked for at one time in their order", async () => {
+    const items = stream(await addTool(COUNT), { n: 2 });
+    const asked = await Promise.all([items.next(), items.next(), items.next(), items.next()]);
+    expect(asked.map(({ value }) => value?.type)).toEqual(["chunk", "chunk", "result", undefined]);
+    expect(asked[3].done).toBe(true);
+  });
+
+  test("passes 2,000 small chunks and a few huge ones", async () => {
+    const many = await collect(stream(await addTool(COUNT), { n: 2_000 }, { timeoutMs: 60_000 }));
+    expect(many.values).toHaveLength(2_000);
+    expect(many.values[1_999]).toEqual({ i: 1_999 });
+    const huge = "export default async function* () { for (let i = 0; i < 3; i += 1) yield 'x'.repeat(2e6); }";
+    const { values, result } = await collect(stream(await addTool(huge)));
+    expect(values.map((value) => (value as string).length)).toEqual([2e6, 2e6, 2e6]);
+    expect(outputOf(result)).toBe(null);
+  });
+
+  test("begins the call with the first item that is asked for", async () => {
+    const name = await addTool("let calls = 0; export default async function* () { yield (calls += 1); }");
+    const unread = stream(name);
+    await unread.return();
+    expect(await unread.next()).toEqual({ done: true, value: undefined });
+  });
+});
+
+describe("back-pressure", () => {
+  const TOLD = `export default async function* ({ size }, ctx) {
+    for (let made = 1; ; made += 1) { ctx.progress({ progress: made }); yield "x".repeat(size); }
+  }`;
+
+  test.for([
+    [1, STREAM_WINDOW.chunks],
+    [100_000, 3],
+    [1_000_000, 1],
+  ] as const)("a tool of chunks of %d bytes is not asked for more than %d ahead", async ([size, ahead]) => {
+    let made = 0;
+    const context = { onProgress: ({ progress }: { progress: number }) => (made = progress) };
+    await using items = stream(await addTool(TOLD), { size }, context);
+    await items.next();
+    await settled(() => made);
+    // The one that was taken, and those on their way.
+    expect(made).toBeGreaterThanOrEqual(Math.min(2, ahead));
+    expect(made).toBeLessThanOrEqual(1 + ahead);
+    const before = made;
+    await items.next();
+    await settled(() => made);
+    expect(made).toBeLessThanOrEqual(before + 1);
+  });
+
+  /** Once it has stood still for a while. */
+  async function settled(read: () => number): Promise<void> {
+    for (let last = -1; last !== read(); ) {
+      last = read();
+      await new Promise((resolve) => setTimeout(resolve, 150));
+    }
+  }
+
+  test("a reader that waits gets all there is", async () => {
+    const items = stream(await addTool(COUNT), { n: 500 });
+    await items.next();
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    const { values } = await collect(items);
+    expect(values).toHaveLength(499);
+  });
+});
+
+describe("what ends a stream early", () => {
+  const ENDLESS =
+    "export default async function* (_, ctx) { for (let i = 0; ; i += 1) { ctx.progress({ progress: i }); yield i; } }";
+
+  test("break cancels the call, and nothing of it runs any more", async () => {
+    let made = 0;
+    const onProgress = ({ progress }: { progress: number }) => (made = progress);
+    for await (const item of stream(await addTool(ENDLESS), {}, { onProgress })) {
+      if (item.type === "chunk" && item.value === 200) break;
+    }
+    const before = made;
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(made).toBe(before);
+  });
+
+  test("return() ends an item that is being waited for", async () => {
+    const items = stream(await addTool("export default async function* () { await new Promise(() => {}); }"));
+    const waiting = items.next();
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(await items.return()).toEqual({ done: true, value: undefined });
+    const { value } = await waiting;
+    expect(value?.type === "result" && codeOf(value)).toBe("CANCELLED");
+    expect(await items.throw(new Error("late"))).toEqual({ done: true, value: undefined });
+  });
+
+  test.for([
+    ["the deadline", ENDLESS, { timeoutMs: 400 }, "TOOL_TIMEOUT"],
+    [
+      "a generator that throws",
+      "export default async function* () { yield 0; throw new TypeError('no more'); }",
+      {},
+      "TOOL_FAILED",
+    ],
+    [
+      "a chunk that is not JSON",
+      "export default async function* () { yield 0; yield () => {}; yield 1; }",
+      {},
+      "OUTPUT_INVALID",
+    ],
+    [
+      "a chunk with a key __proto__",
+      `export default async function* () { yield 0; yield JSON.parse('{"__proto__":1}'); }`,
+      {},
+      "OUTPUT_INVALID",
+    ],
+    ["a loop", "export default async function* () { yield 0; await 1; for (;;); }", { timeoutMs: 500 }, "TOOL_TIMEOUT"],
+    [
+      "memory",
+      "export default async function* () { yield 0; await 1; for (const all = []; ; ) all.push(new Array(1e5).fill(1)); }",
+      {},
+      "MEMORY_LIMIT",
+    ],
+    [
+      "an iterator that says nothing",
+      "export default () => ({ [Symbol.asyncIterator]: () => ({ n: 0, next() { return this.n++ ? 5 : { value: 0 }; } }) })",
+      {},
+      "TOOL_FAILED",
+    ],
+  ] as const)("%s: what came before is given, then the failure", async ([, source, context, code]) => {
+    const { values, result } = await collect(stream(await addTool(source), {}, context));
+    expect(values[0]).toBe(0);
+    expect(codeOf(result)).toBe(code);
+  });
+
+  test("too much in all: OUTPUT_TOO_LARGE, though each chunk is small", async () => {
+    const source = "export default async function* () { for (;;) yield 'x'.repeat(1000); }";
+    const name = await addTool(source, { limits: { outputBytes: 10_000 } });
+    const { values, result } = await collect(stream(name));
+    expect(values).toHaveLength(9);
+    expect(codeOf(result)).toBe("OUTPUT_TOO_LARGE");
+    expect(codeOf(await box.execute({ id: "c", toolName: name }))).toBe("OUTPUT_TOO_LARGE");
+  });
+
+  test("too many of them: OUTPUT_TOO_LARGE", async () => {
+    const name = await addTool(COUNT, { limits: { jsonValues: 100 } });
+    const { values, result } = await collect(stream(name, { n: 1_000 }));
+    expect(values.length).toBeLessThanOrEqual(100);
+    expect(codeOf(result)).toBe("OUTPUT_TOO_LARGE");
+  });
+
+  test("the chunks and the output count together", async () => {
+    const source = "export default async function* () { yield 'x'.repeat(600); return 'y'.repeat(600); }";
+    const { values, result } = await collect(stream(await addTool(source, { limits: { outputBytes: 1_000 } })));
+    expect(values).toHaveLength(1);
+    expect(codeOf(result)).toBe("OUTPUT_TOO_LARGE");
+  });
+
+  test("its process dies: SANDBOX_CRASHED after what had come, and it is not run again", async () => {
+    await using own = await makeBox();
+    await own.addTool({ name: "endless", source: ENDLESS, definition: { annotations: { idempotentHint: true } } });
+    const items = own.stream({ id: "c", toolName: "endless" }, { timeoutMs: 60_000 });
+    expect((await items.next()).value).toEqual({ type: "chunk", value: 0 });
+    for (const pid of own.workerPids) process.kill(pid, "SIGKILL");
+    const { values, result } = await collect(items);
+    expect(values).toEqual(values.map((_, index) => index + 1));
+    expect(codeOf(result)).toBe("SANDBOX_CRASHED");
+  });
+
+  test("the box closes: CANCELLED", async () => {
+    const own = await makeBox();
+    await own.addTool({ name: "endless", source: ENDLESS });
+    const items = own.stream({ id: "c", toolName: "endless" });
+    await items.next();
+    await own.close();
+    expect(codeOf((await collect(items)).result)).toBe("CANCELLED");
+    expect(codeOf((await collect(own.stream({ id: "c", toolName: "endless" }))).result)).toBe("TOOL_UNAVAILABLE");
+  });
+
+  test("the caller's own signal: CANCELLED", async () => {
+    const caller = new AbortController();
+    const items = stream(await addTool(ENDLESS), {}, { signal: caller.signal });
+    await items.next();
+    caller.abort();
+    expect(codeOf((await collect(items)).result)).toBe("CANCELLED");
+  });
+
+  test.for([
+    ["no call", undefined, undefined, "PARAM_INVALID"],
+    ["no such tool", { id: "c", toolName: "none" }, undefined, "TOOL_UNAVAILABLE"],
+    ["a bad context", { id: "c", toolName: "none" }, { signal: 5 }, "PARAM_INVALID"],
+  ] as const)("%s: the one item is the failure, and nothing rejects", async ([, call, context, code]) => {
+    const { values, result } = await collect(box.stream(call as never, context as never));
+    expect(values).toEqual([]);
+    expect(codeOf(result)).toBe(code);
+  });
+});
+
+describe("box.execute() of a tool that streams", () => {
+  test.for([
+    ["gives its return value", "export default async function* () { yield 1; return 'end'; }", "end"],
+    [
+      "gives the list of its chunks where it returns nothing",
+      "export default async function* () { yield 1; yield [2]; }",
+      [1, [2]],
+    ],
+    [
+      "gives what each chunk was when it was yielded",
+      "export default async function* () { const all = []; for (const n of [1, 2]) { all.push(n); yield all; } }",
+      [[1], [1, 2]],
+    ],
+    [
+      "reads on without a reader",
+      "export default async function* () { for (let i = 0; i < 1000; i += 1) yield i; return 'all'; }",
+      "all",
+    ],
+  ] as const)("%s", async ([, source, output]) => {
+    expect(outputOf(await box.execute({ id: "c", toolName: await addTool(source) }))).toEqual(output);
+  });
+
+  test("checks outputSchema against the output, of whichever kind it is", async () => {
+    const list = { outputSchema: { type: "array", items: { type: "number" } } };
+    const good = await addTool("export default async function* () { yield 1; }", list);
+    expect(outputOf(await box.execute({ id: "c", toolName: good }))).toEqual([1]);
+    // The chunks were the output, and have been read.
+    expect(outputOf((await collect(stream(good))).result)).toBe(null);
+    const bad = await addTool("export default async function* () { yield 1; return 'text'; }", list);
+    expect(codeOf(await box.execute({ id: "c", toolName: bad }))).toBe("OUTPUT_INVALID");
+    expect(codeOf((await collect(stream(bad))).result)).toBe("OUTPUT_INVALID");
+  });
+
+  test("runs what the generator puts away when it is ended before its end", async () => {
+    const source = `export default async function* () { try { yield 1; yield () => {}; } finally { console.log("put away"); } }`;
+    const result = await box.execute({ id: "c", toolName: await addTool(source) });
+    expect(codeOf(result)).toBe("OUTPUT_INVALID");
+    expect(result.logs.map(({ message }) => message)).toEqual(["put away"]);
+  });
+});
+
+test("what a capability has concealed is in no chunk, bytes or content", async () => {
+  const secret = "the-secret-word";
+  const learn = defineCapability({
+    name: "learn",
+    inputSchema: {},
+    outputSchema: {},
+    handler: (_input, { conceal }) => {
+      conceal("WORD", secret);
+      return null;
+    },
+  });
+  await using own = await makeBox({ capabilities: [learn] });
+  const source = `import { content, text } from "glovebox/tool";
+    export default async function* (_, ctx) {
+      await ctx.learn({});
+      const word = ["the", "secret", "word"].join("-");
+      yield { word };
+      yield Uint8Array.from(word, (each) => each.charCodeAt(0));
+      return content([text(word)], [word, Uint8Array.from(word, (each) => each.charCodeAt(0))]);
+    }`;
+  await own.addTool({ name: "tells", source }, { grant: ["learn"] });
+  const { values, result } = await collect(own.stream({ id: "c", toolName: "tells" }, { timeoutMs: 60_000 }));
+  expect(result.success).toBe(true);
+  const asText = (bytes: unknown): string => Buffer.from(bytes as Uint8Array).toString();
+  expect(values[0]).toEqual({ word: "[redacted:WORD]" });
+  expect(asText(values[1])).toBe("[redacted:WORD]");
+  const { output, content } = result as Extract<StreamedResult, { success: true }>;
+  expect(content).toEqual([{ type: "text", text: "[redacted:WORD]" }]);
+  expect((output as readonly unknown[]).map((each) => (typeof each === "string" ? each : asText(each)))).toEqual([
+    "[redacted:WORD]",
+    "[redacted:WORD]",
+  ]);
+});
+
+describe("host functions that stream", () => {
+  test.for([5, undefined, null, "chunk"])("fail when next() returns %j, which is no object", async (step) => {
+    const name = `junk${String(step)}`;
+    box.router.register(name, {}, () => ({ [Symbol.asyncIterator]: () => ({ next: () => step }) }));
+    const { values, result } = await collect(stream(name));
+    expect([values, codeOf(result)]).toEqual([[], "TOOL_FAILED"]);
+  });
+
+  test("are read as tools are, and stopped with their call", async () => {
+    let made = 0;
+    let isOver = false;
+    box.router.register("host-numbers", {}, async function* () {
+      try {
+        for (;;) {
+          made += 1;
+          yield { made };
+        }
+      } finally {
+        isOver = true;
+      }
+    });
+    const items = stream("host-numbers");
+    expect(await items.next()).toEqual({ done: false, value: { type: "chunk", value: { made: 1 } } });
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(made).toBeLessThanOrEqual(STREAM_WINDOW.chunks + 2);
+    await items.return();
+    await expect.poll(() => isOver).toBe(true);
+  });
+
+  test("give what they return or, if that is nothing, their chunks", async () => {
+    box.router.register("host-returns", {}, async function* () {
+      yield 1;
+      return "end";
+    });
+    box.router.register("host-bare", {}, async function* () {
+      yield 1;
+      yield new Uint8Array([2]);
+    });
+    const returns = await collect(stream("host-returns"));
+    expect([returns.values, outputOf(returns.result)]).toEqual([[1], "end"]);
+    const bare = await collect(stream("host-bare"));
+    expect([bare.values, outputOf(bare.result)]).toEqual([[1, new Uint8Array([2])], null]);
+    expect(outputOf(await box.execute({ id: "c", toolName: "host-returns" }))).toBe("end");
+    expect(outputOf(await box.execute({ id: "c", toolName: "host-bare" }))).toEqual([1, new Uint8Array([2])]);
+  });
+
+  test("that fail, or say too much, fail after what came before", async () => {
+    box.router.register("host-fails", {}, async function* () {
+      yield 1;
+      throw new ToolError("QUOTA_EXCEEDED", "No more today");
+    });
+    const failed = await collect(stream("host-fails"));
+    expect(failed.values).toEqual([1]);
+    expect(errorOf(failed.result).code).toBe("QUOTA_EXCEEDED");
+    box.router.register("host-much", { limits: { outputBytes: 100 } }, async function* () {
+      for (;;) yield "x".repeat(40);
+    });
+    const much = await collect(stream("host-much"));
+    expect(much.values).toHaveLength(2);
+    expect(codeOf(much.result)).toBe("OUTPUT_TOO_LARGE");
+  });
+
+  test("that are stuck are left at the deadline", async () => {
+    box.router.register("host-stuck", {}, async function* () {
+      yield 1;
+      await new Promise(() => {});
+    });
+    const { values, result } = await collect(stream("host-stuck", {}, { timeoutMs: 200 }));
+    expect(values).toEqual([1]);
+    expect(codeOf(result)).toBe("TOOL_TIMEOUT");
+  });
+});

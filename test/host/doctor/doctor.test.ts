@@ -1,0 +1,34 @@
+// glovebox doctor on this very machine: what it says holds is shown by a refusal.
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { describe, expect, test } from "vitest";
+import { diagnose } from "../../../src/host/doctor/doctor.ts";
+import { BUILT_IN_LAYERS, LAYER_NAMES } from "../../../src/host/workers/hardening/layers.ts";
+import { makeBox } from "../../support/host-zone.ts";
+
+describe("diagnose()", () => {
+  test("shows each layer with evidence, and four bad tools that were stopped", { timeout: 60_000 }, async () => {
+    const { layers, tools, ok } = await diagnose();
+    expect(layers.map(({ layer }) => layer)).toEqual(LAYER_NAMES);
+    const states = new Map(layers.map(({ layer, state }) => [layer, state]));
+    for (const layer of BUILT_IN_LAYERS) expect([layer, states.get(layer)]).toEqual([layer, "holds"]);
+    expect(layers.filter(({ state }) => state === "broken")).toEqual([]);
+    for (const { state, evidence } of layers) if (state === "holds") expect(evidence).not.toBe("");
+    for (const { state, evidence } of layers) if (state === "missing") expect(evidence).toMatch(/^to get it: /);
+    expect(tools.filter((tool) => !tool.ok)).toEqual([]);
+    expect(ok).toBe(true);
+    await using box = await makeBox();
+    expect(Object.fromEntries(states)).toEqual(box.hardening);
+  });
+});
+
+describe("glovebox doctor", () => {
+  test("prints what it found, and exits 0 when all that is there holds", { timeout: 60_000 }, async () => {
+    const main = fileURLToPath(new URL("../../../src/cli/main.ts", import.meta.url));
+    const { stdout } = await promisify(execFile)(process.execPath, [main, "doctor"]);
+    for (const layer of LAYER_NAMES) expect(stdout).toContain(layer);
+    expect(stdout).toMatch(/read file: ERR_ACCESS_DENIED/);
+    expect(stdout).toMatch(/an endless loop: TOOL_TIMEOUT/);
+  });
+});

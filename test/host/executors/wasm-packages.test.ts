@@ -1,0 +1,52 @@
+// A package that is WebAssembly runs where the host grants it, in a process with a limit of the operating system's, and nowhere else.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { beforeAll, describe, expect, test } from "vitest";
+import type { Glovebox } from "../../../src/host/index.ts";
+import { makeBox, outputOf } from "../../support/host-zone.ts";
+
+const SQLITE = `
+import initSqlJs from "sql.js";
+export default async ({ wasm, statements, query }) => {
+  const SQL = await initSqlJs({ wasmBinary: wasm });
+  const database = new SQL.Database();
+  for (const statement of statements) database.run(statement);
+  const [result] = database.exec(query);
+  return { columns: result.columns, rows: result.values, bytes: database.export().byteLength };
+};`;
+const STATEMENTS = [
+  "CREATE TABLE orders (customer TEXT, total REAL)",
+  "INSERT INTO orders VALUES ('ada', 12.5), ('grace', 30), ('ada', 7.5)",
+];
+const QUERY = "SELECT customer, sum(total) AS total FROM orders GROUP BY customer ORDER BY customer";
+
+describe("sql.js", () => {
+  // Bytes cross as bytes: the module is an argument like any other.
+  const wasm = new Uint8Array(
+    readFileSync(createRequire(import.meta.url).resolve("sql.js/dist/sql-wasm-browser.wasm")),
+  );
+  const call = { id: "c1", toolName: "sqlite", arguments: { wasm, statements: STATEMENTS, query: QUERY } };
+  let box: Glovebox;
+
+  beforeAll(async () => {
+    box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 20_000, cpuMs: 20_000 } });
+    return () => box.close();
+  });
+
+  test("answers queries where webAssembly is granted", async () => {
+    await box.addTool({ name: "sqlite", source: SQLITE }, { tenantId: "granted", grant: ["webAssembly"] });
+    expect(outputOf(await box.execute(call, { tenantId: "granted" }))).toMatchObject({
+      columns: ["customer", "total"],
+      rows: [
+        ["ada", 20],
+        ["grace", 30],
+      ],
+    });
+  });
+
+  test("says that there is no WebAssembly where it is not", async () => {
+    await box.addTool({ name: "sqlite", source: SQLITE }, { tenantId: "plain" });
+    const result = await box.execute(call, { tenantId: "plain" });
+    expect(result).toMatchObject({ success: false, error: { code: "TOOL_FAILED" } });
+  });
+});

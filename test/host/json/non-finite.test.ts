@@ -1,0 +1,41 @@
+// Numbers that JSON can write and no double can hold.
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { holdsInfinity } from "../../../src/host/json/non-finite.ts";
+
+const check = (text: string): boolean => holdsInfinity(JSON.parse(text), text);
+
+describe("holdsInfinity()", () => {
+  test.for(["1e309", "-1E400", '{"a":[0,{"b":1e+999}]}', "9".repeat(400), `[${"1".repeat(310)}.5]`])(
+    "finds one in %s",
+    (text) => {
+      expect(check(text)).toBe(true);
+    },
+  );
+
+  test.for([
+    "1e308",
+    "1.7976931348623157e308",
+    '"1e999"',
+    '{"1e999":0}',
+    "0.1e-400",
+    "123456789",
+    "null",
+    "9".repeat(300),
+  ])("finds none in %s", (text) => {
+    expect(check(text)).toBe(false);
+  });
+
+  test("tells numbers of any length and exponent from each other, wherever they stand", () => {
+    const number = fc
+      .tuple(fc.integer({ min: 1, max: 9 }), fc.nat(330), fc.nat(330), fc.constantFrom("", ".5"))
+      .map(([digit, digits, exponent, fraction]) => `${`${digit}`.repeat(digits + 1)}${fraction}e${exponent}`);
+    fc.assert(
+      fc.property(fc.array(fc.oneof(number, fc.constant('"9"'))), (items) => {
+        const isInfinite = items.some((item) => Number(item.replaceAll('"', "")) === Number.POSITIVE_INFINITY);
+        expect(check(`[${items.join(",")}]`)).toBe(isInfinite);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});

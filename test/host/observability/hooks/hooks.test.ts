@@ -1,0 +1,484 @@
+// Hooks around each stage: what they observe, amend and reject, and what a hook that throws or is too slow costs a call. The forms of
+// answers are in hooks/hook-answer.test.ts.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { defineCapability } from "../../../../src/host/capabilities/capability.ts";
+import type { Hook, ObservedEvent } from "../../../../src/host/observability/hooks/hooks.ts";
+import { type HostToolDefinition, ToolRouter, type ToolRouterOptions } from "../../../../src/host/routing/tool-router.ts";
+import { createGlovebox, type Glovebox } from "../../../../src/host/glovebox/glovebox.ts";
+import type { ToolContext, ToolResult } from "../../../../src/host/contract/tool-call.ts";
+import { ERROR_CODES, ToolError } from "../../../../src/sandbox/contract/errors.ts";
+import { FAILING_CALLBACKS } from "../../../support/failing-callbacks.ts";
+import { codeOf, errorOf, outputOf } from "../../../support/host-zone.ts";
+import { watchRejections } from "../../../support/unhandled-rejections.ts";
+
+const ADD: HostToolDefinition = {
+  description: "Adds",
+  inputSchema: { type: "object", properties: { a: { type: "number" }, b: { type: "number" } }, required: ["a", "b"] },
+  outputSchema: { type: "object", properties: { sum: { type: "number" } }, required: ["sum"] },
+};
+type Numbers = { readonly a: number; readonly b: number };
+
+/** A router with `add`, and what it has run and reported. */
+function routerOf(hooks: readonly Hook[], options: ToolRouterOptions = {}) {
+  const ran: unknown[] = [];
+  const reported: ToolError[] = [];
+  const router = new ToolRouter({ ...options, hooks, onInternalError: (error) => reported.push(error) });
+  router.register("add", ADD, (input) => {
+    ran.push(input);
+    const { a, b } = input as unknown as Numbers;
+    return { sum: a + b };
+  });
+  const call = (args: unknown = { a: 1, b: 2 }, context?: ToolContext, toolName = "add"): Promise<ToolResult> =>
+    router.execute({ id: "c1", toolName, arguments: args }, context);
+  return { router, call, ran, reported };
+}
+
+const never = new Promise<never>(() => {});
+const STAGES = ["validate", "prepare", "execute", "normalize", "result"] as const;
+
+describe("a hook that observes", () => {
+  test("hears each stage begin and end, and the result", async () => {
+    const events: ObservedEvent[] = [];
+    const { call } = routerOf([{ name: "eye", observe: (event) => events.push(event) }]);
+    const result = await call(undefined, { executionId: "e1", stepId: "s1" });
+    expect(events.map(({ stage, phase }) => `${stage} ${phase}`)).toEqual([
+      ...["validate", "prepare", "execute", "normalize"].flatMap((stage) => [`${stage} begin`, `${stage} end`]),
+      "result end",
+    ]);
+    expect(events[0]?.call).toEqual({
+      callId: "c1",
+      toolName: "add",
+      tenantId: "default",
+      executionId: "e1",
+      stepId: "s1",
+    });
+    expect(events.at(-1)).toMatchObject({ result });
+    for (const event of events)
+      if (event.phase === "end" && "durationMs" in event) expect(event.durationMs).toBeGreaterThanOrEqual(0);
+  });
+
+  test.for<[string, unknown, string, string]>([
+    ["arguments that do not fit", { a: "x" }, "validate", "PARAM_INVALID"],
+    ["an unknown tool", undefined, "validate", "TOOL_UNAVAILABLE"],
+  ])("hears in which stage %s end the call", async ([, args, stage, code]) => {
+    const events: ObservedEvent[] = [];
+    const { call } = routerOf([{ name: "eye", observe: (event) => events.push(event) }]);
+    expect(codeOf(await call(args, {}, args === undefined ? "none" : "add"))).toBe(code);
+    expect(
+      events.filter(({ phase }) => phase === "end").map((event) => [event.stage, "code" in event ? event.code : ""]),
+    ).toEqual([
+      [stage, code],
+      ["result", ""],
+    ]);
+  });
+
+  test("hears of a call that is none", async () => {
+    const events: ObservedEvent[] = [];
+    const { router } = routerOf([{ name: "eye", observe: (event) => events.push(event) }]);
+    expect(codeOf(await router.execute(null as never))).toBe("PARAM_INVALID");
+    expect(events).toMatchObject([{ stage: "result", result: { success: false } }]);
+  });
+
+  test("may throw, reject and stall: the call does not wait for it", async () => {
+    const { call, reported } = routerOf([
+      { name: "throws", observe: () => ToolError.captureStackTrace({}) ?? fail() },
+      { name: "rejects", observe: async () => fail() },
+      { name: "stalls", observe: () => never },
+    ]);
+    expect(outputOf(await call())).toEqual({ sum: 3 });
+    await Promise.resolve();
+    expect(new Set(reported.map(({ message }) => message.split(" at ")[0]))).toEqual(
+      new Set(["The hook throws threw", "The hook rejects threw"]),
+    );
+  });
+});
+
+describe("a hook whose observe", () => {
+  test.for(FAILING_CALLBACKS)(
+    "%s neither fails the call nor ends the process, and is reported",
+    async ([, observe]) => {
+      const rejections = watchRejections();
+      const { call, reported } = routerOf([{ name: "eye", observe }]);
+      expect(outputOf(await call())).toEqual({ sum: 3 });
+      expect(await rejections()).toEqual([]);
+      expect(reported).toHaveLength(9);
+      expect(new Set(reported.map(({ message }) => message.split(" at ")[0]))).toEqual(new Set(["The hook eye threw"]));
+    },
+  );
+
+  test("fails, with a listener for errors that fails too, costs no call", async () => {
+    const rejections = watchRejections();
+    for (const [, onInternalError] of FAILING_CALLBACKS) {
+      const router = new ToolRouter({ hooks: [{ name: "eye", observe: fail }], onInternalError });
+      router.register("one", {}, () => 1);
+      expect(outputOf(await router.execute({ id: "c1", toolName: "one" }))).toBe(1);
+    }
+    expect(await rejections()).toEqual([]);
+  });
+});
+
+function fail(): never {
+  throw new Error("no");
+}
+
+describe("a hook that amends", () => {
+  test("the arguments: what it gives is validated as the caller's is", async () => {
+    const { call, ran } = routerOf([
+      { name: "one", validate: ({ arguments: args }) => ({ amend: { arguments: { ...(args as object), b: 40 } } }) },
+      {
+        name: "two",
+        validate: async ({ arguments: args }) => ({ amend: { arguments: { ...(args as object), a: 2 } } }),
+      },
+    ]);
+    expect(outputOf(await call({ a: 1 }))).toEqual({ sum: 42 });
+    expect(ran).toEqual([{ a: 2, b: 40 }]);
+    const bad = routerOf([{ name: "one", validate: () => ({ amend: { arguments: { a: "x" } } }) }]);
+    expect(errorOf(await bad.call())).toMatchObject({ code: "PARAM_INVALID", message: expect.stringContaining("/a") });
+    expect(bad.ran).toEqual([]);
+  });
+
+  test("sees what the tool will see, whatever the caller's object says next time", async () => {
+    let reads = 0;
+    const twoFaced = {
+      b: 2,
+      get a(): number {
+        reads += 1;
+        return reads;
+      },
+    };
+    const seen: unknown[] = [];
+    const { call, ran } = routerOf([
+      { name: "guard", validate: ({ arguments: args }) => void seen.push(structuredClone(args)) },
+    ]);
+    await call(twoFaced);
+    expect(ran).toEqual(seen);
+  });
+
+  test("arguments that came as a model's text, and bytes", async () => {
+    const seen: unknown[] = [];
+    const { router } = routerOf([{ name: "guard", validate: ({ arguments: args }) => void seen.push(args) }]);
+    router.register("echo", {}, (input) => input);
+    const text = await router.execute({ id: "c1", toolName: "add", argumentsText: '{"a":1,"b":2}' });
+    const bytes = await router.execute({ id: "c2", toolName: "echo", arguments: { data: new Uint8Array([1, 2]) } });
+    expect(outputOf(text)).toEqual({ sum: 3 });
+    expect(outputOf(bytes)).toEqual({ data: new Uint8Array([1, 2]) });
+    expect(seen).toEqual([{ a: 1, b: 2 }, { data: new Uint8Array([1, 2]) }]);
+  });
+
+  test.for<[string, unknown, object]>([
+    ["an output", { output: { sum: 7 } }, { success: true, output: { sum: 7 } }],
+    ["one that does not fit", { output: { sum: "x" } }, { success: false, error: { code: "OUTPUT_INVALID" } }],
+    ["one that has no JSON", { output: 1n }, { success: false, error: { code: "OUTPUT_INVALID" } }],
+    [
+      "an error",
+      { error: { code: "TOOL_FAILED", message: "Later" } },
+      { success: false, error: { code: "TOOL_FAILED", message: "Later" } },
+    ],
+  ])("the result: %s", async ([, amend, expected]) => {
+    const { call } = routerOf([{ name: "last", result: () => ({ amend: amend as never }) }]);
+    const result = await call();
+    expect(result).toMatchObject(expected);
+    expect(result).toMatchObject({ callId: "c1", toolName: "add", logs: [] });
+  });
+
+  test("a failure: another message, or an output in its place", async () => {
+    const worded = routerOf([{ name: "words", result: () => ({ amend: { error: { message: "Try with numbers" } } }) }]);
+    expect(errorOf(await worded.call({}))).toMatchObject({ code: "PARAM_INVALID", message: "Try with numbers" });
+    const router = new ToolRouter({ hooks: [{ name: "rescue", result: () => ({ amend: { output: { sum: 0 } } }) }] });
+    router.register("add", ADD, fail);
+    expect(outputOf(await router.execute({ id: "c", toolName: "add", arguments: { a: 1, b: 1 } }))).toEqual({ sum: 0 });
+  });
+});
+
+describe("a hook that refuses", () => {
+  test.for(
+    STAGES.flatMap((stage) =>
+      (["CAPABILITY_DENIED", "APPROVAL_REQUIRED", "QUOTA_EXCEEDED"] as const).map((code) => [stage, code] as const),
+    ),
+  )("at %s, with %s", async ([stage, code]) => {
+    const details = { rule: "r1" };
+    const { call, ran } = routerOf([
+      { name: "guard", [stage]: () => ({ refuse: { code, message: "Not today", details } }) },
+    ]);
+    const error = errorOf(await call());
+    expect(error).toMatchObject({ code, message: "Not today", details, recoverable: ERROR_CODES[code].recoverable });
+    expect(ran).toHaveLength(stage === "normalize" || stage === "result" ? 1 : 0);
+  });
+
+  test("with a ToolError as it is; hooks behind it are not asked", async () => {
+    let asked = 0;
+    const refuse = new ToolError("APPROVAL_REQUIRED", "Ask the owner", { recoverable: false });
+    const { call } = routerOf([
+      { name: "first", execute: () => ({ refuse }) },
+      {
+        name: "second",
+        execute: () => {
+          asked += 1;
+        },
+      },
+    ]);
+    expect(errorOf(await call())).toMatchObject({ code: "APPROVAL_REQUIRED", recoverable: false });
+    expect(asked).toBe(0);
+  });
+});
+
+describe("a hook that fails", () => {
+  const ways: readonly [string, () => unknown, RegExp][] = [
+    ["throws", fail, /broken threw/],
+    ["rejects", async () => fail(), /broken threw/],
+    ["does not answer", () => never, /broken timed out/],
+    ["answers with an unknown amendment", () => ({ amend: { nothing: 1 } }), /broken gave an invalid answer/],
+    ["answers with text", () => "yes", /broken gave an invalid answer/],
+    [
+      "answers with an amendment that cannot be read",
+      () => ({ amend: new Proxy({}, { ownKeys: fail }) }),
+      /broken gave an invalid answer/,
+    ],
+  ];
+  test.for(STAGES.flatMap((stage) => ways.map(([way, hook, message]) => [stage, way, hook, message] as const)))(
+    "at %s, and %s, is left out and reported where the host has set failClosed: false",
+    async ([stage, , hook, message]) => {
+      const { call, reported } = routerOf([{ name: "broken", failClosed: false, timeoutMs: 20, [stage]: hook }]);
+      expect(outputOf(await call())).toEqual({ sum: 3 });
+      expect(reported.map((error) => error.message)).toEqual([expect.stringMatching(message)]);
+    },
+  );
+
+  test.for(STAGES.flatMap((stage) => ways.map(([way, hook]) => [stage, way, hook] as const)))(
+    "at %s, and %s, denies the call unless the host has set failClosed",
+    async ([stage, , hook]) => {
+      const { call, ran } = routerOf([{ name: "guard", timeoutMs: 20, [stage]: hook }]);
+      expect(errorOf(await call())).toMatchObject({ code: "INTERNAL" });
+      expect(ran).toHaveLength(stage === "normalize" || stage === "result" ? 1 : 0);
+    },
+  );
+
+  test.for(["validate", "prepare", "execute", "normalize"] as const)(
+    "and does not answer at %s does not hold the call past its own time",
+    async (stage) => {
+      const { call } = routerOf([{ name: "slow", timeoutMs: 30_000, [stage]: () => never }]);
+      const began = performance.now();
+      expect(codeOf(await call(undefined, { timeoutMs: 60 }))).toBe("TOOL_TIMEOUT");
+      expect(performance.now() - began).toBeLessThan(5_000);
+    },
+  );
+
+  test.for<[boolean | undefined, string]>([
+    [undefined, "INTERNAL"],
+    [false, "TOOL_TIMEOUT"],
+  ])(
+    "and does not answer at the result of a call without time left costs a moment more (failClosed: %s)",
+    async ([failClosed, code]) => {
+      const router = new ToolRouter({ hooks: [{ name: "slow", failClosed, timeoutMs: 30_000, result: () => never }] });
+      router.register("add", ADD, () => never);
+      const began = performance.now();
+      const call = { id: "c", toolName: "add", arguments: { a: 1, b: 1 } };
+      expect(codeOf(await router.execute(call, { timeoutMs: 50 }))).toBe(code);
+      expect(performance.now() - began).toBeLessThan(5_000);
+    },
+  );
+
+  test("ends with the call when its caller cancels", async () => {
+    const stop = new AbortController();
+    const { call, reported } = routerOf([
+      {
+        name: "slow",
+        timeoutMs: 30_000,
+        execute: () => {
+          stop.abort();
+          return never;
+        },
+      },
+    ]);
+    expect(codeOf(await call(undefined, { signal: stop.signal }))).toBe("CANCELLED");
+    expect(reported).toEqual([]);
+  });
+});
+
+describe("hooks of calls that stream", () => {
+  test("a refusal of the result is the last item, behind the chunks", async () => {
+    const router = new ToolRouter({
+      hooks: [{ name: "guard", result: () => ({ refuse: { code: "CAPABILITY_DENIED", message: "No" } }) }],
+    });
+    router.register("rows", {}, async function* () {
+      yield 1;
+      yield 2;
+    });
+    const items: unknown[] = [];
+    for await (const item of router.stream({ id: "c1", toolName: "rows" })) items.push(item);
+    expect(items).toMatchObject([
+      { type: "chunk", value: 1 },
+      { type: "chunk", value: 2 },
+      { type: "result", success: false, error: { code: "CAPABILITY_DENIED" } },
+    ]);
+  });
+});
+
+describe("hooks as options", () => {
+  test.for<[string, unknown, RegExp]>([
+    ["without a name", [{}], /hooks\.0\.name/],
+    [
+      "with an unknown stage",
+      [{ name: "x", valdate: fail }],
+      /hooks\.0\.valdate: Unknown option. Did you mean "validate"/,
+    ],
+    ["with a stage that is not a function", [{ name: "x", execute: 5 }], /hooks\.0\.execute: Expected a function/],
+    ["with a time out of range", [{ name: "x", timeoutMs: 0 }], /hooks\.0\.timeoutMs/],
+    ["as a promise", [Promise.resolve({ name: "x" })], /hooks\.0: Expected a plain object, got a Promise/],
+    ["as a class instance", [new (class Guard {})()], /hooks\.0: Expected a plain object, got an instance of Guard/],
+    ["with failClosed as text", [{ name: "x", failClosed: "false" }], /hooks\.0\.failClosed/],
+  ])("are rejected %s", async ([, hooks, message]) => {
+    expect(() => new ToolRouter({ hooks: hooks as never })).toThrow(message);
+    await expect(createGlovebox({ hooks: hooks as never, cache: false })).rejects.toThrow(message);
+  });
+});
+
+describe("hooks around capabilities", () => {
+  const events: ObservedEvent[] = [];
+  const handled: unknown[] = [];
+  let policy: Partial<Hook> = {};
+  let box: Glovebox;
+  const lookUp = defineCapability({
+    name: "lookUp",
+    inputSchema: { type: "object", properties: { sku: { type: "string" } }, required: ["sku"] },
+    outputSchema: { type: "object", properties: { price: { type: "number" } }, required: ["price"] },
+    handler: (input) => {
+      handled.push(input);
+      return { price: (input as { readonly sku: string }).sku.length };
+    },
+  });
+  beforeAll(async () => {
+    const hook: Hook = {
+      name: "policy",
+      observe: (event) => void events.push(event),
+      execute: (event) => policy.execute?.(event),
+      capability: (event) => policy.capability?.(event),
+      capabilityResult: (event) => policy.capabilityResult?.(event),
+    };
+    box = await createGlovebox({ capabilities: [lookUp], hooks: [hook], cache: false });
+    const source = `export default async ({ sku }, { log, lookUp }) => {
+      log.info("asking");
+      try { return await lookUp({ sku }); } catch (error) { return { code: error.code, message: error.message }; }
+    }`;
+    await box.addTool({ name: "price", source }, { grant: ["lookUp"] });
+  });
+  afterAll(() => box.close());
+
+  test.for<[string, Partial<Hook>, unknown]>([
+    ["see them, and lines of log not", {}, { price: 3 }],
+    ["amend the input", { capability: () => ({ amend: { input: { sku: "12345" } } }) }, { price: 5 }],
+    ["amend it to one that does not fit", { capability: () => ({ amend: { input: {} } }) }, { code: "PARAM_INVALID" }],
+    [
+      "refuse",
+      { capability: () => ({ refuse: { code: "CAPABILITY_DENIED", message: "Not this" } }) },
+      { code: "CAPABILITY_DENIED", message: "Not this" },
+    ],
+    ["amend the output", { capabilityResult: () => ({ amend: { output: { price: 1 } } }) }, { price: 1 }],
+    [
+      "amend it to one that does not fit",
+      { capabilityResult: () => ({ amend: { output: {} } }) },
+      { code: "OUTPUT_INVALID" },
+    ],
+    [
+      "reject the output",
+      { capabilityResult: () => ({ refuse: { code: "QUOTA_EXCEEDED", message: "Enough" } }) },
+      { code: "QUOTA_EXCEEDED" },
+    ],
+    [
+      "reject with a message of 10,001 characters",
+      { capability: () => ({ refuse: { code: "QUOTA_EXCEEDED", message: "x".repeat(10_001) } }) },
+      { code: "QUOTA_EXCEEDED" },
+    ],
+    [
+      "reject with nothing but text",
+      { capability: () => ({ refuse: "Not this" }) as never },
+      { code: "CAPABILITY_DENIED" },
+    ],
+    ["deny when they throw", { capability: fail }, { code: "INTERNAL", message: 'The capability "lookUp" failed' }],
+    ["deny when they answer false", { capability: () => false as never }, { code: "INTERNAL" }],
+    ["keep the output back when they throw", { capabilityResult: fail }, { code: "INTERNAL" }],
+    ["keep the output back when they answer false", { capabilityResult: () => false as never }, { code: "INTERNAL" }],
+  ])("%s", async ([, asked, expected]) => {
+    policy = asked;
+    events.length = 0;
+    handled.length = 0;
+    expect(outputOf(await box.execute({ id: "c1", toolName: "price", arguments: { sku: "abc" } }))).toMatchObject(
+      expected as object,
+    );
+    const capability = events.filter(({ stage }) => stage === "capability");
+    const code = (expected as { readonly code?: string }).code ?? "ok";
+    expect(capability).toMatchObject([
+      { phase: "begin", capability: "lookUp" },
+      { phase: "end", capability: "lookUp", code },
+    ]);
+    const isDenied = asked.capability !== undefined && code !== "ok";
+    expect(handled).toHaveLength(isDenied ? 0 : 1);
+  });
+
+  test("a nested call is asked for as any other is", async () => {
+    const source =
+      "export default async (input, { tools }) => { try { await tools.price({}); } catch (error) { return error.code; } }";
+    await box.addTool({ name: "outer", source }, { grant: ["tools"] });
+    const asked: string[] = [];
+    policy = {
+      execute: ({ call }) => {
+        asked.push(call.toolName);
+        return call.toolName === "price" ? { refuse: { code: "APPROVAL_REQUIRED", message: "Ask" } } : undefined;
+      },
+    };
+    expect(outputOf(await box.execute({ id: "c1", toolName: "outer" }))).toBe("APPROVAL_REQUIRED");
+    expect(asked).toEqual(["outer", "price"]);
+  });
+});
+
+describe("a tool that is replaced while a hook decides about a call of it", () => {
+  test.for<[string, (router: ToolRouter) => void]>([
+    [
+      "is not run in the place of the one that the hook saw",
+      (router) => {
+        router.registry.remove("add");
+        router.register("add", { ...ADD, description: "Deletes everything" }, () => ({ sum: 0 }));
+      },
+    ],
+    ["is not run when the hook saw it and it is gone", (router) => void router.registry.remove("add")],
+  ])("%s", async ([, change]) => {
+    let replace: () => void = () => undefined;
+    const { router, call, ran } = routerOf([
+      {
+        name: "guard",
+        validate: async () => {
+          replace();
+        },
+      },
+    ]);
+    replace = () => change(router);
+    expect(errorOf(await call())).toMatchObject({ code: "TOOL_UNAVAILABLE", recoverable: true });
+    expect(ran).toEqual([]);
+  });
+});
+
+test("a validate hook sees arguments as they are coerced for the tool", async () => {
+  const seen: unknown[] = [];
+  const guard: Hook = {
+    name: "spending",
+    validate: ({ arguments: args }) => {
+      seen.push(args);
+      const { a } = args as unknown as Numbers;
+      return typeof a === "number" && a > 100
+        ? { refuse: { code: "APPROVAL_REQUIRED", message: "too much" } }
+        : undefined;
+    },
+  };
+  const { call, ran } = routerOf([guard], { arguments: { coerce: true, unknownKeys: "prune" } });
+  expect(codeOf(await call({ a: "1000", b: 2, c: 3 }))).toBe("APPROVAL_REQUIRED");
+  const result = await call({ a: "5", b: 2 });
+  expect(outputOf(result)).toEqual({ sum: 7 });
+  expect(result.amendments).toHaveLength(1);
+  expect([seen, ran]).toEqual([
+    [
+      { a: 1000, b: 2 },
+      { a: 5, b: 2 },
+    ],
+    [{ a: 5, b: 2 }],
+  ]);
+});

@@ -1,0 +1,326 @@
+// Sources that keep failing are left alone for a while, each tenant's for itself; a tool's own failures never count.
+import { once } from "node:events";
+import { createConnection, createServer, type Server } from "node:net";
+import { setTimeout as pause } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { HostFunction } from "../../../../src/host/executors/host-function.ts";
+import { SourceHealthRegistry } from "../../../../src/host/routing/health/source-health.ts";
+import { ToolRouter } from "../../../../src/host/routing/tool-router.ts";
+import type { Glovebox } from "../../../../src/host/glovebox/glovebox.ts";
+import type { ToolContext, ToolResult } from "../../../../src/host/contract/tool-call.ts";
+import { NO_USAGE } from "../../../../src/host/contract/tool-call.ts";
+import { type ErrorCode, ToolError } from "../../../../src/sandbox/contract/errors.ts";
+import { codeOf, errorOf, expectPublishable, makeBox } from "../../../support/host-zone.ts";
+import { fixedExecutor, makeTool } from "../../../support/registered-tool.ts";
+
+const HEALTH = { failures: 3, openMs: 60_000, maxOpenMs: 60_000 };
+/** Soon enough for a test, and not so soon that a busy machine passes it between two calls. */
+const SOON = { ...HEALTH, openMs: 400 };
+
+function routerOf(
+  handler: HostFunction,
+  health: typeof HEALTH | false = HEALTH,
+  tenancy: "single" | "multi" = "single",
+): ToolRouter {
+  const router = new ToolRouter({ health, tenancy });
+  router.register("probe", {}, handler, { scope: "global" });
+  router.register("other", {}, () => "well", { scope: "global" });
+  return router;
+}
+const run = (router: ToolRouter, args: unknown = {}, context?: ToolContext, timeoutMs?: number): Promise<ToolResult> =>
+  router.execute({ id: "c1", toolName: "probe", arguments: args }, context, timeoutMs);
+async function repeat(times: number, once: () => Promise<ToolResult>): Promise<readonly string[]> {
+  const codes: string[] = [];
+  for (let time = 0; time < times; time += 1) codes.push(codeOf(await once()));
+  return codes;
+}
+const never: HostFunction = () => new Promise(() => {});
+const throwing =
+  (thrown: () => unknown): HostFunction =>
+  () => {
+    throw thrown();
+  };
+const isUnavailable = (code: string): boolean => code === "TOOL_UNAVAILABLE";
+
+test.for<[unknown, RegExp]>([
+  [null, /^options\.health: /],
+  [true, /^options\.health: /],
+  [{ openSeconds: 1 }, /^options\.health\.openSeconds: Unknown option/],
+  [{ failures: "5" }, /^options\.health\.failures: /],
+  [Promise.resolve({ failures: 1 }), /^options\.health: .*Expected a plain object, got a Promise/],
+])("new ToolRouter() rejects the health option %j with its path", ([health, message]) => {
+  expect(() => new ToolRouter({ health: health as never })).toThrow(message);
+});
+
+describe("ToolRouter, a host function that keeps failing", () => {
+  test("is not asked after so many timeouts: TOOL_UNAVAILABLE at once, with its source and when to try again", async () => {
+    let calls = 0;
+    const router = routerOf(() => {
+      calls += 1;
+      return new Promise(() => {});
+    });
+    expect(await repeat(3, () => run(router, {}, {}, 10))).toEqual(Array(3).fill("TOOL_TIMEOUT"));
+    const refused = await run(router);
+    const { retryAfterMs, ...details } = errorOf(refused).details ?? {};
+    expect(errorOf(refused)).toMatchObject({ code: "TOOL_UNAVAILABLE", recoverable: true });
+    expect(details).toEqual({ reason: "circuit_open", source: "host", sourceId: "host:probe", state: "open" });
+    expect(retryAfterMs).toBeGreaterThan(50_000);
+    expect(calls).toBe(3);
+    expectPublishable(refused);
+    expect(codeOf(await router.execute({ id: "c", toolName: "other" }))).toBe("ok");
+  });
+
+  test.for<[string, HostFunction]>([
+    ["throws", throwing(() => new Error("no"))],
+    ["says TOOL_FAILED", throwing(() => new ToolError("TOOL_FAILED", "no"))],
+    ["says PARAM_INVALID", throwing(() => new ToolError("PARAM_INVALID", "no"))],
+    ["hands on a nested call's timeout", throwing(() => new ToolError("TOOL_TIMEOUT", "another one was late"))],
+    ["returns what has no JSON", () => () => {}],
+  ])("is asked again and again when it %s: that is the tool's own", async ([, handler]) => {
+    const router = routerOf(handler);
+    const codes = await repeat(12, () => run(router));
+    expect(codes.some(isUnavailable)).toBe(false);
+    expect(router.health().map(({ state }) => state)).toEqual(["closed", "closed"]);
+  });
+
+  test("is asked again when its arguments are wrong, or its caller cancels", async () => {
+    const router = routerOf(never);
+    const cancelled = (): Promise<ToolResult> => {
+      const caller = new AbortController();
+      setImmediate(() => caller.abort());
+      return run(router, {}, { signal: caller.signal });
+    };
+    expect(await repeat(6, cancelled)).toEqual(Array(6).fill("CANCELLED"));
+    expect(await repeat(6, () => run(router, "no object"))).toEqual(Array(6).fill("PARAM_INVALID"));
+  });
+
+  test("for one tenant, is asked for every other", async () => {
+    const handler: HostFunction = (input, { tenantId }) => (tenantId === "bad" ? new Promise(() => {}) : input);
+    const router = routerOf(handler, HEALTH, "multi");
+    await repeat(3, () => run(router, {}, { tenantId: "bad" }, 10));
+    const results = [await run(router, {}, { tenantId: "bad" }), await run(router, {}, { tenantId: "good" })];
+    expect(results.map(codeOf)).toEqual(["TOOL_UNAVAILABLE", "ok"]);
+    expect(router.health({ tenantId: "good" }).map(({ state }) => state)).toEqual(["closed", "closed"]);
+    expect(router.health({ tenantId: "bad" }).map(({ sourceId, state }) => [sourceId, state])).toEqual([
+      ["host:other", "closed"],
+      ["host:probe", "open"],
+    ]);
+  });
+
+  test("is tried again by one call when its time has come, and is well when that is", async () => {
+    let isDown = true;
+    let calls = 0;
+    const router = routerOf(() => {
+      calls += 1;
+      return isDown ? new Promise(() => {}) : "well";
+    }, SOON);
+    await repeat(3, () => run(router, {}, {}, 10));
+    expect(codeOf(await run(router))).toBe("TOOL_UNAVAILABLE");
+    const [sick] = router.health().filter(({ sourceId }) => sourceId === "host:probe");
+    expect(sick).toMatchObject({ state: "open", failures: 3, refused: 1, tenantId: "default", source: "host" });
+    expect(sick?.lastFailure?.code).toBe("TOOL_TIMEOUT");
+    expect(Math.abs((sick?.lastFailure?.at ?? 0) - Date.now())).toBeLessThan(60_000);
+    isDown = false;
+    await pause(Math.max(0, (sick?.nextProbeAt ?? 0) - Date.now()) + 20);
+    expect((await Promise.all([run(router), run(router)])).map(codeOf).sort()).toEqual(["TOOL_UNAVAILABLE", "ok"]);
+    expect(calls).toBe(4);
+    expect(codeOf(await run(router))).toBe("ok");
+    expect(router.health().find(({ sourceId }) => sourceId === "host:probe")).toEqual({
+      ...{ sourceId: "host:probe", source: "host", state: "closed", failures: 0, refused: 0 },
+    });
+  });
+
+  test("is asked for ever with health: false", async () => {
+    const router = routerOf(never, false);
+    expect(await repeat(8, () => run(router, {}, {}, 5))).toEqual(Array(8).fill("TOOL_TIMEOUT"));
+  });
+
+  test("another function by its name begins anew", async () => {
+    const router = routerOf(never);
+    await repeat(3, () => run(router, {}, {}, 10));
+    router.registry.remove("probe");
+    router.register("probe", {}, () => "well");
+    expect(codeOf(await run(router))).toBe("ok");
+  });
+});
+
+/** A line of JSON in, a line out: a real source behind a real socket. */
+function listen(server: Server, port = 0): Promise<number> {
+  return new Promise((resolve) => {
+    server.listen(port, "127.0.0.1", () => resolve((server.address() as { readonly port: number }).port));
+  });
+}
+function upstream(): Server {
+  return createServer((socket) => {
+    socket.on("error", () => {});
+    socket.on("data", (data) => {
+      const { toolName, input } = JSON.parse(String(data)) as { toolName: string; input: { bad?: boolean } };
+      socket.end(JSON.stringify(input.bad === true ? { failed: "no such thing" } : { toolName }));
+    });
+  });
+}
+
+const answer = (): number => 1;
+
+describe("ToolRouter.addSource()", () => {
+  let port: number;
+  let server: Server;
+  beforeAll(async () => {
+    server = upstream();
+    port = await listen(server);
+  });
+  afterAll(() => server.close());
+
+  async function ask(toolName: string, input: unknown): Promise<unknown> {
+    const socket = createConnection(port, "127.0.0.1");
+    socket.write(JSON.stringify({ toolName, input }));
+    const chunks: Buffer[] = [];
+    for await (const chunk of socket) chunks.push(chunk as Buffer);
+    const answer = JSON.parse(Buffer.concat(chunks).toString()) as { readonly failed?: string };
+    if (answer.failed !== undefined) throw new ToolError("TOOL_FAILED", answer.failed);
+    return answer;
+  }
+
+  test("routes to a transport; when that breaks, all its tools are unavailable and all others go on; then it is there again", async () => {
+    const told: ToolError[] = [];
+    const router = new ToolRouter({ health: SOON, onInternalError: (error) => told.push(error) });
+    router.register("local", {}, () => "well");
+    using weather = router.addSource("weather", { kind: "mcp", call: ask });
+    weather.register("forecast", {});
+    weather.register("history", {}, { nameAtSource: "get_history" });
+    const call = (toolName: string, args: unknown = {}): Promise<ToolResult> =>
+      router.execute({ id: "c1", toolName, arguments: args });
+    const whole = await call("history");
+    expect(whole.success && whole.output).toEqual({ toolName: "get_history" });
+    expect(await repeat(6, () => call("forecast", { bad: true }))).toEqual(Array(6).fill("TOOL_FAILED"));
+
+    server.close();
+    await once(server, "close");
+    const broken = await call("forecast");
+    expect(errorOf(broken)).toMatchObject({ code: "TOOL_UNAVAILABLE", recoverable: true });
+    expectPublishable(broken);
+    expect(String(told.at(-1)?.cause)).toContain("ECONNREFUSED");
+    await repeat(2, () => call("history"));
+    const refused = await call("forecast");
+    expect(errorOf(refused).details).toMatchObject({ source: "mcp", sourceId: "weather", state: "open" });
+    expect(codeOf(await call("local"))).toBe("ok");
+
+    server = upstream();
+    await listen(server, port);
+    const sick = router.health().find(({ sourceId }) => sourceId === "weather");
+    await pause(Math.max(0, (sick?.nextProbeAt ?? 0) - Date.now()) + 20);
+    expect(await repeat(2, () => call("forecast"))).toEqual(["ok", "ok"]);
+  });
+
+  test("takes its tools along when it is disposed", async () => {
+    const router = new ToolRouter({ tenancy: "multi" });
+    const source = router.addSource("weather", { call: () => 1 });
+    source.register("forecast", {}, { tenantId: "acme" });
+    expect(router.hasTool("forecast", { tenantId: "acme" })).toBe(true);
+    expect(() => router.addSource("weather", { call: () => 1 })).toThrow(/already/);
+    source[Symbol.dispose]();
+    source[Symbol.dispose]();
+    expect(router.hasTool("forecast", { tenantId: "acme" })).toBe(false);
+    expect(() => source.register("again", {}, { scope: "global" })).toThrow(/removed/);
+    router.addSource("weather", { call: () => 1 })[Symbol.dispose]();
+  });
+
+  test.for([
+    ["", { call: answer }],
+    ["a:b", { call: answer }],
+    ["a", undefined],
+    ["a", {}],
+    ["a", { call: answer, kind: "sandbox" }],
+  ] as const)("refuses what is no source: case %#", ([id, transport]) => {
+    expect(() => new ToolRouter().addSource(id, transport as never)).toThrow(ToolError);
+  });
+});
+
+describe("Glovebox.health()", () => {
+  let box: Glovebox;
+  beforeAll(async () => {
+    box = await makeBox({ health: HEALTH });
+    await box.addTool({ name: "loop", source: "export default ({ forever }) => { while (forever); return 1; }" });
+    await box.addTool({ name: "slow", source: "export default () => new Promise((done) => setTimeout(done, 60_000))" });
+  });
+  afterAll(() => box[Symbol.asyncDispose]());
+
+  test("a sandboxed tool that loops is its caller's own doing: it is never left alone for that", async () => {
+    const loop = (): Promise<ToolResult> =>
+      box.execute({ id: "c1", toolName: "loop", arguments: { forever: true } }, { timeoutMs: 60 });
+    expect(await repeat(4, loop)).toEqual(Array(4).fill("TOOL_TIMEOUT"));
+    expect(codeOf(await box.execute({ id: "c2", toolName: "loop" }))).toBe("ok");
+    expect(box.health().map(({ sourceId, source, state }) => [sourceId, source, state])).toEqual([
+      ["sandbox:loop", "sandbox", "closed"],
+      ["sandbox:slow", "sandbox", "closed"],
+    ]);
+  });
+
+  test("a tool whose processes keep dying is left alone, for that tenant; its other tools and other tenants go on", async () => {
+    await using own = await makeBox({ tenancy: "multi", health: HEALTH });
+    const killed = async (): Promise<ToolResult> => {
+      let hasBegun: (() => void) | undefined;
+      const begun = new Promise<void>((resolve) => {
+        hasBegun = resolve;
+      });
+      const running = own.execute({ id: "c1", toolName: "die" }, { tenantId: "a", onLog: () => hasBegun?.() });
+      await begun;
+      for (const pid of own.workerPids) process.kill(pid, "SIGKILL");
+      return await running;
+    };
+    const loop = { name: "loop", source: "export default ({ forever }) => { while (forever); return 1; }" };
+    const source =
+      "export default () => { console.log('here'); return new Promise(() => setTimeout(() => {}, 60_000)); }";
+    for (const tool of [loop, { name: "die", source }]) await own.addTool(tool, { scope: "global" });
+    expect(await repeat(3, killed)).toEqual(Array(3).fill("SANDBOX_CRASHED"));
+    const refused = await own.execute({ id: "c1", toolName: "die" }, { tenantId: "a" });
+    expect(errorOf(refused).details).toMatchObject({ sourceId: "sandbox:die", source: "sandbox", state: "open" });
+    const others = [
+      await own.execute({ id: "c2", toolName: "loop" }, { tenantId: "a" }),
+      await own.execute({ id: "c3", toolName: "loop" }, { tenantId: "b" }),
+      await own.execute({ id: "c4", toolName: "die" }, { tenantId: "b", timeoutMs: 400 }),
+    ];
+    expect(others.map(codeOf)).toEqual(["ok", "ok", "TOOL_TIMEOUT"]);
+  });
+});
+
+describe("SourceHealthRegistry", () => {
+  const tool = (sourceId: string) => makeTool({ executor: { ...fixedExecutor("1"), sourceId } });
+  const fail = (code: ErrorCode) => ({ usage: NO_USAGE, error: new ToolError(code, "no"), isSourceFailure: true });
+
+  test("remembers no more than 10,000 tenants that something is wrong for", () => {
+    const registry = new SourceHealthRegistry(HEALTH, () => 0);
+    const { executor } = tool("weather");
+    for (let n = 0; n < 12_000; n += 1) registry.record(executor, `tenant ${n}`, undefined, fail("TOOL_TIMEOUT"));
+    expect(registry.list([], undefined)).toHaveLength(10_000);
+  });
+
+  test("counts what ends many calls at one time once, and again for those that begin after it", () => {
+    const registry = new SourceHealthRegistry(HEALTH, () => now);
+    let now = 1_000;
+    const { executor } = tool("weather");
+    const failures = (): number | undefined => registry.list([executor], "a")[0]?.failures;
+    const failAfter = (executeMs: number, cause: unknown): void => {
+      const error = new ToolError("TOOL_UNAVAILABLE", "no", { cause });
+      registry.record(executor, "a", undefined, { usage: { ...NO_USAGE, executeMs }, error, isSourceFailure: true });
+    };
+    const lost = new Error("lost");
+    for (let n = 0; n < 50; n += 1) failAfter(100, lost);
+    expect(failures()).toBe(1);
+    now += 200;
+    failAfter(100, lost);
+    expect(failures()).toBe(2);
+    failAfter(100, new Error("another"));
+    expect(failures()).toBe(3);
+    expect(() => registry.admit(executor, "a")).toThrow(/failed 3 times/);
+  });
+
+  test("a tenant whose name has a line end in it is no other's", () => {
+    const registry = new SourceHealthRegistry(HEALTH, () => 0);
+    const { executor } = tool("weather");
+    for (let n = 0; n < 3; n += 1) registry.record(executor, "a\nb", undefined, fail("TOOL_TIMEOUT"));
+    expect(registry.admit(executor, "a")).toBeUndefined();
+    expect(registry.admit(executor, "b")).toBeUndefined();
+    expect(() => registry.admit(executor, "a\nb")).toThrow(ToolError);
+  });
+});

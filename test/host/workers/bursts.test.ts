@@ -1,0 +1,78 @@
+// How many calls of a burst are admitted: as many as may run and wait, whether or not there are processes for them yet.
+import { expect, test } from "vitest";
+import { defineCapability } from "../../../src/host/capabilities/capability.ts";
+import type { AddToolOptions, GloveboxOptions } from "../../../src/host/config/options.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
+import { codeOf, makeBox, PYTHON_CACHE } from "../../support/host-zone.ts";
+
+const CALLS = 10;
+const SESSIONS = 10;
+/** Each call of Python has an interpreter of its own. */
+const PYTHON_LIMITS = { concurrentCalls: 2, queuedCalls: 1, timeoutMs: 60_000, sessions: SESSIONS } as const;
+const LIMITS = { ...PYTHON_LIMITS, concurrentCalls: 5, queuedCalls: 2 } as const;
+
+/** Every call that is admitted waits until the rejected ones have been answered. */
+const WAITS = "export default (_, ctx) => ctx.gate()";
+const PYTHON_WAITS = "async def main(input, ctx):\n    return await ctx.gate()\n";
+
+interface Burst {
+  readonly name: string;
+  readonly options?: GloveboxOptions;
+  readonly add?: AddToolOptions;
+  readonly source?: string;
+  readonly language?: "python";
+  readonly limits?: { readonly concurrentCalls: number; readonly queuedCalls: number };
+  readonly call?: (box: Glovebox, id: string) => Promise<ToolResult>;
+}
+
+const execute = (box: Glovebox, id: string): Promise<ToolResult> => box.execute({ id, toolName: "waits" });
+async function stream(box: Glovebox, id: string): Promise<ToolResult> {
+  for await (const item of box.stream({ id, toolName: "waits" })) if (item.type === "result") return item;
+  throw new Error("Expected a result");
+}
+
+const BURSTS: readonly Burst[] = [
+  { name: "calls" },
+  { name: "calls of warm isolates", add: { isolation: "tool" } },
+  { name: "calls with warm processes", options: { workers: { spares: 2 } } },
+  { name: "calls with one process", options: { workers: { max: 1 } } },
+  {
+    name: "calls of a tenant with limits of its own",
+    options: { tenancy: "multi", limits: { ...LIMITS, concurrentCalls: 100 }, tenants: () => ({ limits: LIMITS }) },
+    add: { scope: "global" },
+    call: (box, id) => box.execute({ id, toolName: "waits" }, { tenantId: "acme" }),
+  },
+  { name: "streams", source: "export default async function* (_, ctx) { yield await ctx.gate(); }", call: stream },
+  {
+    name: "calls of sessions",
+    add: { isolation: "session" },
+    call: (box, id) => box.execute({ id, toolName: "waits" }, { sessionId: id.split("-")[1] }),
+  },
+  {
+    name: "calls of Python",
+    language: "python",
+    source: PYTHON_WAITS,
+    options: { cache: PYTHON_CACHE },
+    limits: PYTHON_LIMITS,
+  },
+];
+
+test.for(BURSTS)("the first burst of $name admits as many as the next one", { timeout: 240_000 }, async (burst) => {
+  const { options = {}, add, source = WAITS, language, limits = LIMITS, call = execute } = burst;
+  let opened = Promise.withResolvers<null>();
+  const handler = (): Promise<null> => opened.promise;
+  const gate = defineCapability({ name: "gate", inputSchema: {}, outputSchema: {}, handler });
+  await using box = await makeBox({ limits, capabilities: [gate], ...options });
+  await box.addTool({ name: "waits", source, language }, { ...add, grant: ["gate"] } as AddToolOptions);
+  const admitted = limits.concurrentCalls + limits.queuedCalls;
+  for (let round = 0; round < 2; round += 1) {
+    opened = Promise.withResolvers();
+    const codes: string[] = [];
+    const calls = Array.from({ length: CALLS }, async (_, n) => codes.push(codeOf(await call(box, `${round}-${n}`))));
+    await expect.poll(() => codes, { timeout: 60_000 }).toEqual(Array(CALLS - admitted).fill("OVERLOADED"));
+    opened.resolve(null);
+    await Promise.all(calls);
+    expect(codes.slice(CALLS - admitted)).toEqual(Array(admitted).fill("ok"));
+  }
+});

@@ -1,0 +1,52 @@
+// A host that retries calls in a loop when they are rejected at once: its timers fire, its signal handlers run, and SIGTERM ends it.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { expect, onTestFinished, test } from "vitest";
+
+const SCRIPT = fileURLToPath(new URL("../../support/retry-loop-script.ts", import.meta.url));
+
+const LOOPS: readonly (readonly [attempt: string, state: "open" | "closed" | "full"])[] = [
+  ["execute", "closed"],
+  ["execute", "full"],
+  ["stream", "closed"],
+  ["stream", "full"],
+  ["executeBatch", "closed"],
+  ["executeBatch", "full"],
+  ["emptyBatch", "open"],
+  ["invocation", "closed"],
+  ["unknownTool", "open"],
+  ["wrongContext", "open"],
+  ["wrongBatch", "open"],
+  ["wrongInvocation", "open"],
+  ["cancelled", "open"],
+  ["cancelledInvocation", "open"],
+  ["rejectingRouter", "open"],
+  ["session", "closed"],
+  ["wrongRun", "open"],
+  ["addTool", "closed"],
+  ["inspectTool", "closed"],
+  ["openSession", "closed"],
+  ["wrongSession", "open"],
+  ["closeSession", "open"],
+  ["closeSessions", "open"],
+  ["listTools", "open"],
+  ["close", "open"],
+  ["createGlovebox", "open"],
+  ["removeServer", "open"],
+];
+
+test("a loop of calls that are rejected at once lets timers and signals through, and SIGTERM ends the host", async () => {
+  const args = ["--no-node-snapshot", SCRIPT, JSON.stringify(LOOPS)];
+  const host = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+  onTestFinished(() => void host.kill("SIGKILL"));
+  const exit = once(host, "exit") as Promise<[number | null, NodeJS.Signals | null]>;
+  const said: string[] = [];
+  createInterface({ input: host.stdout }).on("line", (line) => said.push(line));
+  // A loop that lets nothing through is the first one that is missing.
+  const all = LOOPS.map(([attempt, state]) => `${attempt} ${state}`);
+  await expect.poll(() => said, { timeout: 50_000 }).toEqual(all);
+  host.kill("SIGTERM");
+  expect(await exit).toEqual([null, "SIGTERM"]);
+});

@@ -1,0 +1,89 @@
+// Places in processes: who gets one, when none is free, and that no failure to get one stops the others.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { describe, expect, onTestFinished, test } from "vitest";
+import type { GloveboxOptions } from "../../../src/host/config/options.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
+import { codeOf, makeBox, outputOf } from "../../support/host-zone.ts";
+
+const SLEEP = "export default async ({ ms }) => { await new Promise((done) => setTimeout(done, ms)); return ms; }";
+/** Only SIGKILL of its process stops it. */
+const HANG = "export default () => Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1);";
+
+async function boxOf(options: GloveboxOptions, tenants: readonly string[], tools: object): Promise<Glovebox> {
+  const box = await makeBox({ tenancy: "multi", ...options });
+  onTestFinished(() => box.close());
+  for (const tenantId of tenants) {
+    for (const [name, source] of Object.entries(tools)) await box.addTool({ name, source }, { tenantId });
+  }
+  return box;
+}
+
+const call = (box: Glovebox, toolName: string, tenantId: string, ms: number, timeoutMs = 60_000): Promise<ToolResult> =>
+  box.execute({ id: "c", toolName, arguments: { ms } }, { tenantId, timeoutMs });
+
+describe("WorkerPool with one place", () => {
+  test("gives it to the next owner when the calls in it have ended, though its owner has more", async () => {
+    const box = await boxOf({ workers: { max: 1, spares: 0 } }, ["busy", "other"], { sleep: SLEEP });
+    let isOver = false;
+    const keepBusy = async (): Promise<void> => {
+      while (!isOver) await call(box, "sleep", "busy", 50);
+    };
+    const busy = [keepBusy(), keepBusy(), keepBusy()];
+    const other = await call(box, "sleep", "other", 1);
+    isOver = true;
+    await Promise.all(busy);
+    expect(codeOf(other)).toBe("ok");
+  });
+
+  test("lets an owner's calls pass its own learning that waits for a process", async () => {
+    const box = await boxOf({ workers: { max: 1, spares: 0 } }, ["acme"], { sleep: SLEEP });
+    // The process is the first call's until that ends.
+    const stop = new AbortController();
+    const long = box.execute(
+      { id: "long", toolName: "sleep", arguments: { ms: 120_000 } },
+      { tenantId: "acme", timeoutMs: 120_000, signal: stop.signal },
+    );
+    let isLearned = false;
+    const learning = box
+      .addTool({ name: "late", source: "export default () => 1" }, { tenantId: "acme" })
+      .then((tool) => {
+        isLearned = true;
+        return tool;
+      });
+    expect(codeOf(await call(box, "sleep", "acme", 1))).toBe("ok");
+    expect(isLearned).toBe(false);
+    stop.abort();
+    expect(codeOf(await long)).toBe("CANCELLED");
+    await expect(learning).resolves.toMatchObject({ name: "late" });
+  });
+});
+
+describe("a process in which a call will not stop", () => {
+  test("is given no more calls: the next one is served elsewhere", async () => {
+    const box = await boxOf({ workers: { max: 4 } }, ["acme"], { sleep: SLEEP, hang: HANG });
+    const hung = await Promise.all([call(box, "hang", "acme", 0, 300), call(box, "hang", "acme", 0, 300)]);
+    expect(hung.map(codeOf)).toEqual(["TOOL_TIMEOUT", "TOOL_TIMEOUT"]);
+    expect(outputOf(await call(box, "sleep", "acme", 400))).toBe(400);
+  });
+});
+
+describe("a host without file descriptors", () => {
+  const SCRIPT = fileURLToPath(new URL("../../support/descriptors-script.ts", import.meta.url));
+
+  test("answers OVERLOADED, lives, and serves again when there are some", async () => {
+    const child = spawn("sh", ["-c", `ulimit -n 128; exec "${process.execPath}" "${SCRIPT}"`], {
+      stdio: ["ignore", "pipe", "inherit"],
+      // Before this test is given up: nobody else would end it.
+      ...{ timeout: 55_000, killSignal: "SIGKILL" },
+    });
+    let stdout = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      stdout += text;
+    });
+    const [code] = await once(child, "exit");
+    expect([code, stdout]).toEqual([0, "OVERLOADED\nok\n"]);
+  });
+});

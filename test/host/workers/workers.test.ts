@@ -1,0 +1,420 @@
+// Supervision with real processes: what happens to a call, and to the next one, when a process dies, stops, or cannot be stopped.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { defineCapability } from "../../../src/host/capabilities/capability.ts";
+import type { GloveboxOptions } from "../../../src/host/config/options.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import { ProcessStarter } from "../../../src/host/workers/spawn/process-starter.ts";
+import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { expectDead, expectIdle, isAlive } from "../../support/processes.ts";
+
+const SLOW =
+  'export default async ({ ms = 5_000 }) => { console.log("begun"); await new Promise((done) => setTimeout(done, ms)); return "done"; }';
+
+/** The same few tools again and again: each is built and learned once. */
+const CACHE = mkdtempSync(join(tmpdir(), "glovebox-workers-"));
+afterAll(() => rmSync(CACHE, { recursive: true, force: true }));
+
+async function boxOf(tools: { readonly [name: string]: string }, options: GloveboxOptions = {}): Promise<Glovebox> {
+  const box = await makeBox({ cache: { directory: CACHE }, tenancy: "multi", ...options });
+  onTestFinished(() => box.close());
+  await Promise.all(Object.entries(tools).map(([name, source]) => box.addTool({ name, source }, { scope: "global" })));
+  return box;
+}
+const run = (box: Glovebox, toolName: string, context?: ToolContext, args: unknown = {}): Promise<ToolResult> =>
+  box.execute({ id: "c1", toolName, arguments: args }, { tenantId: "acme", ...context });
+
+const TOP_LEVEL_MS = 100;
+/** A top level that takes longer than that in a call that has to wait for it; a guest sees a coarse clock. */
+const SLOW_TOP_LEVEL = `for (const end = Date.now() + ${2 * TOP_LEVEL_MS}; Date.now() < end; );`;
+
+/** Whether the top level of a tool was run before its call: a call that runs it takes longer to start. */
+async function startsAtOnce(box: Glovebox, toolName: string, output: unknown, args: unknown = {}): Promise<boolean> {
+  const result = await run(box, toolName, {}, args);
+  expect(outputOf(result)).toBe(output);
+  return result.usage.startMs < TOP_LEVEL_MS;
+}
+
+function signalAll(box: Glovebox, signal: NodeJS.Signals): readonly number[] {
+  const pids = box.workerPids;
+  for (const pid of pids) process.kill(pid, signal);
+  return pids;
+}
+
+describe("a process that was given more bundles than it may keep", () => {
+  test("makes way for a new one, and no call is lost", async () => {
+    const text = "x".repeat(2_000_000);
+    const names = Array.from({ length: 18 }, (_, index) => `big_${index}`);
+    const source = (name: string): string =>
+      `const text = "${text}"; export default async () => "${name}" + text.length;`;
+    const box = await boxOf({}, { workers: { spares: 0 }, limits: { timeoutMs: 60_000 } });
+    for (const name of names) await box.addTool({ name, source: source(name) }, { scope: "global" });
+    const call = async (name: string): Promise<void> => expect(outputOf(await run(box, name))).toBe(name + text.length);
+    await call("big_0");
+    await expect.poll(() => box.workerPids, { timeout: 30_000 }).toHaveLength(1);
+    const [first] = box.workerPids;
+    for (const name of names) await call(name);
+    await call("big_0");
+    // At once: a process that has grown too large at rest is ended a second later.
+    expect(box.workerPids).not.toContain(first);
+  });
+});
+
+describe("a tool whose top level is run ahead", () => {
+  test("starts its next calls at once, each in an isolate of its own", async () => {
+    const box = await boxOf({ counter: `${SLOW_TOP_LEVEL} let count = 0; export default () => (count += 1);` });
+    expect(outputOf(await run(box, "counter"))).toBe(1);
+    await expect.poll(async () => await startsAtOnce(box, "counter", 1), { timeout: 30_000, interval: 300 }).toBe(true);
+  });
+
+  test("is not run twice when its process dies, though it has said nothing", async () => {
+    const box = await boxOf({
+      quiet: "export default ({ ms }) => new Promise((done) => setTimeout(() => done(1), ms));",
+    });
+    await vi.waitFor(async () => expect((await run(box, "quiet", {}, { ms: 0 })).usage.startMs).toBeLessThan(0.5));
+    const call = run(box, "quiet", {}, { ms: 5_000 });
+    // It runs by then; it says nothing that could be waited for.
+    await pause(100);
+    signalAll(box, "SIGKILL");
+    const error = errorOf(await call);
+    expect([error.code, error.details]).toEqual(["SANDBOX_CRASHED", { begun: true }]);
+  });
+
+  test("still logs in every call what it logs at its top level", async () => {
+    const box = await boxOf({ talker: 'console.log("top level"); export default () => 1;' });
+    for (let call = 0; call < 3; call += 1) {
+      const lines: string[] = [];
+      await run(box, "talker", { onLog: ({ message }) => lines.push(message) });
+      expect(lines).toEqual(["top level"]);
+    }
+  });
+
+  test("and then cannot be stopped costs its process, and no call", async () => {
+    const STUCK_AFTER_MS = 3_000;
+    const trap = `if (Date.now() > ${Date.now() + STUCK_AFTER_MS}) Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1);`;
+    const box = await boxOf({ trap: `${trap} export default () => 1;` }, { workers: { spares: 0 }, cache: false });
+    let pids: readonly number[] = [];
+    await vi.waitFor(async () => {
+      expect((await run(box, "trap")).usage.startMs).toBeLessThan(0.5);
+      pids = box.workerPids;
+    });
+    // Its top level goes by the clock: it has become a trap by then.
+    await pause(STUCK_AFTER_MS);
+    // The last one that was made before it became a trap; the next one is made behind it.
+    expect(outputOf(await run(box, "trap"))).toBe(1);
+    // A state, not a bound: on a busy machine the kernel takes its time.
+    await expectDead(pids, 20_000);
+  });
+});
+
+describe("a process that dies", () => {
+  test("costs the call in it SANDBOX_CRASHED, once, and the next call nothing", async () => {
+    const box = await boxOf({ slow: SLOW });
+    const begun = vi.fn(() => signalAll(box, "SIGKILL"));
+    const error = errorOf(await run(box, "slow", { onLog: begun }));
+    expect([error.code, error.message, error.details]).toEqual([
+      "SANDBOX_CRASHED",
+      "The sandbox process of the call ended before the call did",
+      { begun: true },
+    ]);
+    expect(begun).toHaveBeenCalledTimes(1);
+    expect(outputOf(await run(box, "slow", {}, { ms: 0 }))).toBe("done");
+  });
+
+  test("costs every call in it one result", async () => {
+    const box = await boxOf({ slow: SLOW });
+    let begun = 0;
+    const onLog = (): void => {
+      begun += 1;
+      if (begun === 5) signalAll(box, "SIGKILL");
+    };
+    const results = await Promise.all([1, 2, 3, 4, 5].map(() => run(box, "slow", { onLog })));
+    expect(results.map(codeOf)).toEqual(Array.from({ length: 5 }, () => "SANDBOX_CRASHED"));
+  });
+
+  test("costs no other tenant anything", async () => {
+    const box = await boxOf({ slow: SLOW });
+    const { promise: begun, resolve } = Promise.withResolvers<void>();
+    const other = run(box, "slow", { tenantId: "other", onLog: () => resolve() }, { ms: 300 });
+    await begun;
+    const others = new Set(box.workerPids);
+    const onLog = (): void => {
+      for (const pid of box.workerPids) if (!others.has(pid)) process.kill(pid, "SIGKILL");
+    };
+    expect(codeOf(await run(box, "slow", { onLog }))).toBe("SANDBOX_CRASHED");
+    expect(outputOf(await other)).toBe("done");
+  });
+
+  test("while nobody uses it is not noticed", async () => {
+    const box = await boxOf({ slow: SLOW });
+    await run(box, "slow", {}, { ms: 0 });
+    const pids = signalAll(box, "SIGKILL");
+    await expectDead(pids);
+    expect(outputOf(await run(box, "slow", {}, { ms: 0 }))).toBe("done");
+  });
+
+  const LOADING =
+    'console.log("loading"); await new Promise((done) => setTimeout(done, 50)); export default () => "ran";';
+  test("before a call has begun: the call is run again", async () => {
+    const box = await boxOf({ loading: LOADING });
+    let deaths = 0;
+    const onLog = (): void => {
+      deaths += 1;
+      if (deaths === 1) signalAll(box, "SIGKILL");
+    };
+    expect(outputOf(await run(box, "loading", { onLog }))).toBe("ran");
+    expect(deaths).toBe(2);
+  });
+
+  test("before a call has begun, three times: that is not bad luck", async () => {
+    const box = await boxOf({ loading: LOADING });
+    const onLog = vi.fn(() => signalAll(box, "SIGKILL"));
+    expect(errorOf(await run(box, "loading", { onLog }))).toMatchObject({
+      code: "SANDBOX_CRASHED",
+      details: { begun: false },
+    });
+    expect(onLog).toHaveBeenCalledTimes(3);
+  });
+
+  test("in a call that its author calls idempotent: the call is run again", async () => {
+    const box = await boxOf({ again: `${SLOW}; export const annotations = { idempotentHint: true };` });
+    let begun = 0;
+    const onLog = (): void => {
+      begun += 1;
+      if (begun === 1) signalAll(box, "SIGKILL");
+    };
+    expect(outputOf(await run(box, "again", { onLog }, { ms: 20 }))).toBe("done");
+    expect(begun).toBe(2);
+  });
+
+  test("in a call whose time is up: the call is not run again, though its author calls it idempotent", async () => {
+    const source = `export const annotations = { idempotentHint: true };
+      export default () => { console.log("begun"); return Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1); }`;
+    const box = await boxOf({ bomb: source }, { limits: { cpuMs: 60_000 } });
+    const onLog = vi.fn();
+    // On a busy machine a short time is up before the call begins.
+    for (let timeoutMs = 500; onLog.mock.calls.length === 0 && timeoutMs < 30_000; timeoutMs *= 2) {
+      expect(codeOf(await run(box, "bomb", { onLog, timeoutMs }))).toBe("TOOL_TIMEOUT");
+    }
+    await expectIdle(() => box.workerPids);
+    expect(onLog).toHaveBeenCalledTimes(1);
+  });
+
+  test("leaves no answer of the host to the run that comes after it", async () => {
+    const requests: PromiseWithResolvers<string>[] = [];
+    const second = Promise.withResolvers<void>();
+    const ask = defineCapability({
+      name: "ask",
+      inputSchema: {},
+      outputSchema: {},
+      handler: (): Promise<string> => {
+        const request = Promise.withResolvers<string>();
+        requests.push(request);
+        if (requests.length === 1) signalAll(box, "SIGKILL");
+        else second.resolve();
+        return request.promise;
+      },
+    });
+    const box = await makeBox({ tenancy: "multi", capabilities: [ask] });
+    onTestFinished(() => box.close());
+    const source = "export const annotations = { idempotentHint: true }; export default (_, ctx) => ctx.ask();";
+    await box.addTool({ name: "asker", source }, { scope: "global", grant: ["ask"] });
+    const result = run(box, "asker");
+    await second.promise;
+    requests[0]?.resolve("for the first run");
+    await new Promise(setImmediate);
+    requests[1]?.resolve("for the second run");
+    expect(outputOf(await result)).toBe("for the second run");
+  });
+});
+
+describe("a process that does not start", () => {
+  test("is not counted against the time that a tool's top level has", async () => {
+    const timeoutMs = 3_000;
+    const { start } = ProcessStarter.prototype;
+    const slowly = ["/bin/sh", "-c", `sleep ${timeoutMs / 1_000 + 0.5}; exec "$@"`, "sh"];
+    const starting = vi.spyOn(ProcessStarter.prototype, "start").mockImplementation(function (
+      this: ProcessStarter,
+      commandFor,
+      listener,
+    ) {
+      const slower: typeof commandFor = (parent) => {
+        const command = commandFor(parent);
+        return { ...command, argv: [...slowly, ...command.argv] };
+      };
+      return start.call(this, slower, listener);
+    });
+    onTestFinished(() => starting.mockRestore());
+    const box = await makeBox({ limits: { timeoutMs } });
+    onTestFinished(() => box.close());
+    await expect(box.addTool({ name: "quick", source: "export default () => 1" })).resolves.toMatchObject({
+      name: "quick",
+    });
+  });
+});
+
+describe("a process that does not answer", () => {
+  test("is ended as soon as it is seen to be stopped, and is replaced", async () => {
+    const box = await boxOf({ slow: SLOW });
+    let stopped: readonly number[] = [];
+    const onLog = (): void => {
+      stopped = signalAll(box, "SIGSTOP");
+    };
+    // Long before the call's own deadline, which would be a TOOL_TIMEOUT.
+    expect(codeOf(await run(box, "slow", { onLog, timeoutMs: 30_000 }, { ms: 50_000 }))).toBe("SANDBOX_CRASHED");
+    expect(outputOf(await run(box, "slow", { timeoutMs: 30_000 }, { ms: 0 }))).toBe("done");
+    // The one that the tool was learned in was idle: nobody waits for it.
+    await expect.poll(() => stopped.filter(isAlive).length, { timeout: 30_000 }).toBeLessThan(stopped.length);
+    expect(box.workerPids.some((pid) => !stopped.includes(pid))).toBe(true);
+  });
+});
+
+const UNSTOPPABLE: readonly (readonly [name: string, body: string])[] = [
+  ["while (true) {}", "while (true) {}"],
+  ["for (;;) await null", "for (;;) await null"],
+  ["a promise that never settles", "await new Promise(() => {})"],
+  ["indexOf over 2 ** 53 - 1 holes", "Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)"],
+];
+/** A call that only waits, begun at the same moment, has this much longer: it ends later, however busy the machine is. */
+const LATE_MS = 1_500;
+
+describe("a tool that does not stop", () => {
+  let shared: Glovebox;
+  beforeAll(async () => {
+    shared = await makeBox({ cache: { directory: CACHE }, tenancy: "multi", health: false });
+    const source = UNSTOPPABLE.map(([, body]) => `async () => { ${body}; }`).join(",");
+    const bad = `export default async ({ n }) => { console.log("begun"); await [${source}][n](); }`;
+    await shared.addTool({ name: "bad", source: bad }, { scope: "global" });
+    await shared.addTool({ name: "good", source: "export default () => 1" }, { scope: "global" });
+    await shared.addTool({ name: "waits", source: "export default () => new Promise(() => {})" }, { scope: "global" });
+  });
+  afterAll(() => shared.close());
+
+  const indexOf = (body: string): number => UNSTOPPABLE.findIndex(([, other]) => other === body);
+
+  test.for(UNSTOPPABLE)("%s: ended soon after its deadline, and nothing of it runs on", async ([, body]) => {
+    // The process is there: all of the time is the tool's.
+    expect(outputOf(await run(shared, "good"))).toBe(1);
+    const timeoutMs = 400;
+    const ended: string[] = [];
+    const control = new AbortController();
+    const later = { tenantId: "control", timeoutMs: timeoutMs + LATE_MS, signal: control.signal };
+    const waiting = run(shared, "waits", later).then(() => ended.push("control"));
+    expect(codeOf(await run(shared, "bad", { timeoutMs }, { n: indexOf(body) }))).toBe("TOOL_TIMEOUT");
+    expect(ended).toEqual([]);
+    control.abort();
+    await waiting;
+    expect(outputOf(await run(shared, "good"))).toBe(1);
+    await expectIdle(() => shared.workerPids);
+  });
+
+  test.for(UNSTOPPABLE)("%s: ended at once when its caller cancels", async ([, body]) => {
+    const controller = new AbortController();
+    const control = new AbortController();
+    const ended: string[] = [];
+    let waiting: Promise<unknown> | undefined;
+    const onLog = (): void => {
+      const later = { tenantId: "control", timeoutMs: LATE_MS, signal: control.signal };
+      waiting = run(shared, "waits", later).then(() => ended.push("control"));
+      controller.abort();
+    };
+    const context = { signal: controller.signal, onLog, timeoutMs: 60_000 };
+    expect(codeOf(await run(shared, "bad", context, { n: indexOf(body) }))).toBe("CANCELLED");
+    expect(ended).toEqual([]);
+    control.abort();
+    await waiting;
+    await expectIdle(() => shared.workerPids);
+  });
+
+  test("leaves the other calls of its process alone where dispose() is enough", async () => {
+    const box = await boxOf({ bad: "export default () => { for (;;); }", slow: SLOW });
+    const neighbour = run(box, "slow", { timeoutMs: 60_000 }, { ms: 700 });
+    expect(codeOf(await run(box, "bad", { timeoutMs: 200 }))).toBe("TOOL_TIMEOUT");
+    expect(outputOf(await neighbour)).toBe("done");
+  });
+});
+
+describe("many calls", () => {
+  test("are all served by a few processes", async () => {
+    const box = await boxOf({ echo: "export default ({ n }) => n" }, { workers: { max: 2 } });
+    const calls = Array.from({ length: 60 }, (_, n) =>
+      run(box, "echo", { tenantId: `t${n % 3}`, timeoutMs: 30_000 }, { n }),
+    );
+    expect((await Promise.all(calls)).map(outputOf)).toEqual(calls.map((_, n) => n));
+    expect(box.workerPids.length).toBeLessThanOrEqual(2);
+  });
+
+  test("that wait for a process end by their own deadline or caller, and never run", async () => {
+    const box = await boxOf({ slow: SLOW }, { workers: { max: 1 } });
+    const { promise: begun, resolve } = Promise.withResolvers<void>();
+    const release = new AbortController();
+    const holding = { tenantId: "holder", signal: release.signal, onLog: () => resolve(), timeoutMs: 60_000 };
+    const holder = run(box, "slow", holding, { ms: 50_000 });
+    await begun;
+    const onLog = vi.fn();
+    const controller = new AbortController();
+    const waiting = [
+      run(box, "slow", { tenantId: "late", timeoutMs: 50, onLog }),
+      run(box, "slow", { tenantId: "cancelled", signal: controller.signal, onLog }),
+    ];
+    controller.abort();
+    expect((await Promise.all(waiting)).map(codeOf)).toEqual(["TOOL_TIMEOUT", "CANCELLED"]);
+    release.abort();
+    expect(codeOf(await holder)).toBe("CANCELLED");
+    expect(outputOf(await run(box, "slow", { tenantId: "late" }, { ms: 0 }))).toBe("done");
+    expect(onLog).not.toHaveBeenCalled();
+  });
+});
+
+describe("the end", () => {
+  test("close() gives every call its result, waiting ones too, and leaves no process", async () => {
+    const box = await boxOf(
+      { slow: SLOW, bad: "export default () => { for (;;); }" },
+      { workers: { max: 2, spares: 1 }, limits: { cpuMs: 60_000 } },
+    );
+    const tenants = ["a", "b", "c", "d"];
+    const calls = tenants.flatMap((tenantId) => [
+      run(box, "slow", { tenantId, timeoutMs: 60_000 }, { ms: 50_000 }),
+      run(box, "bad", { tenantId, timeoutMs: 60_000 }),
+    ]);
+    await expect.poll(() => box.workerPids.length, { timeout: 30_000 }).toBe(2);
+    const pids = box.workerPids;
+    await box.close();
+    expect((await Promise.all(calls)).map(codeOf)).toEqual(calls.map(() => "CANCELLED"));
+    await expectDead(pids);
+    await box.close();
+  });
+
+  test("close() ends an addTool under way with one ToolError", async () => {
+    const box = await makeBox();
+    const adding = box.addTool({ name: "x", source: "await new Promise(() => {}); export default () => 1" });
+    const failed = expect(adding).rejects.toMatchObject({
+      name: "ToolError",
+      code: expect.stringMatching(/CANCELLED|TOOL_UNAVAILABLE/),
+    });
+    await expect.poll(() => box.workerPids.length, { timeout: 30_000 }).toBe(1);
+    await box.close();
+    await failed;
+  });
+
+  test("of the host by SIGKILL leaves no process behind, busy ones included", async () => {
+    const script = fileURLToPath(new URL("../../support/host-script.ts", import.meta.url));
+    const host = spawn(process.execPath, [script], { stdio: ["ignore", "pipe", "inherit"] });
+    onTestFinished(() => {
+      host.kill("SIGKILL");
+    });
+    const [line] = (await once(host.stdout, "data")) as [Buffer];
+    const pids = JSON.parse(line.toString()) as number[];
+    expect(pids.length).toBeGreaterThanOrEqual(2);
+    expect(pids.every(isAlive)).toBe(true);
+    host.kill("SIGKILL");
+    await expectDead(pids);
+  });
+});
