@@ -1,6 +1,7 @@
 // What does a large tool cost: to bundle, and then to call in a new isolate?
-import { createBundleCache } from "../src/bundler/cache/bundle-cache.ts";
+
 import { Bundler } from "../src/bundler/bundler.ts";
+import { createBundleCache } from "../src/bundler/cache/bundle-cache.ts";
 import { createGlovebox } from "../src/host/index.ts";
 import { measure } from "./support/measure.ts";
 import { makeCodeCache, runRawTool } from "./support/raw-isolate.ts";

@@ -2,8 +2,8 @@
 import * as z from "zod";
 import { type JsonSchema, ToolRouter } from "../src/host/index.ts";
 import { compileSchema } from "../src/host/json-schema/compile-schema.ts";
-import { type ValidateOptions, validateCall } from "../src/host/pipeline/validate.ts";
 import { SchemaThread } from "../src/host/json-schema/worker/schema-thread.ts";
+import { type ValidateOptions, validateCall } from "../src/host/pipeline/validate.ts";
 import { measure } from "./support/measure.ts";
 import { expectSuccess } from "./support/tools.ts";
 

@@ -2,11 +2,17 @@
 import { createHash } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { ToolError } from "../sandbox/contract/errors.ts";
+import { CELL_VERSION } from "./cells/cell.ts";
 import { runBuild } from "./compile/build-child.ts";
-import type { BuildDependency, BuildProblem, BuildRequest, BuildResponse, BuildSuccess } from "./compile/build-messages.ts";
-import { CELL_VERSION, type CellLanguage } from "./cells/cell.ts";
-import type { BundleLimits, ToolBundle, ToolSource } from "./tool-bundle.ts";
+import type {
+  BuildDependency,
+  BuildProblem,
+  BuildRequest,
+  BuildResponse,
+  BuildSuccess,
+} from "./compile/build-messages.ts";
 import { locateTool, type StoreOptions, type ToolLocation } from "./locate/tool-location.ts";
+import type { BundleLimits, CellLanguage, ToolBundle, ToolSource } from "./tool-bundle.ts";
 
 export interface BundleOptions extends StoreOptions {
   /** Packages that the tool itself may import, by name; they bring what they depend on. Without it, all of the store. */

@@ -4,9 +4,9 @@ import { ToolError } from "../sandbox/contract/errors.ts";
 import { type BuiltBundle, type BundleOptions, buildLocated, toBuildRequest } from "./bundle-tool.ts";
 import type { BundleCache } from "./cache/bundle-cache.ts";
 import { cacheKeyOf, isFresh } from "./cache/bundle-freshness.ts";
-import type { CellLanguage } from "./cells/cell.ts";
-import { type BundleLimits, DEFAULT_BUNDLE_LIMITS, type ToolBundle, type ToolSource } from "./tool-bundle.ts";
 import { locateTool, type ToolLocation } from "./locate/tool-location.ts";
+import type { CellLanguage } from "./tool-bundle.ts";
+import { type BundleLimits, DEFAULT_BUNDLE_LIMITS, type ToolBundle, type ToolSource } from "./tool-bundle.ts";
 
 export interface BundlerOptions {
   readonly cache: BundleCache;

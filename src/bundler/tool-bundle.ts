@@ -71,3 +71,5 @@ export const DEFAULT_BUNDLE_LIMITS: BundleLimits = {
   timeoutMs: 10_000,
   memoryMiB: 768,
 };
+
+export type CellLanguage = "javascript" | "typescript";

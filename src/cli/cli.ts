@@ -1,7 +1,8 @@
 // Selects the command and turns its outcome into an exit code: 0 success, 1 the tool or a limit failed, 2 usage or bundle error.
-import { ToolError } from "../sandbox/contract/errors.ts";
+
 import { packageVersion } from "../host/config/package-version.ts";
 import { toVisibleLine } from "../host/util/visible-text.ts";
+import { ToolError } from "../sandbox/contract/errors.ts";
 import type { CommandName } from "./options/option-table.ts";
 import { quoteValue, readArguments, readCommandName } from "./options/read-arguments.ts";
 import { type Io, stopCodeOf } from "./terminal/process-io.ts";

@@ -27,14 +27,8 @@ export {
 } from "../sandbox/contract/errors.ts";
 export { LIMITS, type LimitName, type Limits, type PartialLimits } from "../sandbox/contract/limits.ts";
 export type { Isolation, LogLevel, Progress } from "../sandbox/protocol/messages.ts";
-export type {
-  CallClient,
-  ElicitRequest,
-  ElicitResult,
-  ListRootsResult,
-  SampleRequest,
-  SampleResult,
-} from "./capabilities/client-requests.ts";
+export { type FailedCall, toHttpStatus, toRetryAfterSeconds } from "./adapters/http-status.ts";
+export { type OpenApiDocument, type OpenApiOptions, toCallSchema, toOpenApi } from "./adapters/openapi.ts";
 export {
   type Capability,
   type CapabilityContext,
@@ -69,14 +63,37 @@ export type {
   ToolWarning,
   UpdateToolOptions,
 } from "./config/options.ts";
-export { type FailedCall, toHttpStatus, toRetryAfterSeconds } from "./adapters/http-status.ts";
-export { type OpenApiDocument, type OpenApiOptions, toCallSchema, toOpenApi } from "./adapters/openapi.ts";
+export type {
+  CallClient,
+  ElicitRequest,
+  ElicitResult,
+  ListRootsResult,
+  SampleRequest,
+  SampleResult,
+} from "./contract/client-requests.ts";
+export { createToolFailureMessage } from "./contract/failure-message.ts";
+export type { NestedCall, ToolCall, ToolContext, ToolInvocation, ToolResult, ToolUsage } from "./contract/tool-call.ts";
+export type { StreamedResult, StreamItem, ToolChunk, ToolStream } from "./contract/tool-stream.ts";
+export { type ToolValue, toJson } from "./contract/tool-value.ts";
 export type { SourceKind } from "./executors/executor.ts";
 export type { HostFunction, HostFunctionContext } from "./executors/host-function.ts";
-export { createToolFailureMessage } from "./contract/failure-message.ts";
-export type { FlagClient, FlagContext, FlagFunction, Flags } from "./routing/tool-gate.ts";
-export type { CircuitState } from "./routing/health/circuit.ts";
-export type { HealthOptions, SourceHealth } from "./routing/health/source-health.ts";
+export { createGlovebox, type Glovebox, type ToolInspection } from "./glovebox/glovebox.ts";
+export type { McpManager } from "./mcp/client/manager.ts";
+export type {
+  McpAuthProvider,
+  McpElicitationHook,
+  McpHttpServer,
+  McpOptions,
+  McpRequestContext,
+  McpSamplingHook,
+  McpServerOptions,
+  McpStdioServer,
+} from "./mcp/client/mcp-options.ts";
+export type { McpOAuthOptions } from "./mcp/client/oauth/oauth-options.ts";
+export type { ServerDiagnostics } from "./mcp/client/server-diagnostics.ts";
+export type { ServerLayer, ServerSandbox } from "./mcp/client/server-sandbox.ts";
+export type { McpServerStatus, McpToolProblem } from "./mcp/client/upstream-server.ts";
+export type { LogEntry, LogListener } from "./observability/call-log.ts";
 export type {
   AmendedResult,
   CapabilityEvent,
@@ -93,45 +110,28 @@ export type {
   ValidateEvent,
 } from "./observability/hooks/hooks.ts";
 export type { LoggerOption } from "./observability/operator-log.ts";
-export { type BatchContext, ToolInvoker, type ToolInvokerOptions } from "./routing/tool-invoker.ts";
-export type { LogEntry, LogListener } from "./observability/call-log.ts";
-export type { McpManager } from "./mcp/client/manager.ts";
-export type {
-  McpAuthProvider,
-  McpElicitationHook,
-  McpHttpServer,
-  McpOptions,
-  McpRequestContext,
-  McpSamplingHook,
-  McpServerOptions,
-  McpStdioServer,
-} from "./mcp/client/mcp-options.ts";
-export type { McpOAuthOptions } from "./mcp/client/oauth/oauth-options.ts";
-export type { ServerDiagnostics } from "./mcp/client/server-diagnostics.ts";
-export type { ServerLayer, ServerSandbox } from "./mcp/client/server-sandbox.ts";
-export type { McpServerStatus, McpToolProblem } from "./mcp/client/upstream-server.ts";
-export type { Amendment, ArgumentOptions } from "./pipeline/amend.ts";
 export { type RedactOptions, redact } from "./observability/redaction/redact.ts";
-export { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "./routing/registry.ts";
-export { ToolRouter } from "./routing/tool-router.ts";
+export type { TelemetryOptions } from "./observability/telemetry/telemetry-options.ts";
+export type { Amendment, ArgumentOptions } from "./pipeline/amend.ts";
+export type { CircuitState } from "./routing/health/circuit.ts";
+export type { HealthOptions, SourceHealth } from "./routing/health/source-health.ts";
 export type { ListedTool, ToolMetadata } from "./routing/listed-tool.ts";
 export type { CallInfo, CallState } from "./routing/open-calls.ts";
 export type { HostInput, HostSchema, HostToolDefinition, RegisterOptions } from "./routing/registration.ts";
+export { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "./routing/registry.ts";
 export type { ToolRouterOptions } from "./routing/router-options.ts";
 export type { TenantScope } from "./routing/tenant-scope.ts";
-export { createGlovebox, type Glovebox, type ToolInspection } from "./glovebox/glovebox.ts";
+export type { FlagClient, FlagContext, FlagFunction, Flags } from "./routing/tool-gate.ts";
+export { type BatchContext, ToolInvoker, type ToolInvokerOptions } from "./routing/tool-invoker.ts";
+export { ToolRouter } from "./routing/tool-router.ts";
+export type { AddedSource, SourceDiscovery, SourceToolOptions, SourceTransport } from "./routing/tool-source.ts";
 export type { SessionInfo } from "./sessions/conversation.ts";
 export type { RunOptions, Session } from "./sessions/session.ts";
 export type { SessionOptions } from "./sessions/session-options.ts";
-export type { AddedSource, SourceDiscovery, SourceToolOptions, SourceTransport } from "./routing/tool-source.ts";
-export type { TelemetryOptions } from "./observability/telemetry/telemetry-options.ts";
 export type { TenantCacheOptions } from "./tenants/policy-cache.ts";
 export type { PeriodQuotas, QuotaOptions, RateLimitOptions } from "./tenants/quotas/quota-options.ts";
 export type { QuotaCharge, QuotaOutcome, QuotaStore, RateCharge, WindowCharge } from "./tenants/quotas/quota-store.ts";
 export type { TenancyMode, TenantReach, ToolOwner } from "./tenants/tenancy.ts";
 export type { SuspendOptions, TenantDeletion } from "./tenants/tenant-lifecycle.ts";
 export type { TenantLookup, TenantOptions, Tenants } from "./tenants/tenant-policies.ts";
-export type { NestedCall, ToolCall, ToolContext, ToolInvocation, ToolResult, ToolUsage } from "./contract/tool-call.ts";
-export type { StreamedResult, StreamItem, ToolChunk, ToolStream } from "./contract/tool-stream.ts";
-export { type ToolValue, toJson } from "./contract/tool-value.ts";
 export { type HardeningReport, LAYERS, type Layer, type LayerState } from "./workers/hardening/layers.ts";

@@ -2,8 +2,8 @@
 import { cpSync, renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { createBundleCache } from "../../src/bundler/cache/bundle-cache.ts";
 import { type Bundler, type BundlerOptions, createBundler } from "../../src/bundler/bundler.ts";
+import { createBundleCache } from "../../src/bundler/cache/bundle-cache.ts";
 import type { ToolSource } from "../../src/bundler/tool-bundle.ts";
 import { evaluate, failureOf, makeFolder, packageFiles, REPOSITORY, writeFiles } from "./workbench.ts";
 

@@ -3,8 +3,8 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
-import { createBundleCache } from "../../src/bundler/cache/bundle-cache.ts";
 import { type Bundler, type BundlerOptions, createBundler } from "../../src/bundler/bundler.ts";
+import { createBundleCache } from "../../src/bundler/cache/bundle-cache.ts";
 import type { ToolSource } from "../../src/bundler/tool-bundle.ts";
 import { descendants, evaluate, failureOf, makeFolder, REPOSITORY } from "./workbench.ts";
 

@@ -2,8 +2,8 @@
 import { createContext, Script } from "node:vm";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { CellLanguage } from "../../src/bundler/cells/cell.ts";
 import { createStackMapper } from "../../src/bundler/compile/source-map.ts";
+import type { CellLanguage } from "../../src/bundler/tool-bundle.ts";
 import { TOOL_SCRIPT_NAME } from "../../src/sandbox/protocol/guest-messages.ts";
 import { buildHere, failureOf, makeFolder, packageFiles } from "./workbench.ts";
 

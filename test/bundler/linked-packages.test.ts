@@ -2,8 +2,8 @@
 import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { createBundleCache } from "../../src/bundler/cache/bundle-cache.ts";
 import { createBundler } from "../../src/bundler/bundler.ts";
+import { createBundleCache } from "../../src/bundler/cache/bundle-cache.ts";
 import { openCode } from "../support/guest.ts";
 import { buildHere, evaluate, failureOf, makeFolder, writeFiles } from "./workbench.ts";
 

@@ -8,13 +8,13 @@ import ivm from "isolated-vm";
 import { afterAll, vi } from "vitest";
 import { type BundleOptions, buildLocated, bundleTool } from "../../src/bundler/bundle-tool.ts";
 import { compileTool } from "../../src/bundler/compile/compile-tool.ts";
+import { locateTool } from "../../src/bundler/locate/tool-location.ts";
 import {
   type BundleLimits,
   DEFAULT_BUNDLE_LIMITS,
   type ToolBundle,
   type ToolSource,
 } from "../../src/bundler/tool-bundle.ts";
-import { locateTool } from "../../src/bundler/locate/tool-location.ts";
 import { ToolError } from "../../src/sandbox/contract/errors.ts";
 import { TOOL_SCRIPT_NAME } from "../../src/sandbox/protocol/guest-messages.ts";
 

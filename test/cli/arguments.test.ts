@@ -1,12 +1,7 @@
 // Every option of every command, from the table that the parser reads: whatever is wrong with it is an error that names it.
 import { describe, expect, test } from "vitest";
 import { runCli } from "../../src/cli/cli.ts";
-import {
-  COMMAND_NAMES,
-  COMMAND_SPECS,
-  type CommandName,
-  type OptionSpec,
-} from "../../src/cli/options/option-table.ts";
+import { COMMAND_NAMES, COMMAND_SPECS, type CommandName, type OptionSpec } from "../../src/cli/options/option-table.ts";
 import { USAGE } from "../../src/cli/usage.ts";
 import { createTestIo } from "../support/cli-io.ts";
 

@@ -4,11 +4,11 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import * as esbuild from "esbuild";
+import { loadSandboxArtifacts } from "../../src/bundler/artifacts/sandbox-artifacts.ts";
 import { buildLocated } from "../../src/bundler/bundle-tool.ts";
 import { compileTool } from "../../src/bundler/compile/compile-tool.ts";
-import { loadSandboxArtifacts } from "../../src/bundler/artifacts/sandbox-artifacts.ts";
-import { DEFAULT_BUNDLE_LIMITS, type ToolBundle } from "../../src/bundler/tool-bundle.ts";
 import { locateTool } from "../../src/bundler/locate/tool-location.ts";
+import { DEFAULT_BUNDLE_LIMITS, type ToolBundle } from "../../src/bundler/tool-bundle.ts";
 import {
   createEngine,
   createLoadableBundle,

@@ -1,7 +1,7 @@
 // The standard library as Pyodide ships it, by a corpus of small programs: each must come to what CPython comes to.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
 import type { ToolResult } from "../../src/host/contract/tool-call.ts";
+import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
 import type { JsonValue } from "../../src/sandbox/contract/errors.ts";
 import { errorOf, expectPublishable, makeBox, outputOf, PYTHON_CACHE } from "../support/host-zone.ts";
 import { ABSENT } from "./absent.ts";

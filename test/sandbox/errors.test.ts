@@ -1,6 +1,12 @@
 // ERROR_CODES and ToolError: one row says all about a failure, and its data is safe to hand on.
 import { describe, expect, test } from "vitest";
-import { ERROR_CODES, type ErrorCode, type ErrorPolicy, ToolError, toToolError } from "../../src/sandbox/contract/errors.ts";
+import {
+  ERROR_CODES,
+  type ErrorCode,
+  type ErrorPolicy,
+  ToolError,
+  toToolError,
+} from "../../src/sandbox/contract/errors.ts";
 
 const ROWS = Object.entries(ERROR_CODES) as [ErrorCode, ErrorPolicy][];
 

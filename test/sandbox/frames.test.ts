@@ -4,7 +4,13 @@ import type { Socket } from "node:net";
 import { Duplex } from "node:stream";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Frame, FrameError, FrameReader, FrameWriter, MAX_FRAME_BYTES } from "../../src/sandbox/protocol/frames.ts";
+import {
+  type Frame,
+  FrameError,
+  FrameReader,
+  FrameWriter,
+  MAX_FRAME_BYTES,
+} from "../../src/sandbox/protocol/frames.ts";
 
 type Part = string | Uint8Array;
 interface Sent {

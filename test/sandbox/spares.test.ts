@@ -1,10 +1,10 @@
 // Loaded spares with real isolates: for whom they are made, who gets one, and when they go.
 import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { type ToolProfile, toToolProfile } from "../../src/sandbox/worker/active-call.ts";
-import type { ToolMessage } from "../../src/sandbox/protocol/messages.ts";
-import { MAX_SPARES, Spares } from "../../src/sandbox/worker/warm-isolates.ts";
+import type { ToolMessage, ToolProfile } from "../../src/sandbox/protocol/messages.ts";
+import { toToolProfile } from "../../src/sandbox/worker/active-call.ts";
 import { type LoadableBundle, SILENT, ToolIsolate } from "../../src/sandbox/worker/tool-isolate.ts";
+import { MAX_SPARES, Spares } from "../../src/sandbox/worker/warm-isolates.ts";
 import { bundleCode, HEADER, sharedEngine, toBundle } from "../support/guest.ts";
 import { TOOL_PROFILE } from "../support/tool-profile.ts";
 

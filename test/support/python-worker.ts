@@ -3,14 +3,14 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { readFile, rename, writeFile } from "node:fs/promises";
 import type { Socket } from "node:net";
 import { dirname, join } from "node:path";
-import { loadPythonAssets, type PythonAssets } from "../../src/bundler/python/python-assets.ts";
 import { loadSandboxArtifacts } from "../../src/bundler/artifacts/sandbox-artifacts.ts";
+import { loadPythonAssets, type PythonAssets } from "../../src/bundler/python/python-assets.ts";
 import { nodeArguments, packageFolders } from "../../src/host/workers/spawn/launch.ts";
 import type { EngineFeature } from "../../src/sandbox/contract/engine-features.ts";
-import { FrameReader, FrameWriter } from "../../src/sandbox/protocol/frames.ts";
-import type { PythonRun } from "../../src/sandbox/guest/python/python-run.ts";
-import type { CapabilityEnvelope, CapabilityShapes, GuestError } from "../../src/sandbox/protocol/guest-messages.ts";
 import { DEFAULT_LIMITS, type PartialLimits } from "../../src/sandbox/contract/limits.ts";
+import type { PythonRun } from "../../src/sandbox/guest/python/python-run.ts";
+import { FrameReader, FrameWriter } from "../../src/sandbox/protocol/frames.ts";
+import type { CapabilityEnvelope, CapabilityShapes, GuestError } from "../../src/sandbox/protocol/guest-messages.ts";
 import { pack, unpack } from "../../src/sandbox/protocol/length-prefixed.ts";
 import {
   type EndedMessage,

@@ -1,8 +1,10 @@
 // A RegisteredTool without a sandbox behind it, for tests of the parts that only pass it on.
-import type { Execution, Executor } from "../../src/host/executors/executor.ts";
+
+import { NO_USAGE } from "../../src/host/contract/tool-call.ts";
+import type { Execution } from "../../src/host/executors/execution.ts";
+import type { Executor } from "../../src/host/executors/executor.ts";
 import type { RegisteredTool } from "../../src/host/routing/registry.ts";
 import { toRegisteredTool } from "../../src/host/routing/tool-router.ts";
-import { NO_USAGE } from "../../src/host/contract/tool-call.ts";
 import type { ToolDefinition } from "../../src/sandbox/contract/definition.ts";
 import type { PartialLimits } from "../../src/sandbox/contract/limits.ts";
 

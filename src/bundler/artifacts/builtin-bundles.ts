@@ -5,8 +5,8 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { freezeBundle } from "../bundle-tool.ts";
-import { type BundleCache, createBundleCache } from "../cache/bundle-cache.ts";
 import { Bundler } from "../bundler.ts";
+import { type BundleCache, createBundleCache } from "../cache/bundle-cache.ts";
 import type { ToolBundle } from "../tool-bundle.ts";
 
 /** Folders of tools/, but for `echo`, which shows how a tool is written. */

@@ -8,11 +8,17 @@ import { createRequire } from "node:module";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Plugin } from "esbuild";
-import { CHUNK_NAMES, type ChunkName, chunkFile, isChunkName, type ReadChunk } from "../../sandbox/protocol/platform-modules.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { PRELUDE_SCRIPT_NAME } from "../../sandbox/protocol/guest-messages.ts";
-import { intrinsicsBanner } from "./needed-intrinsics.ts";
+import {
+  CHUNK_NAMES,
+  type ChunkName,
+  chunkFile,
+  isChunkName,
+  type ReadChunk,
+} from "../../sandbox/protocol/platform-modules.ts";
 import { buildPythonRuntime } from "../python/python-runtime.ts";
+import { intrinsicsBanner } from "./needed-intrinsics.ts";
 
 export interface SandboxArtifacts {
   /** The worker's script, an absolute path. */

@@ -1,7 +1,8 @@
 // Who uses what a cache keeps: artifacts are addressed by content, so several tenants may share one, and it goes only with the last of them.
 // On disk each use is an empty file next to the artifacts, so that it outlives the process; a tenant's id is hashed in its name.
-import { createHash } from "node:crypto";
+
 import type { DiskCache } from "./disk-cache.ts";
+import { hashOf, MARK } from "./owner-marks.ts";
 
 /** Of tools of all tenants. */
 export const GLOBAL_OWNER = "global";
@@ -12,12 +13,6 @@ export const ownerOfTool = (tenantId: string | undefined): string =>
 
 /** Uses that are remembered besides those on disk; of more, those that were made longest ago are forgotten. */
 const MAX_STEMS = 10_000;
-const MARK = /^([0-9a-f]{32})-([0-9a-f]{64})\.owner$/;
-
-const hashOf = (owner: string): string => createHash("sha256").update(owner).digest("hex").slice(0, 32);
-
-/** Artifacts are named after the hash of what they were made from, their stem: `STEM.bundle`, `STEM-ENGINE.v8`, `STEM.chunks`. */
-export const stemOf = (name: string): string => name.slice(0, 64);
 
 export class ArtifactOwners {
   readonly #disk: DiskCache | undefined;
@@ -77,10 +72,4 @@ export class ArtifactOwners {
     for (const stem of unused) this.#owners.delete(stem);
     return { unused, shared };
   }
-}
-
-/** Tells whether a file of a cache's folder is the mark of a use whose artifacts are gone. */
-export function isStaleMark(name: string, stems: ReadonlySet<string>): boolean {
-  const [, , stem] = MARK.exec(name) ?? [];
-  return stem !== undefined && !stems.has(stem);
 }

@@ -2,9 +2,10 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import { type ChunkName, isChunkName } from "../../sandbox/protocol/platform-modules.ts";
-import { ArtifactOwners, stemOf } from "./artifact-owners.ts";
 import { type BuiltBundle, freezeBundle } from "../bundle-tool.ts";
+import { ArtifactOwners } from "./artifact-owners.ts";
 import { DiskCache } from "./disk-cache.ts";
+import { stemOf } from "./owner-marks.ts";
 
 export interface BundleCacheOptions {
   /** A folder of its own, made when first needed; without one nothing outlives the process. */

@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto";
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats, statSync } from "node:fs";
 import esbuildPackage from "esbuild/package.json" with { type: "json" };
-import type { BuildDependency, BuildRequest } from "../compile/build-messages.ts";
 import type { BuiltBundle } from "../bundle-tool.ts";
+import type { BuildDependency, BuildRequest } from "../compile/build-messages.ts";
 
 /** Changes with what a build makes of the same input. */
 const BUILD_VERSION = 2;

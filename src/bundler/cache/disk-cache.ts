@@ -3,8 +3,8 @@ import { createHash, randomUUID } from "node:crypto";
 import { constants } from "node:fs";
 import { type FileHandle, lstat, open, readdir, rename, stat, unlink, utimes } from "node:fs/promises";
 import { join } from "node:path";
-import { isStaleMark, stemOf } from "./artifact-owners.ts";
 import { makeFolder } from "../locate/make-folder.ts";
+import { isStaleMark, stemOf } from "./owner-marks.ts";
 
 /** Changes with the layout of a file or of what it holds: entries of another version are no entries. */
 const MAGIC = Buffer.from("glovebox-cache-1\n");

@@ -1,12 +1,13 @@
 // A cell of a session as a tool's module: its statements are the tool's `execute`, what it declares stays for later cells as properties
 // of the global object, and its last expression is its value. Lines and, but where something had to be put in, columns stay what they were.
 // By its module, not by name: an import of a name that an older Node lacks would fail before that Node can be reported.
+
 import nodeModule from "node:module";
 import type { Comment, Node, Program } from "acorn";
 import { BuildProblemError } from "../compile/build-messages.ts";
 import { isSyntax, type Syntax } from "../compile/syntax.ts";
+import type { CellLanguage } from "../tool-bundle.ts";
 
-export type CellLanguage = "javascript" | "typescript";
 /** Part of what a bundle is cached under: to be raised whenever the same cell becomes something else. */
 export const CELL_VERSION = 3;
 

@@ -3,11 +3,17 @@
 import { createHash } from "node:crypto";
 import { decodedMappings, encodedMappings, type SourceMapSegment, TraceMap } from "@jridgewell/trace-mapping";
 import { SCRIPT_ORIGIN } from "../../sandbox/protocol/guest-messages.ts";
-import { type BuildProblem, BuildProblemError, type BuildRequest, type BuildResponse } from "../compile/build-messages.ts";
+import {
+  type BuildProblem,
+  BuildProblemError,
+  type BuildRequest,
+  type BuildResponse,
+} from "../compile/build-messages.ts";
 import { wrapCell } from "../compile/bundle-output.ts";
-import { type CellLanguage, type CellModule, CellSyntaxError, toCellModule } from "./cell.ts";
-import { findDynamicCode } from "../policy/dynamic-code-uses.ts";
 import type { RunEsbuild } from "../compile/link-tool.ts";
+import { findDynamicCode } from "../policy/dynamic-code-uses.ts";
+import type { CellLanguage } from "../tool-bundle.ts";
+import { type CellModule, CellSyntaxError, toCellModule } from "./cell.ts";
 import { lowerCell } from "./lower-cell.ts";
 
 type MapInput = ConstructorParameters<typeof TraceMap>[0] & object;

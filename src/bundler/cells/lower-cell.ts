@@ -2,8 +2,9 @@
 import { originalPositionFor, TraceMap } from "@jridgewell/trace-mapping";
 import type { BuildFailure as EsbuildFailure } from "esbuild";
 import { BuildProblemError } from "../compile/build-messages.ts";
-import { type CellLanguage, type CellModule, type CellPlace, toCellModule } from "./cell.ts";
 import type { RunEsbuild } from "../compile/link-tool.ts";
+import type { CellLanguage } from "../tool-bundle.ts";
+import { type CellModule, type CellPlace, toCellModule } from "./cell.ts";
 
 const OPTIONS = {
   bundle: false,

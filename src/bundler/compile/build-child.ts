@@ -2,10 +2,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import { type BuildRequest, type BuildResponse, encodeFrame, FrameReader } from "./build-messages.ts";
-import { BuildResponseSchema } from "./build-response.ts";
 import { loadSandboxArtifacts } from "../artifacts/sandbox-artifacts.ts";
 import type { BundleLimits } from "../tool-bundle.ts";
+import { type BuildRequest, type BuildResponse, encodeFrame, FrameReader } from "./build-messages.ts";
+import { BuildResponseSchema } from "./build-response.ts";
 
 /** A child that was told to end reaps esbuild and ends within a few ms; past this it is killed with its whole group. */
 const END_GRACE_MS = 250;

@@ -1,9 +1,9 @@
 // esbuild's messages as problems for a person: paths of the tool and its packages only, columns in characters, our own words.
 import { resolve } from "node:path";
 import type { Location, Message } from "esbuild";
-import type { BuildProblem } from "./build-messages.ts";
-import { explainUnresolved, NAMESPACES } from "../policy/import-policy.ts";
 import type { PackageStore } from "../locate/package-store.ts";
+import { explainUnresolved, NAMESPACES } from "../policy/import-policy.ts";
+import type { BuildProblem } from "./build-messages.ts";
 
 const MAX_PROBLEMS = 20;
 const MAX_MESSAGE_LENGTH = 500;

@@ -1,7 +1,6 @@
 // What the bundler and its child process say to each other: types, and frames of a length and JSON text. No zod here: the
 // child starts for each build and must start fast; the parent's check of an answer is in build-response.ts.
-import type { CellLanguage } from "../cells/cell.ts";
-import type { BundleInput, BundleLimits } from "../tool-bundle.ts";
+import type { BundleInput, BundleLimits, CellLanguage } from "../tool-bundle.ts";
 
 /** Where a tool's own files are: in memory, or below a real (symlink-free) folder that none of its imports may leave. */
 export type ToolFilesLocation =

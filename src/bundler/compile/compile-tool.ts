@@ -2,8 +2,16 @@
 import { dirname, relative, resolve } from "node:path";
 import type { BuildResult, Metafile } from "esbuild";
 import { ACTIVATION_EXPORT, PACKAGE_FILES_EXPORT } from "../../sandbox/contract/node-builtins.ts";
-import { type ContextNames, keepContext, needsContext } from "./await-context.ts";
+import { compileCell } from "../cells/compile-cell.ts";
+import { readContainedFile, realPathOf } from "../locate/contained-file.ts";
 import { BuildLedger } from "../locate/file-manifest.ts";
+import { placeNames, placesText, TOOL_FOLDER } from "../locate/package-locations.ts";
+import { PackageStore } from "../locate/package-store.ts";
+import { ToolFiles } from "../locate/tool-files.ts";
+import { findDynamicCode, splitModules } from "../policy/dynamic-code-uses.ts";
+import { type ImportPolicyOptions, NAMESPACES } from "../policy/import-policy.ts";
+import { type ContextNames, keepContext, needsContext } from "./await-context.ts";
+import { displayFile } from "./build-issues.ts";
 import {
   type BuildFailure,
   BuildProblemError,
@@ -11,14 +19,9 @@ import {
   type BuildResponse,
   type BuildSuccess,
 } from "./build-messages.ts";
-import { displayFile } from "./build-issues.ts";
 import { finishSourceMap, type OutputNames, sharedPrototypeText, sourcePathOf, wrapCode } from "./bundle-output.ts";
-import { compileCell } from "../cells/compile-cell.ts";
 import { appendScript, findScriptProblem, isScript, SCRIPT_HINT, type Script, toScript } from "./compile-script.ts";
-import { readContainedFile, realPathOf } from "../locate/contained-file.ts";
 import { DataFiles, dataFilesText } from "./data-files.ts";
-import { findDynamicCode, splitModules } from "../policy/dynamic-code-uses.ts";
-import { type ImportPolicyOptions, NAMESPACES } from "../policy/import-policy.ts";
 import {
   type Build,
   linkTool,
@@ -29,9 +32,6 @@ import {
   sharedPrototypeName,
   textOf,
 } from "./link-tool.ts";
-import { placeNames, placesText, TOOL_FOLDER } from "../locate/package-locations.ts";
-import { PackageStore } from "../locate/package-store.ts";
-import { ToolFiles } from "../locate/tool-files.ts";
 
 function contextNames(build: Build): ContextNames {
   const [, useBuiltin] = parameterNames(build);

@@ -2,12 +2,6 @@
 import { createHash } from "node:crypto";
 import { resolve } from "node:path";
 import type { BuildOptions, BuildResult, Message, OutputFile } from "esbuild";
-import { hasImplicitAwaits, needsContext } from "./await-context.ts";
-import type { BuildLedger } from "../locate/file-manifest.ts";
-import type { BuildFailure, BuildRequest } from "./build-messages.ts";
-import { FATAL_WARNINGS, type ProblemContext, toProblems } from "./build-issues.ts";
-import { OUTPUT_FILE } from "./bundle-output.ts";
-import type { Script } from "./compile-script.ts";
 import {
   BROWSER_ENTRY_POINTS,
   type BrowserResolver,
@@ -15,10 +9,16 @@ import {
   NODE_ENTRY_POINTS,
   openBrowserResolver,
 } from "../locate/entry-points.ts";
-import { createImportPolicy, type ImportPolicyOptions } from "../policy/import-policy.ts";
+import type { BuildLedger } from "../locate/file-manifest.ts";
 import { definePlaces, placeNames } from "../locate/package-locations.ts";
 import type { PackageStore } from "../locate/package-store.ts";
 import type { ToolFiles } from "../locate/tool-files.ts";
+import { createImportPolicy, type ImportPolicyOptions } from "../policy/import-policy.ts";
+import { hasImplicitAwaits, needsContext } from "./await-context.ts";
+import { FATAL_WARNINGS, type ProblemContext, toProblems } from "./build-issues.ts";
+import type { BuildFailure, BuildRequest } from "./build-messages.ts";
+import { OUTPUT_FILE } from "./bundle-output.ts";
+import type { Script } from "./compile-script.ts";
 
 /** esbuild's `build`, handed in: child.ts is its one importer. */
 export type RunEsbuild = (options: BuildOptions) => Promise<BuildResult>;

@@ -1,8 +1,8 @@
 // The files that one build has read: enforces the limits, and records each file so that a cached bundle can be checked later.
 import { createHash } from "node:crypto";
 import { type BuildDependency, BuildProblemError } from "../compile/build-messages.ts";
-import type { ContainedFile } from "./contained-file.ts";
 import type { BundleLimits } from "../tool-bundle.ts";
+import type { ContainedFile } from "./contained-file.ts";
 
 export type FileOwner = BuildDependency["owner"];
 

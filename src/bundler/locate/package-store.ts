@@ -1,8 +1,8 @@
 // The npm packages that a tool may use: the folders they may come from, and the guard on each load. Nothing else is read.
 import { basename, dirname, join, posix, relative, sep } from "node:path";
-import type { BuildLedger } from "./file-manifest.ts";
 import { BuildProblemError } from "../compile/build-messages.ts";
 import { type ContainedFile, isDirectory, isInside, readContainedFile } from "./contained-file.ts";
+import type { BuildLedger } from "./file-manifest.ts";
 import { TOOL_FOLDER } from "./package-locations.ts";
 
 const MAX_MANIFEST_BYTES = 1024 * 1024;

@@ -1,8 +1,8 @@
 // The tool's own files, from memory or from its folder: finds what an import means, reads each file once, within the caps.
 import { join, relative, sep } from "node:path";
-import type { BuildLedger } from "./file-manifest.ts";
 import { BuildProblemError, type ToolFilesLocation } from "../compile/build-messages.ts";
 import { readContainedFile } from "./contained-file.ts";
+import type { BuildLedger } from "./file-manifest.ts";
 import { candidatesOf, faultOfToolPath } from "./tool-paths.ts";
 
 export class ToolFiles {

@@ -3,8 +3,8 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import { pyodideFolder } from "./python-runtime.ts";
 import type { SandboxArtifacts } from "../artifacts/sandbox-artifacts.ts";
+import { pyodideFolder } from "./python-runtime.ts";
 
 export interface PythonAssets {
   /** The bundle behind every Python tool. */

@@ -1,21 +1,21 @@
 // One session of glovebox dev: build, run, show, wait for a change, and again. What fails is shown and waited for like anything else.
 import { statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { ToolError } from "../../sandbox/contract/errors.ts";
+import type { ToolResult } from "../../host/contract/tool-call.ts";
+import type { Glovebox, ToolInspection } from "../../host/glovebox/glovebox.ts";
 import type { InspectorHub } from "../../host/inspector/inspector-hub.ts";
 import type { LogEntry } from "../../host/observability/call-log.ts";
-import type { Glovebox, ToolInspection } from "../../host/glovebox/glovebox.ts";
-import type { ToolResult } from "../../host/contract/tool-call.ts";
 import { ignoreOutcome } from "../../host/util/host-callback.ts";
 import { toVisibleLine } from "../../host/util/visible-text.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { CallOptions } from "../shared/call-options.ts";
 import { readInput } from "../shared/input.ts";
 import { printError, printLog, printOutput, printWarnings } from "../shared/print.ts";
 import { createShowCode } from "../shared/source-lines.ts";
+import { Watcher } from "../shared/watcher.ts";
 import { styled } from "../terminal/output.ts";
 import type { Io } from "../terminal/process-io.ts";
 import { UsageError } from "../usage.ts";
-import { Watcher } from "../shared/watcher.ts";
 
 export interface DevOptions extends Omit<CallOptions, "limits"> {
   readonly path: string;

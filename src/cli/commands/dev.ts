@@ -1,11 +1,12 @@
 // glovebox dev: runs a tool again whenever its files or its input change, until it is told to stop.
-import type { InspectorHub } from "../../host/inspector/inspector-hub.ts";
+
 import { createGlovebox, createInspectedGlovebox, type Glovebox } from "../../host/glovebox/glovebox.ts";
+import type { InspectorHub } from "../../host/inspector/inspector-hub.ts";
 import { readCallOptions } from "../shared/call-options.ts";
-import { DevSession } from "./dev-session.ts";
 import { openBox } from "../shared/open-glovebox.ts";
 import type { Io } from "../terminal/process-io.ts";
 import { type Arguments, UsageError } from "../usage.ts";
+import { DevSession } from "./dev-session.ts";
 
 const INTERRUPT_KEY = "\u0003";
 

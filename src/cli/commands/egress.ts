@@ -1,7 +1,12 @@
 // --allow-fetch and --secret: what they say as options of createGlovebox, and what they grant.
 
 import { isIP } from "node:net";
-import { type EgressAllow, type EgressOptions, type Secrets, SecretsSchema } from "../../host/capabilities/fetch/egress-policy.ts";
+import {
+  type EgressAllow,
+  type EgressOptions,
+  type Secrets,
+  SecretsSchema,
+} from "../../host/capabilities/fetch/egress-policy.ts";
 import { hostOf, parseEgressRule } from "../../host/capabilities/fetch/egress-rules.ts";
 import { MAX_SECRET_BYTES, MIN_SECRET_BYTES } from "../../host/observability/redaction/redactor.ts";
 import { type Arguments, UsageError } from "../usage.ts";

@@ -1,6 +1,7 @@
 // glovebox inspect: what a tool is, before anyone runs it.
-import { ToolError } from "../../sandbox/contract/errors.ts";
+
 import { createGlovebox, type ToolInspection } from "../../host/glovebox/glovebox.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
 import { openBox } from "../shared/open-glovebox.ts";
 import { printError, printJson, printWarnings } from "../shared/print.ts";
 import { createShowCode } from "../shared/source-lines.ts";

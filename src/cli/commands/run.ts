@@ -1,12 +1,21 @@
 // glovebox run: one tool, one call, its output on stdout and everything else on stderr.
-import { ToolError } from "../../sandbox/contract/errors.ts";
-import { createGlovebox, type Glovebox, type ToolInspection } from "../../host/glovebox/glovebox.ts";
+
 import { NO_USAGE, type ToolResult } from "../../host/contract/tool-call.ts";
 import type { ToolStream } from "../../host/contract/tool-stream.ts";
+import { createGlovebox, type Glovebox, type ToolInspection } from "../../host/glovebox/glovebox.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
 import { type CallOptions, readCallOptions } from "../shared/call-options.ts";
 import { readInput } from "../shared/input.ts";
 import { openBox } from "../shared/open-glovebox.ts";
-import { printChunk, printError, printJson, printLog, printOutput, printTimes, printWarnings } from "../shared/print.ts";
+import {
+  printChunk,
+  printError,
+  printJson,
+  printLog,
+  printOutput,
+  printTimes,
+  printWarnings,
+} from "../shared/print.ts";
 import { createShowCode } from "../shared/source-lines.ts";
 import { type Io, stopCodeOf } from "../terminal/process-io.ts";
 import type { Arguments } from "../usage.ts";

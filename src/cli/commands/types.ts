@@ -2,10 +2,10 @@
 import { readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ENTRY_NAMES, PYTHON_ENTRY_NAMES } from "../../bundler/locate/tool-paths.ts";
+import { createGlovebox } from "../../host/glovebox/glovebox.ts";
+import { methodKey, SchemaTypes, TypeNames, toComment, toTypeName } from "../../host/json-schema/schema-types.ts";
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import { methodKey, SchemaTypes, TypeNames, toComment, toTypeName } from "../../host/json-schema/schema-types.ts";
-import { createGlovebox } from "../../host/glovebox/glovebox.ts";
 import { openBox } from "../shared/open-glovebox.ts";
 import { printError } from "../shared/print.ts";
 import { createShowCode } from "../shared/source-lines.ts";

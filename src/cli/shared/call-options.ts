@@ -1,9 +1,10 @@
 // The options that run, dev and mcp share: whose call it is, its input, its limits, and what the tool is granted.
-import type { PartialLimits } from "../../sandbox/contract/limits.ts";
+
 import type { TenancyMode } from "../../host/tenants/tenancy.ts";
+import type { PartialLimits } from "../../sandbox/contract/limits.ts";
 import { type EgressRequest, readEgress } from "../commands/egress.ts";
-import type { InputChoice } from "./input.ts";
 import { type Arguments, UsageError } from "../usage.ts";
+import type { InputChoice } from "./input.ts";
 
 export interface CallOptions {
   readonly input: InputChoice;

@@ -1,11 +1,11 @@
 // What a person reads: errors with the source line they are at, logs as they come, and where the time went. The output escapes what it
 // prints, so that nothing here does.
 import { codeFrame, type StackFrame } from "../../bundler/compile/source-map.ts";
-import type { JsonValue, ToolErrorData } from "../../sandbox/contract/errors.ts";
-import type { LogEntry } from "../../host/observability/call-log.ts";
 import type { ToolResult } from "../../host/contract/tool-call.ts";
 import { type ToolValue, toJson } from "../../host/contract/tool-value.ts";
+import type { LogEntry } from "../../host/observability/call-log.ts";
 import { toVisibleText } from "../../host/util/visible-text.ts";
+import type { JsonValue, ToolErrorData } from "../../sandbox/contract/errors.ts";
 import { type CliOutput, type Piece, styled } from "../terminal/output.ts";
 
 type Details = { readonly [key: string]: JsonValue | undefined };

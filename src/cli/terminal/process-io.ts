@@ -1,8 +1,8 @@
 // The process as a command sees it: its streams, and one signal that tells a command to stop, from the first moment on. Installed before
 // the rest of the command line is loaded, so that Ctrl-C during start-up ends the command in order.
 import { constants } from "node:os";
-import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { toVisibleLine } from "../../host/util/visible-text.ts";
+import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { CliOutput } from "./output.ts";
 
 /** The exit code that a shell shows for a program whose reader has gone: 128 and the number of SIGPIPE. */

@@ -4,9 +4,9 @@ import { dynamicTool, type JSONValue, jsonSchema, type ToolSet } from "ai";
 import * as z from "zod";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { createToolFailureMessage } from "../contract/failure-message.ts";
-import { ToolNames } from "../openai/tool-names.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
 import { toJson } from "../contract/tool-value.ts";
+import { ToolNames } from "../openai/tool-names.ts";
 import { type EdgeTools, type HostedTools, selectTools } from "./hosted-tools.ts";
 import { type ModelPart, toModelParts } from "./model-parts.ts";
 

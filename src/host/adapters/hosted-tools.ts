@@ -1,15 +1,15 @@
 // Which of a host's tools go to a framework.
 import * as z from "zod";
-import { isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { unavailable } from "../../sandbox/contract/errors.ts";
+import { isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { type AgentRouter, type CallRouter, toCallRouter } from "../agent/call-tool.ts";
 import { parseOptions, unknownOptionError } from "../config/option-errors.ts";
+import type { ToolContext } from "../contract/tool-call.ts";
 import { CONTEXT_FIELDS, readStatedContext } from "../pipeline/read-context.ts";
 import { checkDefinition, checkDefinitions } from "../routing/definitions.ts";
 import { TenantIdSchema } from "../routing/tenant-scope.ts";
 import { tenancyOf } from "../tenants/tenancy.ts";
-import type { ToolContext } from "../contract/tool-call.ts";
 
 /** A Glovebox, or a ToolRouter. */
 export type HostedTools = AgentRouter;

@@ -1,8 +1,8 @@
 // Tools for whoever reads OpenAPI or plain JSON Schema: documents, nothing runs.
 import * as z from "zod";
-import { describeKind, strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { JsonSchema, ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ERROR_CODES, type ErrorCode, ToolError, UNAVAILABLE_REASONS } from "../../sandbox/contract/errors.ts";
+import { describeKind, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import { checkDefinitions } from "../routing/definitions.ts";
 import { ignoreOutcome } from "../util/host-callback.ts";

@@ -1,12 +1,12 @@
 // The context of an agent's calls: parsed strictly, and merged from the agent's own and the run's. A run can never move the calls of an
 // agent to another tenant: neither by leaving the tenant out nor by naming another one.
 import * as z from "zod";
-import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
+import type { ToolContext } from "../contract/tool-call.ts";
 import { readStatedContext } from "../pipeline/read-context.ts";
 import { tenancyOf } from "../tenants/tenancy.ts";
-import type { ToolContext } from "../contract/tool-call.ts";
 import { definedFields, mergeDefined } from "../util/merge-defined.ts";
 
 /** Fields of a ToolContext that the agent sets for each call. */

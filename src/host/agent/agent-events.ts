@@ -1,8 +1,8 @@
 // What a run tells as it goes, and how it ended: plain data for a program's own interface.
 import type { ToolErrorData } from "../../sandbox/contract/errors.ts";
 import type { Progress } from "../../sandbox/protocol/messages.ts";
-import type { LogEntry } from "../observability/call-log.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
+import type { LogEntry } from "../observability/call-log.ts";
 import type { AgentState } from "./agent-state.ts";
 import type { ApprovalRequest } from "./approval.ts";
 import type { EventStream } from "./event-stream.ts";

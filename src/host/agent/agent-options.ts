@@ -1,7 +1,7 @@
 // Options of AgentLoop: parsed strictly when a loop is made and when it runs, merged, and completed with the defaults.
 import * as z from "zod";
-import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import { mergeDefined } from "../util/merge-defined.ts";
 import { type AgentContext, checkTenant, checkValues, mergeContexts } from "./agent-context.ts";

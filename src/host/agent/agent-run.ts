@@ -1,8 +1,8 @@
 // One run of an agent: its conversation, its steps, and the calls of the current step.
 import { randomUUID } from "node:crypto";
 import { ToolError, toToolError } from "../../sandbox/contract/errors.ts";
-import { toFailure } from "../pipeline/normalize.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
+import { toFailure } from "../pipeline/normalize.ts";
 import { notifySafely, runCallback } from "../util/host-callback.ts";
 import type { AgentEvent, AgentOutcome } from "./agent-events.ts";
 import type { RunInput, RunSettings } from "./agent-options.ts";

@@ -3,12 +3,12 @@
 import { createHmac, randomUUID, timingSafeEqual } from "node:crypto";
 import { isUint8Array } from "node:util/types";
 import * as z from "zod";
-import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { ERROR_CODES, type ErrorCode, type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
-import { isSmallJson, parseLargeText, parseSmallJson } from "../json/parse-json.ts";
-import { type MarkedBytes, markBytes, unmarkBytes } from "../json/binary-placeholders.ts";
+import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import type { ToolValue } from "../contract/tool-value.ts";
+import { type MarkedBytes, markBytes, unmarkBytes } from "../json/binary-placeholders.ts";
 import { toCanonicalJson } from "../json/canonical-json.ts";
+import { isSmallJson, parseLargeText, parseSmallJson } from "../json/parse-json.ts";
 import { callsOf, findProblems } from "./conversation.ts";
 import type { Message, ModelToolCall, ModelUsage } from "./model.ts";
 

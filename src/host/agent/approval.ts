@@ -1,8 +1,8 @@
 // Approval: which calls wait for a decision before they run, and how decisions are parsed.
 import * as z from "zod";
-import { describeKind, plainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { believedAnnotations, type ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import { describeKind, plainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import { type CallbackOutcome, notifySafely, runCallback } from "../util/host-callback.ts";
 import { GUARD_TIMEOUT_MS } from "./callback-bounds.ts";

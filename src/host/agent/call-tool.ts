@@ -1,12 +1,13 @@
 // A model's call as a call of the router: the same answer whatever is wrong with it, and at most so many at one time.
-import { describeKind } from "../../sandbox/contract/plain-object.ts";
+
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { type JsonValue, ToolError, toToolError } from "../../sandbox/contract/errors.ts";
+import { describeKind } from "../../sandbox/contract/plain-object.ts";
+import type { ToolCall, ToolContext, ToolResult } from "../contract/tool-call.ts";
+import type { Glovebox } from "../glovebox/glovebox.ts";
 import { holdsInfinity } from "../json/non-finite.ts";
 import { toFailure } from "../pipeline/normalize.ts";
 import type { ToolRouter } from "../routing/tool-router.ts";
-import type { Glovebox } from "../glovebox/glovebox.ts";
-import type { ToolCall, ToolContext, ToolResult } from "../contract/tool-call.ts";
 import type { ModelToolCall } from "./model.ts";
 
 /** The methods of a router that an agent calls. */

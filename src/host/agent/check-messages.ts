@@ -1,8 +1,8 @@
 // Conversations that a caller passes, checked as far as agents read them: a promise or another object in the place of a message would end
 // a run in its middle, or count as a message without calls.
 import * as z from "zod";
-import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import type { Message } from "./model.ts";
 

@@ -1,6 +1,7 @@
 // Conversations as plain data: does each call have its one answer, and how is one made that does. Providers refuse any other.
-import { describeKind } from "../../sandbox/contract/plain-object.ts";
+
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { toFailure } from "../pipeline/normalize.ts";
 import { ignoreOutcome } from "../util/host-callback.ts";
 import { parseMessages } from "./check-messages.ts";

@@ -2,10 +2,10 @@
 // is one assistant message in which each call has an id of its own.
 
 import { randomUUID } from "node:crypto";
-import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import { untilAborted } from "../util/with-abort.ts";
+import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { ignoreOutcome } from "../util/host-callback.ts";
+import { untilAborted } from "../util/with-abort.ts";
 import type {
   AssistantMessage,
   AssistantPart,

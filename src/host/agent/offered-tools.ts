@@ -1,9 +1,10 @@
 // The tools that a turn is offered: those of the tenant that the filter admits, each with the digest that binds its calls to it.
-import { describeKind } from "../../sandbox/contract/plain-object.ts";
+
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError, unavailable } from "../../sandbox/contract/errors.ts";
-import { untilAborted } from "../util/with-abort.ts";
+import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { ignoreOutcome, isThenable, notifySafely } from "../util/host-callback.ts";
+import { untilAborted } from "../util/with-abort.ts";
 import type { AgentContext } from "./agent-context.ts";
 import { type CallRouter, toolsOf } from "./call-tool.ts";
 

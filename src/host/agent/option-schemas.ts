@@ -1,8 +1,8 @@
 // Schemas that the options of AgentLoop and of ToolsRouterAgent share. Every field is optional here: an agent and each of its runs may give
 // it, and the two are merged before defaults apply.
 import * as z from "zod";
-import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/definition.ts";
+import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { ContextSchema } from "./agent-context.ts";
 import { isAgentRouter } from "./call-tool.ts";
 

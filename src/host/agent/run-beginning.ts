@@ -1,6 +1,7 @@
 // The beginning of a run: a conversation, or the state of a paused run with the decisions about its calls.
-import { describeKind } from "../../sandbox/contract/plain-object.ts";
+
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import type { RunInput, RunSettings } from "./agent-options.ts";
 import { parseAgentState } from "./agent-state.ts";
 import { denial, parseDecisions } from "./approval.ts";

@@ -1,9 +1,9 @@
 // One call by itself, for a host that drives its model on its own: AgentLoop.executeSingleTurn().
 import { randomUUID } from "node:crypto";
-import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
 import { ToolError, toToolError } from "../../sandbox/contract/errors.ts";
-import { toFailure } from "../pipeline/normalize.ts";
+import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
 import type { ToolContext, ToolResult } from "../contract/tool-call.ts";
+import { toFailure } from "../pipeline/normalize.ts";
 import { ignoreOutcome, isThenable } from "../util/host-callback.ts";
 import { type ApprovalRule, needsApproval } from "./approval.ts";
 import { callTool } from "./call-tool.ts";

@@ -1,7 +1,7 @@
 // Stop conditions: functions of a run's steps that end it, and functions that combine them.
 import * as z from "zod";
-import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
 import { runCallback } from "../util/host-callback.ts";

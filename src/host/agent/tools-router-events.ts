@@ -1,9 +1,9 @@
 // What a routed request tells as it goes, and how it ended.
 import type { ToolErrorData } from "../../sandbox/contract/errors.ts";
 import type { Progress } from "../../sandbox/protocol/messages.ts";
-import type { LogEntry } from "../observability/call-log.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
 import type { ToolValue } from "../contract/tool-value.ts";
+import type { LogEntry } from "../observability/call-log.ts";
 import type { EventStream } from "./event-stream.ts";
 import type { ModelUsage } from "./model.ts";
 import type { RoutingDecision } from "./routing-decision.ts";

@@ -1,7 +1,7 @@
 // Options of ToolsRouterAgent: parsed strictly when an agent is made and for each request, merged, and completed with the defaults.
 import * as z from "zod";
-import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { ToolError, ToolErrorData } from "../../sandbox/contract/errors.ts";
+import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import { type ArgumentOptions, ArgumentOptionsSchema } from "../pipeline/amend.ts";
 import { mergeDefined } from "../util/merge-defined.ts";

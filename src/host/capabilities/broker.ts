@@ -1,14 +1,14 @@
 // Answers the capability requests of one call: is it granted, is there allowance left, does the input fit, what came of it.
 import { ERROR_CODES, type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
-import type { CapabilityEnvelope } from "../../sandbox/protocol/guest-messages.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
-import { isSmallJson, parseLargeText, parseSmallJson } from "../json/parse-json.ts";
+import type { CapabilityEnvelope } from "../../sandbox/protocol/guest-messages.ts";
 import { toBoundedJson } from "../contract/tool-value.ts";
+import { isValueTooLarge, type ValueLimits } from "../contract/value-size.ts";
+import { isSmallJson, parseLargeText, parseSmallJson } from "../json/parse-json.ts";
+import type { RunningCallObserver } from "../pipeline/prepared-call.ts";
+import { isThenable, notifySafely } from "../util/host-callback.ts";
 import type { Payer } from "../util/time-slicing.ts";
 import { untilAborted } from "../util/with-abort.ts";
-import { isThenable, notifySafely } from "../util/host-callback.ts";
-import { isValueTooLarge, type ValueLimits } from "../contract/value-size.ts";
-import type { CallWatch } from "../observability/call-observer.ts";
 import type { Capability, CapabilityContext } from "./capability.ts";
 
 /** An answer may be as large as this though the tool's own output may not: a part of a body, say. */
@@ -46,7 +46,7 @@ export interface BrokerOptions {
   /** Whose host time it is that reading a large input takes. */
   readonly payer?: Payer;
   /** Who looks at the call from outside. */
-  readonly watch?: CallWatch | undefined;
+  readonly watch?: RunningCallObserver | undefined;
   /** Hears what the tool may not: failures of a handler that are not ToolErrors. */
   readonly onHandlerError?: ((error: unknown, capability: string) => void) | undefined;
 }

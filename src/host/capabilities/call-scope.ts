@@ -3,13 +3,12 @@ import { setMaxListeners } from "node:events";
 import { types } from "node:util";
 import type { CapabilityRequests } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import type { CallMeter } from "../tenants/call-meter.ts";
 import type { Redactor } from "../observability/redaction/redactor.ts";
 import type { TraceContext } from "../observability/telemetry/trace-context.ts";
-import type { PreparedCall } from "../contract/tool-call.ts";
-import type { Payer } from "../util/time-slicing.ts";
+import type { PreparedCall, RunningCallObserver } from "../pipeline/prepared-call.ts";
+import type { CallMeter } from "../tenants/call-meter.ts";
 import { ignoreOutcome } from "../util/host-callback.ts";
-import type { CallWatch } from "../observability/call-observer.ts";
+import type { Payer } from "../util/time-slicing.ts";
 import type { CapabilityContext } from "./capability.ts";
 
 /** For capabilities that still run then. One for all calls: to make one takes as long as a small capability. */
@@ -51,7 +50,7 @@ export function callOf(context: CapabilityContext): PreparedCall {
 }
 
 /** Who looks at the call of a context from outside; undefined where nobody does. */
-export const watchOf = (context: CapabilityContext): CallWatch | undefined => calls.get(context)?.watch;
+export const watchOf = (context: CapabilityContext): RunningCallObserver | undefined => calls.get(context)?.watch;
 
 /** What counts the traffic of a context's call; undefined where there is no call. */
 export const meterOf = (context: CapabilityContext): CallMeter | undefined => calls.get(context)?.meter;

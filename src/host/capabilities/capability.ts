@@ -1,19 +1,19 @@
 // defineCapability: a host function that a host grants to a tool by name. JSON in, JSON out, checked on both sides; it runs on the host.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import * as z from "zod";
-import type { MemberChunk } from "../../sandbox/protocol/platform-modules.ts";
-import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { CapabilityRequests, JsonSchema } from "../../sandbox/contract/definition.ts";
 import { ENGINE_FEATURE_NAMES } from "../../sandbox/contract/engine-features.ts";
 import type { JsonValue } from "../../sandbox/contract/errors.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import type { CapabilityShape } from "../../sandbox/protocol/guest-messages.ts";
 import { LIMITS } from "../../sandbox/contract/limits.ts";
+import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
+import type { CapabilityShape } from "../../sandbox/protocol/guest-messages.ts";
 import { type LogLevel, MAX_MEMBER_UNITS, MAX_MEMBERS } from "../../sandbox/protocol/messages.ts";
-import { compileSchema } from "../json-schema/compile-schema.ts";
-import { checkStandard, isStandardSchema, type StandardOutcome } from "../json-schema/standard-schema.ts";
+import type { MemberChunk } from "../../sandbox/protocol/platform-modules.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import { problemLine } from "../json/format-issues.ts";
+import { compileSchema } from "../json-schema/compile-schema.ts";
+import { checkStandard, isStandardSchema, type StandardOutcome } from "../json-schema/standard-schema.ts";
 import { ignoreOutcome, isThenable } from "../util/host-callback.ts";
 
 /** How a host states a capability's schemas: a Standard Schema (zod …), or JSON Schema. */

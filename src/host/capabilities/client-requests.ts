@@ -1,105 +1,26 @@
 // elicit, sample, roots: a tool asks whoever calls it, in MCP's words, as far as that one can be asked. What a person or a model takes
 // for its answer is not the tool's time.
+
 import * as z from "zod";
 import type { JsonSchema } from "../../sandbox/contract/definition.ts";
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
-import { type CompiledSchema, compileSchema } from "../json-schema/compile-schema.ts";
+import {
+  AskedElicitSchema,
+  type AskOptions,
+  asked,
+  type CallClient,
+  type ElicitResult,
+  ElicitResultSchema,
+  RootsSchema,
+  SampleRequestSchema,
+  SampleResultSchema,
+} from "../contract/client-requests.ts";
 import { problemLine } from "../json/format-issues.ts";
-import type { PreparedCall } from "../contract/tool-call.ts";
+import { type CompiledSchema, compileSchema } from "../json-schema/compile-schema.ts";
+import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import { type CallbackOutcome, runCallback } from "../util/host-callback.ts";
 import { callOf } from "./call-scope.ts";
 import { type Capability, type CapabilityContext, defineCapability } from "./capability.ts";
-
-const jsonObject = z.record(z.string(), z.unknown());
-
-/** What a tool may call its question, beside what it asks. */
-const asked = {
-  key: z
-    .string()
-    .regex(/^[\w.-]{1,64}$/, "Expected 1 to 64 of A-Z a-z 0-9 _ . -")
-    .optional(),
-};
-
-/** What a form can show: a line, a number, a box to tick, or a list to choose from. */
-const FieldSchema = z.union([
-  z.looseObject({ type: z.enum(["string", "number", "integer", "boolean"]) }),
-  z.looseObject({ type: z.literal("array"), items: jsonObject }),
-]);
-const FormSchema = z.strictObject({
-  mode: z.literal("form").optional(),
-  message: z.string().min(1).max(8_192),
-  requestedSchema: z.looseObject({
-    type: z.literal("object"),
-    properties: z.record(z.string(), FieldSchema),
-    required: z.array(z.string()).optional(),
-  }),
-});
-const PageSchema = z.strictObject({
-  mode: z.literal("url"),
-  message: z.string().min(1).max(8_192),
-  url: z.url({ protocol: /^https?$/ }).max(8_192),
-  elicitationId: z.string().min(1).max(1_024).optional(),
-});
-/** As a stranger asks: what it has besides is left out. */
-export const ElicitRequestSchema = z.union([z.object(FormSchema.shape), z.object(PageSchema.shape)]);
-const AskedElicitSchema = z.union([FormSchema.extend(asked), PageSchema.extend(asked)], {
-  error:
-    'Expected { message, requestedSchema }, the schema that of an object whose properties are strings, numbers, booleans or lists, or { mode: "url", message, url }',
-});
-/** A form (JSON Schema of an object with plain members), or a page to be visited: MCP's ElicitRequest, its params. */
-export type ElicitRequest = z.infer<typeof FormSchema> | z.infer<typeof PageSchema>;
-
-export const ElicitResultSchema = z.object({
-  action: z.enum(["accept", "decline", "cancel"]),
-  content: jsonObject.nullish(),
-});
-/** `content` is what was filled in, where the form was accepted. */
-export type ElicitResult = z.infer<typeof ElicitResultSchema>;
-
-const ContentSchema = z.looseObject({ type: z.string() });
-const MessageContentSchema = z.union([ContentSchema, z.array(ContentSchema)], {
-  error: "Expected content as { type, … }, or a list of it",
-});
-export const SampleRequestSchema = z.looseObject({
-  messages: z
-    .array(z.looseObject({ role: z.enum(["user", "assistant"]), content: MessageContentSchema }))
-    .min(1)
-    .max(256),
-  maxTokens: z.int().min(1),
-});
-/** MCP's CreateMessageRequest, its params; what else it has goes to the caller as it is. */
-export type SampleRequest = z.infer<typeof SampleRequestSchema>;
-
-export const SampleResultSchema = z.looseObject({
-  role: z.enum(["user", "assistant"]),
-  content: z.unknown(),
-  model: z.string().max(1_024),
-});
-/** MCP's CreateMessageResult. */
-export type SampleResult = z.infer<typeof SampleResultSchema>;
-
-export const RootsSchema = z.object({
-  roots: z.array(z.looseObject({ uri: z.string().max(8_192), name: z.string().max(1_024).optional() })).max(1_024),
-});
-/** MCP's ListRootsResult. */
-export type ListRootsResult = z.infer<typeof RootsSchema>;
-
-export interface AskOptions {
-  /** Aborts when the call is over, or the answer has taken too long. */
-  readonly signal: AbortSignal;
-  /** What the tool calls its question, the same whenever it asks it: its own word, and not for one question only. */
-  readonly key?: string | undefined;
-}
-
-/**
- * Answers questions of the tool on behalf of its caller: a person, a model, folders of theirs. A method that is left out, or answers
- * undefined, is not supported. Answers are validated; a method that throws, rejects or does not answer within the call's `limits.clientWaitMs` (default: 300 s) fails the question.
- */
-export interface CallClient {
-  elicit?(request: ElicitRequest, options: AskOptions): Promise<ElicitResult> | undefined;
-  sample?(request: SampleRequest, options: AskOptions): Promise<SampleResult> | undefined;
-  listRoots?(options: AskOptions): Promise<ListRootsResult> | undefined;
-}
 
 /** Of one call, with its clock standing still; what waits longer takes the tool's own time. */
 const HELD_MS = 900_000;

@@ -3,8 +3,8 @@
 import { types } from "node:util";
 import type { JsonSchema } from "../../sandbox/contract/definition.ts";
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
-import { type MarkedBytes, markBytes, unmarkBytes } from "../json/binary-placeholders.ts";
 import type { ToolValue } from "../contract/tool-value.ts";
+import { type MarkedBytes, markBytes, unmarkBytes } from "../json/binary-placeholders.ts";
 import { type Capability, type CapabilityContext, type CapabilityOptions, defineCapability } from "./capability.ts";
 
 export interface StubbedRequest {

@@ -5,7 +5,6 @@ import * as z from "zod";
 import { BUILTIN_TOOL_NAMES, type BuiltinToolName } from "../../bundler/artifacts/builtin-bundles.ts";
 import { BundleLimitsSchema } from "../../bundler/bundler.ts";
 import { type BundleLimits, SOURCE_MODES, type SourceMode } from "../../bundler/tool-bundle.ts";
-import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import {
   type CapabilityRequests,
   CapabilityRequestsSchema,
@@ -13,6 +12,7 @@ import {
   DefinitionOverridesSchema,
 } from "../../sandbox/contract/definition.ts";
 import { LIMITS, type PartialLimits, PartialLimitsSchema } from "../../sandbox/contract/limits.ts";
+import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { ISOLATIONS, type Isolation } from "../../sandbox/protocol/messages.ts";
 import { MAX_SPARES } from "../../sandbox/worker/warm-isolates.ts";
 import type { Capability } from "../capabilities/capability.ts";
@@ -24,16 +24,15 @@ import {
   SecretsSchema,
 } from "../capabilities/fetch/egress-policy.ts";
 import type { KvStore } from "../capabilities/kv/kv-store.ts";
-import { type Flags, isFlags } from "../routing/tool-gate.ts";
-import { type HealthOptions, HealthSchema } from "../routing/health/source-health.ts";
+import { type McpOptions, McpSchema } from "../mcp/client/mcp-options.ts";
 import { type Hook, HooksSchema } from "../observability/hooks/hooks.ts";
 import type { LoggerOption } from "../observability/operator-log.ts";
-import { MAX_CONCURRENT_TOOLS } from "../routing/tool-invoker.ts";
-import { type McpOptions, McpSchema } from "../mcp/client/mcp-options.ts";
-import { parseOptions } from "./option-errors.ts";
-import { type ArgumentOptions, ArgumentOptionsSchema } from "../pipeline/amend.ts";
-import { ownerFields } from "../routing/tenant-scope.ts";
 import { type TelemetryOptions, TelemetryOptionsSchema } from "../observability/telemetry/telemetry-options.ts";
+import { type ArgumentOptions, ArgumentOptionsSchema } from "../pipeline/amend.ts";
+import { type HealthOptions, HealthSchema } from "../routing/health/source-health.ts";
+import { ownerFields } from "../routing/tenant-scope.ts";
+import { type Flags, isFlags } from "../routing/tool-gate.ts";
+import { MAX_CONCURRENT_TOOLS } from "../routing/tool-invoker.ts";
 import type { TenantCacheOptions } from "../tenants/policy-cache.ts";
 import {
   type QuotaOptions,
@@ -46,6 +45,7 @@ import type { TenancyMode } from "../tenants/tenancy.ts";
 import { checkTenancyOptions, tenancyFields } from "../tenants/tenancy-options.ts";
 import type { Tenants } from "../tenants/tenant-policies.ts";
 import { LAYER_NAMES, type Layer } from "../workers/hardening/layers.ts";
+import { parseOptions } from "./option-errors.ts";
 
 export const PLACEMENTS = ["tenant", "shared"] as const;
 /** Whom a worker process serves: one tenant, then it dies; or any tenant of this host. */

@@ -1,21 +1,12 @@
 // The words of the public face: what a caller hands in, what it gets back, and what passes between the router's stages.
 
 import type { ContentPart } from "../../sandbox/contract/content.ts";
-import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import type { ErrorCode, ToolErrorData } from "../../sandbox/contract/errors.ts";
-import type { Limits } from "../../sandbox/contract/limits.ts";
 import type { Progress } from "../../sandbox/protocol/messages.ts";
-import type { CallChain } from "../routing/call-chain.ts";
-import type { CallMeter } from "../tenants/call-meter.ts";
-import type { CallClient } from "../capabilities/client-requests.ts";
 import type { LogEntry, LogListener } from "../observability/call-log.ts";
 import type { Amendment, ArgumentOptions } from "../pipeline/amend.ts";
-import type { Clock } from "../pipeline/clock.ts";
-import type { TrackedCall } from "../routing/open-calls.ts";
-import type { TenantPolicy } from "../tenants/tenant-policies.ts";
-import type { ChunkQueue } from "./tool-stream.ts";
-import type { BesideText, ToolValue } from "./tool-value.ts";
-import type { CallWatch } from "../observability/call-observer.ts";
+import type { CallClient } from "./client-requests.ts";
+import type { ToolValue } from "./tool-value.ts";
 
 /** One request to run a tool, with `arguments` or `argumentsText`, not both; without either they are `{}`. */
 export interface ToolCall {
@@ -155,37 +146,3 @@ export const NO_USAGE: ToolUsage = {
   egressBytesOut: 0,
   egressBytesIn: 0,
 };
-
-/** A call that has passed the first two stages: all that an executor needs, and nothing to be checked again. */
-export interface PreparedCall {
-  readonly callId: string;
-  readonly tenantId: string;
-  readonly tenant: TenantPolicy;
-  readonly definition: ToolDefinition;
-  /** Whose tool it is; undefined for everybody's. */
-  readonly toolTenantId: string | undefined;
-  /** The arguments as JSON: text of the router's own, in bytes where it is large. */
-  readonly inputText: string | Buffer;
-  /** Bytes that belong into them. */
-  readonly inputBytes?: BesideText | undefined;
-  /** The same, parsed and with its bytes; undefined where the executor wants text. */
-  readonly input: ToolValue | undefined;
-  readonly limits: Limits;
-  /** By performance.now(). */
-  readonly deadlineAt: number;
-  /** The calls that it is nested in, and those nested in it. */
-  readonly chain: CallChain;
-  /** Aborts at the deadline or when the caller cancels; its reason is the ToolError to answer with. */
-  readonly signal: AbortSignal;
-  /** What the signal's deadline is kept by. */
-  readonly clock?: Pick<Clock, "hold" | "leftMs">;
-  readonly context: ToolContext;
-  /** The call as the operator sees it: an executor that lets it wait says so. */
-  readonly tracked?: TrackedCall | undefined;
-  /** Who looks at it from outside; undefined where nobody does. */
-  readonly watch?: CallWatch | undefined;
-  /** Counts its network traffic. */
-  readonly meter?: CallMeter | undefined;
-  /** Where its chunks go; undefined where nobody wants them as they come. */
-  readonly chunks?: ChunkQueue | undefined;
-}

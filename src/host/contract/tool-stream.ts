@@ -5,9 +5,9 @@ import { STREAM_WINDOW } from "../../sandbox/protocol/guest-messages.ts";
 import type { JsonTextLimits } from "../json/json-errors.ts";
 import { isSmallJson, parseLargeText, parseSmallJson } from "../json/parse-json.ts";
 import type { Redactor } from "../observability/redaction/redactor.ts";
+import type { Payer } from "../util/time-slicing.ts";
 import type { ToolResult } from "./tool-call.ts";
 import { type ReadBeside, redactBeside, type ToolValue, withBytes } from "./tool-value.ts";
-import type { Payer } from "../util/time-slicing.ts";
 
 /** What a streaming tool has yielded. */
 export interface ToolChunk {

@@ -1,33 +1,9 @@
 // The seam between the router and what runs a call: sandboxed tools, trusted host functions, later upstream servers.
-import type { ToolError } from "../../sandbox/contract/errors.ts";
-import type { CallLog } from "../observability/call-log.ts";
-import type { PreparedCall, ToolUsage } from "../contract/tool-call.ts";
-import type { ReadBeside } from "../contract/tool-value.ts";
-import type { Payer } from "../util/time-slicing.ts";
-import type { WarmVersion } from "./warm-version.ts";
 
-/** How an execution ended: `outputText` is JSON that nobody has looked at yet. */
-export type Execution =
-  | {
-      readonly usage: ToolUsage;
-      readonly outputText: string | Buffer;
-      /** The bytes that belong into it. */
-      readonly outputBytes?: ReadBeside | undefined;
-      /** How many bytes belong into its text and its content. */
-      readonly besideBytes?: number | undefined;
-      /** Its content, as JSON text of the same kind. */
-      readonly content?: { readonly text: string | Buffer; readonly bytes?: ReadBeside | undefined } | undefined;
-      /** The chunks were the output: this one says nothing, and no schema is about it. */
-      readonly isStreamed?: boolean;
-      /** Whose host time it is that reading a large output takes. */
-      readonly payer?: Payer;
-    }
-  | {
-      readonly usage: ToolUsage;
-      readonly error: ToolError;
-      /** The source itself has failed, not its tool: it could not be reached, did not answer in time, or broke. */
-      readonly isSourceFailure?: boolean;
-    };
+import type { CallLog } from "../observability/call-log.ts";
+import type { PreparedCall } from "../pipeline/prepared-call.ts";
+import type { Execution } from "./execution.ts";
+import type { WarmVersion } from "./warm-version.ts";
 
 /** `sandbox` is JavaScript, `python` too runs in the sandbox; `mcp` and others are added to a router: {@link ToolRouter.addSource}. */
 export const SOURCE_KINDS = ["sandbox", "host", "mcp", "python"] as const;

@@ -8,12 +8,12 @@ import type { EngineFeature } from "../../sandbox/contract/engine-features.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
 import { pack, unpack } from "../../sandbox/protocol/length-prefixed.ts";
-import { parseSmallJson } from "../json/parse-json.ts";
-import { problemLine } from "../json/format-issues.ts";
 import { NO_USAGE } from "../contract/tool-call.ts";
+import { problemLine } from "../json/format-issues.ts";
+import { parseSmallJson } from "../json/parse-json.ts";
 import type { Job, WorkerPool } from "../workers/worker-pool.ts";
-import { memoryError, placeOf, toGuestFailure } from "./sandbox.ts";
 import { TouchedChunks } from "./platform-module-usage.ts";
+import { memoryError, placeOf, toGuestFailure } from "./sandbox.ts";
 
 export interface Learned {
   readonly definition: LearnedDefinition;

@@ -4,16 +4,18 @@ import { CONTENT_KEY } from "../../sandbox/contract/content.ts";
 import { type JsonValue, ToolError, unavailable, withReason } from "../../sandbox/contract/errors.ts";
 import { LIMITS, type Limits } from "../../sandbox/contract/limits.ts";
 import type { LogLevel } from "../../sandbox/protocol/messages.ts";
+import { NO_USAGE, type ToolContext } from "../contract/tool-call.ts";
+import { type BesideText, sizeOfBytes, type ToolValue, toTextWithBytes, withBytes } from "../contract/tool-value.ts";
+import { isValueTooLarge } from "../contract/value-size.ts";
+import { problemLine } from "../json/format-issues.ts";
+import { notedJsonText } from "../json/json-text-of.ts";
 import { checkStandard } from "../json-schema/standard-schema.ts";
 import type { CallLog } from "../observability/call-log.ts";
-import { problemLine } from "../json/format-issues.ts";
 import type { TraceContext } from "../observability/telemetry/trace-context.ts";
-import { NO_USAGE, type PreparedCall, type ToolContext } from "../contract/tool-call.ts";
-import { type BesideText, sizeOfBytes, type ToolValue, toTextWithBytes, withBytes } from "../contract/tool-value.ts";
+import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import { notifySafely } from "../util/host-callback.ts";
-import { notedJsonText } from "../json/json-text-of.ts";
-import { isValueTooLarge } from "../contract/value-size.ts";
-import type { Execution, Executor } from "./executor.ts";
+import type { Execution } from "./execution.ts";
+import type { Executor } from "./executor.ts";
 
 /** What a host function is given besides its input. */
 export interface HostFunctionContext extends ToolContext {

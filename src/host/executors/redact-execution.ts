@@ -1,8 +1,8 @@
 // What capabilities have concealed is in no part of what a call says: its output, the bytes and the content beside it, its error.
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import type { Redactor } from "../observability/redaction/redactor.ts";
 import { type BesideText, type ReadBeside, redactBeside } from "../contract/tool-value.ts";
-import type { Execution } from "./executor.ts";
+import type { Redactor } from "../observability/redaction/redactor.ts";
+import type { Execution } from "./execution.ts";
 
 export async function redactExecution(execution: Execution, redactor: Redactor): Promise<Execution> {
   if (redactor.isIdle) return execution;

@@ -3,8 +3,8 @@ import type { StackMapper } from "../../bundler/compile/source-map.ts";
 import type { ToolBundle } from "../../bundler/tool-bundle.ts";
 import { type EngineFeature, unlimitedFeatures } from "../../sandbox/contract/engine-features.ts";
 import { ERROR_CODES, type ErrorCode, type ErrorDetails, ToolError } from "../../sandbox/contract/errors.ts";
-import { type CapabilityShapes, PYTHON_OUT_OF_MEMORY } from "../../sandbox/protocol/guest-messages.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
+import { type CapabilityShapes, PYTHON_OUT_OF_MEMORY } from "../../sandbox/protocol/guest-messages.ts";
 import {
   type EndedMessage,
   GuestErrorSchema,
@@ -16,22 +16,24 @@ import type { Deterministic } from "../../sandbox/worker/seeded-bytes.ts";
 import { CapabilityBroker } from "../capabilities/broker.ts";
 import { CallScope } from "../capabilities/call-scope.ts";
 import type { Capability } from "../capabilities/capability.ts";
-import type { CallLog } from "../observability/call-log.ts";
-import { problemLine } from "../json/format-issues.ts";
-import { Redactor } from "../observability/redaction/redactor.ts";
-import type { CallState } from "../routing/open-calls.ts";
-import { NO_USAGE, type PreparedCall, type ToolContext, type ToolUsage } from "../contract/tool-call.ts";
+import { NO_USAGE, type ToolContext, type ToolUsage } from "../contract/tool-call.ts";
 import { type ReadBeside, readBeside, toBesideParts } from "../contract/tool-value.ts";
-import type { Payer } from "../util/time-slicing.ts";
+import { problemLine } from "../json/format-issues.ts";
+import type { CallLog } from "../observability/call-log.ts";
+import { Redactor } from "../observability/redaction/redactor.ts";
+import type { PreparedCall } from "../pipeline/prepared-call.ts";
+import type { CallState } from "../routing/open-calls.ts";
 import { notifySafely } from "../util/host-callback.ts";
-import { pythonClassOf, pythonDataBytes } from "../workers/worker-kind.ts";
+import type { Payer } from "../util/time-slicing.ts";
 import { dataLimitBytes } from "../workers/hardening/launcher.ts";
 import type { CallListener, Loss } from "../workers/open-call.ts";
+import { pythonClassOf, pythonDataBytes } from "../workers/worker-kind.ts";
 import type { Job, SessionSeat, Ticket, WorkerPool } from "../workers/worker-pool.ts";
 import type { SentBundle, SessionOrder, ToolProfile } from "../workers/worker-process.ts";
-import type { Execution, Executor } from "./executor.ts";
-import { redactExecution } from "./redact-execution.ts";
+import type { Execution } from "./execution.ts";
+import type { Executor } from "./executor.ts";
 import type { TouchedChunks } from "./platform-module-usage.ts";
+import { redactExecution } from "./redact-execution.ts";
 import { WarmVersion } from "./warm-version.ts";
 
 /** All tools in Python have one bundle: this tells them apart. */

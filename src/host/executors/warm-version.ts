@@ -2,8 +2,8 @@
 // makes the new version warm where the old one is, before the switch, and then releases the old one.
 import type { ToolBundle } from "../../bundler/tool-bundle.ts";
 import { type EngineFeature, unlimitedFeatures } from "../../sandbox/contract/engine-features.ts";
-import type { CapabilityShapes } from "../../sandbox/protocol/guest-messages.ts";
 import type { LimitName, Limits } from "../../sandbox/contract/limits.ts";
+import type { CapabilityShapes } from "../../sandbox/protocol/guest-messages.ts";
 import type { Isolation } from "../../sandbox/protocol/messages.ts";
 import type { WarmUse, WorkerPool } from "../workers/worker-pool.ts";
 import type { SentBundle, ToolProfile } from "../workers/worker-process.ts";

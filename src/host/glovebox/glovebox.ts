@@ -1,15 +1,24 @@
 // createGlovebox(): the composition root. Every part is made here, and handed to those that need it.
 import { createHash } from "node:crypto";
-import { type BuiltinToolName, type BundledToolName, loadBuiltinBundles } from "../../bundler/artifacts/builtin-bundles.ts";
-import { type BundleCache, CODE_CACHE_FACTOR, createBundleCache, engineKeyOf } from "../../bundler/cache/bundle-cache.ts";
-import { Bundler } from "../../bundler/bundler.ts";
+import {
+  type BuiltinToolName,
+  type BundledToolName,
+  loadBuiltinBundles,
+} from "../../bundler/artifacts/builtin-bundles.ts";
 import { loadSandboxArtifacts } from "../../bundler/artifacts/sandbox-artifacts.ts";
+import { Bundler } from "../../bundler/bundler.ts";
+import {
+  type BundleCache,
+  CODE_CACHE_FACTOR,
+  createBundleCache,
+  engineKeyOf,
+} from "../../bundler/cache/bundle-cache.ts";
 import type { ToolBundle } from "../../bundler/tool-bundle.ts";
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError, unavailable } from "../../sandbox/contract/errors.ts";
 import type { PartialLimits } from "../../sandbox/contract/limits.ts";
-import { createAskCapabilities } from "../capabilities/client-requests.ts";
 import { callOf } from "../capabilities/call-scope.ts";
+import { createAskCapabilities } from "../capabilities/client-requests.ts";
 import { createEgress } from "../capabilities/fetch/egress.ts";
 import { loadHttpClient } from "../capabilities/fetch/http-client.ts";
 import { createKvCapability } from "../capabilities/kv/kv.ts";
@@ -18,7 +27,8 @@ import { SqliteKvStore } from "../capabilities/kv/kv-sqlite.ts";
 import type { KvStore } from "../capabilities/kv/kv-store.ts";
 import { logCapability } from "../capabilities/log.ts";
 import { createToolsCapability } from "../capabilities/tools.ts";
-import { closeAll } from "./closing.ts";
+import { checkConfiguredPaths } from "../config/configured-paths.ts";
+import { parseOptions } from "../config/option-errors.ts";
 import {
   type AddToolOptions,
   CALLS_PER_WORKER,
@@ -38,26 +48,25 @@ import {
   type UpdateToolOptions,
   WORKER_IDLE_MS,
 } from "../config/options.ts";
-import { checkConfiguredPaths } from "../config/configured-paths.ts";
+import { packageVersion } from "../config/package-version.ts";
+import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "../contract/tool-call.ts";
+import type { ToolStream } from "../contract/tool-stream.ts";
 import type { Executor } from "../executors/executor.ts";
 import { Learner } from "../executors/extract-definition.ts";
 import { createSandboxExecutor } from "../executors/sandbox.ts";
-import type { SourceHealth } from "../routing/health/source-health.ts";
-import { createHostLog, type HostLog } from "../observability/operator-log.ts";
-import { type BatchContext, ToolInvoker } from "../routing/tool-invoker.ts";
 import { McpManager } from "../mcp/client/manager.ts";
-import { parseOptions } from "../config/option-errors.ts";
-import { packageVersion } from "../config/package-version.ts";
+import { createHostLog, type HostLog } from "../observability/operator-log.ts";
+import { createTelemetry } from "../observability/telemetry/telemetry.ts";
 import { contentHashOf, digestOfContent } from "../pipeline/tool-digest.ts";
 import { PythonLearner } from "../python/extract-python-definition.ts";
 import { loadPythonRuntime } from "../python/load-runtime.ts";
 import { PYTHON_EXEC, pythonExecDefinition } from "../python/python-exec.ts";
 import { PythonHost } from "../python/python-host.ts";
 import { PYTHON_DEFAULT_LIMITS, withRuntimeFeatures } from "../python/python-tool.ts";
-import type { RegisteredTool } from "../routing/registry.ts";
-import { ToolRouter, toRegisteredTool } from "../routing/tool-router.ts";
+import type { SourceHealth } from "../routing/health/source-health.ts";
 import type { ListedTool } from "../routing/listed-tool.ts";
 import type { CallInfo } from "../routing/open-calls.ts";
+import type { RegisteredTool } from "../routing/registry.ts";
 import {
   checkString,
   parseTenantReach,
@@ -66,15 +75,14 @@ import {
   TenantIdSchema,
   type TenantScope,
 } from "../routing/tenant-scope.ts";
+import { type BatchContext, ToolInvoker } from "../routing/tool-invoker.ts";
+import { ToolRouter, toRegisteredTool } from "../routing/tool-router.ts";
 import { type ToolUpdate, ToolUpdates } from "../routing/tool-updates.ts";
 import type { SessionInfo } from "../sessions/conversation.ts";
 import type { Session } from "../sessions/session.ts";
 import type { ParsedSessionOptions, SessionOptions } from "../sessions/session-options.ts";
 import { Sessions } from "../sessions/sessions.ts";
 import { createSessionToolExecutor } from "../sessions/tool-sessions.ts";
-import { closeOnSignals } from "./shutdown.ts";
-import { type Grants, type SurroundedTool, Surroundings } from "./tool-environment.ts";
-import { createTelemetry } from "../observability/telemetry/telemetry.ts";
 import { MemoryQuotaStore } from "../tenants/quotas/memory-quota-store.ts";
 import { TenantQuotas } from "../tenants/quotas/tenant-quotas.ts";
 import type { TenantReach, ToolOwner } from "../tenants/tenancy.ts";
@@ -82,9 +90,6 @@ import { TenantAdmission } from "../tenants/tenant-admission.ts";
 import { type AddedTool, checkExportable, tenantLines } from "../tenants/tenant-export.ts";
 import { type SuspendOptions, type TenantDeletion, TenantLifecycle } from "../tenants/tenant-lifecycle.ts";
 import { TenantWork, type WorkHandle } from "../tenants/tenant-work.ts";
-import { type Registrable, ToolBuilder } from "./tool-builder.ts";
-import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "../contract/tool-call.ts";
-import type { ToolStream } from "../contract/tool-stream.ts";
 import { deferFailure } from "../util/defer-failure.ts";
 import { notifySafely } from "../util/host-callback.ts";
 import { oldNodeMessage } from "../util/node-version.ts";
@@ -95,6 +100,10 @@ import type { HardeningReport } from "../workers/hardening/layers.ts";
 import type { Inspector } from "../workers/inspected-isolate.ts";
 import { v8FlagsOf } from "../workers/spawn/launch.ts";
 import { WorkerPool } from "../workers/worker-pool.ts";
+import { closeAll } from "./closing.ts";
+import { closeOnSignals } from "./shutdown.ts";
+import { type Registrable, ToolBuilder } from "./tool-builder.ts";
+import { type Grants, type SurroundedTool, Surroundings } from "./tool-environment.ts";
 
 /** Calls end a second after they are told to at the latest, whatever their executor does; a host's hooks may take longer. */
 const CALLS_CLOSE_MS = 1_500;

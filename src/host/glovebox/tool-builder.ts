@@ -1,10 +1,15 @@
 // From a tool's source to all that is needed to register it: built and learned, in whichever language it is. Registers nothing.
 import { basename, dirname, extname, resolve } from "node:path";
+import type { Bundler } from "../../bundler/bundler.ts";
 import { ownerOfTool } from "../../bundler/cache/artifact-owners.ts";
 import type { BundleCache } from "../../bundler/cache/bundle-cache.ts";
-import type { Bundler } from "../../bundler/bundler.ts";
 import { createStackMapper } from "../../bundler/compile/source-map.ts";
-import { type BundleLimits, DEFAULT_BUNDLE_LIMITS, type ToolBundle, type ToolSource } from "../../bundler/tool-bundle.ts";
+import {
+  type BundleLimits,
+  DEFAULT_BUNDLE_LIMITS,
+  type ToolBundle,
+  type ToolSource,
+} from "../../bundler/tool-bundle.ts";
 import {
   type CapabilityRequests,
   type LearnedDefinition,
@@ -17,12 +22,12 @@ import { ToolError } from "../../sandbox/contract/errors.ts";
 import { LIMITS, type PartialLimits } from "../../sandbox/contract/limits.ts";
 import { MISNAMED_SCHEMAS } from "../../sandbox/contract/schema-names.ts";
 import type { Config, ToolInput } from "../config/options.ts";
+import { resolveLimits } from "../config/resolve-limits.ts";
 import type { Learner, Learning } from "../executors/extract-definition.ts";
 import type { SandboxTool } from "../executors/sandbox.ts";
 import type { PythonHost } from "../python/python-host.ts";
 import { locatePythonTool, type PythonSource, toPythonBundle } from "../python/python-source.ts";
 import { PYTHON_DEFAULT_LIMITS, withRuntimeFeatures } from "../python/python-tool.ts";
-import { resolveLimits } from "../config/resolve-limits.ts";
 import type { TenantPolicies, TenantPolicy } from "../tenants/tenant-policies.ts";
 
 /** A tool as far as it has to be known to be registered. */

@@ -13,9 +13,9 @@ import { logCapability } from "../capabilities/log.ts";
 import type { Config, ToolInput } from "../config/options.ts";
 import type { SandboxTool } from "../executors/sandbox.ts";
 import { withRuntimeFeatures } from "../python/python-tool.ts";
-import type { Runs } from "./tool-builder.ts";
 import type { Launcher } from "../workers/hardening/launcher.ts";
 import { LAYERS } from "../workers/hardening/layers.ts";
+import type { Runs } from "./tool-builder.ts";
 
 export interface Grants {
   readonly granted: ReadonlyMap<string, Capability>;

@@ -1,7 +1,7 @@
 // The value of a large JSON text while it is put together from batches of text, each of which the native parser reads.
 import type { JsonValue } from "../../sandbox/contract/errors.ts";
-import { holdsInfinity } from "./non-finite.ts";
 import type { JsonRefusals } from "./json-errors.ts";
+import { holdsInfinity } from "./non-finite.ts";
 
 type JsonObject = { [key: string]: JsonValue };
 

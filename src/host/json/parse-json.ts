@@ -1,11 +1,11 @@
 // JSON text that comes from outside: size-checked, depth-checked, then parsed; at once when it is small, else over several turns of
 // the event loop. Nothing hostile stalls or pollutes the host.
 import type { JsonValue } from "../../sandbox/contract/errors.ts";
-import { holdsInfinity } from "./non-finite.ts";
+import { encodeInTurns, type Payer } from "../util/time-slicing.ts";
 import { CONTAINER_VALUES, JsonRefusals, type JsonTextCodes, type JsonTextLimits } from "./json-errors.ts";
+import { holdsInfinity } from "./non-finite.ts";
 import { checkLargeJson, parseLargeJson } from "./parse-large-json.ts";
 import { isProtoKey, MAX_PROTO_UNITS, PROTO } from "./proto-key.ts";
-import { encodeInTurns, type Payer } from "../util/time-slicing.ts";
 
 /** The worst text of this size takes 5 ms [m]. */
 const SMALL_JSON_BYTES = 128 * 1024;

@@ -1,7 +1,9 @@
 // Large JSON text, parsed in slices so that the event loop runs on: one forward scan finds where to cut, and the native parser
 // reads each cut. The scan knows strings and brackets only; that the text is JSON is for the native parser to say.
 import type { JsonValue } from "../../sandbox/contract/errors.ts";
-import { JsonBuilder } from "./large-json-builder.ts";
+import { toBoundedPointer } from "../json-schema/json-pointer.ts";
+import { inTurns, type Payer } from "../util/time-slicing.ts";
+import { CONTAINER_VALUES, type JsonRefusals, type JsonTextLimits } from "./json-errors.ts";
 import {
   CLOSE,
   CLOSE_BRACKET,
@@ -20,11 +22,9 @@ import {
   stringTextAt,
   TOKEN,
 } from "./json-scanner.ts";
-import { CONTAINER_VALUES, type JsonRefusals, type JsonTextLimits } from "./json-errors.ts";
-import { toBoundedPointer } from "../json-schema/json-pointer.ts";
+import { JsonBuilder } from "./large-json-builder.ts";
 import { LongString } from "./long-string-reader.ts";
 import { isProtoKey, MAX_PROTO_UNITS, PROTO } from "./proto-key.ts";
-import { inTurns, type Payer } from "../util/time-slicing.ts";
 
 /** Text for the native parser at one time: 0.5 to 2 ms of its work [m]. */
 const BATCH_BYTES = 32 * 1024;

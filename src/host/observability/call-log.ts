@@ -2,8 +2,8 @@
 import type { JsonValue } from "../../sandbox/contract/errors.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
 import type { LogLevel } from "../../sandbox/protocol/messages.ts";
-import type { Redactor } from "./redaction/redactor.ts";
 import { notifySafely } from "../util/host-callback.ts";
+import type { Redactor } from "./redaction/redactor.ts";
 
 /**
  * One line of a tool's log. `time` is milliseconds since 1970; `data` is what `ctx.log` was given beside the message; `place` is where a

@@ -4,7 +4,12 @@ import { setMaxListeners } from "node:events";
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { type ErrorCode, ToolError, toToolError } from "../../sandbox/contract/errors.ts";
 import type { CapabilityContext } from "../capabilities/capability.ts";
-import type { Execution } from "../executors/executor.ts";
+import type { ToolContext, ToolResult } from "../contract/tool-call.ts";
+import type { ToolValue } from "../contract/tool-value.ts";
+import type { Execution } from "../executors/execution.ts";
+import type { PreparedCall } from "../pipeline/prepared-call.ts";
+import type { TrackedCall } from "../routing/open-calls.ts";
+import type { TenantPolicy } from "../tenants/tenant-policies.ts";
 import {
   type AskName,
   amendError,
@@ -15,11 +20,7 @@ import {
   leftMsOf,
 } from "./hooks/hooks.ts";
 import type { HostLog } from "./operator-log.ts";
-import type { TrackedCall } from "../routing/open-calls.ts";
 import type { CallSpan, CapabilitySpan, Telemetry } from "./telemetry/telemetry.ts";
-import type { TenantPolicy } from "../tenants/tenant-policies.ts";
-import type { PreparedCall, ToolContext, ToolResult } from "../contract/tool-call.ts";
-import type { ToolValue } from "../contract/tool-value.ts";
 
 /** For what was amended in a call that has no time left. */
 const LAST_GRACE_MS = 50;

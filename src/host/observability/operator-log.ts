@@ -1,17 +1,17 @@
 // The operator's log, by pino: a line for each call that failed, each hook that did, each circuit that opens or closes. Ids and
 // codes; messages are redacted.
 import type pinoTypes from "pino";
-import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import type { CircuitChange } from "../routing/health/source-health.ts";
-import type { HookCall, HookFailure } from "./hooks/hooks.ts";
-import { LoggerOptionsSchema } from "./logger-options.ts";
+import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
-import { TenantRedactors } from "./redaction/tenant-redactors.ts";
-import type { TenantPolicy } from "../tenants/tenant-policies.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
+import type { CircuitChange } from "../routing/health/source-health.ts";
+import type { TenantPolicy } from "../tenants/tenant-policies.ts";
 import { ignoreOutcome } from "../util/host-callback.ts";
 import { definedFields } from "../util/merge-defined.ts";
+import type { HookCall, HookFailure } from "./hooks/hooks.ts";
+import { LoggerOptionsSchema } from "./logger-options.ts";
+import { TenantRedactors } from "./redaction/tenant-redactors.ts";
 
 /** A pino logger of the host, pino's options, a level (`"warn"`), or true for pino's defaults. */
 export type LoggerOption = Logger | pinoTypes.LoggerOptions | string | true;

@@ -1,7 +1,7 @@
 // Answers of either API, whole or as a stream, as what a model said.
 import * as z from "zod";
-import { describeKind, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import { describeKind, strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { AssistantMessage, FinishReason, ModelEvent, ModelToolCall, ModelUsage } from "../agent/model.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import { ignoreOutcome, isThenable } from "../util/host-callback.ts";

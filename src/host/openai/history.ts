@@ -1,6 +1,7 @@
 // A conversation as it may be sent: every call has one answer, right after the message that made it, and no answer stands alone.
-import { describeKind, isPlainObject } from "../../sandbox/contract/plain-object.ts";
+
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import { describeKind, isPlainObject } from "../../sandbox/contract/plain-object.ts";
 import type { AssistantPart, Message, ModelToolCall } from "../agent/model.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
 

@@ -1,8 +1,8 @@
 // Models made of an OpenAI client: one turn is one request, with the whole conversation in it.
 import type OpenAI from "openai";
 import * as z from "zod";
-import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { Model, ModelEvent, ModelRequest } from "../agent/model.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import { untilAborted } from "../util/with-abort.ts";

@@ -2,8 +2,8 @@
 import * as z from "zod";
 import type { ContentPart } from "../../sandbox/contract/content.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
-import { createToolFailureMessage } from "../contract/failure-message.ts";
 import { parseOptions } from "../config/option-errors.ts";
+import { createToolFailureMessage } from "../contract/failure-message.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
 import { toJson } from "../contract/tool-value.ts";
 

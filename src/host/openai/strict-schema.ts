@@ -1,8 +1,9 @@
 // Whether a tool's schema can be sent with `strict: true`, and what it is then: OpenAI's documented subset of JSON Schema ("Structured
 // outputs", "Supported schemas", read in 2026). A request with one schema outside of it is refused as a whole, so doubt means no.
-import { describeKind, isPlainObject } from "../../sandbox/contract/plain-object.ts";
+
 import type { JsonSchema } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import { describeKind, isPlainObject } from "../../sandbox/contract/plain-object.ts";
 import { toPointer } from "../json-schema/json-pointer.ts";
 import { isObject } from "../json-schema/schema-copy.ts";
 

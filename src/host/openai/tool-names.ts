@@ -1,7 +1,7 @@
 // Names as OpenAI's wire takes them, and back. An alias follows from the name alone, so it is the same in each request.
 import { createHash } from "node:crypto";
-import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import { describeKind } from "../../sandbox/contract/plain-object.ts";
 
 /** OpenAI's rule for a function's name. */
 const WIRE_NAME = /^[a-zA-Z0-9_-]{1,64}$/;

@@ -1,11 +1,11 @@
 // Tools out: definitions as OpenAI's two APIs take them, and what is needed to read the calls that come back.
 import * as z from "zod";
-import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { JsonSchema, ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
+import { parseOptions } from "../config/option-errors.ts";
 import { type CompiledSchema, compileSchema } from "../json-schema/compile-schema.ts";
 import { isObject } from "../json-schema/schema-copy.ts";
-import { parseOptions } from "../config/option-errors.ts";
 import { checkDefinitions } from "../routing/definitions.ts";
 import { toStrictSchema } from "./strict-schema.ts";
 import { ToolNames } from "./tool-names.ts";

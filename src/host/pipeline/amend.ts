@@ -1,16 +1,16 @@
 // Arguments as a model wrote them, made into what the tool takes, as far as the host has asked for that: text that is not quite JSON, keys
 // that the schema does not know, values of the wrong type. Whatever was changed is told in the result; the rest of the stage checks it.
 import * as z from "zod";
-import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
+import { strictObject } from "../../sandbox/contract/plain-object.ts";
+import { parseOptions } from "../config/option-errors.ts";
+import { type BesideText, type TextWithBytes, toTextWithBytes, withBase64 } from "../contract/tool-value.ts";
+import { problemLine } from "../json/format-issues.ts";
+import { isSmallJson, parseLargeText, parseSmallJson } from "../json/parse-json.ts";
 import type { ValueAmendment } from "../json-schema/amend.ts";
 import type { CompiledSchema } from "../json-schema/compile-schema.ts";
 import { parsePointer } from "../json-schema/json-pointer.ts";
-import { isSmallJson, parseLargeText, parseSmallJson } from "../json/parse-json.ts";
-import { parseOptions } from "../config/option-errors.ts";
-import { problemLine } from "../json/format-issues.ts";
 import type { SchemaThread } from "../json-schema/worker/schema-thread.ts";
-import { type BesideText, type TextWithBytes, toTextWithBytes, withBase64 } from "../contract/tool-value.ts";
 import type { ValueText } from "./read-value.ts";
 import { repairText } from "./repair.ts";
 

@@ -1,8 +1,10 @@
 // Stage 3: hands the call to its tool's executor, and sees to it that an answer comes whatever the executor does.
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import type { Execution, Executor } from "../executors/executor.ts";
+import { NO_USAGE } from "../contract/tool-call.ts";
+import type { Execution } from "../executors/execution.ts";
+import type { Executor } from "../executors/executor.ts";
 import type { CallLog } from "../observability/call-log.ts";
-import { NO_USAGE, type PreparedCall } from "../contract/tool-call.ts";
+import type { PreparedCall } from "./prepared-call.ts";
 
 /** An executor that is told to stop may take this long to say how the call ended; then the router answers without it. */
 const LAST_RESORT_MS = 1_000;

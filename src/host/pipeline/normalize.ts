@@ -3,13 +3,13 @@ import type { ContentPart } from "../../sandbox/contract/content.ts";
 import { type ErrorDetails, toToolError } from "../../sandbox/contract/errors.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
 import { parseContent } from "../contract/content-parts.ts";
-import type { Execution } from "../executors/executor.ts";
-import { checkJsonBytes, isSmallJson } from "../json/parse-json.ts";
-import type { LogEntry } from "../observability/call-log.ts";
-import type { RegisteredTool } from "../routing/registry.ts";
-import type { SchemaThread } from "../json-schema/worker/schema-thread.ts";
 import { type NestedCall, NO_USAGE, type ToolResult, type ToolUsage } from "../contract/tool-call.ts";
 import { sizeOfBytes, type ToolValue } from "../contract/tool-value.ts";
+import type { Execution } from "../executors/execution.ts";
+import { checkJsonBytes, isSmallJson } from "../json/parse-json.ts";
+import type { SchemaThread } from "../json-schema/worker/schema-thread.ts";
+import type { LogEntry } from "../observability/call-log.ts";
+import type { RegisteredTool } from "../routing/registry.ts";
 import type { Amendment } from "./amend.ts";
 import { readLargeValue, readSmallValue, readValueWithBytes, type ValueText } from "./read-value.ts";
 

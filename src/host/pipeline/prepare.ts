@@ -1,15 +1,16 @@
 // Stage 2: what the call may spend, and its clock. Of all limits stated, the lowest wins.
 import type { Limits, PartialLimits } from "../../sandbox/contract/limits.ts";
-import { CallChain } from "../routing/call-chain.ts";
-import { CallMeter } from "../tenants/call-meter.ts";
-import type { RegisteredTool } from "../routing/registry.ts";
 import { resolveLimits } from "../config/resolve-limits.ts";
-import type { TrackedCall } from "../routing/open-calls.ts";
-import type { TenantPolicy } from "../tenants/tenant-policies.ts";
-import type { PreparedCall, ToolContext } from "../contract/tool-call.ts";
+import type { ToolContext } from "../contract/tool-call.ts";
 import type { ChunkQueue } from "../contract/tool-stream.ts";
 import type { CallWatch } from "../observability/call-observer.ts";
+import { CallChain } from "../routing/call-chain.ts";
+import type { TrackedCall } from "../routing/open-calls.ts";
+import type { RegisteredTool } from "../routing/registry.ts";
+import { CallMeter } from "../tenants/call-meter.ts";
+import type { TenantPolicy } from "../tenants/tenant-policies.ts";
 import type { Clock, Clocks } from "./clock.ts";
+import type { PreparedCall } from "./prepared-call.ts";
 import type { ValidatedCall } from "./validate.ts";
 
 /** A prepared call and its clock. Dispose it when the call has its result. */

@@ -1,11 +1,12 @@
 // Reads the context of a call, once and strictly: who calls, and how. A key that is not known is an error, because a misspelled `timeoutMs`
 // would run the call without its bound.
-import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
+
 import { LIMITS } from "../../sandbox/contract/limits.ts";
+import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
 import { MAX_SEED_UNITS } from "../../sandbox/protocol/messages.ts";
-import type { CallClient } from "../capabilities/client-requests.ts";
-import type { Tenancy } from "../tenants/tenancy.ts";
+import type { CallClient } from "../contract/client-requests.ts";
 import type { ToolContext } from "../contract/tool-call.ts";
+import type { Tenancy } from "../tenants/tenancy.ts";
 import { isThenable } from "../util/host-callback.ts";
 import { parseArgumentOptions } from "./amend.ts";
 import { checkKeys, describe, invalid, readFields, readText } from "./read-fields.ts";

@@ -1,6 +1,7 @@
 // Reads fields of an object that a caller passed, for the first stage of a call: without a schema library, since every call pays for it.
-import { describeKind } from "../../sandbox/contract/plain-object.ts";
+
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { unknownOptionError } from "../config/option-errors.ts";
 
 const MAX_ID_UNITS = 1_024;

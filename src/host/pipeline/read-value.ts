@@ -1,13 +1,13 @@
 // JSON text as a value that fits its schema, for the first stage and the last: at once when it is small; else in slices, with a
 // thread for the schema, so that no value holds the event loop.
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
+import { type BesideText, sizeOfBytes, type ToolValue, withBase64, withBytes } from "../contract/tool-value.ts";
+import { problemLine } from "../json/format-issues.ts";
 import type { JsonTextCodes, JsonTextLimits } from "../json/json-errors.ts";
+import { checkLargeText, checkSmallJson, isSmallJson, parseLargeText, parseSmallJson } from "../json/parse-json.ts";
 import type { CompiledSchema } from "../json-schema/compile-schema.ts";
 import type { ValidationOutcome } from "../json-schema/outcome.ts";
-import { checkLargeText, checkSmallJson, isSmallJson, parseLargeText, parseSmallJson } from "../json/parse-json.ts";
-import { problemLine } from "../json/format-issues.ts";
 import type { SchemaThread } from "../json-schema/worker/schema-thread.ts";
-import { type BesideText, sizeOfBytes, type ToolValue, withBase64, withBytes } from "../contract/tool-value.ts";
 import { encodeInTurns, type Payer } from "../util/time-slicing.ts";
 
 /** A well-formed value of this size takes 3 ms; one made of small objects, 15 [m]. */

@@ -3,8 +3,8 @@
 import { createHash } from "node:crypto";
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError, unavailable } from "../../sandbox/contract/errors.ts";
-import type { RegisteredTool } from "../routing/registry.ts";
 import { toCanonicalJson } from "../json/canonical-json.ts";
+import type { RegisteredTool } from "../routing/registry.ts";
 
 const definitionDigests = new WeakMap<ToolDefinition, string>();
 const toolDigests = new WeakMap<RegisteredTool, string>();

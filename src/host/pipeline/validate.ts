@@ -1,14 +1,20 @@
 // Stage 1: is this a call, of a tool there is, with arguments that fit? Nothing of the caller's own objects passes this stage.
 import { types } from "node:util";
-import { describeKind, isPlainObject } from "../../sandbox/contract/plain-object.ts";
 import { type ToolError, unavailable } from "../../sandbox/contract/errors.ts";
+import { describeKind, isPlainObject } from "../../sandbox/contract/plain-object.ts";
+import type { ToolContext } from "../contract/tool-call.ts";
+import {
+  type BesideText,
+  sizeOfBytes,
+  type TextWithBytes,
+  type ToolValue,
+  toTextWithBytes,
+} from "../contract/tool-value.ts";
+import { isValueTooLarge } from "../contract/value-size.ts";
 import { JsonRefusals, type JsonTextLimits } from "../json/json-errors.ts";
 import { checkJsonBytes, isSmallJson } from "../json/parse-json.ts";
-import type { RegisteredTool, ToolRegistry } from "../routing/registry.ts";
 import type { SchemaThread } from "../json-schema/worker/schema-thread.ts";
-import type { ToolContext } from "../contract/tool-call.ts";
-import { type BesideText, sizeOfBytes, type TextWithBytes, type ToolValue, toTextWithBytes } from "../contract/tool-value.ts";
-import { isValueTooLarge } from "../contract/value-size.ts";
+import type { RegisteredTool, ToolRegistry } from "../routing/registry.ts";
 import { type Amendment, type ArgumentOptions, amendArguments, resolveArgumentOptions } from "./amend.ts";
 import type { Clock } from "./clock.ts";
 import { checkKeys, describe, invalid, readFields, readText } from "./read-fields.ts";

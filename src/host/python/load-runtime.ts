@@ -1,7 +1,8 @@
 // The Python runtime as processes are given it: our bundle, Pyodide's own files, and what was made of both before on this machine.
+
+import type { SandboxArtifacts } from "../../bundler/artifacts/sandbox-artifacts.ts";
 import { type BundleCache, engineKeyOf } from "../../bundler/cache/bundle-cache.ts";
 import { loadPythonAssets } from "../../bundler/python/python-assets.ts";
-import type { SandboxArtifacts } from "../../bundler/artifacts/sandbox-artifacts.ts";
 import { MAX_SNAPSHOT_BYTES } from "../../sandbox/protocol/messages.ts";
 import type { PythonOptions } from "../config/options.ts";
 import { TouchedChunks } from "../executors/platform-module-usage.ts";

@@ -3,9 +3,9 @@ import { createHash } from "node:crypto";
 import { statSync } from "node:fs";
 import { basename, dirname, extname, join, relative, resolve, sep } from "node:path";
 import { readContainedFile, realPathOf } from "../../bundler/locate/contained-file.ts";
-import type { ToolBundle, ToolSource } from "../../bundler/tool-bundle.ts";
 import { bundleProblem } from "../../bundler/locate/tool-location.ts";
 import { ENTRY_NAMES, faultOfToolPath, PYTHON_ENTRY_NAMES } from "../../bundler/locate/tool-paths.ts";
+import type { ToolBundle, ToolSource } from "../../bundler/tool-bundle.ts";
 import type { Language } from "../config/options.ts";
 import { importedFiles } from "./python-imports.ts";
 

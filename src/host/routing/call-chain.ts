@@ -2,10 +2,10 @@
 // too large, or a circle, is refused here before it begins.
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
+import type { NestedCall } from "../contract/tool-call.ts";
 import type { CallLog } from "../observability/call-log.ts";
 import type { Clock } from "../pipeline/clock.ts";
 import type { TrackedCall } from "./open-calls.ts";
-import type { NestedCall } from "../contract/tool-call.ts";
 
 /** The place in the queue that a running call holds. While it waits for a call that is nested in it, that one may have it. */
 export interface Seat {

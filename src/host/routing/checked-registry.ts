@@ -1,9 +1,10 @@
 // A registry of the host's own, behind a check of everything that it returns: it decides which tool runs for which tenant, so an answer that
 // cannot be a tool of that tenant fails the call.
-import { describeKind } from "../../sandbox/contract/plain-object.ts";
+
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import { MemoryToolRegistry, type RegisteredTool, type RegistryListener, type ToolRegistry } from "./registry.ts";
+import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { ignoreOutcome, isThenable, notifySafely } from "../util/host-callback.ts";
+import { MemoryToolRegistry, type RegisteredTool, type RegistryListener, type ToolRegistry } from "./registry.ts";
 
 const METHODS = ["add", "remove", "get", "list"] as const;
 type Method = (typeof METHODS)[number] | "onChange" | "replace";

@@ -2,11 +2,11 @@
 // throws, returns a wrong value or hangs is left out of the listing, and delays no call beyond its timeout.
 import { ToolError, unavailable, withReason } from "../../sandbox/contract/errors.ts";
 import { LIMITS } from "../../sandbox/contract/limits.ts";
+import { NO_USAGE } from "../contract/tool-call.ts";
 import type { SourceKind } from "../executors/executor.ts";
+import { ignoreOutcome, isThenable, notifySafely, runCallback } from "../util/host-callback.ts";
 import type { SourceHealthRegistry } from "./health/source-health.ts";
 import type { SourceDiscovery } from "./tool-source.ts";
-import { NO_USAGE } from "../contract/tool-call.ts";
-import { ignoreOutcome, isThenable, notifySafely, runCallback } from "../util/host-callback.ts";
 
 /** A source with discovery. */
 export interface DiscoveredSource {

@@ -1,7 +1,6 @@
 // Checks what a host passes to register a function as a tool: its definition, its schemas, its handler and its options.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import * as z from "zod";
-import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import {
   ANY_OBJECT_SCHEMA,
   type JsonSchema,
@@ -10,11 +9,12 @@ import {
 } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { PartialLimitsSchema } from "../../sandbox/contract/limits.ts";
+import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
+import { parseOptions } from "../config/option-errors.ts";
+import type { ToolValue } from "../contract/tool-value.ts";
 import type { HostFunctionSchemas } from "../executors/host-function.ts";
 import { isStandardSchema, toJsonSchema } from "../json-schema/standard-schema.ts";
-import { parseOptions } from "../config/option-errors.ts";
 import { type ArgumentOptions, ArgumentOptionsSchema } from "../pipeline/amend.ts";
-import type { ToolValue } from "../contract/tool-value.ts";
 import { ownerFields } from "./tenant-scope.ts";
 
 /** A schema of a host's tool: of any library that implements Standard Schema (zod, valibot, arktype …), or JSON Schema 2020-12. */

@@ -1,9 +1,10 @@
 // Which tools there are, for whom. Lookups see a tenant's own tools first, then the global ones.
-import { describeKind } from "../../sandbox/contract/plain-object.ts";
+
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { PartialLimits } from "../../sandbox/contract/limits.ts";
+import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import type { Executor } from "../executors/executor.ts";
 import type { CompiledSchema } from "../json-schema/compile-schema.ts";
 import type { ArgumentOptions } from "../pipeline/amend.ts";

@@ -1,19 +1,15 @@
 // The options of a ToolRouter and of its sources, checked by one schema: a misspelled guard or limit must not be ignored.
 import * as z from "zod";
-import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { type PartialLimits, PartialLimitsSchema } from "../../sandbox/contract/limits.ts";
+import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { type EgressPolicy, NO_EGRESS, type SecretPolicies } from "../capabilities/fetch/egress-policy.ts";
-import { type Flags, isFlags } from "./tool-gate.ts";
-import { type HealthOptions, HealthSchema } from "./health/source-health.ts";
+import { parseOptions, unknownOptionError } from "../config/option-errors.ts";
 import type { Hook } from "../observability/hooks/hooks.ts";
 import type { HostLog } from "../observability/operator-log.ts";
-import { parseOptions, unknownOptionError } from "../config/option-errors.ts";
-import { type ArgumentOptions, ArgumentOptionsSchema } from "../pipeline/amend.ts";
-import { MemoryToolRegistry, type ToolRegistry } from "./registry.ts";
-import type { SourceDiscovery, SourceTransport } from "./tool-source.ts";
 import type { Telemetry } from "../observability/telemetry/telemetry.ts";
+import { type ArgumentOptions, ArgumentOptionsSchema } from "../pipeline/amend.ts";
 import type { TenantCacheOptions } from "../tenants/policy-cache.ts";
 import {
   type QuotaOptions,
@@ -27,6 +23,10 @@ import { checkTenancyOptions, tenancyFields } from "../tenants/tenancy-options.t
 import { TenantAdmission } from "../tenants/tenant-admission.ts";
 import type { Tenants } from "../tenants/tenant-policies.ts";
 import { isToolRegistry } from "./checked-registry.ts";
+import { type HealthOptions, HealthSchema } from "./health/source-health.ts";
+import { MemoryToolRegistry, type ToolRegistry } from "./registry.ts";
+import { type Flags, isFlags } from "./tool-gate.ts";
+import type { SourceDiscovery, SourceTransport } from "./tool-source.ts";
 
 export interface ToolRouterOptions {
   /** Default: a registry in memory. */

@@ -1,7 +1,7 @@
 // Whose tools or sessions a public method is about, checked strictly, because a misread tenant would act as another one.
 import * as z from "zod";
-import { describeKind, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import { describeKind, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import type { TenantReach, ToolOwner } from "../tenants/tenancy.ts";
 

@@ -1,8 +1,9 @@
 // Whether a tool may be listed and run at present: what the host's configuration says, and the feature flags that outrank it. What
 // cannot be found out is off.
-import { describeKind } from "../../sandbox/contract/plain-object.ts";
+
 import { TOOL_NAME_PATTERN } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { isThenable, notifySafely } from "../util/host-callback.ts";
 
 /** The flag of all tools, and the beginning of each tool's own: `tools.enabled`, `tools.add`. */

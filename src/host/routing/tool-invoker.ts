@@ -3,19 +3,19 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { randomUUID } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import * as z from "zod";
-import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { ToolError, toToolError } from "../../sandbox/contract/errors.ts";
+import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
+import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "../contract/tool-call.ts";
 import { type ResultFacts, toFailure } from "../pipeline/normalize.ts";
 import { readStatedContext } from "../pipeline/read-context.ts";
 import { checkKeys, describe, invalid, readFields } from "../pipeline/read-fields.ts";
-import { readNames, ToolRouter } from "./tool-router.ts";
-import type { OpenCalls, TrackedCall } from "./open-calls.ts";
-import { type Place, TenantPlaces } from "../tenants/tenant-concurrency.ts";
 import { type Tenancy, tenancyOf } from "../tenants/tenancy.ts";
-import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "../contract/tool-call.ts";
+import { type Place, TenantPlaces } from "../tenants/tenant-concurrency.ts";
 import { deferFailure } from "../util/defer-failure.ts";
 import { PendingByKey } from "../util/pending-by-key.ts";
+import type { OpenCalls, TrackedCall } from "./open-calls.ts";
+import { readNames, ToolRouter } from "./tool-router.ts";
 
 export const MAX_CONCURRENT_TOOLS = 10;
 

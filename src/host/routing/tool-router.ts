@@ -1,26 +1,31 @@
 // ToolRouter: the one way to a tool. validate → prepare → execute → normalize; always one ToolResult, never a throw.
 import * as z from "zod";
-import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
 import type { JsonSchema, ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { type ErrorCode, ToolError, toToolError, unavailable } from "../../sandbox/contract/errors.ts";
 import { LIMITS, type Limits, type PartialLimits } from "../../sandbox/contract/limits.ts";
-import type { CallChain } from "./call-chain.ts";
-import { withBytes } from "../tenants/call-meter.ts";
-import type { Execution, Executor } from "../executors/executor.ts";
+import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
+import { parseOptions } from "../config/option-errors.ts";
+import { resolveLimits } from "../config/resolve-limits.ts";
+import type { ToolCall, ToolContext, ToolResult, ToolUsage } from "../contract/tool-call.ts";
+import { type ChunkQueue, type ChunkReading, createToolStream, type ToolStream } from "../contract/tool-stream.ts";
+import { type ToolValue, toTextWithBytes } from "../contract/tool-value.ts";
+import { isValueTooLarge } from "../contract/value-size.ts";
+import type { Execution } from "../executors/execution.ts";
+import type { Executor } from "../executors/executor.ts";
 import { createHostFunctionExecutor, type HostFunction } from "../executors/host-function.ts";
 import type { CallSettings } from "../executors/warm-version.ts";
-import { ToolGate } from "./tool-gate.ts";
-import { type SourceHealth, SourceHealthRegistry } from "./health/source-health.ts";
+import { compileSchema } from "../json-schema/compile-schema.ts";
+import { SchemaThread } from "../json-schema/worker/schema-thread.ts";
+import { CallLog } from "../observability/call-log.ts";
+import { CallWatch, type WatchParts } from "../observability/call-observer.ts";
 import { type HookFailure, Hooks } from "../observability/hooks/hooks.ts";
 import type { HostLog } from "../observability/operator-log.ts";
-import { compileSchema } from "../json-schema/compile-schema.ts";
-import { CallLog } from "../observability/call-log.ts";
-import { parseOptions } from "../config/option-errors.ts";
 import { type ArgumentOptions, parseArgumentOptions } from "../pipeline/amend.ts";
 import { Clocks } from "../pipeline/clock.ts";
 import { executeCall } from "../pipeline/execute.ts";
 import { normalize, type ResultFacts, toFailure } from "../pipeline/normalize.ts";
 import { type PrepareOptions, prepareCall, startCall } from "../pipeline/prepare.ts";
+import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import { checkTimeout, type NamedContext, readContext } from "../pipeline/read-context.ts";
 import { digestOfTool, isSameDefinition } from "../pipeline/tool-digest.ts";
 import {
@@ -32,10 +37,20 @@ import {
   type ValidateOptions,
   validateCall,
 } from "../pipeline/validate.ts";
-import type { RegisteredTool } from "./registry.ts";
-import { resolveLimits } from "../config/resolve-limits.ts";
+import { withBytes } from "../tenants/call-meter.ts";
+import { MemoryQuotaStore } from "../tenants/quotas/memory-quota-store.ts";
+import type { QuotaPlan } from "../tenants/quotas/quota-options.ts";
+import { TenantQuotas } from "../tenants/quotas/tenant-quotas.ts";
+import { Tenancy, type TenantReach } from "../tenants/tenancy.ts";
+import { TenantAdmission } from "../tenants/tenant-admission.ts";
+import { TenantPolicies, type TenantPolicy } from "../tenants/tenant-policies.ts";
+import { deferFailure } from "../util/defer-failure.ts";
+import { notifySafely } from "../util/host-callback.ts";
+import { untilAborted } from "../util/with-abort.ts";
+import type { CallChain } from "./call-chain.ts";
 import { type CheckedToolRegistry, toCheckedRegistry } from "./checked-registry.ts";
 import { Discoveries } from "./discovery.ts";
+import { type SourceHealth, SourceHealthRegistry } from "./health/source-health.ts";
 import { type ListedTool, toListedTool } from "./listed-tool.ts";
 import { type CallInfo, OpenCalls, type TrackedCall } from "./open-calls.ts";
 import {
@@ -47,30 +62,11 @@ import {
   parseRegisterOptions,
   type RegisterOptions,
 } from "./registration.ts";
+import type { RegisteredTool } from "./registry.ts";
 import { checkSource, parseRouterOptions, type ToolRouterOptions } from "./router-options.ts";
-import {
-  checkString,
-  parseTenantId,
-  parseTenantReach,
-  parseTenantScope,
-  type TenantScope,
-} from "./tenant-scope.ts";
-import { SchemaThread } from "../json-schema/worker/schema-thread.ts";
+import { checkString, parseTenantId, parseTenantReach, parseTenantScope, type TenantScope } from "./tenant-scope.ts";
+import { ToolGate } from "./tool-gate.ts";
 import { AddedSource, type SourceTransport } from "./tool-source.ts";
-import { MemoryQuotaStore } from "../tenants/quotas/memory-quota-store.ts";
-import type { QuotaPlan } from "../tenants/quotas/quota-options.ts";
-import { TenantQuotas } from "../tenants/quotas/tenant-quotas.ts";
-import { Tenancy, type TenantReach } from "../tenants/tenancy.ts";
-import { TenantAdmission } from "../tenants/tenant-admission.ts";
-import { TenantPolicies, type TenantPolicy } from "../tenants/tenant-policies.ts";
-import type { PreparedCall, ToolCall, ToolContext, ToolResult, ToolUsage } from "../contract/tool-call.ts";
-import { type ChunkQueue, type ChunkReading, createToolStream, type ToolStream } from "../contract/tool-stream.ts";
-import { type ToolValue, toTextWithBytes } from "../contract/tool-value.ts";
-import { untilAborted } from "../util/with-abort.ts";
-import { deferFailure } from "../util/defer-failure.ts";
-import { notifySafely } from "../util/host-callback.ts";
-import { isValueTooLarge } from "../contract/value-size.ts";
-import { CallWatch, type WatchParts } from "../observability/call-observer.ts";
 
 export type { HostToolDefinition, RegisterOptions } from "./registration.ts";
 export type { ToolRouterOptions } from "./router-options.ts";

@@ -2,8 +2,10 @@
 // is known of all of them.
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { unavailable } from "../../sandbox/contract/errors.ts";
+import type { ToolValue } from "../contract/tool-value.ts";
 import type { Executor, SourceKind } from "../executors/executor.ts";
 import { createHostFunctionExecutor, type HostFunctionContext } from "../executors/host-function.ts";
+import type { ToolOwner } from "../tenants/tenancy.ts";
 import {
   type HostSchema,
   type HostToolDefinition,
@@ -12,8 +14,6 @@ import {
   type RegisterOptions,
 } from "./registration.ts";
 import { checkString } from "./tenant-scope.ts";
-import type { ToolOwner } from "../tenants/tenancy.ts";
-import type { ToolValue } from "../contract/tool-value.ts";
 
 /** How a source is asked. */
 export interface SourceTransport {

@@ -2,9 +2,10 @@
 // may, or its isolate is gone. Those of a box together, counted for each tenant.
 
 import { type ErrorCode, ToolError, unavailable } from "../../sandbox/contract/errors.ts";
+import type { ToolUsage } from "../contract/tool-call.ts";
 import type { SandboxSession } from "../executors/sandbox.ts";
 import { Redactor } from "../observability/redaction/redactor.ts";
-import type { PreparedCall, ToolUsage } from "../contract/tool-call.ts";
+import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import { untilAborted } from "../util/with-abort.ts";
 import type { SessionSeat } from "../workers/worker-pool.ts";
 import type { EndReason } from "../workers/worker-process.ts";

@@ -1,10 +1,10 @@
 // What a session is opened with.
 import { randomUUID } from "node:crypto";
 import * as z from "zod";
-import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { PartialLimitsSchema } from "../../sandbox/contract/limits.ts";
-import { LANGUAGES } from "../config/options.ts";
+import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
+import { LANGUAGES } from "../config/options.ts";
 import { MAX_SESSION_ID_UNITS } from "../pipeline/read-context.ts";
 import { TenantIdSchema } from "../routing/tenant-scope.ts";
 import type { Tenancy } from "../tenants/tenancy.ts";

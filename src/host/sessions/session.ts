@@ -1,19 +1,22 @@
 // Session: stateful code execution, like a notebook. Each run sees what the ones before have left; its last expression is its output.
-import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
+
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import type { Execution, Executor } from "../executors/executor.ts";
+import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
+import type { ToolContext, ToolResult } from "../contract/tool-call.ts";
+import { toTextWithBytes } from "../contract/tool-value.ts";
+import type { Execution } from "../executors/execution.ts";
+import type { Executor } from "../executors/executor.ts";
 import { createSandboxExecutor, type SandboxTool } from "../executors/sandbox.ts";
+import type { Runs } from "../glovebox/tool-builder.ts";
 import type { CallLog } from "../observability/call-log.ts";
 import { toFailure } from "../pipeline/normalize.ts";
+import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import { CONTEXT_FIELDS } from "../pipeline/read-context.ts";
 import { checkKeys, describe, invalid, readFields } from "../pipeline/read-fields.ts";
 import type { ToolRouter } from "../routing/tool-router.ts";
-import type { Runs } from "../glovebox/tool-builder.ts";
-import type { PreparedCall, ToolContext, ToolResult } from "../contract/tool-call.ts";
-import { toTextWithBytes } from "../contract/tool-value.ts";
-import { untilAborted } from "../util/with-abort.ts";
 import { deferFailure } from "../util/defer-failure.ts";
+import { untilAborted } from "../util/with-abort.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
 import type { Conversation, SessionInfo } from "./conversation.ts";
 import type { ParsedSessionOptions } from "./session-options.ts";

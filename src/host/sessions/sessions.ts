@@ -1,13 +1,14 @@
 // The sessions of a box: opened, listed and closed for a tenant. Their runs go down the same stairs as any call, through a router whose
 // registry has nothing but them.
-import { tenantOwner } from "../../bundler/cache/artifact-owners.ts";
+
 import type { Bundler } from "../../bundler/bundler.ts";
+import { tenantOwner } from "../../bundler/cache/artifact-owners.ts";
 import { unavailable } from "../../sandbox/contract/errors.ts";
+import type { SurroundedTool } from "../glovebox/tool-environment.ts";
 import type { PythonHost } from "../python/python-host.ts";
 import { PYTHON_DEFAULT_LIMITS } from "../python/python-tool.ts";
 import type { RegisteredTool } from "../routing/registry.ts";
 import { type ToolRouter, toRegisteredTool } from "../routing/tool-router.ts";
-import type { SurroundedTool } from "../glovebox/tool-environment.ts";
 import type { Tenancy } from "../tenants/tenancy.ts";
 import type { TenantWork } from "../tenants/tenant-work.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";

@@ -1,7 +1,7 @@
 // Tools with `isolation: "session"`: calls that name a conversation find what its earlier calls have left.
 import type { Executor } from "../executors/executor.ts";
 import { createSandboxExecutor, type SandboxTool } from "../executors/sandbox.ts";
-import type { PreparedCall } from "../contract/tool-call.ts";
+import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
 import type { Conversation, Conversations } from "./conversation.ts";
 import { inConversation } from "./session.ts";

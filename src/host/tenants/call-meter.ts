@@ -1,7 +1,8 @@
 // Counts the bytes of one call: what its tool got and gave, and what its requests sent and received.
-import type { Execution } from "../executors/executor.ts";
-import type { PreparedCall, ToolUsage } from "../contract/tool-call.ts";
-import { sizeOfBytes } from "../contract/tool-value.ts";
+
+import type { ToolUsage } from "../contract/tool-call.ts";
+import { type BesideText, sizeOfBytes } from "../contract/tool-value.ts";
+import type { Execution } from "../executors/execution.ts";
 
 /** A socket, as far as its bytes are counted. After it is closed it still knows them. */
 export interface CountedSocket {
@@ -58,10 +59,17 @@ function outputBytesOf(execution: Execution, streamedBytes: number): number {
   return lengthOf(outputText) + lengthOf(content?.text ?? "") + besideBytes + streamedBytes;
 }
 
+/** The input of a call, and what counts its traffic. */
+interface MeteredCall {
+  readonly inputText: string | Buffer;
+  readonly inputBytes?: BesideText | undefined;
+  readonly meter?: CallMeter | undefined;
+}
+
 /** Returns an execution with the bytes of its call in its usage. @param streamedBytes of chunks that the caller has been given */
 export function withBytes(
   execution: Execution,
-  { inputText, inputBytes, meter }: Pick<PreparedCall, "inputText" | "inputBytes" | "meter">,
+  { inputText, inputBytes, meter }: MeteredCall,
   streamedBytes: number,
 ): Execution {
   // An executor of the host may answer with anything.

@@ -2,11 +2,11 @@
 // lookup that fails denies its calls; no call runs with an old policy or without one.
 import { setMaxListeners } from "node:events";
 import * as z from "zod";
-import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { LIMITS } from "../../sandbox/contract/limits.ts";
-import { untilAborted } from "../util/with-abort.ts";
+import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { type CallbackOutcome, notifySafely, runCallback } from "../util/host-callback.ts";
+import { untilAborted } from "../util/with-abort.ts";
 
 /** How answers of an asynchronous `tenants` function are cached. */
 export interface TenantCacheOptions {

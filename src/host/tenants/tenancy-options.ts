@@ -1,9 +1,9 @@
 // The options that say which tenants there are: the same for a Glovebox and for a router of a host's own.
 import * as z from "zod";
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import { type Tenants, TenantsSchema } from "./tenant-policies.ts";
 import { type TenantCacheLimits, TenantCacheSchema } from "./policy-cache.ts";
 import { TENANCIES, type TenancyMode } from "./tenancy.ts";
+import { type Tenants, TenantsSchema } from "./tenant-policies.ts";
 
 export const tenancyFields = {
   tenancy: z.enum(TENANCIES).default("single"),

@@ -6,8 +6,8 @@ import { readTenantEntry } from "../capabilities/kv/store-answers.ts";
 import type { AddToolOptions } from "../config/options.ts";
 import type { RegisteredTool } from "../routing/registry.ts";
 import type { SessionInfo } from "../sessions/conversation.ts";
-import type { TenantPolicy } from "./tenant-policies.ts";
 import { runCallback } from "../util/host-callback.ts";
+import type { TenantPolicy } from "./tenant-policies.ts";
 import type { WorkHandle } from "./tenant-work.ts";
 
 /** How long a store may take for its next entry. */

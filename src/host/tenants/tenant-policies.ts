@@ -1,8 +1,8 @@
 // Policies of tenants: their limits, their weight in the scheduler, their clock, their egress rules and secrets. Looked up when a tenant calls.
 import * as z from "zod";
-import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { ToolError } from "../../sandbox/contract/errors.ts";
 import { type Limits, type PartialLimits, PartialLimitsSchema } from "../../sandbox/contract/limits.ts";
+import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import {
   type EgressOptions,
   type EgressPolicy,
@@ -12,9 +12,9 @@ import {
   type Secrets,
   SecretsSchema,
 } from "../capabilities/fetch/egress-policy.ts";
-import type { JsonTextLimits } from "../json/json-errors.ts";
 import { toOptionProblems } from "../config/option-errors.ts";
 import { resolveLimits } from "../config/resolve-limits.ts";
+import type { JsonTextLimits } from "../json/json-errors.ts";
 import { TenantIdSchema } from "../routing/tenant-scope.ts";
 import {
   DEFAULT_TENANT_CACHE,

@@ -2,17 +2,17 @@
 /// <reference types="node" preserve="true" />
 import { fileURLToPath } from "node:url";
 import * as z from "zod";
-import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { DefinitionOverrides, ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { PartialLimits } from "../../sandbox/contract/limits.ts";
+import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { Capability, CapabilityContext } from "../capabilities/capability.ts";
 import { createStandIn, type StubInput } from "../capabilities/stubs.ts";
-import { CAPABILITY_RULE, type GloveboxOptions, isCapability } from "../config/options.ts";
 import { parseOptions } from "../config/option-errors.ts";
-import { checkString, TenantIdSchema, type TenantScope } from "../routing/tenant-scope.ts";
-import { createGlovebox, type Glovebox } from "../glovebox/glovebox.ts";
+import { CAPABILITY_RULE, type GloveboxOptions, isCapability } from "../config/options.ts";
 import type { ToolContext, ToolResult } from "../contract/tool-call.ts";
+import { createGlovebox, type Glovebox } from "../glovebox/glovebox.ts";
+import { checkString, TenantIdSchema, type TenantScope } from "../routing/tenant-scope.ts";
 import { mergeDefined } from "../util/merge-defined.ts";
 
 /** Room for a slow, busy machine: what a tool's author states for it counts all the same. */

@@ -1,8 +1,8 @@
 // One call in a worker process, as the host sees it: which messages may come next, how much of each, and what it has cost.
 
 import type { ToolError } from "../../sandbox/contract/errors.ts";
-import { STREAM_WINDOW } from "../../sandbox/protocol/guest-messages.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
+import { STREAM_WINDOW } from "../../sandbox/protocol/guest-messages.ts";
 import type { EndedMessage, LogLevel, WorkerMessage } from "../../sandbox/protocol/messages.ts";
 import type { RawChunk } from "../contract/tool-stream.ts";
 import { toRawChunks } from "./chunk-lines.ts";

@@ -3,10 +3,10 @@
 import { availableParallelism } from "node:os";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { StartBackoff } from "./health/backoff.ts";
-import { FLAVOURS, type Flavour, PYTHON_SPARE_CLASS_MIB, pythonDataBytes } from "./worker-kind.ts";
-import { LAST_FROM, LONG_CALL_MS, NEW_NICENESS, Priorities, type Standing, type Use } from "./scheduling/priority.ts";
 import { LAST_NICENESS } from "./health/process-meter.ts";
 import type { PythonSources } from "./python-setup.ts";
+import { LAST_FROM, LONG_CALL_MS, NEW_NICENESS, Priorities, type Standing, type Use } from "./scheduling/priority.ts";
+import { FLAVOURS, type Flavour, PYTHON_SPARE_CLASS_MIB, pythonDataBytes } from "./worker-kind.ts";
 import { WorkerProcess, type WorkerSources, type WorkerStart } from "./worker-process.ts";
 
 export interface FleetOptions {

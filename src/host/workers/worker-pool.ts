@@ -1,12 +1,12 @@
 // Which call goes to which process, when, and what is done when one dies. Every job that entered is ended exactly once.
 import { availableParallelism } from "node:os";
 import { ToolError, toToolError, unavailable } from "../../sandbox/contract/errors.ts";
-import { type Claim, type Entry, FairQueue, mayBeSeated } from "./scheduling/fair-queue.ts";
-import { Fleet, type FleetOptions, type ProcessNeed } from "./worker-manager.ts";
-import type { CallListener, Loss } from "./open-call.ts";
-import type { Standing } from "./scheduling/priority.ts";
-import type { PythonSources } from "./python-setup.ts";
 import { Suspects } from "./health/crash-quarantine.ts";
+import type { CallListener, Loss } from "./open-call.ts";
+import type { PythonSources } from "./python-setup.ts";
+import { type Claim, type Entry, FairQueue, mayBeSeated } from "./scheduling/fair-queue.ts";
+import type { Standing } from "./scheduling/priority.ts";
+import { Fleet, type FleetOptions, type ProcessNeed } from "./worker-manager.ts";
 import type { EndReason, SentBundle, ToolProfile, WorkerJob, WorkerProcess, WorkerSources } from "./worker-process.ts";
 
 export interface WorkerPoolOptions extends FleetOptions {

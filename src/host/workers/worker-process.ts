@@ -1,10 +1,10 @@
 // One worker process: started, spoken to, watched, killed. Nothing it says is believed: every message is bounded, parsed and checked
 // against what was asked, and what does not fit ends the process. The worst that a taken-over worker can do is answer the calls
 // that it was given.
-import type { ChunkName } from "../../sandbox/protocol/platform-modules.ts";
+
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import { type Frame, MAX_FRAME_BYTES } from "../../sandbox/protocol/frames.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
+import { type Frame, MAX_FRAME_BYTES } from "../../sandbox/protocol/frames.ts";
 import {
   MAX_INSPECT_BYTES,
   MAX_MESSAGE_BYTES,
@@ -12,19 +12,20 @@ import {
   type ToolMessage,
   WorkerMessageSchema,
 } from "../../sandbox/protocol/messages.ts";
+import type { ChunkName } from "../../sandbox/protocol/platform-modules.ts";
 import type { Deterministic } from "../../sandbox/worker/seeded-bytes.ts";
 import { remember } from "../util/bounded-map.ts";
 import type { EngineCache } from "./engine-cache.ts";
-import { FLAVOURS, type Flavour } from "./worker-kind.ts";
 import type { Launcher, StartOptions } from "./hardening/launcher.ts";
-import type { InspectedIsolate, Inspector } from "./inspected-isolate.ts";
-import { type CallListener, type CallMessage, OpenCall } from "./open-call.ts";
 import { childrenOf, LAST_NICENESS } from "./health/process-meter.ts";
 import { type Ailment, ProcessWatch } from "./health/process-watch.ts";
+import type { InspectedIsolate, Inspector } from "./inspected-isolate.ts";
+import { type CallListener, type CallMessage, OpenCall } from "./open-call.ts";
 import { PythonSetup, type PythonSources } from "./python-setup.ts";
 import type { LaunchedProcess } from "./spawn/launched-process.ts";
 import type { Ending } from "./spawn/spawn-command.ts";
 import { WorkerChannel } from "./worker-channel.ts";
+import { FLAVOURS, type Flavour } from "./worker-kind.ts";
 
 /** How calls of a tool are run: told to a worker once, known there by the object's identity. */
 export type ToolProfile = Omit<ToolMessage, "type" | "toolId">;

@@ -1,8 +1,8 @@
 // What a model sees of a tool, in MCP's words. A definition is learned inside an isolate: here it is parsed as hostile text.
 import * as z from "zod";
-import { plainObject, strictObject } from "./plain-object.ts";
 import type { JsonValue } from "./errors.ts";
 import { type PartialLimits, PartialLimitsSchema } from "./limits.ts";
+import { plainObject, strictObject } from "./plain-object.ts";
 import { MAX_MISNAMED } from "./schema-names.ts";
 
 /** MCP allows 1-128 of these, and dots (spec 2025-11-25, tools, "Tool Names"). */

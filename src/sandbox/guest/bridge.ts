@@ -1,5 +1,10 @@
 // Capability calls from the guest's side: JSON text out with a request id, an envelope back. Counted here and again on the host.
-import type { CapabilityEnvelope, CapabilityShape, CapabilityShapes, InvokeHeader } from "../protocol/guest-messages.ts";
+import type {
+  CapabilityEnvelope,
+  CapabilityShape,
+  CapabilityShapes,
+  InvokeHeader,
+} from "../protocol/guest-messages.ts";
 import { callState } from "./call-state.ts";
 import { makeCapabilityError } from "./error-text.ts";
 import { post } from "./host.ts";

@@ -1,6 +1,7 @@
 // The ctx that `execute` receives: who called, a signal, log, progress, and one member per capability.
-import type { MemberChunk } from "../protocol/platform-modules.ts";
+
 import type { CapabilityShape, InvokeHeader } from "../protocol/guest-messages.ts";
+import type { MemberChunk } from "../protocol/platform-modules.ts";
 import { callCapability, shapeOf } from "./bridge.ts";
 import { allowance, callState } from "./call-state.ts";
 import { useChunk } from "./chunk-loader.ts";

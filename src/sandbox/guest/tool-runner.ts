@@ -1,16 +1,17 @@
 // Loads the bundle, tells its definition, and runs a call. Every entry ends in exactly one `done`.
-import type { GuestOutcome, InvokeHeader } from "../protocol/guest-messages.ts";
+
 import { MAX_MISNAMED, MISNAMED_SCHEMAS } from "../contract/schema-names.ts";
+import type { GuestOutcome, InvokeHeader } from "../protocol/guest-messages.ts";
 import { forgetPending } from "./bridge.ts";
 import { fromTextWithBytes, type PackedBytes } from "./bytes-text.ts";
 import { beginCall, callState } from "./call-state.ts";
 import { useBuiltin, useChunk } from "./chunk-loader.ts";
-import type * as StreamOutput from "./platform/stream-output.ts";
 import { type CallContext, createCallContext } from "./context.ts";
 import { capText, describeValue, toGuestError } from "./error-text.ts";
 import { post, postWithBytes } from "./host.ts";
 import { type Serialized, serialize, sizeOf } from "./json-output.ts";
 import { nameMissing } from "./missing-members.ts";
+import type * as StreamOutput from "./platform/stream-output.ts";
 import {
   ArrayIsArray,
   JSONParse,

@@ -1,11 +1,9 @@
-// Every message that crosses the process wall, checked on the side that receives it. Payloads travel beside a message as frame
-// parts of opaque text or bytes (see frames.ts); which parts, each schema's comment says.
 import * as z from "zod";
-import { CHUNK_NAMES, MEMBER_CHUNKS } from "./platform-modules.ts";
 import { ENGINE_FEATURE_NAMES, EngineFeatureSchema } from "../contract/engine-features.ts";
+import { LimitsSchema } from "../contract/limits.ts";
 import { MAX_FRAME_BYTES } from "./frames.ts";
 import { GUEST_ERROR_CAPS, GUEST_OUTCOMES, MAX_BYTES_VALUES } from "./guest-messages.ts";
-import { LimitsSchema } from "../contract/limits.ts";
+import { CHUNK_NAMES, MEMBER_CHUNKS } from "./platform-modules.ts";
 
 /** Host and worker are always of one version; a mismatch is a broken installation. */
 export const PROTOCOL_VERSION = 1;
@@ -297,3 +295,14 @@ export const GuestErrorSchema = z.strictObject({
 export const GuestIssuesSchema = z
   .custom<unknown[]>((value) => Array.isArray(value) && value.length <= GUEST_ERROR_CAPS.issues)
   .pipe(z.array(z.strictObject({ pointer: z.string().max(65_536), message: z.string().max(1_024) })));
+
+/** Sends a message to the host. */
+export type Send = (message: WorkerMessage, parts?: readonly (string | Uint8Array)[]) => void;
+
+/** A tool as the host has described it once, with what every call of it is told. */
+export interface ToolProfile extends ToolMessage {
+  /** An InvokeHeader as JSON text. */
+  readonly header: string;
+  /** It has another version, or was removed: no isolate of it is kept. */
+  isForgotten?: boolean;
+}

@@ -1,23 +1,23 @@
 // One call inside the worker: its isolate, its meters and caps, and the messages that tell the host how it goes.
-import { ChunkOutbox } from "./output-buffer.ts";
-import type { CpuShare, Payer } from "./cpu-share.ts";
-import { type EngineFeature, INTERPRETER_CRASHED, type InvokeHeader } from "../protocol/guest-messages.ts";
-import type { Inspection } from "./inspection.ts";
-import type { IsolatePool } from "./isolate-pool.ts";
+
 import type { Limits } from "../contract/limits.ts";
+import { type EngineFeature, INTERPRETER_CRASHED, type InvokeHeader } from "../protocol/guest-messages.ts";
 import {
   LOG_LEVELS,
   type LogLevel,
   PLACE_PATTERN,
+  type Send,
   type ToolMessage,
+  type ToolProfile,
   type WorkerMessage,
   type WorkerUsage,
 } from "../protocol/messages.ts";
+import type { CpuShare, Payer } from "./cpu-share.ts";
+import type { Inspection } from "./inspection.ts";
+import type { IsolatePool } from "./isolate-pool.ts";
+import { ChunkOutbox } from "./output-buffer.ts";
 import type { Deterministic } from "./seeded-bytes.ts";
 import type { GuestBytes, GuestEnd, GuestListener, IsolateStop, LoadableBundle, ToolIsolate } from "./tool-isolate.ts";
-
-/** Sends a message to the host. */
-export type Send = (message: WorkerMessage, parts?: readonly (string | Uint8Array)[]) => void;
 
 const isLogLevel = (level: string): level is LogLevel => LOG_LEVELS.includes(level as LogLevel);
 const DENIED = JSON.stringify({ ok: false, code: "CAPABILITY_DENIED", message: "This capability was not granted" });
@@ -57,14 +57,6 @@ export interface AssignedSession {
   readonly id: number;
   /** An earlier run has left an isolate for it: where that is gone, the run fails. */
   readonly resumes?: true | undefined;
-}
-
-/** A tool as the host has described it once, with what every call of it is told. */
-export interface ToolProfile extends ToolMessage {
-  /** An InvokeHeader as JSON text. */
-  readonly header: string;
-  /** It has another version, or was removed: no isolate of it is kept. */
-  isForgotten?: boolean;
 }
 
 /** @param isPython its event loop takes its timers along by itself */

@@ -1,6 +1,6 @@
 // The worker's side of inspection: the isolate of a call waits without the tool until the host has said what it had to say to it, and
 // stays when the call is over, to be looked at until the next one comes. Only in a worker that its host has started for this.
-import type { Send } from "./active-call.ts";
+import type { Send } from "../protocol/messages.ts";
 import { MAX_INSPECT_BYTES } from "../protocol/messages.ts";
 import type { ToolIsolate } from "./tool-isolate.ts";
 

@@ -1,7 +1,5 @@
 // The isolates of one worker: made when a call needs one, kept warm between calls where the caller accepts shared state.
 import type { ChunkName } from "../protocol/platform-modules.ts";
-import { PythonLine, type PythonOptions } from "./warm-python-isolates.ts";
-import { type SpareKeeper, Spares } from "./warm-isolates.ts";
 import {
   createLoadableBundle,
   type Engine,
@@ -9,6 +7,8 @@ import {
   type LoadableBundle,
   ToolIsolate,
 } from "./tool-isolate.ts";
+import { type SpareKeeper, Spares } from "./warm-isolates.ts";
+import { PythonLine, type PythonOptions } from "./warm-python-isolates.ts";
 
 /** Idle warm isolates kept in one worker (1.2 to 2 MB each); the longest unused goes first. */
 const MAX_IDLE = 16;

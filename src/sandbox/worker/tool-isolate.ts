@@ -1,9 +1,6 @@
 // ToolIsolate: one V8 isolate with the prelude and one bundle in it. The one importer of isolated-vm; its handles never leave this file.
 import { setImmediate as nextTurn } from "node:timers/promises";
 import ivm from "isolated-vm";
-import { CHUNK_NAMES, type ChunkName, isChunkName, type ReadChunk } from "../protocol/platform-modules.ts";
-import { type CryptoAnswer, GuestCrypto } from "./crypto/guest-crypto.ts";
-import { NativeLanes } from "./crypto/native-lanes.ts";
 import {
   type BootOptions,
   type EnterKind,
@@ -16,6 +13,9 @@ import {
   TOOL_SCRIPT_NAME,
 } from "../protocol/guest-messages.ts";
 import type { StopReason } from "../protocol/messages.ts";
+import { CHUNK_NAMES, type ChunkName, isChunkName, type ReadChunk } from "../protocol/platform-modules.ts";
+import { type CryptoAnswer, GuestCrypto } from "./crypto/guest-crypto.ts";
+import { NativeLanes } from "./crypto/native-lanes.ts";
 import { type Deterministic, SeededBytes, seedWords } from "./seeded-bytes.ts";
 
 /** V8's code cache of a script, outside every isolate. */

@@ -1,7 +1,7 @@
 // Loaded spares: isolates in which a tool's bundle has been evaluated and a no-op call been made, and which no call has touched. Made
 // ahead, in idle time, for tools that are called again and again; each serves one call.
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { ToolProfile } from "./active-call.ts";
+import type { ToolProfile } from "../protocol/messages.ts";
 import type { GuestListener, LoadableBundle, ToolIsolate } from "./tool-isolate.ts";
 
 /** Of all tools of one worker; the host's limit on its isolates counts them in. */

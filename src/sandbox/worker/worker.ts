@@ -4,16 +4,22 @@ import { closeSync, readFileSync } from "node:fs";
 import { Socket } from "node:net";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { ActiveCall, type Assignment, type ToolProfile, toToolProfile } from "./active-call.ts";
-import { type ChunkName, chunkFile } from "../protocol/platform-modules.ts";
-import { CpuShare } from "./cpu-share.ts";
 import { type Frame, FrameReader, FrameWriter } from "../protocol/frames.ts";
+import { pack, unpack } from "../protocol/length-prefixed.ts";
+import {
+  HostMessageSchema,
+  type LearnProfile,
+  PROTOCOL_VERSION,
+  type PythonMessage,
+  type ToolProfile,
+} from "../protocol/messages.ts";
+import { type ChunkName, chunkFile } from "../protocol/platform-modules.ts";
+import { ActiveCall, type Assignment, toToolProfile } from "./active-call.ts";
+import { CpuShare } from "./cpu-share.ts";
 import { Inspection } from "./inspection.ts";
 import { IsolatePool } from "./isolate-pool.ts";
-import { pack, unpack } from "../protocol/length-prefixed.ts";
-import { HostMessageSchema, type LearnProfile, PROTOCOL_VERSION, type PythonMessage } from "../protocol/messages.ts";
-import { PYTHON_ASSETS } from "./warm-python-isolates.ts";
 import { createEngine, type Engine, makeChunkCaches, makePreludeCache } from "./tool-isolate.ts";
+import { PYTHON_ASSETS } from "./warm-python-isolates.ts";
 
 const CPU_CHECK_MS = 10;
 const CORES = availableParallelism();

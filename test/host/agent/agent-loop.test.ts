@@ -14,8 +14,8 @@ import {
   whenCalled,
   whenSucceeded,
 } from "../../../src/host/agent/index.ts";
-import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { expectPublishable, makeBox } from "../../support/host-zone.ts";
 import {

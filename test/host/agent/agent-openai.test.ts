@@ -9,8 +9,8 @@ import {
   type Model,
   ToolsRouterAgent,
 } from "../../../src/host/agent/index.ts";
-import { openaiChat, openaiResponses } from "../../../src/host/openai/index.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { openaiChat, openaiResponses } from "../../../src/host/openai/index.ts";
 import { makeBox } from "../../support/host-zone.ts";
 import { type OpenAIServer, type Said, startOpenAIServer } from "../../support/openai-server.ts";
 

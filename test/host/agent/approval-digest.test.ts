@@ -10,8 +10,8 @@ import {
   type RunOptions,
   ToolsRouterAgent,
 } from "../../../src/host/agent/index.ts";
-import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import type { ToolDefinition } from "../../../src/sandbox/contract/definition.ts";
 import { codeOf, failureOf, makeBox } from "../../support/host-zone.ts";
 import { type Answer, startScriptedServer } from "../../support/mcp-http.ts";

@@ -9,8 +9,8 @@ import {
   type ToolsRouterOptions,
   type ToolsRouterOutcome,
 } from "../../../src/host/agent/index.ts";
-import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import { type ErrorCode, ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { expectPublishable, makeBox } from "../../support/host-zone.ts";
 import { call, finish, type ScriptedTurn, says, scriptModel, textEvent } from "../../support/scripted-model.ts";

@@ -1,9 +1,9 @@
 // ctx.elicit, ctx.sample, ctx.roots in real tools: who can be asked, what of an answer is believed, and whose time it takes.
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { CallClient } from "../../../src/host/capabilities/client-requests.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import type { CallClient } from "../../../src/host/contract/client-requests.ts";
 import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import {
   CALLBACK_ERROR_MESSAGE,
   FAILING_CALLBACKS,

@@ -1,9 +1,9 @@
 // A call's clock while the tool waits for its client: it stands still while the guest is idle, and runs while the guest is at work.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { ElicitResult } from "../../../src/host/capabilities/client-requests.ts";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import type { ElicitResult } from "../../../src/host/contract/client-requests.ts";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { onLoopback } from "../../support/egress.ts";
 import { codeOf, errorOf, makeBox, outputOf, PYTHON_CACHE } from "../../support/host-zone.ts";
 import { serveWebSocket } from "../../support/websocket.ts";

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { MemoryKvStore } from "../../../src/host/capabilities/kv/kv-memory.ts";
 import type { KvStore } from "../../../src/host/capabilities/kv/kv-store.ts";
 import type { GloveboxOptions } from "../../../src/host/config/options.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
 import { codeOf, errorOf, expectPublishable, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
 

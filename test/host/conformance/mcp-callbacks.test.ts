@@ -4,13 +4,14 @@ import { PassThrough } from "node:stream";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import { afterAll, beforeAll } from "vitest";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { McpHttpServer } from "../../../src/host/mcp/client/mcp-options.ts";
 import { createResourceServer } from "../../../src/host/mcp/server/auth.ts";
 import type { McpHost } from "../../../src/host/mcp/server/call-tool.ts";
-import { createMcpHandler, type McpHandlerOptions } from "../../../src/host/mcp/server/handler.ts";
-import { type McpStdioOptions, serveMcpStdio } from "../../../src/host/mcp/server/stdio.ts";
+import { createMcpHandler } from "../../../src/host/mcp/server/handler.ts";
+import type { McpHandlerOptions, McpStdioOptions } from "../../../src/host/mcp/server/options.ts";
+import { serveMcpStdio } from "../../../src/host/mcp/server/stdio.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import {
   ANY_ANSWER,
   type Callback,

@@ -1,7 +1,8 @@
 // Functions that a host passes to a ToolRouter: none of them can open a door, crash the host or hold up a call.
+
+import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { HostFunction } from "../../../src/host/executors/host-function.ts";
 import { ToolRouter, type ToolRouterOptions } from "../../../src/host/routing/tool-router.ts";
-import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import {
   ANY_ANSWER,
   type Callback,

@@ -3,11 +3,11 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll } from "vitest";
-import type { CallClient } from "../../../src/host/capabilities/client-requests.ts";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import { MemoryKvStore } from "../../../src/host/capabilities/kv/kv-memory.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import type { CallClient } from "../../../src/host/contract/client-requests.ts";
 import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import {
   ANY_ANSWER,
   type Callback,

@@ -1,18 +1,18 @@
 // Every public method that concerns a tool, a call, a session or a stored value, and how a caller names the tenant there: the table that
 // tenancy.test.ts reads. A method that is missing here fails that test.
 import { PassThrough } from "node:stream";
-import { AgentLoop } from "../../../src/host/agent/agent-loop.ts";
-import { ToolsRouterAgent } from "../../../src/host/agent/tools-router-agent.ts";
 import { toAISDKTools } from "../../../src/host/adapters/ai-sdk.ts";
 import { toAgentsTools } from "../../../src/host/adapters/openai-agents.ts";
-import { ToolInvoker } from "../../../src/host/routing/tool-invoker.ts";
+import { AgentLoop } from "../../../src/host/agent/agent-loop.ts";
+import { ToolsRouterAgent } from "../../../src/host/agent/tools-router-agent.ts";
+import { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { McpManager } from "../../../src/host/mcp/client/manager.ts";
 import { createMcpHandler } from "../../../src/host/mcp/server/handler.ts";
 import { serveMcpStdio } from "../../../src/host/mcp/server/stdio.ts";
+import { ToolInvoker } from "../../../src/host/routing/tool-invoker.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
-import { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import { Session } from "../../../src/host/sessions/session.ts";
 import { AddedSource } from "../../../src/host/routing/tool-source.ts";
+import { Session } from "../../../src/host/sessions/session.ts";
 import type { ToolDefinition } from "../../../src/sandbox/contract/definition.ts";
 import { call, says, scriptModel } from "../../support/scripted-model.ts";
 

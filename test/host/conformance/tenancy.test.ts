@@ -1,8 +1,8 @@
 // `tenancy: "single" | "multi"` in every public method: a missing tenant and an unexpected one are errors that name the option, never a
 // default. Nothing runs and nothing changes then.
 import { afterAll, describe, expect, test } from "vitest";
-import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import { openTool } from "../../../src/host/testing/index.ts";
 import type { ToolErrorData } from "../../../src/sandbox/contract/errors.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";

@@ -1,8 +1,8 @@
 // Bytes and content parts from a tool's hands to its caller's, and back, through real processes.
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { type ToolValue, toJson } from "../../../src/host/contract/tool-value.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { codeOf, errorOf, makeBox } from "../../support/host-zone.ts";
 
 let box: Glovebox;

@@ -2,9 +2,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createToolFailureMessage } from "../../../src/host/contract/failure-message.ts";
+import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import { toFailure } from "../../../src/host/pipeline/normalize.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
-import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import { ERROR_CODES, type ErrorCode, ToolError } from "../../../src/sandbox/contract/errors.ts";
 
 const CODES = Object.keys(ERROR_CODES) as readonly ErrorCode[];

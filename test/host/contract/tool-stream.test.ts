@@ -1,8 +1,8 @@
 // box.stream(): chunks as they come, then the one result; back-pressure, limits, and what happens when either side goes away.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { StreamedResult, StreamItem, ToolStream } from "../../../src/host/contract/tool-stream.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { STREAM_WINDOW } from "../../../src/sandbox/protocol/guest-messages.ts";
 import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";

@@ -2,9 +2,9 @@
 // capability hands over. Reads are counted, since how long they take is the machine's business.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { toTextWithBytes } from "../../../src/host/contract/tool-value.ts";
 import { checkValueSize, ValueTooLargeError } from "../../../src/host/contract/value-size.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
 const KiB = 1024;

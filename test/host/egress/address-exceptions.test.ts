@@ -1,7 +1,7 @@
 // Addresses that are not public and may be connected to all the same: by requests of the rule that states them, and by no others.
 import { describe, expect, test } from "vitest";
-import type { EgressAllow, EgressOptions } from "../../../src/host/capabilities/fetch/egress-policy.ts";
 import { readEgress } from "../../../src/cli/commands/egress.ts";
+import type { EgressAllow, EgressOptions } from "../../../src/host/capabilities/fetch/egress-policy.ts";
 import type { GloveboxOptions } from "../../../src/host/config/options.ts";
 import { parseConfig } from "../../../src/host/config/options.ts";
 import { refusalOf, serve, TestCall, type TestServer } from "../../support/egress.ts";

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { onLoopback, serve } from "../../support/egress.ts";
 import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 

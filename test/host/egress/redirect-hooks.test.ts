@@ -3,9 +3,9 @@ import { createServer, type IncomingMessage, type RequestListener, type Server, 
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { Hook } from "../../../src/host/observability/hooks/hooks.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import type { Hook } from "../../../src/host/observability/hooks/hooks.ts";
 import { onLoopback } from "../../support/egress.ts";
 import { codeOf, makeBox, outputOf } from "../../support/host-zone.ts";
 

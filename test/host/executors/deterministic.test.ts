@@ -1,7 +1,7 @@
 // Calls that repeat exactly: with one seed, one input and the same answers of the host, the same output byte for byte.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { ToolContext } from "../../../src/host/contract/tool-call.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
 type Deterministic = ToolContext["deterministic"];

@@ -1,8 +1,8 @@
 // Engine features and the coarse clock through the public face: how a host grants them, who gets them, and what a tool is told.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { ENGINE_FEATURE_NAMES } from "../../../src/sandbox/contract/engine-features.ts";
 import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
 import { errorOf, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";

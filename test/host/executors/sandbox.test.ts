@@ -1,8 +1,8 @@
 // Sandboxed tools through the public face: outputs, errors with the author's own lines, logs, progress, usage, isolation, placement.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { LogEntry } from "../../../src/host/observability/call-log.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import type { LogEntry } from "../../../src/host/observability/call-log.ts";
 import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
 import type { Progress } from "../../../src/sandbox/protocol/messages.ts";
 import { codeOf, errorOf, expectPublishable, makeBox, outputOf } from "../../support/host-zone.ts";

@@ -3,13 +3,13 @@
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { toOptionProblems } from "../../../src/host/config/option-errors.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import {
   type McpHttpServer,
   type McpServerOptions,
   McpServerSchema,
 } from "../../../src/host/mcp/client/mcp-options.ts";
-import { toOptionProblems } from "../../../src/host/config/option-errors.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { FAILING_CALLBACKS, inOtherRealm, toThenable } from "../../support/failing-callbacks.ts";
 import { errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 import { type HttpServer, startScriptedServer } from "../../support/mcp-http.ts";

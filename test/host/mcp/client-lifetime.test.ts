@@ -2,9 +2,9 @@
 import { fileURLToPath } from "node:url";
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { McpServerOptions } from "../../../src/host/mcp/client/mcp-options.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import type { McpServerOptions } from "../../../src/host/mcp/client/mcp-options.ts";
 import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 import { startScriptedServer, startToolServer } from "../../support/mcp-http.ts";
 import { RecordingServer } from "../../support/oauth-servers.ts";
@@ -59,19 +59,16 @@ function withServer(options: McpServerOptions, host = box): AsyncDisposable {
 }
 
 describe("box.close()", () => {
-  test.concurrent.for(["deaf", "loop"])(
-    "ends a server that will not end: %s",
-    async (how, { expect }) => {
-      const box = await makeBox({ mcp: { servers: { up: stubborn(how) } } });
-      const running = how === "loop" ? call(box, "up__t") : undefined;
-      if (how === "deaf") expect(codeOf(await call(box, "up__t"))).toBe("ok");
-      await expect.poll(() => box.mcp.servers()[0]?.pid, { timeout: 30_000 }).toBeTypeOf("number");
-      const pid = box.mcp.servers()[0]?.pid ?? 0;
-      await box.close();
-      expect(isAlive(pid)).toBe(false);
-      if (running !== undefined) expect(codeOf(await running)).toBe("CANCELLED");
-    },
-  );
+  test.concurrent.for(["deaf", "loop"])("ends a server that will not end: %s", async (how, { expect }) => {
+    const box = await makeBox({ mcp: { servers: { up: stubborn(how) } } });
+    const running = how === "loop" ? call(box, "up__t") : undefined;
+    if (how === "deaf") expect(codeOf(await call(box, "up__t"))).toBe("ok");
+    await expect.poll(() => box.mcp.servers()[0]?.pid, { timeout: 30_000 }).toBeTypeOf("number");
+    const pid = box.mcp.servers()[0]?.pid ?? 0;
+    await box.close();
+    expect(isAlive(pid)).toBe(false);
+    if (running !== undefined) expect(codeOf(await running)).toBe("CANCELLED");
+  });
 
   test.concurrent("ends one that is still being connected, and later calls have one clear answer", async ({
     expect,

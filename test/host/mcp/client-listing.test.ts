@@ -1,8 +1,8 @@
 // What a server says of its tools: pages, their bounds, how long it holds, and that it has changed.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { McpHttpServer } from "../../../src/host/mcp/client/mcp-options.ts";
 import type { McpServerStatus } from "../../../src/host/mcp/client/upstream-server.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { codeOf, makeBox, outputOf } from "../../support/host-zone.ts";
 import { type Answer, type RpcRequest, startScriptedServer, startToolServer } from "../../support/mcp-http.ts";
 

@@ -1,12 +1,12 @@
 // OAuth of upstream servers: where their metadata may lead the host, and who gets the credentials that it keeps.
 import type { OAuthClientProvider, StoredOAuthClientInformation } from "@modelcontextprotocol/client";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { McpHttpServer } from "../../../src/host/mcp/client/mcp-options.ts";
 import { createOAuthFetch } from "../../../src/host/mcp/client/oauth/oauth-fetch.ts";
 import { McpOAuthSchema } from "../../../src/host/mcp/client/oauth/oauth-options.ts";
 import { OAuthPolicy } from "../../../src/host/mcp/client/oauth/oauth-policy.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import { errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 import {
   type Answers,

@@ -1,9 +1,9 @@
 // The MCP client: tools of real servers, of both eras, over stdin and stdout and over HTTP, called through the router.
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { McpServerOptions } from "../../../src/host/mcp/client/mcp-options.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { ToolCall, ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import type { McpServerOptions } from "../../../src/host/mcp/client/mcp-options.ts";
 import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 import { startToolServer, type ToolHttpServer } from "../../support/mcp-http.ts";
 

@@ -1,9 +1,10 @@
 // Requests of the MCP server whose caller's token expires while they are open, and host callbacks that do not answer in time. The clock
 // that tokens are compared with is the test's.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import type { AuthenticatedCaller } from "../../../src/host/mcp/server/caller.ts";
-import { createMcpHandler, type McpHandlerOptions } from "../../../src/host/mcp/server/handler.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import type { AuthenticatedCaller } from "../../../src/host/mcp/server/caller.ts";
+import { createMcpHandler } from "../../../src/host/mcp/server/handler.ts";
+import type { McpHandlerOptions } from "../../../src/host/mcp/server/options.ts";
 import { makeBox } from "../../support/host-zone.ts";
 import {
   beginSession,

@@ -6,11 +6,12 @@ import { connect, type Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { HostFunction } from "../../../src/host/executors/host-function.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { BoundedBody } from "../../../src/host/mcp/server/bounded-body.ts";
-import { createMcpHandler, type McpHandlerOptions } from "../../../src/host/mcp/server/handler.ts";
+import { createMcpHandler } from "../../../src/host/mcp/server/handler.ts";
 import { createQuotas, HttpLimitsSchema } from "../../../src/host/mcp/server/http-limits.ts";
 import { answerWithinLimits } from "../../../src/host/mcp/server/open-request.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import type { McpHandlerOptions } from "../../../src/host/mcp/server/options.ts";
 import { makeBox } from "../../support/host-zone.ts";
 import {
   beginSession,

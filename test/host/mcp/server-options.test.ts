@@ -2,6 +2,7 @@
 import { PassThrough } from "node:stream";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import {
   createMcpHandler,
   createResourceServer,
@@ -12,7 +13,6 @@ import {
   type ResourceServerOptions,
   serveMcpStdio,
 } from "../../../src/host/mcp/server/index.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { makeBox } from "../../support/host-zone.ts";
 

@@ -5,10 +5,11 @@ import { serve } from "@hono/node-server";
 import { Client, type ClientOptions, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import type { McpRequest } from "../../../src/host/mcp/server/caller.ts";
-import { createMcpHandler, type McpHandler, type McpHandlerOptions } from "../../../src/host/mcp/server/handler.ts";
-import { serveMcpStdio } from "../../../src/host/mcp/server/stdio.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import type { McpRequest } from "../../../src/host/mcp/server/caller.ts";
+import { createMcpHandler, type McpHandler } from "../../../src/host/mcp/server/handler.ts";
+import type { McpHandlerOptions } from "../../../src/host/mcp/server/options.ts";
+import { serveMcpStdio } from "../../../src/host/mcp/server/stdio.ts";
 import { makeBox } from "../../support/host-zone.ts";
 
 const ADD = `

@@ -2,10 +2,10 @@
 // other server notices.
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { ToolCall, ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { McpStdioServer } from "../../../src/host/mcp/client/mcp-options.ts";
 import type { McpServerStatus } from "../../../src/host/mcp/client/upstream-server.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import type { ToolCall, ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 import { treeOf } from "../../support/process-tree.ts";
 import { expectDead } from "../../support/processes.ts";

@@ -7,9 +7,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { McpServerOptions } from "../../../src/host/mcp/client/mcp-options.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { ToolCall, ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import type { McpServerOptions } from "../../../src/host/mcp/client/mcp-options.ts";
 import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
 const scriptOf = (name: string): string =>

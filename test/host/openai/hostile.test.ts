@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Message, ModelEvent, ModelToolCall } from "../../../src/host/agent/model.ts";
+import { NO_USAGE, type ToolResult } from "../../../src/host/contract/tool-call.ts";
 import {
   ANSWER_LIMITS,
   readAnswer,
@@ -10,7 +11,6 @@ import {
   toChatMessages,
   toResponsesInput,
 } from "../../../src/host/openai/index.ts";
-import { NO_USAGE, type ToolResult } from "../../../src/host/contract/tool-call.ts";
 import { toChatChunks, toResponse, toResponseEvents } from "../../support/openai-wire.ts";
 
 async function read(events: Iterable<unknown>, api: "responses" | "chat"): Promise<ModelEvent[]> {

@@ -2,6 +2,7 @@
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AgentLoop } from "../../../src/host/agent/agent-loop.ts";
+import { createGlovebox, type Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import {
   openaiChat,
   openaiResponses,
@@ -9,7 +10,6 @@ import {
   toCallOutput,
   toOpenAITools,
 } from "../../../src/host/openai/index.ts";
-import { createGlovebox, type Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { type OpenAIServer, type RecordedRequest, type Said, startOpenAIServer } from "../../support/openai-server.ts";
 
 const integers = { type: "object", properties: { a: { type: "integer" }, b: { type: "integer" } }, required: ["a"] };

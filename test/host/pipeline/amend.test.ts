@@ -1,10 +1,10 @@
 // Arguments amended on their way through the router: only where the host has asked for it, and never in silence.
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
+import type { ToolCall, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import { SchemaThread } from "../../../src/host/json-schema/worker/schema-thread.ts";
 import type { ArgumentOptions } from "../../../src/host/pipeline/amend.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
-import { SchemaThread } from "../../../src/host/json-schema/worker/schema-thread.ts";
-import type { ToolCall, ToolResult } from "../../../src/host/contract/tool-call.ts";
 
 const order = {
   type: "object",

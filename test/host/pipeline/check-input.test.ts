@@ -2,8 +2,8 @@
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import { compileSchema } from "../../../src/host/json-schema/compile-schema.ts";
-import { type CheckedInput, checkLargeInput, checkSmallInput } from "../../../src/host/pipeline/read-value.ts";
 import { SchemaThread } from "../../../src/host/json-schema/worker/schema-thread.ts";
+import { type CheckedInput, checkLargeInput, checkSmallInput } from "../../../src/host/pipeline/read-value.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 
 const BOUNDS = { bytes: 1_000_000, depth: 5, values: 40_000 };

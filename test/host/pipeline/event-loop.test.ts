@@ -1,10 +1,10 @@
 // Whatever JSON a tool answers with, or is called with, the host's event loop runs on.
 import { afterAll, describe, expect, test } from "vitest";
+import { NO_USAGE, type ToolResult } from "../../../src/host/contract/tool-call.ts";
+import { SchemaThread } from "../../../src/host/json-schema/worker/schema-thread.ts";
 import { normalize } from "../../../src/host/pipeline/normalize.ts";
 import { validateCall } from "../../../src/host/pipeline/validate.ts";
 import { MemoryToolRegistry } from "../../../src/host/routing/registry.ts";
-import { SchemaThread } from "../../../src/host/json-schema/worker/schema-thread.ts";
-import { NO_USAGE, type ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { JsonSchema } from "../../../src/sandbox/contract/definition.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { DEFAULT_LIMITS, LIMITS, type Limits } from "../../../src/sandbox/contract/limits.ts";

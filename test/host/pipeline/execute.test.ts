@@ -1,11 +1,13 @@
 // Stage 3 alone: an answer comes, whatever the executor does.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { CallChain } from "../../../src/host/routing/call-chain.ts";
-import type { Execution, Executor } from "../../../src/host/executors/executor.ts";
+import { NO_USAGE } from "../../../src/host/contract/tool-call.ts";
+import type { Execution } from "../../../src/host/executors/execution.ts";
+import type { Executor } from "../../../src/host/executors/executor.ts";
 import { CallLog } from "../../../src/host/observability/call-log.ts";
 import { executeCall } from "../../../src/host/pipeline/execute.ts";
+import type { PreparedCall } from "../../../src/host/pipeline/prepared-call.ts";
+import { CallChain } from "../../../src/host/routing/call-chain.ts";
 import { TenantPolicies } from "../../../src/host/tenants/tenant-policies.ts";
-import { NO_USAGE, type PreparedCall } from "../../../src/host/contract/tool-call.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { DEFAULT_LIMITS } from "../../../src/sandbox/contract/limits.ts";
 

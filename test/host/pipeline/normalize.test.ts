@@ -1,10 +1,10 @@
 // Stage 4 alone: output text, hostile until it has passed, becomes a ToolResult.
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
+import { NO_USAGE, type ToolResult } from "../../../src/host/contract/tool-call.ts";
+import { SchemaThread } from "../../../src/host/json-schema/worker/schema-thread.ts";
 import { normalize, type ResultFacts, toFailure } from "../../../src/host/pipeline/normalize.ts";
 import type { RegisteredTool } from "../../../src/host/routing/registry.ts";
-import { SchemaThread } from "../../../src/host/json-schema/worker/schema-thread.ts";
-import { NO_USAGE, type ToolResult } from "../../../src/host/contract/tool-call.ts";
 import { type ErrorDetails, ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { DEFAULT_LIMITS, type Limits } from "../../../src/sandbox/contract/limits.ts";
 import { codeOf, errorOf, expectPublishable, outputOf } from "../../support/host-zone.ts";

@@ -1,12 +1,12 @@
 // Stage 2 alone: which limits hold, and a clock that leaves nothing behind.
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { resolveLimits } from "../../../src/host/config/resolve-limits.ts";
+import type { ToolContext } from "../../../src/host/contract/tool-call.ts";
 import { Clocks } from "../../../src/host/pipeline/clock.ts";
 import { prepareCall } from "../../../src/host/pipeline/prepare.ts";
 import type { ValidatedCall } from "../../../src/host/pipeline/validate.ts";
-import { resolveLimits } from "../../../src/host/config/resolve-limits.ts";
 import { TenantPolicies } from "../../../src/host/tenants/tenant-policies.ts";
-import type { ToolContext } from "../../../src/host/contract/tool-call.ts";
 import { DEFAULT_LIMITS, LIMITS, type LimitName, type PartialLimits } from "../../../src/sandbox/contract/limits.ts";
 import { makeTool, type ToolParts } from "../../support/registered-tool.ts";
 

@@ -1,8 +1,8 @@
 // Digests of tools: what changes one, and canonical JSON, which they and the seals of agent states are made of.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { digestOfContent } from "../../../src/host/pipeline/tool-digest.ts";
 import { toCanonicalJson } from "../../../src/host/json/canonical-json.ts";
+import { digestOfContent } from "../../../src/host/pipeline/tool-digest.ts";
 
 const tool = { bundle: { sha256: "a" }, granted: new Map([["fetch", 1]]), features: ["wasm"] };
 

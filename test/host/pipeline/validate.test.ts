@@ -1,6 +1,7 @@
 // Stage 1 alone: anything in, a validated call or one ToolError out.
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
+import { SchemaThread } from "../../../src/host/json-schema/worker/schema-thread.ts";
 import { Clocks } from "../../../src/host/pipeline/clock.ts";
 import { checkTimeout, readContext } from "../../../src/host/pipeline/read-context.ts";
 import {
@@ -10,7 +11,6 @@ import {
   validateCall,
 } from "../../../src/host/pipeline/validate.ts";
 import { MemoryToolRegistry } from "../../../src/host/routing/registry.ts";
-import { SchemaThread } from "../../../src/host/json-schema/worker/schema-thread.ts";
 import { Tenancy } from "../../../src/host/tenants/tenancy.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { inOtherRealm } from "../../support/failing-callbacks.ts";

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createGlovebox, type Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import { createGlovebox, type Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { errorOf, PYTHON_CACHE } from "../../support/host-zone.ts";
 import { makeWheel } from "../../support/wheel.ts";
 

@@ -5,8 +5,8 @@ import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import { createGlovebox, type Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import type { ErrorCode, ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { codeOf, errorOf, expectPublishable, failureOf, makeBox } from "../../support/host-zone.ts";
 

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { toAISDKTools } from "../../../src/host/adapters/ai-sdk.ts";
 import { toAgentsTools } from "../../../src/host/adapters/openai-agents.ts";
 import { toOpenApi } from "../../../src/host/adapters/openapi.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { toOpenAITools } from "../../../src/host/openai/tools.ts";
 import type { ListedTool } from "../../../src/host/routing/listed-tool.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { codeOf, failureOf, makeBox } from "../../support/host-zone.ts";
 
 const ACME = { tenantId: "acme" } as const;

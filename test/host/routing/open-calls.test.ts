@@ -1,9 +1,9 @@
 // listCalls() and cancelCall(): what a host sees of the calls that it has accepted, and how it ends them, wherever they are.
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import type { CallInfo, CallState } from "../../../src/host/routing/open-calls.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { StreamItem } from "../../../src/host/contract/tool-stream.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import type { CallInfo, CallState } from "../../../src/host/routing/open-calls.ts";
 import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
 const A = { tenantId: "a" } as const;

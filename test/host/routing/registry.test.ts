@@ -1,7 +1,7 @@
 // The registry in memory, and one of a host's own without `replace()`, behind the router's checks.
 import { expect, test } from "vitest";
-import { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "../../../src/host/routing/registry.ts";
 import { toCheckedRegistry } from "../../../src/host/routing/checked-registry.ts";
+import { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "../../../src/host/routing/registry.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { makeTool } from "../../support/registered-tool.ts";
 import { describeRegistry } from "./registry-conformance.ts";

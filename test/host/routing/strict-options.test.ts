@@ -1,10 +1,10 @@
 // Every argument of the public methods of routers, invokers and boxes: an unknown key, a wrong type, or an object that is not plain is an
 // error that names its path, and nothing happens.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ToolInvoker } from "../../../src/host/routing/tool-invoker.ts";
-import { MemoryToolRegistry } from "../../../src/host/routing/registry.ts";
-import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { MemoryToolRegistry } from "../../../src/host/routing/registry.ts";
+import { ToolInvoker } from "../../../src/host/routing/tool-invoker.ts";
+import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import { codeOf, errorOf, makeBox } from "../../support/host-zone.ts";
 import { makeTool } from "../../support/registered-tool.ts";
 import { expectStrict, failureOfAction, NOT_PLAIN } from "../../support/strict-options.ts";

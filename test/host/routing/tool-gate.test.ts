@@ -2,9 +2,9 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { type Client, OpenFeature, TypedInMemoryProvider } from "@openfeature/server-sdk";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { ToolContext } from "../../../src/host/contract/tool-call.ts";
 import type { FlagFunction, Flags } from "../../../src/host/routing/tool-gate.ts";
 import { ToolRouter, type ToolRouterOptions } from "../../../src/host/routing/tool-router.ts";
-import type { ToolContext } from "../../../src/host/contract/tool-call.ts";
 import type { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { CALLBACK_ERROR_MESSAGE, FAILING_CALLBACKS, toThenable } from "../../support/failing-callbacks.ts";
 import { codeOf, errorOf } from "../../support/host-zone.ts";

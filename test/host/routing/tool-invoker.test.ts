@@ -2,11 +2,11 @@
 import { setTimeout as pause, setImmediate as turn } from "node:timers/promises";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { ToolInvocation } from "../../../src/host/contract/tool-call.ts";
 import type { HostFunction } from "../../../src/host/executors/host-function.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { ToolInvoker } from "../../../src/host/routing/tool-invoker.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import type { ToolInvocation } from "../../../src/host/contract/tool-call.ts";
 import { codeOf, errorOf, expectPublishable, makeBox, outputOf } from "../../support/host-zone.ts";
 
 /** A tool that counts how many of it run at one time, and ends when it is told. */

@@ -2,9 +2,9 @@
 import { setTimeout as pause } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import type { ToolCall, ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { HostFunction } from "../../../src/host/executors/host-function.ts";
 import { type HostToolDefinition, ToolRouter, type ToolRouterOptions } from "../../../src/host/routing/tool-router.ts";
-import type { ToolCall, ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import { type ErrorDetails, ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { codeOf, errorOf, expectPublishable, outputOf } from "../../support/host-zone.ts";
 import { makeTool } from "../../support/registered-tool.ts";

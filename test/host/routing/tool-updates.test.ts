@@ -1,8 +1,8 @@
 // updateTool() and addTool(..., { replace: true }): calls that come all the while never fail, and each runs on one version.
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import type { Hook } from "../../../src/host/observability/hooks/hooks.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import type { Hook } from "../../../src/host/observability/hooks/hooks.ts";
 import { codeOf, errorOf, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
 const A = { tenantId: "a" } as const;

@@ -2,9 +2,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
+import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import { createToolFailureMessage, toHttpStatus, toRetryAfterSeconds } from "../../../src/host/index.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
-import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import { ToolError, unavailable } from "../../../src/sandbox/contract/errors.ts";
 import { errorOf, failureOf, makeBox } from "../../support/host-zone.ts";
 

@@ -1,9 +1,9 @@
 // box.openSession(): code run after run in one isolate, in three languages: what stays, what ends it, whose it is.
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { RunOptions, Session } from "../../../src/host/sessions/session.ts";
 import type { SessionOptions } from "../../../src/host/sessions/session-options.ts";
-import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import { codeOf, errorOf, makeBox, outputOf, PYTHON_CACHE } from "../../support/host-zone.ts";
 
 let box: Glovebox;

@@ -1,10 +1,10 @@
 // `tenants` as an asynchronous function: one lookup for calls that come together, cached for a while, forgotten when the host says so, and a
 // denial where it gives no valid policy.
 import { describe, expect, onTestFinished, test } from "vitest";
-import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
-import type { ToolRouterOptions } from "../../../src/host/routing/router-options.ts";
-import type { TenantOptions, Tenants } from "../../../src/host/tenants/tenant-policies.ts";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { ToolRouterOptions } from "../../../src/host/routing/router-options.ts";
+import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
+import type { TenantOptions, Tenants } from "../../../src/host/tenants/tenant-policies.ts";
 import { codeOf, errorOf, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
 const ACME = { tenantId: "acme" };

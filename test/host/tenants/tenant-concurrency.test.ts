@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import type { GloveboxOptions } from "../../../src/host/config/options.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { PartialLimits } from "../../../src/sandbox/contract/limits.ts";
 import { codeOf, errorOf, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
 

@@ -7,8 +7,8 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { MemoryKvStore } from "../../../src/host/capabilities/kv/kv-memory.ts";
 import type { KvStore } from "../../../src/host/capabilities/kv/kv-store.ts";
 import type { GloveboxOptions } from "../../../src/host/config/options.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { codeOf, errorOf, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
 const ACME = { tenantId: "acme" } as const;

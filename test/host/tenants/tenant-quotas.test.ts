@@ -1,11 +1,11 @@
 // Rates and period quotas of tenants: counted for every way of calling, before anything else is done for a call, and failing closed.
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { GloveboxOptions } from "../../../src/host/config/options.ts";
-import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
+import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import { MemoryQuotaStore } from "../../../src/host/tenants/quotas/memory-quota-store.ts";
 import type { QuotaStore } from "../../../src/host/tenants/quotas/quota-store.ts";
-import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { onLoopback, serve } from "../../support/egress.ts";
 import { codeOf, errorOf, makeBox } from "../../support/host-zone.ts";
@@ -141,14 +141,8 @@ describe("quotas.cpuMs and quotas.egressBytes", () => {
   // A processor needs some 50 ms for it.
   const WORK = "for (let n = 0; n < 1e8; n += 1);";
   test.for([
-    [
-      "a call that succeeds",
-      `export default () => { ${WORK} }`,
-    ],
-    [
-      "one that fails",
-      `export default () => { ${WORK} throw 1; }`,
-    ],
+    ["a call that succeeds", `export default () => { ${WORK} }`],
+    ["one that fails", `export default () => { ${WORK} throw 1; }`],
     ["one that is stopped", `export default () => { ${WORK} console.log("on"); for (;;); }`],
   ] as const)("charge what %s used, and deny the next call", async ([, source]) => {
     const box = await boxOf({ tenants: { acme: { quotas: { cpuMs: { month: 5 } } } } });

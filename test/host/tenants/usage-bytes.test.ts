@@ -2,8 +2,8 @@
 import type { Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { GloveboxOptions } from "../../../src/host/config/options.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { NO_USAGE, type ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { onLoopback, serve } from "../../support/egress.ts";
 import { codeOf, makeBox } from "../../support/host-zone.ts";
 
@@ -112,7 +112,8 @@ describe("usage.egressBytesOut and usage.egressBytesIn", () => {
   test("count what a call that was stopped had sent, and are 0 without requests", async () => {
     const server = await serve((_request, response) => void response.write("begun"));
     const box = await boxOf({ egress: { allow: onLoopback(server.origin) } });
-    const source = "export default async ({ origin }) => { const reader = (await fetch(origin)).body.getReader(); await reader.read(); console.log('begun'); await reader.read(); }";
+    const source =
+      "export default async ({ origin }) => { const reader = (await fetch(origin)).body.getReader(); await reader.read(); console.log('begun'); await reader.read(); }";
     await box.addTool({ name: "hang", source }, { ...TENANT, grant: ["fetch"] });
     await box.addTool({ name: "none", source: "export default () => 1" }, TENANT);
     const stop = new AbortController();

@@ -2,8 +2,8 @@
 import { expect, test } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import type { AddToolOptions, GloveboxOptions } from "../../../src/host/config/options.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { codeOf, makeBox, PYTHON_CACHE } from "../../support/host-zone.ts";
 
 const CALLS = 10;

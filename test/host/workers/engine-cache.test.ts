@@ -3,8 +3,8 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { loadSandboxArtifacts } from "../../../src/bundler/artifacts/sandbox-artifacts.ts";
 import { EngineCache } from "../../../src/host/workers/engine-cache.ts";
 import { WorkerPool } from "../../../src/host/workers/worker-pool.ts";
-import { CHUNK_NAMES } from "../../../src/sandbox/protocol/platform-modules.ts";
 import { unpack } from "../../../src/sandbox/protocol/length-prefixed.ts";
+import { CHUNK_NAMES } from "../../../src/sandbox/protocol/platform-modules.ts";
 import { launcherOf } from "../../support/launchers.ts";
 
 describe("EngineCache", () => {

@@ -1,8 +1,8 @@
 // Who goes last, and what for: for the others of this host, never for what else the machine does.
 import { availableParallelism } from "node:os";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { NEW_NICENESS, Priorities, type Standing, type Use } from "../../../src/host/workers/scheduling/priority.ts";
 import { MAY_RAISE } from "../../../src/host/workers/health/process-meter.ts";
+import { NEW_NICENESS, Priorities, type Standing, type Use } from "../../../src/host/workers/scheduling/priority.ts";
 
 describe("Priorities", () => {
   const CORES = availableParallelism();

@@ -1,7 +1,7 @@
 // Processes with a loaded interpreter: none where there is no place for one, and no end of starting what does not come up.
 import { afterEach, beforeAll, expect, test } from "vitest";
-import { loadPythonAssets, type PythonAssets } from "../../../src/bundler/python/python-assets.ts";
 import { loadSandboxArtifacts, type SandboxArtifacts } from "../../../src/bundler/artifacts/sandbox-artifacts.ts";
+import { loadPythonAssets, type PythonAssets } from "../../../src/bundler/python/python-assets.ts";
 import { EngineCache } from "../../../src/host/workers/engine-cache.ts";
 import type { PythonSources } from "../../../src/host/workers/python-setup.ts";
 import { WorkerPool, type WorkerPoolOptions } from "../../../src/host/workers/worker-pool.ts";

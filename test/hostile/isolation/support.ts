@@ -2,8 +2,8 @@
 import { test } from "vitest";
 import type { Capability } from "../../../src/host/capabilities/capability.ts";
 import type { Placement } from "../../../src/host/config/options.ts";
-import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
 import type { PartialLimits } from "../../../src/sandbox/contract/limits.ts";
 import type { Isolation } from "../../../src/sandbox/protocol/messages.ts";

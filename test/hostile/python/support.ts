@@ -1,8 +1,8 @@
 // The bar for attacks in Python, as support.ts of this folder's parent has it for JavaScript's: one box, whose other tenants go on working.
 import { expect } from "vitest";
+import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { TenantOptions } from "../../../src/host/tenants/tenant-policies.ts";
-import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { ErrorCode, JsonValue } from "../../../src/sandbox/contract/errors.ts";
 import type { PartialLimits } from "../../../src/sandbox/contract/limits.ts";
 import { codeOf, expectPublishable, makeBox, outputOf, PYTHON_CACHE } from "../../support/host-zone.ts";

@@ -1,8 +1,8 @@
 // A session's state is its code's to break: what one run leaves must cost no later run its limits, nor another session anything.
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
-import type { SessionOptions } from "../../../src/host/index.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import type { SessionOptions } from "../../../src/host/index.ts";
 import type { Session } from "../../../src/host/sessions/session.ts";
 import { sampleAttacks } from "../../support/attack-sample.ts";
 import { codeOf, errorOf, expectPublishable, makeBox, outputOf } from "../../support/host-zone.ts";

@@ -1,8 +1,8 @@
 // The worker's side of a guest's cryptography, asked as a hostile guest would ask.
 import { afterEach, describe, expect, test } from "vitest";
+import { type JobAnswer, type KeyFacts, MAX_JOBS } from "../../../src/sandbox/protocol/crypto-messages.ts";
 import { GuestCrypto } from "../../../src/sandbox/worker/crypto/guest-crypto.ts";
 import { NativeLanes } from "../../../src/sandbox/worker/crypto/native-lanes.ts";
-import { type JobAnswer, type KeyFacts, MAX_JOBS } from "../../../src/sandbox/protocol/crypto-messages.ts";
 
 interface Answered {
   readonly answer: JobAnswer;

@@ -1,7 +1,7 @@
 // What a host states of its egress and its secrets, checked and with every default; and the questions that are asked of it.
 import * as z from "zod";
-import { describeKind, isPlainObject, strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { type JsonValue, ToolError } from "../../../sandbox/contract/errors.ts";
+import { describeKind, isPlainObject, strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { MAX_SECRET_BYTES, MIN_SECRET_BYTES } from "../../observability/redaction/redactor.ts";
 import { type AddressList, parseCidr } from "./address-guard.ts";
 import { type EgressRule, matchesRule, normalizeMethod, parseEgressRule, portOf } from "./egress-rules.ts";

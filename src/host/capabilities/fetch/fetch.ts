@@ -3,6 +3,7 @@ import * as z from "zod";
 import { ToolError } from "../../../sandbox/contract/errors.ts";
 import { meterOf, payerOf, traceOf, watchOf } from "../call-scope.ts";
 import { type Capability, type CapabilityContext, defineCapability } from "../capability.ts";
+import { Traffic, WebSocketConnection } from "../websocket/connection.ts";
 import { Connections } from "./connections.ts";
 import { type EgressPolicy, readAskedHosts } from "./egress-policy.ts";
 import { Exchange, type ExchangeParts } from "./exchange.ts";
@@ -11,7 +12,6 @@ import type { RedirectGuard } from "./redirects.ts";
 import { type HeaderList, traceHeaders } from "./request-headers.ts";
 import type { CallSecrets } from "./secrets.ts";
 import { SystemResolver } from "./system-resolver.ts";
-import { Traffic, WebSocketConnection } from "../websocket/connection.ts";
 
 /** Of one call at one time: each has a connection, and a response that is not read keeps it. */
 const EXCHANGES_AT_ONCE = 50;

@@ -1,7 +1,7 @@
 // kv: what a tool keeps between its calls, for each tenant apart. Keys, sizes and quotas are checked here; a KvStore keeps the rest.
 import * as z from "zod";
 import { ToolError } from "../../../sandbox/contract/errors.ts";
-import type { PreparedCall } from "../../contract/tool-call.ts";
+import type { PreparedCall } from "../../pipeline/prepared-call.ts";
 import type { PendingByKey } from "../../util/pending-by-key.ts";
 import { callOf } from "../call-scope.ts";
 import { type Capability, defineCapability } from "../capability.ts";

@@ -1,9 +1,9 @@
 // The schema thread's own side: parses a value that the host has parsed before, checks it, and says how that ended; or repairs a text.
 import { parentPort } from "node:worker_threads";
 import { JsonRefusals } from "../../json/json-errors.ts";
-import { type CompiledSchema, compileSchema } from "../compile-schema.ts";
 import { parseLargeJson } from "../../json/parse-large-json.ts";
 import { remember } from "../../util/bounded-map.ts";
+import { type CompiledSchema, compileSchema } from "../compile-schema.ts";
 import type { Repaired, RepairTask, SchemaCheck } from "./schema-thread.ts";
 
 /** Tools that send large values one after another: to make a schema ready takes up to 0.2 s. */

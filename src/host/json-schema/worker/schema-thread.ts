@@ -3,10 +3,10 @@
 
 import { Worker } from "node:worker_threads";
 import { ToolError } from "../../../sandbox/contract/errors.ts";
-import type { CompiledSchema } from "../compile-schema.ts";
-import type { ValidationOutcome } from "../outcome.ts";
 import { copyInTurns, encodeInTurns } from "../../util/time-slicing.ts";
 import { untilAborted } from "../../util/with-abort.ts";
+import type { CompiledSchema } from "../compile-schema.ts";
+import type { ValidationOutcome } from "../outcome.ts";
 
 /** One check, as it crosses to the thread; a {@link ValidationOutcome} comes back. */
 export interface SchemaCheck {

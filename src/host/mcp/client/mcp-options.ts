@@ -1,15 +1,15 @@
 // What a host states of upstream MCP servers: one schema with every default. The host is trusted; the servers are not.
 import type { AuthProvider, OAuthClientProvider } from "@modelcontextprotocol/client";
 import * as z from "zod";
-import { strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { LIMITS } from "../../../sandbox/contract/limits.ts";
+import { strictObject } from "../../../sandbox/contract/plain-object.ts";
 import type {
   CallClient,
   ElicitRequest,
   ElicitResult,
   SampleRequest,
   SampleResult,
-} from "../../capabilities/client-requests.ts";
+} from "../../contract/client-requests.ts";
 import { ownerFields, TenantIdSchema } from "../../routing/tenant-scope.ts";
 import { type McpOAuthOptions, McpOAuthSchema } from "./oauth/oauth-options.ts";
 import { type ServerSandbox, ServerSandboxSchema } from "./server-sandbox.ts";

@@ -7,7 +7,7 @@ import {
   ElicitResultSchema,
   SampleRequestSchema,
   SampleResultSchema,
-} from "../../capabilities/client-requests.ts";
+} from "../../contract/client-requests.ts";
 import { runCallback } from "../../util/host-callback.ts";
 import type { McpRequestContext, McpServerConfig } from "./mcp-options.ts";
 import { hasAtMost } from "./reading/json-size.ts";

@@ -5,8 +5,8 @@ import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, isAbsolute, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import * as z from "zod";
-import { strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { type ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
+import { strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { findTool, hasOwnUsers, LAST_UID, OTHER_UIDS } from "../../workers/hardening/launcher.ts";
 import { LAYERS, type Layer } from "../../workers/hardening/layers.ts";
 

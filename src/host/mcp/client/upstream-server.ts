@@ -2,11 +2,11 @@
 import { createHash } from "node:crypto";
 import { setImmediate as turn } from "node:timers/promises";
 import { type JsonValue, ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
+import { type ToolValue, toJson } from "../../contract/tool-value.ts";
 import type { HostFunctionContext } from "../../executors/host-function.ts";
 import { matchesName } from "../../routing/name-pattern.ts";
 import type { AddedSource, SourceDiscovery, SourceTransport } from "../../routing/tool-source.ts";
 import type { Tenancy } from "../../tenants/tenancy.ts";
-import { type ToolValue, toJson } from "../../contract/tool-value.ts";
 import { credentialsFor } from "./credentials.ts";
 import { type Listing, MAX_TOOL_SIZE } from "./listing.ts";
 import type { McpServerConfig } from "./mcp-options.ts";

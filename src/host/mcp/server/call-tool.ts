@@ -13,10 +13,10 @@ import {
 } from "@modelcontextprotocol/server";
 import { TOOL_NAME_PATTERN, type ToolDefinition } from "../../../sandbox/contract/definition.ts";
 import type { LogLevel, Progress } from "../../../sandbox/protocol/messages.ts";
+import type { ToolContext, ToolResult } from "../../contract/tool-call.ts";
+import type { Glovebox } from "../../glovebox/glovebox.ts";
 import type { LogEntry } from "../../observability/call-log.ts";
 import type { TenantScope } from "../../routing/tenant-scope.ts";
-import type { Glovebox } from "../../glovebox/glovebox.ts";
-import type { ToolContext, ToolResult } from "../../contract/tool-call.ts";
 import { type McpCaller, ownerOf } from "./caller.ts";
 import { type AskableClient, OpenToolCall } from "./open-call.ts";
 import { toArguments } from "./tool-arguments.ts";

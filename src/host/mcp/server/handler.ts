@@ -1,39 +1,23 @@
 // The MCP server over HTTP as a function from Request to Response: clients of 2026-07-28, each of whose requests stands by itself, and
 // clients of 2025, which have sessions, are served at one URL.
+
 import { createMcpHandler as createSdkHandler, isLegacyRequest } from "@modelcontextprotocol/server";
 import type { TenantReach } from "../../tenants/tenancy.ts";
 import { notifySafely } from "../../util/host-callback.ts";
 import { createAdmission } from "./admission.ts";
 import { createAuthenticator } from "./authentication.ts";
 import type { McpHost } from "./call-tool.ts";
-import { type McpCaller, type McpRequest, ownerOf, type ResourceServer } from "./caller.ts";
-import { createGuards, type GuardOptions } from "./guards.ts";
-import { createQuotas, type HttpLimitOptions } from "./http-limits.ts";
-import { HttpSessions, type SessionOptions } from "./http-sessions.ts";
+import { type McpCaller, ownerOf } from "./caller.ts";
+import { createGuards } from "./guards.ts";
+import { createQuotas } from "./http-limits.ts";
+import { HttpSessions } from "./http-sessions.ts";
 import type { IdentifiedCaller } from "./identify-caller.ts";
-import { createServer, type McpServerOptions } from "./mcp-server.ts";
+import { createServer } from "./mcp-server.ts";
 import { answerWithinLimits, type RequestKind } from "./open-request.ts";
-import { checkHost, checkTenantOf, parseChanged, parseHandlerOptions } from "./options.ts";
+import { checkHost, checkTenantOf, type McpHandlerOptions, parseChanged, parseHandlerOptions } from "./options.ts";
 import { reject, rejectUnavailable } from "./rejection.ts";
 import { TenantEvents, watchTools } from "./tool-changes.ts";
 import { WaitingCalls } from "./waiting-calls.ts";
-
-export interface McpHandlerOptions extends McpServerOptions, GuardOptions {
-  /** Authenticates callers; without it, every client that reaches the server is served. {@link createResourceServer} makes one. */
-  readonly auth?: ResourceServer | undefined;
-  /**
-   * Returns the tenant whose tools a caller sees and calls: 1 to 1,024 characters. A caller for whom it returns anything else, throws or
-   * rejects is answered with 403; past `limits.identifyMs`, with 503. Required for a Glovebox with `tenancy: "multi"`, and rejected for one
-   * with `tenancy: "single"`.
-   */
-  readonly tenantOf?: ((request: McpRequest) => string | undefined | Promise<string | undefined>) | undefined;
-  /** Sessions of clients of 2025; those of 2026-07-28 have none. */
-  readonly sessions?: SessionOptions | undefined;
-  /** Largest body of a request, in bytes, 1 KiB to 64 MiB. Default: 4 MiB. */
-  readonly maxBodyBytes?: number | undefined;
-  /** Limits of what callers may have open, send and leave unread. */
-  readonly limits?: HttpLimitOptions | undefined;
-}
 
 export interface McpHandler extends AsyncDisposable {
   /** Answers one request; never rejects. Bound, so that it can be passed on by itself. */

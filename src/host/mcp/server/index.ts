@@ -5,9 +5,10 @@ export { createResourceServer, type OAuthResourceServer, type ResourceServerOpti
 export type { McpCallContext, McpHost } from "./call-tool.ts";
 export type { AuthenticatedCaller, McpCaller, McpRequest, ResourceServer } from "./caller.ts";
 export type { GuardOptions } from "./guards.ts";
-export { createMcpHandler, type McpHandler, type McpHandlerOptions } from "./handler.ts";
+export { createMcpHandler, type McpHandler } from "./handler.ts";
 export type { HttpLimitOptions, SharedLimit } from "./http-limits.ts";
 export type { SessionOptions } from "./http-sessions.ts";
 export type { McpServerOptions } from "./mcp-server.ts";
-export { type McpStdioOptions, type McpStdioServer, serveMcpStdio } from "./stdio.ts";
+export type { McpHandlerOptions, McpStdioOptions } from "./options.ts";
+export { type McpStdioServer, serveMcpStdio } from "./stdio.ts";
 export { ERROR_CODE_META } from "./tool-result.ts";

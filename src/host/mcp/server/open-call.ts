@@ -15,7 +15,7 @@ import {
   ElicitResultSchema,
   RootsSchema,
   SampleResultSchema,
-} from "../../capabilities/client-requests.ts";
+} from "../../contract/client-requests.ts";
 import type { ToolResult } from "../../contract/tool-call.ts";
 
 /** What a caller has said that it can be asked. */

@@ -1,22 +1,21 @@
 // Parses the arguments of the public functions of the MCP server. Unknown options and values of the wrong type are rejected: a
 // misspelled `auth` would serve everyone.
+
 import type { Readable, Writable } from "node:stream";
 import * as z from "zod";
-import { describeKind, isPlainObject, strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { ToolError } from "../../../sandbox/contract/errors.ts";
+import { describeKind, isPlainObject, strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../../config/option-errors.ts";
 import { ArgumentOptionsSchema } from "../../pipeline/amend.ts";
 import { parseTenantReach } from "../../routing/tenant-scope.ts";
 import { type Tenancy, tenancyOf } from "../../tenants/tenancy.ts";
 import type { McpHost } from "./call-tool.ts";
-import type { ResourceServer } from "./caller.ts";
-import { GUARD_OPTIONS } from "./guards.ts";
-import type { McpHandlerOptions } from "./handler.ts";
-import { HttpLimitsSchema } from "./http-limits.ts";
-import { SessionOptionsSchema } from "./http-sessions.ts";
+import type { McpRequest, ResourceServer } from "./caller.ts";
+import { GUARD_OPTIONS, type GuardOptions } from "./guards.ts";
+import { type HttpLimitOptions, HttpLimitsSchema } from "./http-limits.ts";
+import { type SessionOptions, SessionOptionsSchema } from "./http-sessions.ts";
 import { isTenantId } from "./identify-caller.ts";
 import type { McpServerOptions } from "./mcp-server.ts";
-import type { McpStdioOptions } from "./stdio.ts";
 
 const MIN_BODY_BYTES = 1_024;
 const MAX_BODY_BYTES = 64 * 1_024 * 1_024;
@@ -59,6 +58,34 @@ const SERVER_OPTIONS = {
   register: functionSchema<NonNullable<McpServerOptions["register"]>>().optional(),
   onError: functionSchema<(error: unknown) => unknown>().optional(),
 };
+
+export interface McpHandlerOptions extends McpServerOptions, GuardOptions {
+  /** Authenticates callers; without it, every client that reaches the server is served. {@link createResourceServer} makes one. */
+  readonly auth?: ResourceServer | undefined;
+  /**
+   * Returns the tenant whose tools a caller sees and calls: 1 to 1,024 characters. A caller for whom it returns anything else, throws or
+   * rejects is answered with 403; past `limits.identifyMs`, with 503. Required for a Glovebox with `tenancy: "multi"`, and rejected for one
+   * with `tenancy: "single"`.
+   */
+  readonly tenantOf?: ((request: McpRequest) => string | undefined | Promise<string | undefined>) | undefined;
+  /** Sessions of clients of 2025; those of 2026-07-28 have none. */
+  readonly sessions?: SessionOptions | undefined;
+  /** Largest body of a request, in bytes, 1 KiB to 64 MiB. Default: 4 MiB. */
+  readonly maxBodyBytes?: number | undefined;
+  /** Limits of what callers may have open, send and leave unread. */
+  readonly limits?: HttpLimitOptions | undefined;
+}
+
+export interface McpStdioOptions extends McpServerOptions {
+  /**
+   * The tenant whose tools are served, 1 to 1,024 characters. Required for a Glovebox with `tenancy: "multi"`, and rejected for one with
+   * `tenancy: "single"`.
+   */
+  readonly tenantId?: string | undefined;
+  /** Default: those of this process. */
+  readonly stdin?: Readable | undefined;
+  readonly stdout?: Writable | undefined;
+}
 
 const HandlerOptionsSchema = strictObject({
   ...SERVER_OPTIONS,

@@ -1,24 +1,13 @@
 // The MCP server over this process's stdin and stdout, for the one client that has started it.
-import type { Readable, Writable } from "node:stream";
+
 import type { McpServer } from "@modelcontextprotocol/server";
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
 import { notifySafely } from "../../util/host-callback.ts";
 import type { McpHost } from "./call-tool.ts";
-import { createServer, type McpServerOptions } from "./mcp-server.ts";
-import { checkHost, parseStdioOptions } from "./options.ts";
+import { createServer } from "./mcp-server.ts";
+import { checkHost, type McpStdioOptions, parseStdioOptions } from "./options.ts";
 import { notifyToolsChanged, watchTools } from "./tool-changes.ts";
 import { WaitingCalls } from "./waiting-calls.ts";
-
-export interface McpStdioOptions extends McpServerOptions {
-  /**
-   * The tenant whose tools are served, 1 to 1,024 characters. Required for a Glovebox with `tenancy: "multi"`, and rejected for one with
-   * `tenancy: "single"`.
-   */
-  readonly tenantId?: string | undefined;
-  /** Default: those of this process. */
-  readonly stdin?: Readable | undefined;
-  readonly stdout?: Writable | undefined;
-}
 
 export interface McpStdioServer extends AsyncDisposable {
   /** Resolves when the client has gone: its end of stdin or stdout is closed. Calls still running have been cancelled. */

@@ -1,6 +1,12 @@
 // Reads what a hook answered. Only `undefined` and a valid amendment let a call go on: every answer that rejects rejects, in whatever form
 // its message and details are, and every other answer is invalid.
-import { ERROR_CODES, type ErrorCode, type ErrorDetails, ToolError, withReason } from "../../../sandbox/contract/errors.ts";
+import {
+  ERROR_CODES,
+  type ErrorCode,
+  type ErrorDetails,
+  ToolError,
+  withReason,
+} from "../../../sandbox/contract/errors.ts";
 import { ignoreOutcome, isThenable } from "../../util/host-callback.ts";
 import { readField, toBoundedText, toJsonDetails } from "./json-details.ts";
 

@@ -2,16 +2,16 @@
 // answer denies the call, unless the host has set `failClosed: false`; the operator is told in either case.
 import { performance } from "node:perf_hooks";
 import * as z from "zod";
-import { strictObject } from "../../../sandbox/contract/plain-object.ts";
 import type { ToolDefinition } from "../../../sandbox/contract/definition.ts";
 import { type ErrorCode, type ErrorDetails, ToolError, type ToolErrorData } from "../../../sandbox/contract/errors.ts";
 import type { Limits } from "../../../sandbox/contract/limits.ts";
-import { createHookError, type HookError, readHookAnswer } from "./hook-answer.ts";
+import { strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../../config/option-errors.ts";
-import type { Clock } from "../../pipeline/clock.ts";
 import type { ToolResult, ToolUsage } from "../../contract/tool-call.ts";
 import type { ToolValue } from "../../contract/tool-value.ts";
+import type { Clock } from "../../pipeline/clock.ts";
 import { ignoreOutcome, notifySafely, runCallback } from "../../util/host-callback.ts";
+import { createHookError, type HookError, readHookAnswer } from "./hook-answer.ts";
 
 /** Which call it is. */
 export interface HookCall {

@@ -1,8 +1,8 @@
 // The details of a hook's rejection as plain JSON. What JSON cannot hold, and what exceeds the bounds, is left out: a rejection that
 // carries the wrong details still rejects.
 import { types } from "node:util";
-import { isPlainObject } from "../../../sandbox/contract/plain-object.ts";
 import type { ErrorDetails, JsonValue } from "../../../sandbox/contract/errors.ts";
+import { isPlainObject } from "../../../sandbox/contract/plain-object.ts";
 import { PROTO } from "../../json/proto-key.ts";
 import { ignoreOutcome } from "../../util/host-callback.ts";
 

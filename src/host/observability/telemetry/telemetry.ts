@@ -5,14 +5,14 @@ import { type ErrorCode, ToolError } from "../../../sandbox/contract/errors.ts";
 import { scopedContext } from "../../capabilities/call-scope.ts";
 import type { CapabilityContext } from "../../capabilities/capability.ts";
 import { type EgressRule, matchesRule, parseEgressRule } from "../../capabilities/fetch/egress-rules.ts";
-import type { Execution } from "../../executors/executor.ts";
-import type { HookCall } from "../hooks/hooks.ts";
 import { parseOptions } from "../../config/option-errors.ts";
+import type { ToolResult } from "../../contract/tool-call.ts";
+import type { Execution } from "../../executors/execution.ts";
+import type { TenantPolicy } from "../../tenants/tenant-policies.ts";
+import { ignoreOutcome } from "../../util/host-callback.ts";
+import type { HookCall } from "../hooks/hooks.ts";
 import type { ValueRedactor } from "../redaction/redact.ts";
 import { TenantRedactors } from "../redaction/tenant-redactors.ts";
-import type { TenantPolicy } from "../../tenants/tenant-policies.ts";
-import type { ToolResult } from "../../contract/tool-call.ts";
-import { ignoreOutcome } from "../../util/host-callback.ts";
 import type {
   SpanAttributes,
   SpanScope,

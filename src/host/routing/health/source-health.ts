@@ -1,8 +1,9 @@
 // Which sources of tools can be asked at present, each tenant's for itself: what fails for one may be that one's own doing.
 import * as z from "zod";
-import { strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { type ErrorCode, unavailable } from "../../../sandbox/contract/errors.ts";
-import type { Execution, Executor } from "../../executors/executor.ts";
+import { strictObject } from "../../../sandbox/contract/plain-object.ts";
+import type { Execution } from "../../executors/execution.ts";
+import type { Executor } from "../../executors/executor.ts";
 import { notifySafely } from "../../util/host-callback.ts";
 import { type Admission, Circuit, type CircuitOptions, type CircuitState, type Evidence } from "./circuit.ts";
 

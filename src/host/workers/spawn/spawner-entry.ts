@@ -4,9 +4,9 @@
 
 import { closeSync } from "node:fs";
 import type { Socket } from "node:net";
-import { inheritedDescriptors } from "./launch.ts";
 import { startTimeOf } from "../health/process-meter.ts";
 import { setIdlePolicy } from "./idle-policy.ts";
+import { inheritedDescriptors } from "./launch.ts";
 import { killProcess, type ProcessIdentity } from "./process-identity.ts";
 import { type Command, spawnCommand } from "./spawn-command.ts";
 import type { SpawnerReply, SpawnerRequest } from "./spawner-protocol.ts";

@@ -1,6 +1,13 @@
 // Arguments of SubtleCrypto's methods as the standard converts them (WebIDL), and then as they cross to the worker: text, numbers, handles,
 // and copies of bytes. First all are converted, from left to right; then algorithms are read, whose getters are the caller's; then bytes.
-import { type Argument, JWK_PRIME_TEXTS, JWK_TEXTS, MEMBERS, type Operation, PARAMETERS } from "../../protocol/crypto-messages.ts";
+import {
+  type Argument,
+  JWK_PRIME_TEXTS,
+  JWK_TEXTS,
+  MEMBERS,
+  type Operation,
+  PARAMETERS,
+} from "../../protocol/crypto-messages.ts";
 import { copyBytes, isBufferSource } from "./crypto-bytes.ts";
 import { handleOf } from "./crypto-key.ts";
 

@@ -5,7 +5,7 @@ import { pbkdf2 } from "@noble/hashes/pbkdf2.js";
 import { scrypt } from "@noble/hashes/scrypt.js";
 import { sha224, sha256, sha384, sha512 } from "@noble/hashes/sha2.js";
 import { sha3_256, sha3_384, sha3_512 } from "@noble/hashes/sha3.js";
-import type { Pbkdf2Options, ScryptOptions } from "./crypto-native.ts";
+import type { Pbkdf2Options, ScryptOptions } from "./crypto-options.ts";
 
 const HASHES: ReadonlyMap<string, typeof sha256 | typeof sha1 | typeof sha512> = new Map(
   Object.entries({

@@ -6,8 +6,10 @@
 // openCipher({ algorithm, key, iv, decrypt, authTagLength }) → { update, final, setAAD, getAuthTag, setAuthTag, setAutoPadding }
 // fillRandom(target) · randomBytes(size) · randomInt(min, max) · randomUUID() · timingSafeEqual(a, b)
 // pbkdf2({ … }) · scrypt({ … }) → a promise · pbkdf2Sync({ … }) · scryptSync({ … }) · hkdf({ … }) · getHashes() · getCiphers() · webcrypto
+
 import { fillRandom } from "./crypto.ts";
 import { callWorker, callWorkerForBytes, deriveInWorker } from "./crypto-call.ts";
+import type { Pbkdf2Options, ScryptOptions } from "./crypto-options.ts";
 
 export { crypto as webcrypto, fillRandom, randomUUID } from "./crypto.ts";
 export { type CipherOptions, type NativeCipher, openCipher } from "./crypto-cipher.ts";
@@ -44,26 +46,9 @@ export function timingSafeEqual(a: Uint8Array, b: Uint8Array): boolean {
   return difference === 0;
 }
 
-export interface Pbkdf2Options {
-  readonly password: Uint8Array;
-  readonly salt: Uint8Array;
-  readonly iterations: number;
-  readonly length: number;
-  readonly digest: string;
-}
-
 /** @throws Error where it would take too long: it cannot be stopped */
 export function pbkdf2({ password, salt, iterations, length, digest }: Pbkdf2Options): Promise<Uint8Array> {
   return deriveInWorker("pbkdf2", [digest, iterations, length], [password, salt]);
-}
-
-export interface ScryptOptions {
-  readonly password: Uint8Array;
-  readonly salt: Uint8Array;
-  readonly length: number;
-  readonly N: number;
-  readonly r: number;
-  readonly p: number;
 }
 
 /** @throws Error where it would take too long, or too much memory */

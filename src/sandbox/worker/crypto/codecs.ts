@@ -14,8 +14,8 @@ import {
   zstdDecompressSync,
 } from "node:zlib";
 import * as z from "zod";
-import { CryptoRefusal } from "./refusal.ts";
 import { MAX_PIECE_BYTES } from "../../protocol/crypto-messages.ts";
+import { CryptoRefusal } from "./refusal.ts";
 
 type Codec = ReturnType<typeof createBrotliCompress>;
 type Params = { readonly [key: string]: number };

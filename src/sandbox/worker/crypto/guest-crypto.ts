@@ -1,6 +1,13 @@
 // Cryptography for one isolate, by Node's own: its keys, its hashes under way, its jobs on the process's threads. Everything ends with the
 // isolate. What is asked comes from a hostile guest; what goes back is an answer, never an exception.
 import { randomFillSync, webcrypto } from "node:crypto";
+import {
+  type JobAnswer,
+  MAX_JOB_BYTES,
+  MAX_JOBS,
+  MAX_RANDOM_BYTES,
+  MAX_WAITING_BYTES,
+} from "../../protocol/crypto-messages.ts";
 import type { SeededBytes } from "../seeded-bytes.ts";
 import { checkSubtleRequest } from "./caps.ts";
 import { Codecs } from "./codecs.ts";
@@ -10,7 +17,6 @@ import type { NativeLanes } from "./native-lanes.ts";
 import { NodeFunctions } from "./node-functions.ts";
 import { isSubtleMethod, parseRequest, RequestReader, readSubtleRequest, type SubtleRequest } from "./read-request.ts";
 import { CryptoRefusal, toFailure } from "./refusal.ts";
-import { type JobAnswer, MAX_JOB_BYTES, MAX_JOBS, MAX_RANDOM_BYTES, MAX_WAITING_BYTES } from "../../protocol/crypto-messages.ts";
 
 type CryptoKey = webcrypto.CryptoKey;
 type CryptoKeyPair = webcrypto.CryptoKeyPair;

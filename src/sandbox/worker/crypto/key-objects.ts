@@ -13,11 +13,11 @@ import {
 } from "node:crypto";
 import { promisify } from "node:util";
 import * as z from "zod";
+import type { KeyObjectFacts } from "../../protocol/crypto-messages.ts";
 import { checkKey, MAX_KEY_TEXT_BYTES, readPem } from "./key-material.ts";
 import type { KeyStore } from "./key-store.ts";
 import type { RequestReader } from "./read-request.ts";
 import { CryptoRefusal } from "./refusal.ts";
-import type { KeyObjectFacts } from "../../protocol/crypto-messages.ts";
 
 /** Some 20 KiB each with what OpenSSL keeps for one. */
 const MAX_KEYS = 1_024;

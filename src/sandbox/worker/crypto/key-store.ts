@@ -1,7 +1,7 @@
 // The keys of one isolate. A guest knows them by numbers; what they are made of it gets only by exporting them.
 import type { webcrypto } from "node:crypto";
-import { CryptoRefusal } from "./refusal.ts";
 import type { KeyFacts } from "../../protocol/crypto-messages.ts";
+import { CryptoRefusal } from "./refusal.ts";
 
 type CryptoKey = webcrypto.CryptoKey;
 

@@ -19,9 +19,9 @@ import {
 } from "node:crypto";
 import { promisify } from "node:util";
 import * as z from "zod";
+import { MAX_PIECE_BYTES } from "../../protocol/crypto-messages.ts";
 import { checkPbkdf2, checkScrypt } from "./caps.ts";
 import { CryptoRefusal } from "./refusal.ts";
-import { MAX_PIECE_BYTES } from "../../protocol/crypto-messages.ts";
 
 type State = Hash | Hmac | Cipheriv | Decipheriv;
 type Answer = string | ArrayBuffer;

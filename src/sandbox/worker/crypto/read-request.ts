@@ -1,8 +1,6 @@
 // What a guest asks of SubtleCrypto, as text and buffers, made into arguments for Node's: objects of our own with the members that the
 // standard knows and nothing else. The guest's code may have been tampered with by the guest: every value is looked at.
 import * as z from "zod";
-import type { KeyStore } from "./key-store.ts";
-import { CryptoRefusal } from "./refusal.ts";
 import {
   type Argument,
   JWK_PRIME_TEXTS,
@@ -12,6 +10,8 @@ import {
   SUBTLE_METHODS,
   type SubtleMethod,
 } from "../../protocol/crypto-messages.ts";
+import type { KeyStore } from "./key-store.ts";
+import { CryptoRefusal } from "./refusal.ts";
 
 export interface SubtleRequest {
   readonly method: SubtleMethod;

@@ -1,9 +1,9 @@
 // Answers of guards that do not have the documented form: an answer that rejects always rejects, and a broken guard denies the call.
 import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
+import type { ToolContext, ToolResult } from "../../../../src/host/contract/tool-call.ts";
 import type { Hook } from "../../../../src/host/observability/hooks/hooks.ts";
 import { ToolRouter, type ToolRouterOptions } from "../../../../src/host/routing/tool-router.ts";
-import type { ToolContext, ToolResult } from "../../../../src/host/contract/tool-call.ts";
 import { ToolError } from "../../../../src/sandbox/contract/errors.ts";
 import { FAILING_CALLBACKS, inOtherRealm, toThenable } from "../../../support/failing-callbacks.ts";
 import { codeOf, errorOf, expectPublishable, outputOf } from "../../../support/host-zone.ts";

@@ -2,10 +2,14 @@
 // answers are in hooks/hook-answer.test.ts.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { defineCapability } from "../../../../src/host/capabilities/capability.ts";
-import type { Hook, ObservedEvent } from "../../../../src/host/observability/hooks/hooks.ts";
-import { type HostToolDefinition, ToolRouter, type ToolRouterOptions } from "../../../../src/host/routing/tool-router.ts";
-import { createGlovebox, type Glovebox } from "../../../../src/host/glovebox/glovebox.ts";
 import type { ToolContext, ToolResult } from "../../../../src/host/contract/tool-call.ts";
+import { createGlovebox, type Glovebox } from "../../../../src/host/glovebox/glovebox.ts";
+import type { Hook, ObservedEvent } from "../../../../src/host/observability/hooks/hooks.ts";
+import {
+  type HostToolDefinition,
+  ToolRouter,
+  type ToolRouterOptions,
+} from "../../../../src/host/routing/tool-router.ts";
 import { ERROR_CODES, ToolError } from "../../../../src/sandbox/contract/errors.ts";
 import { FAILING_CALLBACKS } from "../../../support/failing-callbacks.ts";
 import { codeOf, errorOf, outputOf } from "../../../support/host-zone.ts";

@@ -9,11 +9,11 @@ import { InMemoryMetricExporter, MeterProvider, PeriodicExportingMetricReader } 
 import { InMemorySpanExporter, type ReadableSpan, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { defineCapability } from "../../../../src/host/capabilities/capability.ts";
-import { ToolRouter } from "../../../../src/host/routing/tool-router.ts";
+import type { ToolResult } from "../../../../src/host/contract/tool-call.ts";
 import { createGlovebox, type Glovebox } from "../../../../src/host/glovebox/glovebox.ts";
 import { runWithin } from "../../../../src/host/observability/telemetry/provider-calls.ts";
 import { createTelemetry } from "../../../../src/host/observability/telemetry/telemetry.ts";
-import type { ToolResult } from "../../../../src/host/contract/tool-call.ts";
+import { ToolRouter } from "../../../../src/host/routing/tool-router.ts";
 import { FAILING_CALLBACKS } from "../../../support/failing-callbacks.ts";
 import { codeOf, outputOf } from "../../../support/host-zone.ts";
 import { type OtlpReceiver, openOtlpReceiver } from "../../../support/otlp-receiver.ts";

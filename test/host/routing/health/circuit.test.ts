@@ -1,7 +1,12 @@
 // Circuit: a state machine, so any sequence of events and any passing of time is held against what must be true of it.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Admission, Circuit, type CircuitOptions, type Evidence } from "../../../../src/host/routing/health/circuit.ts";
+import {
+  type Admission,
+  Circuit,
+  type CircuitOptions,
+  type Evidence,
+} from "../../../../src/host/routing/health/circuit.ts";
 
 const OPTIONS: CircuitOptions = { failures: 3, openMs: 100, maxOpenMs: 350 };
 const DOWN: Evidence = { is: "down", code: "TOOL_TIMEOUT" };
