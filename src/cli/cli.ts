@@ -8,10 +8,10 @@ import { quoteValue, readArguments, readCommandName } from "./options/read-argum
 import { type Io, stopCodeOf } from "./terminal/process-io.ts";
 import { type Arguments, OutputError, USAGE, UsageError } from "./usage.ts";
 
-type Command = (given: Arguments, io: Io) => Promise<number>;
+type CliCommand = (given: Arguments, io: Io) => Promise<number>;
 
 /** Each command is loaded only when it runs: `--help` and a usage error need no bundler. */
-const COMMANDS: { readonly [Name in CommandName]: () => Promise<Command> } = {
+const COMMANDS: { readonly [Name in CommandName]: () => Promise<CliCommand> } = {
   run: async () => (await import("./commands/run.ts")).runCommand,
   dev: async () => (await import("./commands/dev.ts")).devCommand,
   mcp: async () => (await import("./commands/mcp.ts")).mcpCommand,

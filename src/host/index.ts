@@ -86,8 +86,8 @@ export type {
   McpOptions,
   McpRequestContext,
   McpSamplingHook,
-  McpServerOptions,
   McpStdioServer,
+  UpstreamServerOptions as McpServerOptions,
 } from "./mcp/client/mcp-options.ts";
 export type { McpOAuthOptions } from "./mcp/client/oauth/oauth-options.ts";
 export type { ServerDiagnostics } from "./mcp/client/server-diagnostics.ts";
@@ -126,7 +126,7 @@ export { type BatchContext, ToolInvoker, type ToolInvokerOptions } from "./routi
 export { ToolRouter } from "./routing/tool-router.ts";
 export type { AddedSource, SourceDiscovery, SourceToolOptions, SourceTransport } from "./routing/tool-source.ts";
 export type { SessionInfo } from "./sessions/conversation.ts";
-export type { RunOptions, Session } from "./sessions/session.ts";
+export type { Session, SessionRunOptions } from "./sessions/session.ts";
 export type { SessionOptions } from "./sessions/session-options.ts";
 export type { TenantCacheOptions } from "./tenants/policy-cache.ts";
 export type { PeriodQuotas, QuotaOptions, RateLimitOptions } from "./tenants/quotas/quota-options.ts";

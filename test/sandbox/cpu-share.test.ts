@@ -1,10 +1,10 @@
 // CPU time divided by the kernel's word.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
-import { CpuShare, type Payer } from "../../src/sandbox/worker/cpu-share.ts";
+import { CpuShare, type CpuShareAccount } from "../../src/sandbox/worker/cpu-share.ts";
 import { makeBox, outputOf } from "../support/host-zone.ts";
 
-class Meter implements Payer {
+class Meter implements CpuShareAccount {
   cpuMs = 0;
   readonly #busyMs: number;
   constructor(busyMs: number) {

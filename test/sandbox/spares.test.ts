@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { ToolMessage, ToolProfile } from "../../src/sandbox/protocol/messages.ts";
 import { toToolProfile } from "../../src/sandbox/worker/active-call.ts";
 import { type LoadableBundle, SILENT, ToolIsolate } from "../../src/sandbox/worker/tool-isolate.ts";
-import { MAX_SPARES, Spares } from "../../src/sandbox/worker/warm-isolates.ts";
+import { MAX_SPARES, WarmIsolates } from "../../src/sandbox/worker/warm-isolates.ts";
 import { bundleCode, HEADER, sharedEngine, toBundle } from "../support/guest.ts";
 import { TOOL_PROFILE } from "../support/tool-profile.ts";
 
@@ -14,7 +14,7 @@ const toolOf = (toolId: number, changes: Partial<ToolMessage> = {}): ToolProfile
   toToolProfile({ type: "tool", toolId, ...TOOL_PROFILE, ...changes });
 
 interface Bench {
-  readonly spares: Spares;
+  readonly spares: WarmIsolates;
   readonly made: ToolIsolate[];
   isCalm: boolean;
 }
@@ -24,7 +24,7 @@ async function benchOf(code: string): Promise<Bench> {
   const engine = await sharedEngine();
   const bundle: LoadableBundle = toBundle(code);
   const made: ToolIsolate[] = [];
-  const spares = new Spares({
+  const spares = new WarmIsolates({
     create: ({ limits: { memoryMiB }, features, coarseTime }) => {
       const isolate = new ToolIsolate(engine, { memoryMiB, features, coarseTime });
       made.push(isolate);
@@ -42,7 +42,7 @@ async function benchOf(code: string): Promise<Bench> {
 }
 
 /** From then on it is known to be called again and again, if not often. */
-async function callTwice(spares: Spares, toolId: number): Promise<void> {
+async function callTwice(spares: WarmIsolates, toolId: number): Promise<void> {
   expect(spares.take(toolOf(toolId))).toBeUndefined();
   // The interval is what is learned from the two.
   await pause(100);

@@ -1,8 +1,8 @@
 // A tool as the host describes it to a worker, for tests that care about something else.
-import type { ToolProfile } from "../../src/host/workers/worker-process.ts";
+import type { WorkerToolProfile } from "../../src/host/workers/worker-process.ts";
 import { DEFAULT_LIMITS } from "../../src/sandbox/contract/limits.ts";
 
-export const TOOL_PROFILE: ToolProfile = {
+export const TOOL_PROFILE: WorkerToolProfile = {
   sha256: "0".repeat(64),
   isolation: "call",
   prewarm: true,

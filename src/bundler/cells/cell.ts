@@ -4,7 +4,7 @@
 
 import nodeModule from "node:module";
 import type { Comment, Node, Program } from "acorn";
-import { BuildProblemError } from "../compile/build-messages.ts";
+import { BuildIssueError } from "../compile/build-messages.ts";
 import { isSyntax, type Syntax } from "../compile/syntax.ts";
 import type { CellLanguage } from "../tool-bundle.ts";
 
@@ -19,7 +19,7 @@ interface Edit {
 }
 
 /** A place in the cell, both counted from 0. */
-export interface CellPlace {
+export interface CellLocation {
   readonly line: number;
   readonly column: number;
 }
@@ -27,7 +27,7 @@ export interface CellPlace {
 export interface CellModule {
   readonly text: string;
   /** Where the author has what is at a place of the module; `undefined` for what is ours. */
-  toOwnPlace(place: CellPlace): CellPlace | undefined;
+  toOwnPlace(place: CellLocation): CellLocation | undefined;
   /** Nothing in it needs to be looked for elsewhere. */
   readonly standsAlone: boolean;
 }
@@ -94,7 +94,7 @@ function refuse(source: string, { start }: Node, file: string, message: string, 
   const before = source.slice(0, start).split("\n");
   const line = before.length;
   const lineText = source.split("\n")[line - 1];
-  throw new BuildProblemError({ file, line, column: (before.at(-1) ?? "").length + 1, message, hint, lineText });
+  throw new BuildIssueError({ file, line, column: (before.at(-1) ?? "").length + 1, message, hint, lineText });
 }
 
 /** The names that a pattern binds, and no others that stand in it. */
@@ -229,9 +229,9 @@ function apply(source: string, edits: readonly Edit[]): string {
 const NEEDS_BUNDLER = /\b(?:import|require|process|global|__dirname|__filename|async_hooks|SharedArrayBuffer)\b/;
 
 /** Some of its syntax is neither JavaScript nor types: a compiler has to make JavaScript of it first. */
-export class CellSyntaxError extends BuildProblemError {}
+export class CellSyntaxError extends BuildIssueError {}
 
-/** Types become blanks. @throws {BuildProblemError} for a syntax error; {CellSyntaxError} for what is more than types */
+/** Types become blanks. @throws {BuildIssueError} for a syntax error; {CellSyntaxError} for what is more than types */
 function withoutTypes(source: string, file: string): string {
   try {
     return nodeModule.stripTypeScriptTypes(source, { mode: "strip" });
@@ -239,7 +239,7 @@ function withoutTypes(source: string, file: string): string {
     const { message, code } = thrown as Error & { readonly code?: string };
     const [first = ""] = message.split("\n");
     const problem = { file, message: first.replace(/^\s*x\s*/, "").slice(0, 500) };
-    throw new (code === "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX" ? CellSyntaxError : BuildProblemError)(problem);
+    throw new (code === "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX" ? CellSyntaxError : BuildIssueError)(problem);
   }
 }
 
@@ -261,7 +261,7 @@ async function parse(source: string, file: string, comments: Comment[]): Promise
       loc === undefined ? {} : { line: loc.line, column: loc.column + 1, lineText: source.split("\n")[loc.line - 1] };
     const isDecorator = pos !== undefined && source[pos] === "@";
     const problem = { file, ...place, message: message.replace(/ \(\d+:\d+\)$/, "") };
-    throw new (isDecorator ? CellSyntaxError : BuildProblemError)(problem);
+    throw new (isDecorator ? CellSyntaxError : BuildIssueError)(problem);
   }
 }
 
@@ -273,7 +273,7 @@ async function objectIn(source: string, file: string): Promise<Range | undefined
     const value = only?.expression;
     return isSyntax(value) ? { start: value.start - 1, end: value.end - 1 } : undefined;
   } catch (error) {
-    if (error instanceof BuildProblemError) return undefined;
+    if (error instanceof BuildIssueError) return undefined;
     throw error;
   }
 }
@@ -283,7 +283,7 @@ function lineStartsOf(text: string): readonly number[] {
   return [0, ...[...text.matchAll(/\r\n|[\n\r\u2028\u2029]/g)].map(({ 0: { length }, index }) => index + length)];
 }
 
-function placeOf(offset: number, lineStarts: readonly number[]): CellPlace {
+function locationOf(offset: number, lineStarts: readonly number[]): CellLocation {
   const line = lineStarts.findLastIndex((start) => start <= offset);
   return { line, column: offset - (lineStarts[line] ?? 0) };
 }
@@ -291,10 +291,10 @@ function placeOf(offset: number, lineStarts: readonly number[]): CellPlace {
 /** Backwards through what was put in: a place in it is where it was put in. */
 function createPlaceMapper(source: string, { edits, imports }: Findings): CellModule["toOwnPlace"] {
   const lineStarts = lineStartsOf(source);
-  const heads = imports.map(({ start }) => placeOf(start, lineStarts));
+  const heads = imports.map(({ start }) => locationOf(start, lineStarts));
   const insertions = inOrder(edits)
     .filter(({ start, end }) => start === end)
-    .map(({ start, text: { length } }) => ({ ...placeOf(start, lineStarts), length }));
+    .map(({ start, text: { length } }) => ({ ...locationOf(start, lineStarts), length }));
   return ({ line: moduleLine, column: moduleColumn }) => {
     const head = heads[moduleLine];
     if (head !== undefined) return { line: head.line, column: head.column + moduleColumn };
@@ -311,7 +311,7 @@ function createPlaceMapper(source: string, { edits, imports }: Findings): CellMo
 
 /**
  * The cell's text as a module: its imports, a line each, a line of ours, then its own lines.
- * @throws {BuildProblemError} for a syntax error, and what no cell may have; {CellSyntaxError} for what a compiler must take away first
+ * @throws {BuildIssueError} for a syntax error, and what no cell may have; {CellSyntaxError} for what a compiler must take away first
  */
 export async function toCellModule(text: string, file: string, language: CellLanguage): Promise<CellModule> {
   const source = (language === "typescript" ? withoutTypes(text, file) : text).replace(/^#!/, "//");

@@ -4,8 +4,8 @@ import { createHash } from "node:crypto";
 import { decodedMappings, encodedMappings, type SourceMapSegment, TraceMap } from "@jridgewell/trace-mapping";
 import { SCRIPT_ORIGIN } from "../../sandbox/protocol/guest-messages.ts";
 import {
+  BuildIssueError,
   type BuildProblem,
-  BuildProblemError,
   type BuildRequest,
   type BuildResponse,
 } from "../compile/build-messages.ts";
@@ -133,7 +133,7 @@ export async function compileCell(
     const mappings = decodedMappings(new TraceMap(map as unknown as MapInput));
     return { ...built, code: named(built.code, entry), sourceMap: toOwnMap(map, mappings, entry, source, module) };
   } catch (error) {
-    if (!(error instanceof BuildProblemError)) throw error;
+    if (!(error instanceof BuildIssueError)) throw error;
     const { problem } = error;
     if (problem.line !== undefined || language !== "typescript") return { ok: false, problems: [problem] };
     const text = /\bexport\s+default\b/.test(source) ? source : `${source}\nexport default null;`;

@@ -1,10 +1,10 @@
 // What of a cell is more than JavaScript and types (enums, namespaces, parameter properties, decorators): esbuild makes JavaScript of it.
 import { originalPositionFor, TraceMap } from "@jridgewell/trace-mapping";
 import type { BuildFailure as EsbuildFailure } from "esbuild";
-import { BuildProblemError } from "../compile/build-messages.ts";
+import { BuildIssueError } from "../compile/build-messages.ts";
 import type { RunEsbuild } from "../compile/link-tool.ts";
 import type { CellLanguage } from "../tool-bundle.ts";
-import { type CellModule, type CellPlace, toCellModule } from "./cell.ts";
+import { type CellLocation, type CellModule, toCellModule } from "./cell.ts";
 
 const OPTIONS = {
   bundle: false,
@@ -22,17 +22,17 @@ const OPTIONS = {
   logLevel: "silent",
 } as const;
 
-function toProblem({ errors: [first] }: EsbuildFailure, file: string): BuildProblemError {
+function toProblem({ errors: [first] }: EsbuildFailure, file: string): BuildIssueError {
   const { text = "The bundler gave up on this cell", location } = first ?? {};
-  if (!location) return new BuildProblemError({ file, message: text });
+  if (!location) return new BuildIssueError({ file, message: text });
   const { line, column, lineText } = location;
-  return new BuildProblemError({ file, message: text, line, column: column + 1, lineText });
+  return new BuildIssueError({ file, message: text, line, column: column + 1, lineText });
 }
 
 const isFailure = (thrown: unknown): thrown is EsbuildFailure =>
   Error.isError(thrown) && Array.isArray((thrown as Partial<EsbuildFailure>).errors);
 
-/** @throws {BuildProblemError} for a syntax error, and what no cell may have */
+/** @throws {BuildIssueError} for a syntax error, and what no cell may have */
 export async function lowerCell(
   source: string,
   file: string,
@@ -45,7 +45,7 @@ export async function lowerCell(
   });
   const textOf = (ending: string): string => built.outputFiles?.find(({ path }) => path.endsWith(ending))?.text ?? "";
   const map = new TraceMap(textOf(".map"));
-  const toAuthor = ({ line, column }: CellPlace): CellPlace | undefined => {
+  const toAuthor = ({ line, column }: CellLocation): CellLocation | undefined => {
     const at = originalPositionFor(map, { line: line + 1, column });
     return at.line === null ? undefined : { line: at.line - 1, column: at.column };
   };
@@ -59,11 +59,11 @@ export async function lowerCell(
       },
     };
   } catch (thrown) {
-    if (!(thrown instanceof BuildProblemError) || thrown.problem.line === undefined) throw thrown;
+    if (!(thrown instanceof BuildIssueError) || thrown.problem.line === undefined) throw thrown;
     const { line, column = 1, lineText: _, ...rest } = thrown.problem;
     const at = toAuthor({ line: line - 1, column: column - 1 });
-    if (at === undefined) throw new BuildProblemError(rest);
+    if (at === undefined) throw new BuildIssueError(rest);
     const lineText = source.split("\n")[at.line];
-    throw new BuildProblemError({ ...rest, line: at.line + 1, column: at.column + 1, lineText });
+    throw new BuildIssueError({ ...rest, line: at.line + 1, column: at.column + 1, lineText });
   }
 }

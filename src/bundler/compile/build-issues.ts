@@ -51,7 +51,7 @@ export function displayFile(file: string, context: ProblemContext): string | und
   return context.store.displayPath(resolve(context.workingDirectory, file));
 }
 
-function placeOf(location: Location | null, context: ProblemContext): Partial<BuildProblem> {
+function issueLocationOf(location: Location | null, context: ProblemContext): Partial<BuildProblem> {
   if (location === null) return {};
   const file = displayFile(location.file, context);
   if (file === undefined) return {};
@@ -83,7 +83,7 @@ function reword(text: string, { workingDirectory }: ProblemContext): string {
 }
 
 function toProblem(message: Message, context: ProblemContext): BuildProblem {
-  const place = placeOf(message.location, context);
+  const place = issueLocationOf(message.location, context);
   if (message.pluginName !== "") {
     return { ...place, message: clean(message.text, MAX_MESSAGE_LENGTH), hint: hintOf(message) };
   }

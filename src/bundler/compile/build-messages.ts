@@ -68,8 +68,8 @@ export interface BuildFailure {
 export type BuildResponse = BuildSuccess | BuildFailure;
 
 /** The source is at fault, and this says how. Thrown in the child and in the parent; becomes a BUNDLE_FAILED at the edge. */
-export class BuildProblemError extends Error {
-  override readonly name = "BuildProblemError";
+export class BuildIssueError extends Error {
+  override readonly name = "BuildIssueError";
   readonly problem: BuildProblem;
 
   constructor(problem: BuildProblem) {

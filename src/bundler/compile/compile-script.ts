@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { decodedMappings, encodedMappings, type SourceMapSegment, TraceMap } from "@jridgewell/trace-mapping";
 import { parse } from "acorn";
-import { type BuildProblem, BuildProblemError } from "./build-messages.ts";
+import { BuildIssueError, type BuildProblem } from "./build-messages.ts";
 import { childrenOf, FUNCTIONS, isSyntax, type Syntax } from "./syntax.ts";
 
 /** The script as the body of a function; its first line is the second. */
@@ -72,13 +72,13 @@ function returnLast(source: string, statements: readonly Syntax[]): string {
   return `${source.slice(0, at)}return ${source.slice(at)}`;
 }
 
-/** @throws {BuildProblemError} for what is not a script */
+/** @throws {BuildIssueError} for what is not a script */
 export function toScript(source: string, file: string): Script {
   const parsed = parseBody(source);
   if (isFailed(parsed)) {
     const { message, line, column } = parsed;
     const lineText = source.split("\n")[line - 1]?.slice(0, 200);
-    throw new BuildProblemError({ message, file, line, column, ...(lineText === undefined ? {} : { lineText }) });
+    throw new BuildIssueError({ message, file, line, column, ...(lineText === undefined ? {} : { lineText }) });
   }
   const requires = new Set<string>();
   for (const statement of parsed) collectRequires(statement, requires);

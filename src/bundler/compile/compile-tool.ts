@@ -4,7 +4,7 @@ import type { BuildResult, Metafile } from "esbuild";
 import { ACTIVATION_EXPORT, PACKAGE_FILES_EXPORT } from "../../sandbox/contract/node-builtins.ts";
 import { compileCell } from "../cells/compile-cell.ts";
 import { readContainedFile, realPathOf } from "../locate/contained-file.ts";
-import { BuildLedger } from "../locate/file-manifest.ts";
+import { FileManifest } from "../locate/file-manifest.ts";
 import { placeNames, placesText, TOOL_FOLDER } from "../locate/package-locations.ts";
 import { PackageStore } from "../locate/package-store.ts";
 import { ToolFiles } from "../locate/tool-files.ts";
@@ -14,7 +14,7 @@ import { type ContextNames, keepContext, needsContext } from "./await-context.ts
 import { displayFile } from "./build-issues.ts";
 import {
   type BuildFailure,
-  BuildProblemError,
+  BuildIssueError,
   type BuildRequest,
   type BuildResponse,
   type BuildSuccess,
@@ -41,7 +41,7 @@ function contextNames(build: Build): ContextNames {
 }
 
 /** Our own file; a dependency like any other, so that an upgrade of Glovebox makes bundles anew. */
-function readGuestModule(path: string, ledger: BuildLedger): ImportPolicyOptions["guestModule"] {
+function readGuestModule(path: string, ledger: FileManifest): ImportPolicyOptions["guestModule"] {
   const realPath = realPathOf(path) ?? path;
   const read = readContainedFile([dirname(realPath)], realPath, Number.POSITIVE_INFINITY);
   if (read.kind !== "file") throw new Error("Expected the module behind glovebox/tool next to the bundler");
@@ -50,7 +50,7 @@ function readGuestModule(path: string, ledger: BuildLedger): ImportPolicyOptions
 }
 
 function prepare(request: BuildRequest, script: Script | undefined): Build {
-  const ledger = new BuildLedger(request.limits);
+  const ledger = new FileManifest(request.limits);
   const files = new ToolFiles(request.files, ledger);
   const store = new PackageStore(request.stores, request.linked, ledger);
   const outermost = request.stores.at(-1);
@@ -276,7 +276,7 @@ async function build(request: BuildRequest, esbuild: RunEsbuild): Promise<BuildR
     }
     return await compile(prepared, esbuild);
   } catch (error) {
-    if (error instanceof BuildProblemError) return failure(error.problem);
+    if (error instanceof BuildIssueError) return failure(error.problem);
     throw error;
   }
 }

@@ -131,7 +131,7 @@ export class DataFiles {
 
   /**
    * Takes what one module of a package names.
-   * @throws {BuildProblemError} when the files pass a limit
+   * @throws {BuildIssueError} when the files pass a limit
    */
   add(module: string, text: string): void {
     const root = this.#store.packageOf(module)?.folder;

@@ -9,7 +9,7 @@ import {
   NODE_ENTRY_POINTS,
   openBrowserResolver,
 } from "../locate/entry-points.ts";
-import type { BuildLedger } from "../locate/file-manifest.ts";
+import type { FileManifest } from "../locate/file-manifest.ts";
 import { definePlaces, placeNames } from "../locate/package-locations.ts";
 import type { PackageStore } from "../locate/package-store.ts";
 import type { ToolFiles } from "../locate/tool-files.ts";
@@ -51,7 +51,7 @@ const MAX_LINKS = 4;
 export interface Build {
   readonly request: BuildRequest;
   readonly script: Script | undefined;
-  readonly ledger: BuildLedger;
+  readonly ledger: FileManifest;
   readonly files: ToolFiles;
   readonly store: PackageStore;
   readonly context: ProblemContext;

@@ -1,6 +1,6 @@
 // The files that one build has read: enforces the limits, and records each file so that a cached bundle can be checked later.
 import { createHash } from "node:crypto";
-import { type BuildDependency, BuildProblemError } from "../compile/build-messages.ts";
+import { type BuildDependency, BuildIssueError } from "../compile/build-messages.ts";
 import type { BundleLimits } from "../tool-bundle.ts";
 import type { ContainedFile } from "./contained-file.ts";
 
@@ -20,7 +20,7 @@ const HINTS: Readonly<Record<FileOwner, string>> = {
   package: "a host sets the limit in bundler.limits.packageBytes",
 };
 
-export class BuildLedger {
+export class FileManifest {
   readonly #limits: BundleLimits;
   readonly #bytes: Record<FileOwner, number> = { tool: 0, package: 0 };
   readonly #dependencies = new Map<string, BuildDependency>();
@@ -45,20 +45,20 @@ export class BuildLedger {
     return this.#limits[limit] * times - this.#bytes[owner];
   }
 
-  /** @throws {BuildProblemError} when the file passes a cap */
+  /** @throws {BuildIssueError} when the file passes a cap */
   count(owner: FileOwner, bytes: number): void {
     this.#files += 1;
     this.#bytes[owner] += bytes;
     if (this.bytesLeft(owner) < 0) {
       const { limit, times, subject } = BYTE_LIMITS[owner];
       const most = times === 1 ? "" : `, and a build reads ${times} times as much at most`;
-      throw new BuildProblemError({
+      throw new BuildIssueError({
         message: `${subject} ${this.#bytes[owner]} bytes or more together; the limit ${limit} is ${this.#limits[limit]} bytes${most}`,
         hint: HINTS[owner],
       });
     }
     if (this.#files > this.#limits.files) {
-      throw new BuildProblemError({
+      throw new BuildIssueError({
         message: `The tool loads more than ${this.#limits.files} files, the limit files`,
         hint: "a package's smaller entry, such as lodash-es/pick instead of lodash-es, loads fewer",
       });
@@ -69,7 +69,7 @@ export class BuildLedger {
   checkBundled(bytes: number): void {
     const { packageBytes } = this.#limits;
     if (bytes <= packageBytes) return;
-    throw new BuildProblemError({
+    throw new BuildIssueError({
       message: `The bundled package files have ${bytes} bytes together; the limit packageBytes is ${packageBytes} bytes`,
       hint: HINTS.package,
     });

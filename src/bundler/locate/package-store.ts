@@ -1,8 +1,8 @@
 // The npm packages that a tool may use: the folders they may come from, and the guard on each load. Nothing else is read.
 import { basename, dirname, join, posix, relative, sep } from "node:path";
-import { BuildProblemError } from "../compile/build-messages.ts";
+import { BuildIssueError } from "../compile/build-messages.ts";
 import { type ContainedFile, isDirectory, isInside, readContainedFile } from "./contained-file.ts";
-import type { BuildLedger } from "./file-manifest.ts";
+import type { FileManifest } from "./file-manifest.ts";
 import { TOOL_FOLDER } from "./package-locations.ts";
 
 const MAX_MANIFEST_BYTES = 1024 * 1024;
@@ -95,7 +95,7 @@ export class PackageStore {
   readonly #linked: readonly string[];
   /** Both: all folders that files of packages may lie in. */
   readonly #folders: readonly string[];
-  readonly #ledger: BuildLedger;
+  readonly #ledger: FileManifest;
   readonly #manifests = new Map<string, Manifest | undefined>();
   readonly #loaded = new Set<string>();
 
@@ -103,7 +103,7 @@ export class PackageStore {
    * @param stores real paths of `node_modules` folders, nearest first
    * @param linked real paths of the folders in which packages may lie that the stores link to
    */
-  constructor(stores: readonly string[], linked: readonly string[], ledger: BuildLedger) {
+  constructor(stores: readonly string[], linked: readonly string[], ledger: FileManifest) {
     this.#stores = stores;
     this.#linked = linked;
     this.#folders = [...stores, ...linked];
@@ -131,19 +131,19 @@ export class PackageStore {
 
   /**
    * Reads one file of a package.
-   * @throws {BuildProblemError} when it lies outside the stores, is no regular file, or passes a cap
+   * @throws {BuildIssueError} when it lies outside the stores, is no regular file, or passes a cap
    */
   load(path: string): Buffer {
     const read = readContainedFile(this.#folders, path, this.#ledger.bytesLeft("package"));
     if (read.kind === "outside") {
-      throw new BuildProblemError({
+      throw new BuildIssueError({
         message: "The import leads out of the package store",
         hint: "a package and all its files must really lie in the store; for a linked package of a workspace, a host names its folder in bundler.linkedPackages",
       });
     }
     if (read.kind === "too-large") this.#ledger.count("package", read.size);
     if (read.kind !== "file") {
-      throw new BuildProblemError({
+      throw new BuildIssueError({
         message: `Cannot read a package file: ${read.kind === "unreadable" ? read.reason : "it does not exist"}`,
       });
     }
@@ -157,7 +157,7 @@ export class PackageStore {
 
   /**
    * Reads a data file of the package with this folder; undefined where there is no such file in it.
-   * @throws {BuildProblemError} when it passes a limit
+   * @throws {BuildIssueError} when it passes a limit
    */
   loadData(folder: string, path: string): Buffer | undefined {
     const read = readContainedFile([folder], path, this.#ledger.bytesLeft("package"));

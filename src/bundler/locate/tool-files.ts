@@ -1,16 +1,16 @@
 // The tool's own files, from memory or from its folder: finds what an import means, reads each file once, within the caps.
 import { join, relative, sep } from "node:path";
-import { BuildProblemError, type ToolFilesLocation } from "../compile/build-messages.ts";
+import { BuildIssueError, type ToolFilesLocation } from "../compile/build-messages.ts";
 import { readContainedFile } from "./contained-file.ts";
-import type { BuildLedger } from "./file-manifest.ts";
+import type { FileManifest } from "./file-manifest.ts";
 import { candidatesOf, faultOfToolPath } from "./tool-paths.ts";
 
 export class ToolFiles {
   readonly #location: ToolFilesLocation;
-  readonly #ledger: BuildLedger;
+  readonly #ledger: FileManifest;
   readonly #texts = new Map<string, string>();
 
-  constructor(location: ToolFilesLocation, ledger: BuildLedger) {
+  constructor(location: ToolFilesLocation, ledger: FileManifest) {
     this.#location = location;
     this.#ledger = ledger;
     if (location.kind === "memory") this.#takeAll(location.files);
@@ -23,7 +23,7 @@ export class ToolFiles {
 
   /**
    * The file that an import of `path` means, now read; `undefined` when there is none.
-   * @throws {BuildProblemError} when it may not be read or passes a cap
+   * @throws {BuildIssueError} when it may not be read or passes a cap
    */
   find(path: string): string | undefined {
     for (const candidate of candidatesOf(path)) {
@@ -55,11 +55,11 @@ export class ToolFiles {
     if (read.kind === "too-large") this.#ledger.count("tool", read.size);
     if (read.kind !== "file") {
       const reason = read.kind === "unreadable" ? read.reason : "a link leads out of the tool's folder";
-      throw new BuildProblemError({ message: `Cannot read ${JSON.stringify(path)}: ${reason}` });
+      throw new BuildIssueError({ message: `Cannot read ${JSON.stringify(path)}: ${reason}` });
     }
     // A symlink inside the folder must not lead to what its real path would forbid, such as a hidden file.
     const fault = faultOfToolPath(relative(folder, read.file.realPath).split(sep).join("/"));
-    if (fault !== undefined) throw new BuildProblemError({ message: `Cannot read ${JSON.stringify(path)}: ${fault}` });
+    if (fault !== undefined) throw new BuildIssueError({ message: `Cannot read ${JSON.stringify(path)}: ${fault}` });
     this.#ledger.count("tool", read.file.contents.length);
     this.#ledger.record("tool", read.file);
     this.#texts.set(path, read.file.contents.toString("utf8"));

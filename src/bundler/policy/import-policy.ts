@@ -9,7 +9,7 @@ import type {
   PluginBuild,
 } from "esbuild";
 import { findBuiltin, NODE_BUILTINS, WS_CLIENT_CHUNK, WS_CLIENT_EXPORT } from "../../sandbox/contract/node-builtins.ts";
-import { type BuildProblem, BuildProblemError, type BuildRequest } from "../compile/build-messages.ts";
+import { BuildIssueError, type BuildProblem, type BuildRequest } from "../compile/build-messages.ts";
 import { bundleOwnRequire } from "../compile/data-files.ts";
 import { type BrowserResolver, OWN_QUESTION, type ResolveRequest, resolveWith } from "../locate/entry-points.ts";
 import { declarePlaces, mentionsPlace, type PlaceNames, placesText } from "../locate/package-locations.ts";
@@ -97,8 +97,8 @@ function quotePath(specifier: string): string {
   return JSON.stringify(specifier.length > 120 ? `${specifier.slice(0, 120)}…` : specifier);
 }
 
-function denyImport(specifier: string, reason: string, hint: string = ALLOWED_HINT): BuildProblemError {
-  return new BuildProblemError({ message: `Cannot import ${quotePath(specifier)}: ${reason}`, hint });
+function denyImport(specifier: string, reason: string, hint: string = ALLOWED_HINT): BuildIssueError {
+  return new BuildIssueError({ message: `Cannot import ${quotePath(specifier)}: ${reason}`, hint });
 }
 
 /** Why an import fails that no rule denies but that the store cannot serve. */
@@ -134,7 +134,7 @@ function isRelative(specifier: string): boolean {
 
 function toMessage(thrown: unknown): PartialMessage {
   // Only our own words leave: an error of fs names host paths.
-  if (!(thrown instanceof BuildProblemError)) return { text: "The bundler failed while it read this import" };
+  if (!(thrown instanceof BuildIssueError)) return { text: "The bundler failed while it read this import" };
   return { text: thrown.problem.message, detail: { hint: thrown.problem.hint } };
 }
 
@@ -183,7 +183,7 @@ class ImportPolicy {
       case NAMESPACES.package:
         if (phase === "link") return this.#loadPackageFile(args.path);
     }
-    throw new BuildProblemError({ message: "The import leads to what a tool may not load", hint: ALLOWED_HINT });
+    throw new BuildIssueError({ message: "The import leads to what a tool may not load", hint: ALLOWED_HINT });
   }
 
   #resolveFromTool(args: OnResolveArgs): Resolution {
@@ -224,7 +224,7 @@ class ImportPolicy {
       const hint = allowed === "" ? "no packages are allowed" : `allowed packages are ${allowed}`;
       throw denyImport(specifier, `the package ${name} is not on the allow list`, hint);
     }
-    if (!store.has(name)) throw new BuildProblemError(explainUnresolved(specifier, store));
+    if (!store.has(name)) throw new BuildIssueError(explainUnresolved(specifier, store));
   }
 
   /** "events/" is the npm package where the store has it, as Node's rule says; "events" is always the built-in. */
@@ -327,7 +327,7 @@ class ImportPolicy {
     if (loader === undefined) {
       // The extension is looked at only after the guard: a path outside the store says nothing of itself.
       this.#options.store.load(path);
-      throw new BuildProblemError({
+      throw new BuildIssueError({
         message: "The package file has a type that cannot be imported",
         hint: `files end in one of ${Object.keys(FILE_LOADERS).join(" ")}`,
       });

@@ -2,7 +2,7 @@
 // are stopped.
 /// <reference types="node" preserve="true" />
 import type { FunctionTool, ToolCallOutputContent } from "@openai/agents";
-import { callTool } from "../agent/call-tool.ts";
+import { callAgentTool } from "../agent/call-tool.ts";
 import type { ModelToolCall } from "../agent/model.ts";
 import { CallReader } from "../openai/calls.ts";
 import { type OutputPart, toOutputParts } from "../openai/output.ts";
@@ -50,7 +50,7 @@ export function toAgentsTools(host: HostedTools, options?: EdgeTools): AgentsToo
     invoke: async (_run, argumentsText, details) => {
       const written = { id: details?.toolCall?.callId, name, kind: "function", argumentsText } as const;
       const [call] = new CallReader(openai).read(written) as [ModelToolCall];
-      return toOutput(toOutputParts(await callTool(router, call, contextOf(details?.signal))));
+      return toOutput(toOutputParts(await callAgentTool(router, call, contextOf(details?.signal))));
     },
   }));
 }

@@ -5,7 +5,7 @@ import type { ToolContext } from "../contract/tool-call.ts";
 import { deferFailure } from "../util/defer-failure.ts";
 import { checkTenant, mergeContexts, parseCallContext } from "./agent-context.ts";
 import type { AgentEvent, AgentOutcome, AgentStream } from "./agent-events.ts";
-import { type AgentLoopOptions, parseLoopOptions, parseRunOptions, type RunOptions } from "./agent-options.ts";
+import { type AgentLoopOptions, type AgentRunOptions, parseLoopOptions, parseRunOptions } from "./agent-options.ts";
 import { AgentRun } from "./agent-run.ts";
 import { type AgentRouter, toCallRouter } from "./call-tool.ts";
 import { parseMessages } from "./check-messages.ts";
@@ -56,7 +56,7 @@ export class AgentLoop {
    * Rejects with a ToolError before anything runs: PARAM_INVALID for wrong options and for a state that cannot be resumed; INTERNAL if
    * `claim` fails; CANCELLED if the signal aborts before the state is claimed.
    */
-  async run(options: RunOptions): Promise<AgentOutcome> {
+  async run(options: AgentRunOptions): Promise<AgentOutcome> {
     return await deferFailure(async () => {
       const run = await this.#open(options, undefined);
       return await run.finish(undefined);
@@ -68,7 +68,7 @@ export class AgentLoop {
    * model's stream down, not the tools.
    * Never rejects: what `run` rejects with is an outcome (`failed`) here.
    */
-  stream(options: RunOptions): AgentStream {
+  stream(options: AgentRunOptions): AgentStream {
     return createEventStream<AgentEvent>((events, stop) =>
       deferFailure(async () => {
         try {
@@ -81,7 +81,7 @@ export class AgentLoop {
     );
   }
 
-  async #open(given: RunOptions, stop: AbortSignal | undefined): Promise<AgentRun> {
+  async #open(given: AgentRunOptions, stop: AbortSignal | undefined): Promise<AgentRun> {
     const { settings, input } = parseRunOptions(this.#defaults, given);
     const signals = [settings.signal, stop].filter((signal) => signal !== undefined);
     const signal = signals.length === 1 ? (signals[0] as AbortSignal) : AbortSignal.any(signals);

@@ -78,7 +78,7 @@ interface ResumeOptions {
   readonly claim: ClaimState;
 }
 
-export type RunOptions = AgentLoopOptions &
+export type AgentRunOptions = AgentLoopOptions &
   (StartOptions | ResumeOptions) & {
     /** Ends the run at once: the model is left, and running tools are killed, each with its answer (CANCELLED). */
     readonly signal?: AbortSignal | undefined;

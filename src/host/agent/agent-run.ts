@@ -8,13 +8,13 @@ import type { AgentEvent, AgentOutcome } from "./agent-events.ts";
 import type { RunInput, RunSettings } from "./agent-options.ts";
 import { toAgentState } from "./agent-state.ts";
 import { type ApprovalRequest, needsApproval } from "./approval.ts";
-import { callTool, Lanes } from "./call-tool.ts";
+import { callAgentTool, Lanes } from "./call-tool.ts";
 import { PREPARE_TIMEOUT_MS } from "./callback-bounds.ts";
 import { parseMessages } from "./check-messages.ts";
 import { callsOf, textOf } from "./conversation.ts";
 import type { EventQueue } from "./event-stream.ts";
 import type { Message, ModelRequest, ModelToolCall, ModelUsage } from "./model.ts";
-import { readTurn, type Turn } from "./model-turn.ts";
+import { type ModelTurn, readTurn } from "./model-turn.ts";
 import { notOffered, type OfferedTool, type OfferedTools, offeredTools } from "./offered-tools.ts";
 import { beginRun, type DecidedCall, type RunBeginning } from "./run-beginning.ts";
 import { type AgentStep, checkCondition, type StopState } from "./stop-conditions.ts";
@@ -221,7 +221,7 @@ export class AgentRun {
   }
 
   /** Ends a turn: waits for its calls, and returns those that wait for approval. */
-  async #close(turn: Turn, open: readonly OpenCall[]): Promise<readonly ApprovalRequest[]> {
+  async #close(turn: ModelTurn, open: readonly OpenCall[]): Promise<readonly ApprovalRequest[]> {
     const { message, reason, usage } = turn;
     const { results, waiting } = await this.#settle(open);
     for (const result of results) this.#pushAnswer(result);
@@ -233,7 +233,7 @@ export class AgentRun {
   }
 
   async #next(
-    { reason, error }: Turn,
+    { reason, error }: ModelTurn,
     open: readonly OpenCall[],
     waiting: readonly ApprovalRequest[],
   ): Promise<AgentOutcome | undefined> {
@@ -297,7 +297,7 @@ export class AgentRun {
     if (tool === undefined) return this.#answer(toFailed(call, notOffered(toolName, offered)));
     return this.#lanes.run(async () => {
       if (call.problem === undefined) this.#emit({ type: "tool-start", step, callId, toolName });
-      const result = await callTool(callRouter, call, {
+      const result = await callAgentTool(callRouter, call, {
         ...context,
         executionId: this.#executionId,
         stepId: String(step),

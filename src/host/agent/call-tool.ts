@@ -5,7 +5,7 @@ import { type JsonValue, ToolError, toToolError } from "../../sandbox/contract/e
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import type { ToolCall, ToolContext, ToolResult } from "../contract/tool-call.ts";
 import type { Glovebox } from "../glovebox/glovebox.ts";
-import { holdsInfinity } from "../json/non-finite.ts";
+import { containsNonFinite } from "../json/non-finite.ts";
 import { toFailure } from "../pipeline/normalize.ts";
 import type { ToolRouter } from "../routing/tool-router.ts";
 import type { ModelToolCall } from "./model.ts";
@@ -55,14 +55,18 @@ export function toCallRouter(router: unknown, where = "router"): CallRouter {
 
 function toToolCall({ id, toolName, argumentsText, arguments: args, kind }: ModelToolCall): ToolCall {
   // A number that no double holds would leave a value as `null`: of the text the router says what is wrong.
-  const isLossy = kind === "function" && holdsInfinity(args as JsonValue, argumentsText);
+  const isLossy = kind === "function" && containsNonFinite(args as JsonValue, argumentsText);
   if (args !== undefined && !isLossy) return { id, toolName, arguments: args };
   // Free text has one place to go.
   return kind === "custom" ? { id, toolName, arguments: { input: argumentsText } } : { id, toolName, argumentsText };
 }
 
 /** Runs a model's call; what cannot be run is answered with what is wrong. Always resolves. */
-export async function callTool(router: CallRouter, call: ModelToolCall, context: ToolContext): Promise<ToolResult> {
+export async function callAgentTool(
+  router: CallRouter,
+  call: ModelToolCall,
+  context: ToolContext,
+): Promise<ToolResult> {
   const started = performance.now();
   const fail = (error: ToolError): ToolResult =>
     toFailure({ callId: call.id, toolName: call.toolName, started }, error);

@@ -33,13 +33,13 @@ function endOfAnswers(messages: readonly Message[], from: number): number {
 }
 
 /** A message, and the answers right after it. */
-interface Exchange {
+interface AgentExchange {
   readonly index: number;
   readonly message: Message;
   readonly answers: readonly Extract<Message, { role: "tool" }>[];
 }
 
-function* exchangesOf(messages: readonly Message[]): Generator<Exchange> {
+function* exchangesOf(messages: readonly Message[]): Generator<AgentExchange> {
   // Answers that nothing stands before belong to no call.
   for (let index = 0; index < messages.length; ) {
     const message = messages[index] as Message;

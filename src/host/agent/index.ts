@@ -4,7 +4,7 @@
 export type { AgentContext } from "./agent-context.ts";
 export type { AgentEvent, AgentOutcome, AgentStream } from "./agent-events.ts";
 export { AgentLoop } from "./agent-loop.ts";
-export type { AgentLoopOptions, RunOptions } from "./agent-options.ts";
+export type { AgentLoopOptions, AgentRunOptions } from "./agent-options.ts";
 export type { AgentState, PendingApproval } from "./agent-state.ts";
 export type {
   ApprovalDecision,

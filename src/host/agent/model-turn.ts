@@ -25,7 +25,7 @@ export interface TurnListener {
   readonly room?: () => Promise<void> | undefined;
 }
 
-export interface Turn {
+export interface ModelTurn {
   readonly message: AssistantMessage;
   readonly reason: FinishReason;
   readonly usage?: ModelUsage;
@@ -203,7 +203,7 @@ class TurnReader {
     return known;
   }
 
-  end(error?: ToolError): Turn {
+  end(error?: ToolError): ModelTurn {
     const tooMany = new ToolError("INTERNAL", `The model's turn: expected at most ${MAX_CALLS} calls`);
     const problem = error ?? (this.#dropped > 0 ? tooMany : undefined);
     return {
@@ -269,7 +269,7 @@ export async function readTurn(
   request: ModelRequest,
   listener: TurnListener = {},
   taken: Set<string> = new Set(),
-): Promise<Turn> {
+): Promise<ModelTurn> {
   const reader = new TurnReader(listener, taken);
   const { signal } = request;
   let iterator: AsyncIterator<unknown> | undefined;

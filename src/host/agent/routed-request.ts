@@ -13,7 +13,7 @@ import { callsOf, mend, textOf } from "./conversation.ts";
 import type { EventQueue } from "./event-stream.ts";
 import { fallbackText } from "./fallback.ts";
 import type { Message, ModelRequest, ModelToolCall, ModelUsage } from "./model.ts";
-import { readTurn, type Turn } from "./model-turn.ts";
+import { type ModelTurn, readTurn } from "./model-turn.ts";
 import { type OfferedTool, type OfferedTools, offeredTools } from "./offered-tools.ts";
 import {
   type DecisionReading,
@@ -164,7 +164,7 @@ export class RoutedRequest {
     if (delayMs > 0) await pause(delayMs, undefined, { signal: this.#signal });
   }
 
-  async #ask(request: Omit<ModelRequest, "signal">, onText?: (text: string) => void): Promise<Turn> {
+  async #ask(request: Omit<ModelRequest, "signal">, onText?: (text: string) => void): Promise<ModelTurn> {
     const turn = await readTurn(
       this.#settings.model,
       { ...request, signal: this.#signal },
@@ -213,7 +213,7 @@ export class RoutedRequest {
     );
   }
 
-  #read(turn: Turn, offered: OfferedTools, candidates: readonly ToolDefinition[]): DecisionReading {
+  #read(turn: ModelTurn, offered: OfferedTools, candidates: readonly ToolDefinition[]): DecisionReading {
     const reading = readReply(turn);
     if (!("decision" in reading)) return reading;
     const { tool } = reading.decision;
@@ -335,7 +335,7 @@ function isInVain({ details }: ToolError): boolean {
   return typeof status === "number" && status >= 400 && status < 500 && ![408, 409, 425, 429].includes(status);
 }
 
-function readReply({ message }: Turn): DecisionReading {
+function readReply({ message }: ModelTurn): DecisionReading {
   const [call, ...others] = callsOf(message);
   if (call === undefined) return readDecision(textOf(message));
   if (others.length > 0) return { problem: `Expected exactly one tool, got ${others.length + 1} calls` };

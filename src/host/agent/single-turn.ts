@@ -6,7 +6,7 @@ import type { ToolContext, ToolResult } from "../contract/tool-call.ts";
 import { toFailure } from "../pipeline/normalize.ts";
 import { ignoreOutcome, isThenable } from "../util/host-callback.ts";
 import { type ApprovalRule, needsApproval } from "./approval.ts";
-import { callTool } from "./call-tool.ts";
+import { callAgentTool } from "./call-tool.ts";
 import { callsOf, findProblems } from "./conversation.ts";
 import type { Message, ModelToolCall } from "./model.ts";
 import { notOffered, type Offer, offeredTools } from "./offered-tools.ts";
@@ -67,7 +67,7 @@ async function callGuarded(
 ): Promise<ToolResult> {
   const { callRouter, context, tools, needsApproval: rule, onError } = parts;
   if ((tools === undefined && rule === undefined) || call.problem !== undefined) {
-    return await callTool(callRouter, call, context);
+    return await callAgentTool(callRouter, call, context);
   }
   const started = performance.now();
   try {
@@ -84,7 +84,7 @@ async function callGuarded(
       signal.throwIfAborted();
       throw new ToolError("APPROVAL_REQUIRED", `The call of ${call.toolName} needs approval and was not run`);
     }
-    return await callTool(callRouter, call, { ...context, toolDigest });
+    return await callAgentTool(callRouter, call, { ...context, toolDigest });
   } catch (thrown) {
     const error = context.signal?.aborted === true ? new ToolError("CANCELLED", "The call was cancelled") : thrown;
     return toFailure({ callId: call.id, toolName: call.toolName, started }, toToolError(error));

@@ -7,7 +7,7 @@ import { isValueTooLarge, type ValueLimits } from "../contract/value-size.ts";
 import { isSmallJson, parseLargeText, parseSmallJson } from "../json/parse-json.ts";
 import type { RunningCallObserver } from "../pipeline/prepared-call.ts";
 import { isThenable, notifySafely } from "../util/host-callback.ts";
-import type { Payer } from "../util/time-slicing.ts";
+import type { CpuAccount } from "../util/time-slicing.ts";
 import { untilAborted } from "../util/with-abort.ts";
 import type { Capability, CapabilityContext } from "./capability.ts";
 
@@ -44,7 +44,7 @@ export interface BrokerOptions {
   readonly limits: Limits;
   readonly context: CapabilityContext;
   /** Whose host time it is that reading a large input takes. */
-  readonly payer?: Payer;
+  readonly payer?: CpuAccount;
   /** Who looks at the call from outside. */
   readonly watch?: RunningCallObserver | undefined;
   /** Hears what the tool may not: failures of a handler that are not ToolErrors. */

@@ -8,7 +8,7 @@ import type { TraceContext } from "../observability/telemetry/trace-context.ts";
 import type { PreparedCall, RunningCallObserver } from "../pipeline/prepared-call.ts";
 import type { CallMeter } from "../tenants/call-meter.ts";
 import { ignoreOutcome } from "../util/host-callback.ts";
-import type { Payer } from "../util/time-slicing.ts";
+import type { CpuAccount } from "../util/time-slicing.ts";
 import type { CapabilityContext } from "./capability.ts";
 
 /** For capabilities that still run then. One for all calls: to make one takes as long as a small capability. */
@@ -55,9 +55,9 @@ export const watchOf = (context: CapabilityContext): RunningCallObserver | undef
 /** What counts the traffic of a context's call; undefined where there is no call. */
 export const meterOf = (context: CapabilityContext): CallMeter | undefined => calls.get(context)?.meter;
 
-const payers = new WeakMap<CapabilityContext, Payer>();
+const payers = new WeakMap<CapabilityContext, CpuAccount>();
 /** Whose host time it is that work for the call of a context takes. */
-export const payerOf = (context: CapabilityContext): Payer | undefined => payers.get(context);
+export const payerOf = (context: CapabilityContext): CpuAccount | undefined => payers.get(context);
 
 export interface CallScopeOptions {
   readonly callId: string;
@@ -67,7 +67,7 @@ export interface CallScopeOptions {
   readonly log: CapabilityContext["log"];
   readonly call?: PreparedCall | undefined;
   /** Whose host time it is that work for the call takes. */
-  readonly payer?: Payer | undefined;
+  readonly payer?: CpuAccount | undefined;
   readonly redactor: Redactor;
   /** Hears of what could not be disposed of. */
   readonly onError?: ((error: unknown) => void) | undefined;

@@ -11,7 +11,7 @@ import type { CapabilityShape } from "../../sandbox/protocol/guest-messages.ts";
 import { type LogLevel, MAX_MEMBER_UNITS, MAX_MEMBERS } from "../../sandbox/protocol/messages.ts";
 import type { MemberChunk } from "../../sandbox/protocol/platform-modules.ts";
 import { parseOptions } from "../config/option-errors.ts";
-import { problemLine } from "../json/format-issues.ts";
+import { formatIssues } from "../json/format-issues.ts";
 import { compileSchema } from "../json-schema/compile-schema.ts";
 import { checkStandard, isStandardSchema, type StandardOutcome } from "../json-schema/standard-schema.ts";
 import { ignoreOutcome, isThenable } from "../util/host-callback.ts";
@@ -148,14 +148,14 @@ function toCheck(schema: CapabilitySchema, subject: string): Check {
   return (value) => {
     const outcome = compiled.validate(value);
     if (outcome.valid) return { value };
-    return { problem: outcome.stopped ? outcome.message : problemLine(outcome.problems) };
+    return { problem: outcome.stopped ? outcome.message : formatIssues(outcome.problems) };
   };
 }
 
 /** @throws {TypeError} for a schema library that fails, or gives no result that can be read */
 function readOutcome(outcome: StandardOutcome, subject: string): Checked {
   if ("value" in outcome) return outcome;
-  if ("problems" in outcome) return { problem: problemLine(outcome.problems) };
+  if ("problems" in outcome) return { problem: formatIssues(outcome.problems) };
   throw new TypeError(`The ${subject}: ${outcome.failed}`, { cause: outcome.cause });
 }
 

@@ -15,7 +15,7 @@ import {
   SampleRequestSchema,
   SampleResultSchema,
 } from "../contract/client-requests.ts";
-import { problemLine } from "../json/format-issues.ts";
+import { formatIssues } from "../json/format-issues.ts";
 import { type CompiledSchema, compileSchema } from "../json-schema/compile-schema.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import { type CallbackOutcome, runCallback } from "../util/host-callback.ts";
@@ -97,7 +97,7 @@ async function elicit(
   if (action !== "accept" || form === undefined) return { action };
   const outcome = form.validate((content ?? {}) as JsonValue);
   if (outcome.valid) return { action, content: content ?? {} };
-  const problem = outcome.stopped ? outcome.message : problemLine(outcome.problems);
+  const problem = outcome.stopped ? outcome.message : formatIssues(outcome.problems);
   throw new ToolError("PARAM_INVALID", `The answer does not fit the form: ${problem}`);
 }
 

@@ -3,7 +3,7 @@ import { isUint8Array } from "node:util/types";
 import * as z from "zod";
 import type { ContentPart } from "../../sandbox/contract/content.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import { problemLine } from "../json/format-issues.ts";
+import { formatIssues } from "../json/format-issues.ts";
 import type { ToolValue } from "./tool-value.ts";
 
 /** More than any client shows. */
@@ -63,5 +63,5 @@ export function parseContent(value: ToolValue, what: string): readonly ContentPa
   const problems = parsed.error.issues
     .slice(0, MAX_SHOWN_PROBLEMS)
     .map(({ path, message }) => ({ pointer: path.map((step) => `/${String(step)}`).join(""), message }));
-  throw new ToolError("OUTPUT_INVALID", `${what}: ${problemLine(problems)}`, { details: { problems } });
+  throw new ToolError("OUTPUT_INVALID", `${what}: ${formatIssues(problems)}`, { details: { problems } });
 }

@@ -5,9 +5,9 @@ import { STREAM_WINDOW } from "../../sandbox/protocol/guest-messages.ts";
 import type { JsonTextLimits } from "../json/json-errors.ts";
 import { isSmallJson, parseLargeText, parseSmallJson } from "../json/parse-json.ts";
 import type { Redactor } from "../observability/redaction/redactor.ts";
-import type { Payer } from "../util/time-slicing.ts";
+import type { CpuAccount } from "../util/time-slicing.ts";
 import type { ToolResult } from "./tool-call.ts";
-import { type ReadBeside, redactBeside, type ToolValue, withBytes } from "./tool-value.ts";
+import { type AttachmentReader, redactBeside, type ToolValue, withBytes } from "./tool-value.ts";
 
 /** What a streaming tool has yielded. */
 export interface ToolChunk {
@@ -25,7 +25,7 @@ export type ToolStream = AsyncGenerator<StreamItem, void, undefined>;
 /** A chunk that nobody has looked at: JSON text, and bytes that belong into it. */
 export interface RawChunk {
   readonly text: string | Buffer;
-  readonly bytes?: ReadBeside | undefined;
+  readonly bytes?: AttachmentReader | undefined;
   /** In bytes. */
   readonly size: number;
 }
@@ -35,7 +35,7 @@ export interface ChunkReading {
   readonly bounds: JsonTextLimits;
   readonly what: string;
   readonly signal: AbortSignal;
-  readonly payer?: Payer | undefined;
+  readonly payer?: CpuAccount | undefined;
 }
 
 /** So many, or so much, taken by the reader is worth telling the tool. */

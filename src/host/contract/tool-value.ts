@@ -5,20 +5,20 @@ import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
 import { type BytesHeader, MAX_BYTES_VALUES } from "../../sandbox/protocol/guest-messages.ts";
 import { BytesHeaderSchema } from "../../sandbox/protocol/messages.ts";
 import type { Redactor } from "../observability/redaction/redactor.ts";
-import { copyInTurns, inTurns, type Payer } from "../util/time-slicing.ts";
+import { type CpuAccount, copyTimeSliced, runTimeSliced } from "../util/time-slicing.ts";
 import { checkValueSize, countWritten, SizeCounter, type ValueLimits } from "./value-size.ts";
 
 /** JSON, and bytes anywhere in it. */
 export type ToolValue = JsonValue | Uint8Array | readonly ToolValue[] | { readonly [key: string]: ToolValue };
 
 /** The bytes beside a text. */
-export interface BesideText {
+export interface BinaryAttachments {
   readonly mark: string;
   readonly parts: readonly Uint8Array[];
 }
 
 /** Looks at them when they are wanted. @throws {ToolError} OUTPUT_INVALID, or rejects with it */
-export type ReadBeside = () => BesideText | Promise<BesideText>;
+export type AttachmentReader = () => BinaryAttachments | Promise<BinaryAttachments>;
 
 /** Longer than any well-formed one. */
 const MAX_HEADER_BYTES = 16 * 1024;
@@ -39,7 +39,7 @@ function parseHeader(header: Buffer): BytesHeader | undefined {
  * What came beside a text, still in the memory of its frame.
  * @throws {ToolError} OUTPUT_INVALID where the lengths are not those of the bytes
  */
-export function readBeside(header: Buffer, data: Buffer, what: string): BesideText {
+export function readBeside(header: Buffer, data: Buffer, what: string): BinaryAttachments {
   const parsed = parseHeader(header);
   const total = parsed?.lengths.reduce((sum, length) => sum + length, 0);
   if (parsed === undefined || total !== data.length) throw forged(what);
@@ -53,7 +53,7 @@ export function readBeside(header: Buffer, data: Buffer, what: string): BesideTe
 }
 
 /** Without what capabilities have concealed. */
-export async function redactBeside({ mark, parts }: BesideText, redactor: Redactor): Promise<BesideText> {
+export async function redactBeside({ mark, parts }: BinaryAttachments, redactor: Redactor): Promise<BinaryAttachments> {
   const redacted: Uint8Array[] = [];
   for (const part of parts) {
     redacted.push(await redactor.bytes(Buffer.from(part.buffer, part.byteOffset, part.byteLength)));
@@ -62,7 +62,7 @@ export async function redactBeside({ mark, parts }: BesideText, redactor: Redact
 }
 
 /** The index that a marked text names; undefined for any other text. */
-function indexIn(text: string, { mark, parts }: BesideText): number | undefined {
+function indexIn(text: string, { mark, parts }: BinaryAttachments): number | undefined {
   if (!text.startsWith(mark)) return undefined;
   const digits = text.slice(mark.length);
   return /^\d{1,4}$/.test(digits) && Number(digits) < parts.length ? Number(digits) : undefined;
@@ -72,13 +72,13 @@ type Holder = ToolValue[] | { [key: string]: ToolValue };
 
 /** Puts bytes in the place of their marks, in the value's own objects: each of them once, and all of them. */
 class Placing {
-  readonly #beside: BesideText;
+  readonly #beside: BinaryAttachments;
   readonly #what: string;
   readonly #left: Set<number>;
   readonly #root: ToolValue[];
   readonly #open: Holder[];
 
-  constructor(value: JsonValue, beside: BesideText, what: string) {
+  constructor(value: JsonValue, beside: BinaryAttachments, what: string) {
     this.#beside = beside;
     this.#what = what;
     this.#left = new Set(beside.parts.keys());
@@ -124,7 +124,7 @@ const AT_ONCE = { units: 128 * 1024, bytes: 1024 * 1024 } as const;
 export interface ParsedText {
   readonly value: JsonValue;
   readonly units: number;
-  readonly beside: BesideText;
+  readonly beside: BinaryAttachments;
   /** Names the value in messages. */
   readonly what: string;
 }
@@ -137,7 +137,7 @@ export interface ParsedText {
 export function withBytes(
   { value, units, beside, what }: ParsedText,
   signal: AbortSignal,
-  payer?: Payer,
+  payer?: CpuAccount,
 ): ToolValue | Promise<ToolValue> {
   const place = (parts: readonly Uint8Array[]): Placing => new Placing(value, { ...beside, parts }, what);
   if (units <= AT_ONCE.units && sizeOfBytes(beside) <= AT_ONCE.bytes) {
@@ -147,9 +147,9 @@ export function withBytes(
   }
   const inSteps = async (): Promise<ToolValue> => {
     const parts: Uint8Array[] = [];
-    for (const part of beside.parts) parts.push(await copyInTurns(part, signal));
+    for (const part of beside.parts) parts.push(await copyTimeSliced(part, signal));
     const placing = place(parts);
-    await inTurns(() => placing.step(), signal, payer);
+    await runTimeSliced(() => placing.step(), signal, payer);
     return placing.value;
   };
   return inSteps();
@@ -159,7 +159,7 @@ const toBase64 = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
 
 /** The same text with base64 in the place of marks: what a model would be shown, and what a JSON Schema is about. */
-export function withBase64(text: string, beside: BesideText): string {
+export function withBase64(text: string, beside: BinaryAttachments): string {
   const begin = `"${beside.mark}`;
   let shown = "";
   let from = 0;
@@ -184,7 +184,7 @@ export function toJson(value: ToolValue): JsonValue {
 /** A value as JSON text, and the bytes in it. */
 export interface TextWithBytes {
   readonly text: string | undefined;
-  readonly bytes: BesideText | undefined;
+  readonly bytes: BinaryAttachments | undefined;
 }
 
 /** Values that are looked at before the text is made: most callers have their bytes near the top. */
@@ -282,10 +282,10 @@ export function toBoundedJson(value: unknown, limits: ValueLimits): string | und
 }
 
 /** As a frame has it. */
-export function toBesideParts({ mark, parts }: BesideText): [header: string, data: Uint8Array] {
+export function toBesideParts({ mark, parts }: BinaryAttachments): [header: string, data: Uint8Array] {
   const header: BytesHeader = { mark, lengths: parts.map((part) => part.byteLength) };
   return [JSON.stringify(header), Buffer.concat(parts)];
 }
 
-export const sizeOfBytes = (beside: BesideText | undefined): number =>
+export const sizeOfBytes = (beside: BinaryAttachments | undefined): number =>
   beside?.parts.reduce((sum, part) => sum + part.byteLength, 0) ?? 0;

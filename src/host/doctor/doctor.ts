@@ -5,7 +5,7 @@ import { createGlovebox, type Glovebox } from "../glovebox/glovebox.ts";
 import { ignoreOutcome } from "../util/host-callback.ts";
 import { Launcher } from "../workers/hardening/launcher.ts";
 import { LAYER_NAMES, LAYERS, type Layer, type LayerState } from "../workers/hardening/layers.ts";
-import { collectEvidence, type Evidence } from "./evidence.ts";
+import { collectEvidence, type DoctorEvidence } from "./evidence.ts";
 
 export interface LayerFinding {
   readonly layer: Layer;
@@ -43,7 +43,7 @@ function refused(report: ProbeReport, probes: readonly Probe[], how = ""): Findi
 const WITHOUT_NODE = "with Node's permission model left out, ";
 
 /** How each layer is shown to hold. */
-const CHECKS: { readonly [Name in Layer]: (evidence: Evidence) => Finding } = {
+const CHECKS: { readonly [Name in Layer]: (evidence: DoctorEvidence) => Finding } = {
   "permission-model": ({ inside }) =>
     refused(inside, ["read-file", "write-file", "connect", "start-program", "start-thread"]),
   "no-native-modules": ({ inside }) => refused(inside, ["load-ffi", "load-sqlite"]),
@@ -88,7 +88,7 @@ const CHECKS: { readonly [Name in Layer]: (evidence: Evidence) => Finding } = {
   },
 };
 
-function toLayerFinding(layer: Layer, state: LayerState, evidence: Evidence): LayerFinding {
+function toLayerFinding(layer: Layer, state: LayerState, evidence: DoctorEvidence): LayerFinding {
   const { stops, get } = LAYERS[layer];
   if (state === "missing") return { layer, state, stops, evidence: `to get it: ${get}` };
   if (state !== "holds") return { layer, state, stops, evidence: state === "not-needed" ? "the host is not root" : "" };

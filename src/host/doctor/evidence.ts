@@ -22,7 +22,7 @@ export interface OutsideView {
   readonly ownNamespaces: readonly string[];
 }
 
-export interface Evidence {
+export interface DoctorEvidence {
   readonly inside: ProbeReport;
   /** The same with Node's permission model left out, as if it had been broken: what the operating system refuses by itself. */
   readonly insideWithoutNode: ProbeReport;
@@ -164,7 +164,7 @@ async function diesWithHost(
 }
 
 /** Puts up something to be read, written, connected to and signalled, and lets a probe fail at it. */
-export async function collectEvidence(launcher: Launcher, options: EvidenceOptions): Promise<Evidence> {
+export async function collectEvidence(launcher: Launcher, options: EvidenceOptions): Promise<DoctorEvidence> {
   const folder = mkdtempSync(join(tmpdir(), "glovebox-doctor-"));
   const server = createServer((socket) => socket.destroy()).listen(0, "127.0.0.1");
   try {

@@ -9,16 +9,16 @@ import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
 import { pack, unpack } from "../../sandbox/protocol/length-prefixed.ts";
 import { NO_USAGE } from "../contract/tool-call.ts";
-import { problemLine } from "../json/format-issues.ts";
+import { formatIssues } from "../json/format-issues.ts";
 import { parseSmallJson } from "../json/parse-json.ts";
 import type { Job, WorkerPool } from "../workers/worker-pool.ts";
-import { TouchedChunks } from "./platform-module-usage.ts";
-import { memoryError, placeOf, toGuestFailure } from "./sandbox.ts";
+import { PlatformModuleUsage } from "./platform-module-usage.ts";
+import { memoryError, placementOf, toGuestFailure } from "./sandbox.ts";
 
 export interface Learned {
   readonly definition: LearnedDefinition;
   readonly codeCache: Uint8Array;
-  readonly chunks: TouchedChunks;
+  readonly chunks: PlatformModuleUsage;
 }
 
 /** A definition is what a model reads: a quarter of a MiB is more than any model should. */
@@ -40,7 +40,7 @@ export function parseDefinition(text: string): LearnedDefinition {
   const parsed = LearnedDefinitionSchema.safeParse(value);
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.slice(0, 10).map(({ path, message }) => ({ pointer: path.join("/"), message }));
-  throw new ToolError("BUNDLE_FAILED", `The tool's definition: ${problemLine(problems)}`, { details: { problems } });
+  throw new ToolError("BUNDLE_FAILED", `The tool's definition: ${formatIssues(problems)}`, { details: { problems } });
 }
 
 /** Both are one entry of the cache, packed. */
@@ -62,7 +62,7 @@ export interface LearnerOptions {
 }
 
 /** For whom a bundle is learned, and with what. */
-export interface Learning {
+export interface ExtractionOptions {
   /** Whose process the learning one becomes, if it has none yet; without one the process is ended. */
   readonly owner: string | undefined;
   /** Who pays for it, and how much it may cost. */
@@ -89,12 +89,12 @@ export class Learner {
   }
 
   /** @throws {ToolError} BUNDLE_FAILED, TOOL_FAILED, TOOL_TIMEOUT, MEMORY_LIMIT, CPU_LIMIT, SANDBOX_CRASHED, OVERLOADED */
-  async learn(bundle: ToolBundle, stackMapper: StackMapper, learning: Learning): Promise<Learned> {
+  async learn(bundle: ToolBundle, stackMapper: StackMapper, learning: ExtractionOptions): Promise<Learned> {
     const { cache } = this.#options;
     const key = this.#keyOf(learning.features);
     const known = await cache.getCodeCache(bundle.sha256, key);
     const unpacked = known === undefined ? undefined : unpackLearned(known);
-    const chunks = new TouchedChunks(cache, bundle.sha256, await cache.getChunks(bundle.sha256));
+    const chunks = new PlatformModuleUsage(cache, bundle.sha256, await cache.getChunks(bundle.sha256));
     if (unpacked !== undefined) return { ...unpacked, chunks };
     const [text, sent = new Uint8Array(0)] = await this.#run(bundle, stackMapper, learning, chunks);
     // A copy: what has come is a part of its frame, and would keep all of it for as long as the tool is known.
@@ -107,15 +107,15 @@ export class Learner {
   #run(
     bundle: ToolBundle,
     stackMapper: StackMapper,
-    learning: Learning,
-    chunks: TouchedChunks,
+    learning: ExtractionOptions,
+    chunks: PlatformModuleUsage,
   ): Promise<[text: Buffer, codeCache?: Buffer]> {
     const { owner, limits, features, coarseTime } = learning;
     const { sha256, code, entry } = bundle;
-    return runToLearn(this.#options.pool, {
+    return extractDefinition(this.#options.pool, {
       ...{ entry, stackMapper, learning, chunks },
       job: {
-        ...placeOf(owner ?? `learn:${sha256}`, sha256, features, limits),
+        ...placementOf(owner ?? `learn:${sha256}`, sha256, features, limits),
         order: { type: "learn", sha256, limits, features: [...features], coarseTime },
         bundle: { sha256, code, codeCache: new Uint8Array(0), chunks },
         input: "",
@@ -130,8 +130,8 @@ export class Learner {
 export interface LearningRun {
   readonly entry: string;
   readonly stackMapper: StackMapper;
-  readonly learning: Learning;
-  readonly chunks: Pick<TouchedChunks, "add">;
+  readonly learning: ExtractionOptions;
+  readonly chunks: Pick<PlatformModuleUsage, "add">;
   readonly job: Omit<Job, "claim" | "listener" | "memoryMiB" | "singleUse" | "fresh">;
   readonly lane: string;
   /** The tool's own time begins when its process has it, or when its isolate is ready for it. */
@@ -142,7 +142,7 @@ export interface LearningRun {
  * In a process in which nothing has run before: resolves with the parts of the output.
  * @throws {ToolError} as `Learner.learn` does
  */
-export function runToLearn(pool: WorkerPool, run: LearningRun): Promise<[text: Buffer, codeCache?: Buffer]> {
+export function extractDefinition(pool: WorkerPool, run: LearningRun): Promise<[text: Buffer, codeCache?: Buffer]> {
   const { entry, stackMapper, learning, chunks, job, lane, clockRunsFrom } = run;
   const { owner, account, weight, limits } = learning;
   const { promise, resolve, reject } = Promise.withResolvers<[Buffer, Buffer?]>();

@@ -5,9 +5,15 @@ import { type JsonValue, ToolError, unavailable, withReason } from "../../sandbo
 import { LIMITS, type Limits } from "../../sandbox/contract/limits.ts";
 import type { LogLevel } from "../../sandbox/protocol/messages.ts";
 import { NO_USAGE, type ToolContext } from "../contract/tool-call.ts";
-import { type BesideText, sizeOfBytes, type ToolValue, toTextWithBytes, withBytes } from "../contract/tool-value.ts";
+import {
+  type BinaryAttachments,
+  sizeOfBytes,
+  type ToolValue,
+  toTextWithBytes,
+  withBytes,
+} from "../contract/tool-value.ts";
 import { isValueTooLarge } from "../contract/value-size.ts";
-import { problemLine } from "../json/format-issues.ts";
+import { formatIssues } from "../json/format-issues.ts";
 import { notedJsonText } from "../json/json-text-of.ts";
 import { checkStandard } from "../json-schema/standard-schema.ts";
 import type { CallLog } from "../observability/call-log.ts";
@@ -42,7 +48,7 @@ const CONTENT: unique symbol = Symbol.for(CONTENT_KEY) as never;
 
 interface Text {
   readonly text: string;
-  readonly bytes: (() => BesideText) | undefined;
+  readonly bytes: (() => BinaryAttachments) | undefined;
   /** In bytes. */
   readonly size: number;
 }
@@ -197,7 +203,7 @@ async function checkValue(
   if ("problems" in outcome) {
     const { problems } = outcome;
     const what = code === "PARAM_INVALID" ? `The arguments of ${name}` : `The output of ${name}`;
-    throw new ToolError(code, `${what}: ${problemLine(problems)}`, {
+    throw new ToolError(code, `${what}: ${formatIssues(problems)}`, {
       details: { problems: problems.map((problem) => ({ ...problem })) },
     });
   }

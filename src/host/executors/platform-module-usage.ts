@@ -2,7 +2,7 @@
 import type { BundleCache } from "../../bundler/cache/bundle-cache.ts";
 import type { ChunkName } from "../../sandbox/protocol/platform-modules.ts";
 
-export class TouchedChunks {
+export class PlatformModuleUsage {
   readonly #cache: BundleCache;
   readonly #sha256: string;
   readonly #names: Set<ChunkName>;

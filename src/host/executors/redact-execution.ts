@@ -1,6 +1,6 @@
 // What capabilities have concealed is in no part of what a call says: its output, the bytes and the content beside it, its error.
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import { type BesideText, type ReadBeside, redactBeside } from "../contract/tool-value.ts";
+import { type AttachmentReader, type BinaryAttachments, redactBeside } from "../contract/tool-value.ts";
 import type { Redactor } from "../observability/redaction/redactor.ts";
 import type { Execution } from "./execution.ts";
 
@@ -22,8 +22,8 @@ export async function redactExecution(execution: Execution, redactor: Redactor):
 const redactText = (text: string | Buffer, redactor: Redactor): Promise<Buffer> =>
   redactor.bytes(typeof text === "string" ? Buffer.from(text) : text);
 
-function redacting(read: ReadBeside | undefined, redactor: Redactor): ReadBeside | undefined {
-  return read === undefined ? undefined : async (): Promise<BesideText> => redactBeside(await read(), redactor);
+function redacting(read: AttachmentReader | undefined, redactor: Redactor): AttachmentReader | undefined {
+  return read === undefined ? undefined : async (): Promise<BinaryAttachments> => redactBeside(await read(), redactor);
 }
 
 function redactError(error: ToolError, redactor: Redactor): ToolError {

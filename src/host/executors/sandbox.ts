@@ -17,22 +17,22 @@ import { CapabilityBroker } from "../capabilities/broker.ts";
 import { CallScope } from "../capabilities/call-scope.ts";
 import type { Capability } from "../capabilities/capability.ts";
 import { NO_USAGE, type ToolContext, type ToolUsage } from "../contract/tool-call.ts";
-import { type ReadBeside, readBeside, toBesideParts } from "../contract/tool-value.ts";
-import { problemLine } from "../json/format-issues.ts";
+import { type AttachmentReader, readBeside, toBesideParts } from "../contract/tool-value.ts";
+import { formatIssues } from "../json/format-issues.ts";
 import type { CallLog } from "../observability/call-log.ts";
 import { Redactor } from "../observability/redaction/redactor.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import type { CallState } from "../routing/open-calls.ts";
 import { notifySafely } from "../util/host-callback.ts";
-import type { Payer } from "../util/time-slicing.ts";
+import type { CpuAccount } from "../util/time-slicing.ts";
 import { dataLimitBytes } from "../workers/hardening/launcher.ts";
-import type { CallListener, Loss } from "../workers/open-call.ts";
+import type { CallListener, CallLossReason } from "../workers/open-call.ts";
 import { pythonClassOf, pythonDataBytes } from "../workers/worker-kind.ts";
 import type { Job, SessionSeat, Ticket, WorkerPool } from "../workers/worker-pool.ts";
-import type { SentBundle, SessionOrder, ToolProfile } from "../workers/worker-process.ts";
+import type { SentBundle, SessionOrder, WorkerToolProfile } from "../workers/worker-process.ts";
 import type { Execution } from "./execution.ts";
 import type { Executor } from "./executor.ts";
-import type { TouchedChunks } from "./platform-module-usage.ts";
+import type { PlatformModuleUsage } from "./platform-module-usage.ts";
 import { redactExecution } from "./redact-execution.ts";
 import { WarmVersion } from "./warm-version.ts";
 
@@ -47,7 +47,7 @@ export interface PythonCalls {
 export interface SandboxTool {
   readonly bundle: Pick<ToolBundle, "sha256" | "code">;
   readonly codeCache: Uint8Array;
-  readonly chunks: Pick<TouchedChunks, "add" | "names">;
+  readonly chunks: Pick<PlatformModuleUsage, "add" | "names">;
   readonly stackMapper: StackMapper;
   readonly isolation: Isolation;
   /** Its author has nothing against its top level being run ahead. */
@@ -93,7 +93,7 @@ export function createSandboxExecutor(tool: SandboxTool, pool: WorkerPool): Exec
   const { bundle, codeCache, chunks } = tool;
   const sent: SentBundle = { sha256: bundle.sha256, code: bundle.code, codeCache, chunks };
   const warm = new WarmVersion(tool, sent, pool);
-  const profileOf = ({ limits, tenant, context }: PreparedCall): ToolProfile =>
+  const profileOf = ({ limits, tenant, context }: PreparedCall): WorkerToolProfile =>
     warm.profileOf({ limits, coarseTime: tenant.coarseTime }, context.logPlaces === true);
   return {
     source: tool.python === undefined ? "sandbox" : "python",
@@ -128,7 +128,7 @@ export function pythonPlaceOf(owner: string, { memoryMiB }: Limits, keeper = "")
 }
 
 /** Whose process a tool runs in. One whose memory V8 does not count has a process of its own, which the operating system limits. */
-export function placeOf(
+export function placementOf(
   owner: string,
   sha256: string,
   features: readonly EngineFeature[],
@@ -145,7 +145,7 @@ export function placeOf(
 interface SandboxRunOptions {
   readonly tool: SandboxTool;
   readonly sent: SentBundle;
-  readonly profile: ToolProfile;
+  readonly profile: WorkerToolProfile;
   readonly call: PreparedCall;
   readonly log: CallLog;
   readonly pool: WorkerPool;
@@ -155,11 +155,11 @@ interface SandboxRunOptions {
 class SandboxRun {
   readonly #tool: SandboxTool;
   readonly #sent: SentBundle;
-  readonly #profile: ToolProfile;
+  readonly #profile: WorkerToolProfile;
   readonly #call: PreparedCall;
   readonly #log: CallLog;
   readonly #pool: WorkerPool;
-  readonly #payer: Payer;
+  readonly #payer: CpuAccount;
   /** Both made when the tool first asks for something: most calls never do. */
   #broker: CapabilityBroker | undefined;
   #scope: CallScope | undefined;
@@ -283,7 +283,7 @@ class SandboxRun {
     const { python, features, isolation, ownerOf, session } = this.#tool;
     const { tenantId, limits } = this.#call;
     const owner = ownerOf(tenantId);
-    if (python === undefined) return placeOf(owner, this.#sent.sha256, features, limits);
+    if (python === undefined) return placementOf(owner, this.#sent.sha256, features, limits);
     const keeper = session === undefined ? python.lane : `session ${session.seat.id}`;
     return pythonPlaceOf(owner, limits, isolation === "call" ? "" : keeper);
   }
@@ -365,7 +365,7 @@ class SandboxRun {
     return { ...NO_USAGE, cpuMs, queueMs: placedAt - this.#admitted, ...message?.usage, peakBytes };
   }
 
-  #lost({ begun, cause, outOfMemory }: Loss, usage: ToolUsage): ToolError {
+  #lost({ begun, cause, outOfMemory }: CallLossReason, usage: ToolUsage): ToolError {
     // What the call's own clock or caller ended is not a crash, however its process came to its end.
     if (this.#call.signal.aborted) return this.#call.signal.reason as ToolError;
     if (cause !== undefined) return cause;
@@ -376,7 +376,7 @@ class SandboxRun {
   }
 
   /** A tool that takes too long does so by itself; a process that cannot be had, or breaks, is what all its calls need. */
-  #isSourceFailure({ isNotStarted }: Loss, { code }: ToolError): boolean {
+  #isSourceFailure({ isNotStarted }: CallLossReason, { code }: ToolError): boolean {
     return isNotStarted === true || (code === "SANDBOX_CRASHED" && this.#tool.sharesProcesses !== true);
   }
 
@@ -448,7 +448,11 @@ function withCode({ message, details, guestStack }: ToolError, code: ErrorCode, 
 }
 
 /** Undefined where there are none. */
-function toBytesReader(header: Buffer | undefined, data: Buffer | undefined, what: string): ReadBeside | undefined {
+function toBytesReader(
+  header: Buffer | undefined,
+  data: Buffer | undefined,
+  what: string,
+): AttachmentReader | undefined {
   if (header === undefined || data === undefined || header.length === 0) return undefined;
   return () => readBeside(header, data, what);
 }
@@ -528,7 +532,7 @@ export function toGuestFailure(message: EndedMessage, facts: FailureFacts, name:
 function issuesError(code: "PARAM_INVALID" | "OUTPUT_INVALID", what: string, text: string): ToolError {
   const parsed = GuestIssuesSchema.safeParse(parseOr(text));
   const issues = parsed.success ? parsed.data : [];
-  const problems = issues.length === 0 ? "the tool's own schema refused the value" : problemLine(issues);
+  const problems = issues.length === 0 ? "the tool's own schema refused the value" : formatIssues(issues);
   return new ToolError(code, `${what}: ${problems}`, {
     details: { problems: issues },
   });

@@ -6,7 +6,7 @@ import type { LimitName, Limits } from "../../sandbox/contract/limits.ts";
 import type { CapabilityShapes } from "../../sandbox/protocol/guest-messages.ts";
 import type { Isolation } from "../../sandbox/protocol/messages.ts";
 import type { WarmUse, WorkerPool } from "../workers/worker-pool.ts";
-import type { SentBundle, ToolProfile } from "../workers/worker-process.ts";
+import type { SentBundle, WorkerToolProfile } from "../workers/worker-process.ts";
 
 /** The parts of a tool that a profile depends on. */
 interface ProfiledTool {
@@ -21,7 +21,7 @@ interface ProfiledTool {
 }
 
 /** Limits and clock of a tenant's calls. */
-export type CallSettings = Pick<ToolProfile, "limits" | "coarseTime">;
+export type CallSettings = Pick<WorkerToolProfile, "limits" | "coarseTime">;
 
 /** Kinds of calls of one tool that are remembered: tenants may have limits and a clock of their own. */
 const MAX_PROFILES = 256;
@@ -34,7 +34,7 @@ export class WarmVersion {
   readonly #tool: ProfiledTool;
   readonly #sent: SentBundle;
   readonly #pool: WorkerPool;
-  readonly #profiles: ToolProfile[] = [];
+  readonly #profiles: WorkerToolProfile[] = [];
   #running = 0;
   #isRetired = false;
 
@@ -45,7 +45,7 @@ export class WarmVersion {
   }
 
   /** Equal settings have the same object: a process knows a profile by its identity. */
-  profileOf({ limits, coarseTime }: CallSettings, logPlaces: boolean): ToolProfile {
+  profileOf({ limits, coarseTime }: CallSettings, logPlaces: boolean): WorkerToolProfile {
     const known = this.#profiles.find(
       (profile) =>
         profile.coarseTime === coarseTime && profile.logPlaces === logPlaces && sameLimits(profile.limits, limits),
@@ -119,8 +119,8 @@ export class WarmVersion {
 function toProfile(
   tool: ProfiledTool,
   limits: Limits,
-  { coarseTime, logPlaces }: Pick<ToolProfile, "coarseTime" | "logPlaces">,
-): ToolProfile {
+  { coarseTime, logPlaces }: Pick<WorkerToolProfile, "coarseTime" | "logPlaces">,
+): WorkerToolProfile {
   const granted = [...tool.granted.keys()].filter((name) => name !== "log");
   return {
     sha256: tool.bundle.sha256,

@@ -102,8 +102,8 @@ import { v8FlagsOf } from "../workers/spawn/launch.ts";
 import { WorkerPool } from "../workers/worker-pool.ts";
 import { closeAll } from "./closing.ts";
 import { closeOnSignals } from "./shutdown.ts";
-import { type Registrable, ToolBuilder } from "./tool-builder.ts";
-import { type Grants, type SurroundedTool, Surroundings } from "./tool-environment.ts";
+import { type BuildableRegistration, ToolBuilder } from "./tool-builder.ts";
+import { EnvironmentResolver, type Grants, type ToolEnvironment } from "./tool-environment.ts";
 
 /** Calls end a second after they are told to at the latest, whatever their executor does; a host's hooks may take longer. */
 const CALLS_CLOSE_MS = 1_500;
@@ -166,7 +166,7 @@ export class Glovebox implements AsyncDisposable {
   readonly #pool: WorkerPool;
   readonly #python: PythonHost;
   readonly #launcher: Launcher;
-  readonly #surroundings: Surroundings;
+  readonly #surroundings: EnvironmentResolver;
   readonly #sessions: Sessions;
   readonly #log: HostLog | undefined;
   readonly #sessionRouter: ToolRouter;
@@ -218,7 +218,7 @@ export class Glovebox implements AsyncDisposable {
     const egress = createEgress((context) => callOf(context).tenant);
     const own = [logCapability, ...egress, kv, createToolsCapability(parts.router), ...createAskCapabilities()];
     const all = [...own, ...parts.config.capabilities];
-    this.#surroundings = new Surroundings(all, parts.config, parts.launcher);
+    this.#surroundings = new EnvironmentResolver(all, parts.config, parts.launcher);
     this.#builder = new ToolBuilder({
       ...parts,
       tenants: parts.router.tenants,
@@ -461,7 +461,7 @@ export class Glovebox implements AsyncDisposable {
   }
 
   #toTool(
-    { definition, asked = {}, authorLimits, runs }: Registrable,
+    { definition, asked = {}, authorLimits, runs }: BuildableRegistration,
     { granted, features }: Grants,
     input: Pick<ToolInput, "definition">,
     { isolation, tenantId, arguments: argumentOptions }: Omit<OwnedToolOptions, "grant">,
@@ -657,7 +657,7 @@ export class Glovebox implements AsyncDisposable {
     this.router.invalidateTenant(tenantId);
   }
 
-  #sessionTool({ language, grant }: ParsedSessionOptions): SurroundedTool {
+  #sessionTool({ language, grant }: ParsedSessionOptions): ToolEnvironment {
     const { granted, features } = this.#surroundings.grant(grant, {});
     const all = this.#surroundings.featuresOf(features, language === "python" ? "python" : "javascript");
     this.#surroundings.refuseUnlimited(all);

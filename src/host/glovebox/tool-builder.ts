@@ -23,7 +23,7 @@ import { LIMITS, type PartialLimits } from "../../sandbox/contract/limits.ts";
 import { MISNAMED_SCHEMAS } from "../../sandbox/contract/schema-names.ts";
 import type { Config, ToolInput } from "../config/options.ts";
 import { resolveLimits } from "../config/resolve-limits.ts";
-import type { Learner, Learning } from "../executors/extract-definition.ts";
+import type { ExtractionOptions, Learner } from "../executors/extract-definition.ts";
 import type { SandboxTool } from "../executors/sandbox.ts";
 import type { PythonHost } from "../python/python-host.ts";
 import { locatePythonTool, type PythonSource, toPythonBundle } from "../python/python-source.ts";
@@ -31,20 +31,20 @@ import { PYTHON_DEFAULT_LIMITS, withRuntimeFeatures } from "../python/python-too
 import type { TenantPolicies, TenantPolicy } from "../tenants/tenant-policies.ts";
 
 /** A tool as far as it has to be known to be registered. */
-export interface Registrable {
+export interface BuildableRegistration {
   readonly definition: ToolDefinition;
   /** What is probably a mistake of its author's. */
   readonly warnings?: readonly string[] | undefined;
   /** What its author asks for, and states for it. */
   readonly asked?: CapabilityRequests | undefined;
   readonly authorLimits: PartialLimits | undefined;
-  readonly runs: Runs;
+  readonly runs: ToolExecutable;
 }
 
 /** What of a tool is run. */
-export type Runs = Pick<SandboxTool, "bundle" | "codeCache" | "chunks" | "stackMapper" | "python">;
+export type ToolExecutable = Pick<SandboxTool, "bundle" | "codeCache" | "chunks" | "stackMapper" | "python">;
 
-export interface BuiltTool extends Registrable {
+export interface BuiltTool extends BuildableRegistration {
   readonly warnings: readonly string[];
   readonly bundle: ToolBundle;
   readonly files: readonly string[];
@@ -82,7 +82,7 @@ export interface ToolBuilderParts {
 }
 
 /** For whom a tool is built, and with what of the engine. */
-export interface BuildFor {
+export interface BuildContext {
   readonly tenantId: string | undefined;
   /** Those that were granted by name. */
   readonly features: readonly EngineFeature[];
@@ -91,7 +91,7 @@ export interface BuildFor {
 }
 
 /** The same, with the policy of the tenant. */
-interface Build extends Omit<BuildFor, "prebuilt"> {
+interface Build extends Omit<BuildContext, "prebuilt"> {
   readonly policy: TenantPolicy;
 }
 
@@ -108,7 +108,7 @@ export class ToolBuilder {
   }
 
   /** A global tool's process serves no tenant: it learns, and is ended. */
-  #learningFor({ tenantId, policy, features }: Build, isOurs: boolean): Learning {
+  #learningFor({ tenantId, policy, features }: Build, isOurs: boolean): ExtractionOptions {
     const owner = tenantId === undefined ? undefined : this.#parts.ownerOf(tenantId);
     const { limits, weight, coarseTime } = policy;
     // What comes with Glovebox is known to end, on however busy a machine.
@@ -127,7 +127,7 @@ export class ToolBuilder {
   }
 
   /** @throws {ToolError} as `Glovebox.addTool` does */
-  async build(input: ToolInput, { tenantId, features, prebuilt }: BuildFor): Promise<BuiltTool> {
+  async build(input: ToolInput, { tenantId, features, prebuilt }: BuildContext): Promise<BuiltTool> {
     const { name, definition: overrides, language, ...source } = input;
     if ("mode" in source && source.mode === "script" && language !== undefined && language !== "javascript") {
       throw new ToolError(

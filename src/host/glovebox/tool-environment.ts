@@ -15,7 +15,7 @@ import type { SandboxTool } from "../executors/sandbox.ts";
 import { withRuntimeFeatures } from "../python/python-tool.ts";
 import type { Launcher } from "../workers/hardening/launcher.ts";
 import { LAYERS } from "../workers/hardening/layers.ts";
-import type { Runs } from "./tool-builder.ts";
+import type { ToolExecutable } from "./tool-builder.ts";
 
 export interface Grants {
   readonly granted: ReadonlyMap<string, Capability>;
@@ -23,12 +23,12 @@ export interface Grants {
 }
 
 /** A tool, but for what is run of it. */
-export type SurroundedTool = Omit<SandboxTool, keyof Runs | "isolation">;
+export type ToolEnvironment = Omit<SandboxTool, keyof ToolExecutable | "isolation">;
 
 /** A worker is told them in one message of 64 KiB, with everything else of the tool. */
 const MAX_SHAPES_BYTES = 24 * 1024;
 
-export class Surroundings {
+export class EnvironmentResolver {
   readonly #capabilities: ReadonlyMap<string, Capability>;
   readonly #config: Pick<Config, "placement" | "onError" | "engine">;
   readonly #launcher: Pick<Launcher, "layers">;
@@ -93,7 +93,7 @@ export class Surroundings {
     }
   }
 
-  of(definition: ToolDefinition, { granted, features }: Grants, asked: CapabilityRequests): SurroundedTool {
+  of(definition: ToolDefinition, { granted, features }: Grants, asked: CapabilityRequests): ToolEnvironment {
     const denied = Object.keys(asked).filter((name) => !granted.has(name) && !isEngineFeature(name));
     return {
       prewarm: definition.prewarm !== false,

@@ -22,20 +22,20 @@ const BREAKPOINTS: ReadonlySet<string> = new Set([
   "Debugger.setInstrumentationBreakpoint",
 ]);
 
-export interface Command {
+export interface InspectorCommand {
   readonly method: string;
   readonly params?: DevToolsMessage["params"];
 }
 
 export class ClientState {
   /** In the order in which they came: a domain is switched on before its breakpoints are set. */
-  readonly #commands = new Map<string, Command>();
+  readonly #commands = new Map<string, InspectorCommand>();
   /** Of a request that sets a breakpoint, by the request's id: the breakpoint's own is in the answer. */
   readonly #setting = new Map<number, string>();
   readonly #breakpoints = new Map<string, string>();
 
   /** All that a new isolate is to be told. */
-  get commands(): readonly Command[] {
+  get commands(): readonly InspectorCommand[] {
     return [...this.#commands.values()];
   }
 
@@ -64,7 +64,7 @@ export class ClientState {
     else this.#commands.delete(key);
   }
 
-  #keep(key: string, command: Command): void {
+  #keep(key: string, command: InspectorCommand): void {
     if (this.#commands.size < MAX_ENTRIES || this.#commands.has(key)) this.#commands.set(key, command);
   }
 

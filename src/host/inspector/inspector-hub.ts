@@ -3,7 +3,7 @@ import { firstOwnLine } from "../../bundler/compile/source-map.ts";
 import { PRELUDE_SCRIPT_NAME, TOOL_SCRIPT_NAME } from "../../sandbox/protocol/guest-messages.ts";
 import type { LogEntry } from "../observability/call-log.ts";
 import type { InspectedIsolate, Inspector } from "../workers/inspected-isolate.ts";
-import { ClientState, type Command } from "./client-state.ts";
+import { ClientState, type InspectorCommand } from "./client-state.ts";
 import { type DevToolsMessage, parseMessage } from "./devtools-message.ts";
 import { OpenRequests } from "./open-requests.ts";
 
@@ -165,7 +165,7 @@ export class InspectorHub implements Inspector {
   }
 
   /** A request of our own; its answer is not for the client. */
-  #ask({ method, params = {} }: Command): number {
+  #ask({ method, params = {} }: InspectorCommand): number {
     this.#lastOwnId = this.#lastOwnId >= 0x7fff_fff0 ? FIRST_OWN_ID : this.#lastOwnId + 1;
     this.#isolate?.send(JSON.stringify({ id: this.#lastOwnId, method, params }));
     return this.#lastOwnId;

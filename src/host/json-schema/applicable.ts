@@ -1,7 +1,7 @@
 // Which parts of a schema apply to one value: through $ref, allOf, if and dependentSchemas; and the unions among them.
 import { Pattern } from "./pattern.ts";
 import type { Run } from "./run.ts";
-import { isObject, own, type Schema, type SchemaObject } from "./schema-copy.ts";
+import { isObject, ownProperty, type Schema, type SchemaObject } from "./schema-copy.ts";
 
 /** How to get about in a compiled document. */
 export interface SchemaGuide {
@@ -31,13 +31,13 @@ export function applicableTo(given: readonly Schema[], value: unknown, guide: Sc
     run.spend(1);
     if (!isObject(schema) || schemas.has(schema)) continue;
     schemas.add(schema);
-    const reference = own(schema, "$ref");
+    const reference = ownProperty(schema, "$ref");
     const target = typeof reference === "string" ? guide.resolve(schema, reference) : undefined;
     if (target !== undefined) open.push(target);
     if (target !== undefined && guide.refHidesSiblings) continue;
-    open.push(...schemasOf(own(schema, "allOf")));
+    open.push(...schemasOf(ownProperty(schema, "allOf")));
     for (const keyword of ["anyOf", "oneOf"]) {
-      const branches = schemasOf(own(schema, keyword));
+      const branches = schemasOf(ownProperty(schema, keyword));
       if (branches.length > 0) unions.push(branches);
     }
     open.push(...conditionalsOf(schema, value, guide, run));
@@ -47,15 +47,15 @@ export function applicableTo(given: readonly Schema[], value: unknown, guide: Sc
 
 function conditionalsOf(schema: SchemaObject, value: unknown, guide: SchemaGuide, run: Run): Schema[] {
   const found: Schema[] = [];
-  const condition = own(schema, "if");
+  const condition = ownProperty(schema, "if");
   if (isSchema(condition)) {
     const holds = guide.fits(condition, value, run);
-    const then = own(schema, holds ? "then" : "else");
+    const then = ownProperty(schema, holds ? "then" : "else");
     if (isSchema(then)) found.push(then);
     if (holds) found.push(condition);
   }
   for (const keyword of ["dependentSchemas", "dependencies"]) {
-    const dependents = own(schema, keyword);
+    const dependents = ownProperty(schema, keyword);
     if (!isObject(dependents) || !isObject(value)) continue;
     for (const [name, dependent] of Object.entries(dependents)) {
       if (isSchema(dependent) && Object.hasOwn(value, name)) found.push(dependent);
@@ -83,16 +83,16 @@ interface Names {
 const NOTHING: SchemaObject = Object.create(null);
 
 function namesOf(schema: SchemaObject): Names {
-  const properties = own(schema, "properties");
-  const patterns = own(schema, "patternProperties");
-  const required = own(schema, "required");
+  const properties = ownProperty(schema, "properties");
+  const patterns = ownProperty(schema, "patternProperties");
+  const required = ownProperty(schema, "required");
   return {
     properties: isObject(properties) ? properties : NOTHING,
     patterns: isObject(patterns)
       ? Object.entries(patterns).map(([source, member]) => [new Pattern(source), member as Schema] as const)
       : [],
-    additional: own(schema, "additionalProperties"),
-    unevaluated: own(schema, "unevaluatedProperties"),
+    additional: ownProperty(schema, "additionalProperties"),
+    unevaluated: ownProperty(schema, "unevaluatedProperties"),
     required: Array.isArray(required) ? required : [],
     speaks: isObject(properties) || isObject(patterns),
   };
@@ -131,9 +131,9 @@ export function membersIn(schemas: readonly SchemaObject[], run: Run): (key: str
 /** The schemas of an array's item at an index. */
 export function itemsIn(schemas: readonly SchemaObject[]): (index: number) => readonly Schema[] {
   const all = schemas.map((schema) => {
-    const items = own(schema, "items");
-    const prefix = Array.isArray(items) ? (items as Schema[]) : schemasOf(own(schema, "prefixItems"));
-    const rest = Array.isArray(items) ? own(schema, "additionalItems") : items;
+    const items = ownProperty(schema, "items");
+    const prefix = Array.isArray(items) ? (items as Schema[]) : schemasOf(ownProperty(schema, "prefixItems"));
+    const rest = Array.isArray(items) ? ownProperty(schema, "additionalItems") : items;
     return { prefix, rest: isSchema(rest) ? [rest] : [] };
   });
   const prefixed = Math.max(0, ...all.map(({ prefix }) => prefix.length));

@@ -3,7 +3,7 @@ import { count } from "./describe.ts";
 import { findDuplicate } from "./equality.ts";
 import { type Builder, type Check, evaluate, evaluateQuietly, type SchemaNode, type Seen } from "./node.ts";
 import type { Run } from "./run.ts";
-import { own, type SchemaObject } from "./schema-copy.ts";
+import { ownProperty, type SchemaObject } from "./schema-copy.ts";
 
 type Items = readonly unknown[];
 
@@ -36,10 +36,15 @@ const buildUniqueItems: Builder = (stated) => {
 
 /** The schemas of the first items, by 2020-12's `prefixItems` or the older array form of `items`, and that of the rest. */
 function itemSchemas(schema: SchemaObject): { keyword: string; prefix: Items; restKeyword: string; rest: unknown } {
-  const prefixItems = own(schema, "prefixItems");
-  const items = own(schema, "items");
+  const prefixItems = ownProperty(schema, "prefixItems");
+  const items = ownProperty(schema, "items");
   if (Array.isArray(items)) {
-    return { keyword: "items", prefix: items, restKeyword: "additionalItems", rest: own(schema, "additionalItems") };
+    return {
+      keyword: "items",
+      prefix: items,
+      restKeyword: "additionalItems",
+      rest: ownProperty(schema, "additionalItems"),
+    };
   }
   const prefix = Array.isArray(prefixItems) ? prefixItems : [];
   return { keyword: "prefixItems", prefix, restKeyword: "items", rest: items };
@@ -87,8 +92,8 @@ function reportExtra(keyword: string, allowed: number, index: number, item: unkn
 /** `contains` with its bounds; items are asked quietly, since each that differs is no problem by itself. */
 const buildContains: Builder = (stated, schema, context) => {
   const node = context.child(stated, "contains");
-  const least = Number(own(schema, "minContains") ?? 1);
-  const most = Number(own(schema, "maxContains") ?? Number.POSITIVE_INFINITY);
+  const least = Number(ownProperty(schema, "minContains") ?? 1);
+  const most = Number(ownProperty(schema, "maxContains") ?? Number.POSITIVE_INFINITY);
   return onArray((value, run, seen) => {
     const found = countMatches(node, value, run, seen);
     const got = (): string => `${count(found, "such item", "such items")} among ${value.length}`;

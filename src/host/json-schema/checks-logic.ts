@@ -3,7 +3,7 @@ import { constant, describeValue, list, typeOf } from "./describe.ts";
 import { type Builder, evaluate, evaluateQuietly, type SchemaNode, Seen } from "./node.ts";
 import type { SchemaProblem } from "./outcome.ts";
 import type { Run } from "./run.ts";
-import { isObject, own, type Schema } from "./schema-copy.ts";
+import { isObject, ownProperty, type Schema } from "./schema-copy.ts";
 
 /** Unions with more branches are told by a list only: telling the closest branch evaluates each again. */
 const MAX_EXPLAINED_BRANCHES = 20;
@@ -81,7 +81,7 @@ const buildNot: Builder = (stated, _schema, context) => {
 const buildIf: Builder = (stated, schema, context) => {
   const condition = context.inPlace(stated, "if");
   const branch = (keyword: string): SchemaNode | undefined => {
-    const part = own(schema, keyword);
+    const part = ownProperty(schema, keyword);
     return part === undefined ? undefined : context.inPlace(part, keyword);
   };
   const whenTrue = branch("then");
@@ -132,17 +132,17 @@ function describeBranches(branches: readonly SchemaNode[]): string {
 /** A few words about a schema, from what tells schemas apart. */
 function describeSchema(schema: Schema): string {
   if (!isObject(schema)) return schema ? "anything" : "nothing";
-  const constantValue = own(schema, "const");
+  const constantValue = ownProperty(schema, "const");
   if (constantValue !== undefined) return constant(constantValue);
-  const values = own(schema, "enum");
+  const values = ownProperty(schema, "enum");
   if (Array.isArray(values)) return list(values, constant);
-  const type = own(schema, "type");
+  const type = ownProperty(schema, "type");
   const name = Array.isArray(type) ? type.join(" or ") : typeof type === "string" ? type : undefined;
-  const tag = isObject(own(schema, "properties")) ? describeTag(own(schema, "properties")) : undefined;
-  const required = own(schema, "required");
+  const tag = isObject(ownProperty(schema, "properties")) ? describeTag(ownProperty(schema, "properties")) : undefined;
+  const required = ownProperty(schema, "required");
   if (tag !== undefined) return `${name ?? "object"} with ${tag}`;
   if (Array.isArray(required) && required.length > 0) return `${name ?? "object"} with ${list(required, constant)}`;
-  const reference = own(schema, "$ref");
+  const reference = ownProperty(schema, "$ref");
   if (name === undefined && typeof reference === "string") return constant(reference.split("/").at(-1));
   return name ?? NO_DESCRIPTION;
 }
@@ -151,7 +151,7 @@ function describeSchema(schema: Schema): string {
 function describeTag(properties: unknown): string | undefined {
   if (!isObject(properties)) return undefined;
   for (const [name, member] of Object.entries(properties)) {
-    const value = isObject(member) ? own(member, "const") : undefined;
+    const value = isObject(member) ? ownProperty(member, "const") : undefined;
     if (value !== undefined && typeOf(value) !== "object") return `${constant(name)}: ${constant(value)}`;
   }
   return undefined;

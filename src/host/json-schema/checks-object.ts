@@ -3,7 +3,7 @@ import { count, didYouMean, list, quote } from "./describe.ts";
 import { type Builder, type Check, evaluate, type SchemaNode, type Seen } from "./node.ts";
 import { Pattern } from "./pattern.ts";
 import type { Run } from "./run.ts";
-import { isObject, own, type SchemaObject } from "./schema-copy.ts";
+import { isObject, ownProperty, type SchemaObject } from "./schema-copy.ts";
 
 /** A check that lets everything but objects pass. */
 function onObject(check: (value: SchemaObject, run: Run, seen: Seen | undefined) => boolean): Check {
@@ -74,10 +74,10 @@ function membersOf(
   schema: SchemaObject,
   node: (keyword: string, name: string, schema: unknown) => SchemaNode,
 ): Members {
-  const named = entriesOf(own(schema, "properties")).map(
+  const named = entriesOf(ownProperty(schema, "properties")).map(
     ([name, member]) => [name, node("properties", name, member)] as const,
   );
-  const patterned = entriesOf(own(schema, "patternProperties")).map(([source, member]) => ({
+  const patterned = entriesOf(ownProperty(schema, "patternProperties")).map(([source, member]) => ({
     pattern: new Pattern(source),
     node: node("patternProperties", source, member),
   }));
@@ -87,7 +87,7 @@ function membersOf(
 /** `properties`, `patternProperties` and `additionalProperties` together, since the last depends on the others. */
 const buildMembers: Builder = (_stated, schema, context) => {
   const members = membersOf(schema, (keyword, name, member) => context.child(member, keyword, name));
-  const additional = own(schema, "additionalProperties");
+  const additional = ownProperty(schema, "additionalProperties");
   const rest = additional === undefined ? undefined : context.child(additional, "additionalProperties");
   // Listing the keys costs most on a large object, so it is done only for what depends on them.
   const mustList = members.patterned.length > 0 || (rest !== undefined && rest.schema !== true);

@@ -4,7 +4,7 @@ import { equalJson } from "./equality.ts";
 import { FORMATS } from "./formats.ts";
 import type { Builder } from "./node.ts";
 import { Pattern } from "./pattern.ts";
-import { isObject, own } from "./schema-copy.ts";
+import { isObject, ownProperty } from "./schema-copy.ts";
 
 type Test = (value: unknown) => boolean;
 
@@ -61,7 +61,7 @@ function bound(keyword: string, words: string, holds: Compare): Builder {
 /** `minimum` and `maximum`, which draft-04 makes exclusive by a boolean beside them. */
 function orExclusive(exclusiveKeyword: string, inclusive: Builder, exclusive: Builder): Builder {
   return (stated, schema, context) =>
-    (own(schema, exclusiveKeyword) === true ? exclusive : inclusive)(stated, schema, context);
+    (ownProperty(schema, exclusiveKeyword) === true ? exclusive : inclusive)(stated, schema, context);
 }
 
 const atLeast = bound("minimum", "of at least", (value, least) => value >= least);

@@ -24,7 +24,7 @@ export class StopSignal extends Error {
 const OUT_OF_TIME = new StopSignal("time");
 const NEEDS_GUARD = new StopSignal("needs-guard");
 
-export interface RunOptions {
+export interface SchemaRunOptions {
   readonly clock: BudgetClock;
   readonly maxProblems: number;
   /** Whether a timer outside JavaScript watches: only then may an unproven regex run. */
@@ -49,7 +49,7 @@ export class Run {
   #lastKeys: readonly string[] = [];
   readonly #clock: BudgetClock;
 
-  constructor(options: RunOptions) {
+  constructor(options: SchemaRunOptions) {
     this.#clock = options.clock;
     this.#maxProblems = options.maxProblems;
     this.guarded = options.guarded;

@@ -7,7 +7,7 @@ import { toPointer } from "./json-pointer.ts";
 import { refHidesSiblings } from "./keywords.ts";
 import type { Builder, CompileContext, SchemaNode } from "./node.ts";
 import { RECURSIVE_ANCHOR, type Resource } from "./resource.ts";
-import { isObject, own, type Schema, type SchemaObject } from "./schema-copy.ts";
+import { isObject, ownProperty, type Schema, type SchemaObject } from "./schema-copy.ts";
 import type { SchemaDocument } from "./schema-document.ts";
 import type { RefuseSchema } from "./schema-error.ts";
 
@@ -92,14 +92,14 @@ class SchemaCompiler {
     const { schema } = node;
     if (!isObject(schema)) return;
     const context = this.#contextFor(node, schema);
-    const onlyReference = refHidesSiblings(this.#document.dialect) && own(schema, "$ref") !== undefined;
+    const onlyReference = refHidesSiblings(this.#document.dialect) && ownProperty(schema, "$ref") !== undefined;
     const rows = this.#rowsFor(schema, onlyReference);
     for (const { keywords, build } of rows) {
-      const stated = keywords.map((keyword) => own(schema, keyword)).find((value) => value !== undefined);
+      const stated = keywords.map((keyword) => ownProperty(schema, keyword)).find((value) => value !== undefined);
       const check = build(stated, schema, context);
       if (check !== undefined) node.checks.push(check);
     }
-    const isSeenBy = (keyword: string): boolean => !onlyReference && own(schema, keyword) !== undefined;
+    const isSeenBy = (keyword: string): boolean => !onlyReference && ownProperty(schema, keyword) !== undefined;
     node.needsSeen = isSeenBy("unevaluatedProperties") || isSeenBy("unevaluatedItems");
     if (rows.length === 1 && rows[0]?.keywords[0] === "$ref") node.alias = aliasOf(node);
   }

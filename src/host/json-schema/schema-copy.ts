@@ -22,7 +22,7 @@ export function isObject(value: unknown): value is SchemaObject {
 }
 
 /** The value of an own keyword; a schema may well own `constructor`, and never inherits it. */
-export function own(schema: SchemaObject, keyword: string): unknown {
+export function ownProperty(schema: SchemaObject, keyword: string): unknown {
   return Object.hasOwn(schema, keyword) ? schema[keyword] : undefined;
 }
 

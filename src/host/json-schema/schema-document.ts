@@ -5,7 +5,7 @@ import { escapeStep, parsePointer } from "./json-pointer.ts";
 import { DIALECTS, type Dialect, KEYWORD_SHAPES, refHidesSiblings } from "./keywords.ts";
 import { RECURSIVE_ANCHOR, type Resource } from "./resource.ts";
 import { checkKeyword, type SchemaChecks } from "./schema-check.ts";
-import { isObject, own, type Schema, type SchemaObject } from "./schema-copy.ts";
+import { isObject, ownProperty, type Schema, type SchemaObject } from "./schema-copy.ts";
 import type { RefuseSchema } from "./schema-error.ts";
 
 /** The base of a schema without `$id`; no scheme that anything could fetch. */
@@ -91,7 +91,7 @@ export class SchemaDocument {
   }
 
   #readDialect(root: SchemaObject): Dialect {
-    const stated = own(root, "$schema");
+    const stated = ownProperty(root, "$schema");
     if (stated === undefined) return "2020-12";
     if (typeof stated !== "string") return this.#refuse("/$schema", "a string", describeValue(stated));
     const dialect = DIALECTS.get(stated.replace(/^https?:\/\/(www\.)?/, "").replace(/#$/, ""));
@@ -117,9 +117,9 @@ export class SchemaDocument {
   /** The resource that a schema belongs to: its own when it has an `$id`. */
   #enter(schema: SchemaObject, pointer: string, outer: Resource): Resource {
     const legacy = refHidesSiblings(this.dialect);
-    if (legacy && own(schema, "$ref") !== undefined) return outer;
+    if (legacy && ownProperty(schema, "$ref") !== undefined) return outer;
     const idKeyword = this.dialect === "draft-04" ? "id" : "$id";
-    const id = own(schema, idKeyword);
+    const id = ownProperty(schema, idKeyword);
     let resource = outer;
     if (typeof id === "string") {
       const parsed = parseReference(id, outer.uri);
@@ -128,12 +128,12 @@ export class SchemaDocument {
       if (!id.startsWith("#")) resource = this.#openResource(parsed.uri, schema, pointer);
     }
     for (const keyword of ["$anchor", "$dynamicAnchor"]) {
-      const name = own(schema, keyword);
+      const name = ownProperty(schema, keyword);
       if (typeof name !== "string") continue;
       this.#anchor(resource.anchors, name, schema, pointer);
       if (keyword === "$dynamicAnchor") resource.dynamicAnchors.set(name, schema);
     }
-    if (own(schema, "$recursiveAnchor") === true) resource.dynamicAnchors.set(RECURSIVE_ANCHOR, schema);
+    if (ownProperty(schema, "$recursiveAnchor") === true) resource.dynamicAnchors.set(RECURSIVE_ANCHOR, schema);
     return resource;
   }
 
@@ -160,7 +160,7 @@ export class SchemaDocument {
 
 function stepInto(value: unknown, step: string): unknown {
   if (Array.isArray(value)) return /^(0|[1-9]\d{0,8})$/.test(step) ? value[Number(step)] : undefined;
-  return isObject(value) ? own(value, step) : undefined;
+  return isObject(value) ? ownProperty(value, step) : undefined;
 }
 
 /** A reference as an absolute URI and its decoded fragment, or undefined when it is malformed. */

@@ -4,7 +4,7 @@
 const SHOWN = 3;
 
 /** @param truncated there are more than are in the list */
-export function problemLine(
+export function formatIssues(
   problems: readonly { readonly pointer: string; readonly message: string }[],
   truncated = false,
 ): string {

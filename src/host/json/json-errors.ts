@@ -23,7 +23,7 @@ export interface JsonTextCodes {
 }
 
 /** Where V8's parser stopped, as far as it says so. Nothing else of its message is told: it quotes the text. */
-function placeOf(cause: unknown): string {
+function jsonPositionOf(cause: unknown): string {
   if (!Error.isError(cause) || !(cause instanceof SyntaxError)) return "";
   const position = / at position (\d{1,9})/.exec(cause.message)?.[1];
   if (position !== undefined) return `, at character ${Number(position) + 1}`;
@@ -31,7 +31,7 @@ function placeOf(cause: unknown): string {
 }
 
 /** Makes the errors for one text; `what` names the value in them, e.g. "The output". */
-export class JsonRefusals {
+export class JsonErrorFactory {
   readonly #limits: JsonTextLimits;
   readonly #codes: JsonTextCodes;
   readonly #what: string;
@@ -79,7 +79,7 @@ export class JsonRefusals {
 
   /** Of text that was parsed as a whole: where a part of it is wrong says nothing of the place in it. */
   syntaxOfWhole(cause: unknown): ToolError {
-    const message = `${this.#what}: expected JSON, got text that is not${placeOf(cause)}`;
+    const message = `${this.#what}: expected JSON, got text that is not${jsonPositionOf(cause)}`;
     return new ToolError(this.#codes.invalid, message, { cause });
   }
 

@@ -1,7 +1,7 @@
 // The value of a large JSON text while it is put together from batches of text, each of which the native parser reads.
 import type { JsonValue } from "../../sandbox/contract/errors.ts";
-import type { JsonRefusals } from "./json-errors.ts";
-import { holdsInfinity } from "./non-finite.ts";
+import type { JsonErrorFactory } from "./json-errors.ts";
+import { containsNonFinite } from "./non-finite.ts";
 
 type JsonObject = { [key: string]: JsonValue };
 
@@ -25,14 +25,14 @@ function setMember(target: JsonObject, key: string, value: JsonValue): void {
 }
 
 export class JsonBuilder {
-  readonly #refusals: JsonRefusals;
+  readonly #refusals: JsonErrorFactory;
   readonly #maxMembers: number;
   readonly #root: JsonValue[] = [];
   readonly #frames: Frame[] = [];
   /** The innermost; at first a list around the whole text, which is to have one item. */
   #top: Frame = { items: this.#root };
 
-  constructor(refusals: JsonRefusals, maxMembers: number = MAX_MEMBERS) {
+  constructor(refusals: JsonErrorFactory, maxMembers: number = MAX_MEMBERS) {
     this.#refusals = refusals;
     this.#maxMembers = Math.min(maxMembers, MAX_MEMBERS);
   }
@@ -104,7 +104,7 @@ export class JsonBuilder {
     } catch (cause) {
       throw this.#refusals.syntax(cause);
     }
-    if (holdsInfinity(value, text)) throw this.#refusals.infinity();
+    if (containsNonFinite(value, text)) throw this.#refusals.infinity();
     return value;
   }
 }

@@ -38,4 +38,4 @@ function isInfinite(value: JsonValue): boolean {
 }
 
 /** Whether a value that was parsed from `text` holds a number that is none. */
-export const holdsInfinity = (value: JsonValue, text: string): boolean => mayOverflow(text) && isInfinite(value);
+export const containsNonFinite = (value: JsonValue, text: string): boolean => mayOverflow(text) && isInfinite(value);

@@ -1,9 +1,9 @@
 // JSON text that comes from outside: size-checked, depth-checked, then parsed; at once when it is small, else over several turns of
 // the event loop. Nothing hostile stalls or pollutes the host.
 import type { JsonValue } from "../../sandbox/contract/errors.ts";
-import { encodeInTurns, type Payer } from "../util/time-slicing.ts";
-import { CONTAINER_VALUES, JsonRefusals, type JsonTextCodes, type JsonTextLimits } from "./json-errors.ts";
-import { holdsInfinity } from "./non-finite.ts";
+import { type CpuAccount, encodeInTurns } from "../util/time-slicing.ts";
+import { CONTAINER_VALUES, JsonErrorFactory, type JsonTextCodes, type JsonTextLimits } from "./json-errors.ts";
+import { containsNonFinite } from "./non-finite.ts";
 import { checkLargeJson, parseLargeJson } from "./parse-large-json.ts";
 import { isProtoKey, MAX_PROTO_UNITS, PROTO } from "./proto-key.ts";
 
@@ -114,24 +114,24 @@ function findProtoKey(root: JsonValue): string | undefined {
 
 /** @throws {ToolError} `codes.tooLarge` past `limits.bytes` */
 export function checkJsonBytes(bytes: number, limits: JsonTextLimits, codes: JsonTextCodes, what: string): void {
-  if (bytes > limits.bytes) throw new JsonRefusals(limits, codes, what).bytes(bytes);
+  if (bytes > limits.bytes) throw new JsonErrorFactory(limits, codes, what).bytes(bytes);
 }
 
 /** What is asked of text before it is parsed. */
 function checkSmallBounds(text: string, limits: JsonTextLimits, codes: JsonTextCodes, what: string): void {
   // UTF-8 is at most three bytes for a UTF-16 unit: short texts need no exact count.
   if (text.length * 3 > limits.bytes) checkJsonBytes(Buffer.byteLength(text), limits, codes, what);
-  if (depthOf(text, limits.depth) > limits.depth) throw new JsonRefusals(limits, codes, what).depth();
+  if (depthOf(text, limits.depth) > limits.depth) throw new JsonErrorFactory(limits, codes, what).depth();
 }
 
 /** What is asked of text that is known to be JSON. */
 function checkSmallContent(text: string, limits: JsonTextLimits, codes: JsonTextCodes, what: string): void {
   // An array or object takes two units at least: most texts need no count.
   if (text.length * (CONTAINER_VALUES / 2) > limits.values && countValues(text, limits.values) > limits.values) {
-    throw new JsonRefusals(limits, codes, what).values();
+    throw new JsonErrorFactory(limits, codes, what).values();
   }
   if (text.includes("__proto__") || text.includes("\\u005f") || text.includes("\\u005F")) {
-    if (hasProtoKey(text)) throw new JsonRefusals(limits, codes, what).protoKey(findProtoKey(JSON.parse(text)));
+    if (hasProtoKey(text)) throw new JsonErrorFactory(limits, codes, what).protoKey(findProtoKey(JSON.parse(text)));
   }
 }
 
@@ -153,10 +153,10 @@ export function parseSmallJson(text: string, limits: JsonTextLimits, codes: Json
   try {
     value = JSON.parse(text) as JsonValue;
   } catch (cause) {
-    throw new JsonRefusals(limits, codes, what).syntaxOfWhole(cause);
+    throw new JsonErrorFactory(limits, codes, what).syntaxOfWhole(cause);
   }
   checkSmallContent(text, limits, codes, what);
-  if (holdsInfinity(value, text)) throw new JsonRefusals(limits, codes, what).infinity();
+  if (containsNonFinite(value, text)) throw new JsonErrorFactory(limits, codes, what).infinity();
   return value;
 }
 
@@ -175,11 +175,11 @@ export async function parseLargeText(
   codes: JsonTextCodes,
   what: string,
   signal: AbortSignal,
-  payer?: Payer,
+  payer?: CpuAccount,
 ): Promise<JsonValue> {
   checkJsonBytes(typeof text === "string" ? Buffer.byteLength(text) : text.length, limits, codes, what);
   const bytes = typeof text === "string" ? await encodeInTurns(text, signal) : text;
-  return await parseLargeJson(bytes, { limits, refusals: new JsonRefusals(limits, codes, what), signal, payer });
+  return await parseLargeJson(bytes, { limits, refusals: new JsonErrorFactory(limits, codes, what), signal, payer });
 }
 
 /** The same as {@link checkSmallJson} over several turns of the event loop. */
@@ -191,5 +191,5 @@ export async function checkLargeText(
   signal: AbortSignal,
 ): Promise<void> {
   checkJsonBytes(bytes.length, limits, codes, what);
-  await checkLargeJson(bytes, { limits, refusals: new JsonRefusals(limits, codes, what), signal });
+  await checkLargeJson(bytes, { limits, refusals: new JsonErrorFactory(limits, codes, what), signal });
 }

@@ -2,8 +2,8 @@
 // reads each cut. The scan knows strings and brackets only; that the text is JSON is for the native parser to say.
 import type { JsonValue } from "../../sandbox/contract/errors.ts";
 import { toBoundedPointer } from "../json-schema/json-pointer.ts";
-import { inTurns, type Payer } from "../util/time-slicing.ts";
-import { CONTAINER_VALUES, type JsonRefusals, type JsonTextLimits } from "./json-errors.ts";
+import { type CpuAccount, runTimeSliced } from "../util/time-slicing.ts";
+import { CONTAINER_VALUES, type JsonErrorFactory, type JsonTextLimits } from "./json-errors.ts";
 import {
   CLOSE,
   CLOSE_BRACKET,
@@ -42,9 +42,9 @@ function mayBeProto(bytes: Buffer, start: number, quote: number): boolean {
 
 export interface LargeJsonOptions {
   readonly limits: Pick<JsonTextLimits, "depth" | "values" | "members">;
-  readonly refusals: JsonRefusals;
+  readonly refusals: JsonErrorFactory;
   readonly signal?: AbortSignal | undefined;
-  readonly payer?: Payer | undefined;
+  readonly payer?: CpuAccount | undefined;
   /** Both for tests. */
   readonly batchBytes?: number;
   readonly longStringBytes?: number;
@@ -57,7 +57,7 @@ export interface LargeJsonOptions {
 export async function parseLargeJson(bytes: Buffer, options: LargeJsonOptions): Promise<JsonValue> {
   const builder = new JsonBuilder(options.refusals, options.limits.members);
   const parser = new LargeJsonParser(bytes, options, builder);
-  await inTurns(() => parser.step(), options.signal, options.payer);
+  await runTimeSliced(() => parser.step(), options.signal, options.payer);
   parser.finish();
   return builder.finish();
 }
@@ -67,14 +67,14 @@ export async function parseLargeJson(bytes: Buffer, options: LargeJsonOptions): 
  */
 export async function checkLargeJson(bytes: Buffer, options: LargeJsonOptions): Promise<void> {
   const scan = new LargeJsonParser(bytes, options, undefined);
-  await inTurns(() => scan.step(), options.signal, options.payer);
+  await runTimeSliced(() => scan.step(), options.signal, options.payer);
 }
 
 /** Levels are counted from the outermost container, which is 1; level 0 is the list of one that the builder keeps around the text. */
 class LargeJsonParser {
   readonly #bytes: Buffer;
   readonly #limits: LargeJsonOptions["limits"];
-  readonly #refusals: JsonRefusals;
+  readonly #refusals: JsonErrorFactory;
   /** Undefined when no value is wanted: then all levels stay text. */
   readonly #builder: JsonBuilder | undefined;
   readonly #batchBytes: number;

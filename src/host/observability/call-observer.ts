@@ -34,14 +34,14 @@ function quietly<Value>(run: () => Value): Value | undefined {
   }
 }
 
-export interface WatchParts {
+export interface ObserverSources {
   readonly hooks?: Hooks | undefined;
   readonly telemetry?: Telemetry | undefined;
   readonly log?: HostLog | undefined;
 }
 
 /** What is known of a call when it begins. */
-export interface BeginFacts {
+export interface CallStart {
   readonly callId: string;
   readonly toolName: string;
   /** By performance.now(). */
@@ -51,7 +51,7 @@ export interface BeginFacts {
 }
 
 /** One for each call. */
-export class CallWatch {
+export class CallObserver {
   readonly #hooks: Hooks | undefined;
   readonly #log: HostLog | undefined;
   readonly #span: CallSpan | undefined;
@@ -63,8 +63,8 @@ export class CallWatch {
   #wait: HookWait;
 
   constructor(
-    { hooks, telemetry, log }: WatchParts,
-    { callId, toolName, started, context, isNested = false }: BeginFacts,
+    { hooks, telemetry, log }: ObserverSources,
+    { callId, toolName, started, context, isNested = false }: CallStart,
   ) {
     this.#hooks = hooks;
     this.#log = log;

@@ -2,7 +2,7 @@
 import type { Message, ModelToolCall } from "../agent/model.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
 import { CHAT_PROVIDER } from "./chat-answer.ts";
-import { checkCall, NO_RESULT, replayedArguments, type Turn, toTurns } from "./history.ts";
+import { checkCall, type HistoryTurn, NO_RESULT, replayedArguments, toTurns } from "./history.ts";
 import {
   type OutputLimits,
   type OutputPart,
@@ -50,7 +50,7 @@ function toCall(call: ModelToolCall, names: ToolNames): Json {
   return { id: call.id, type: "function", function: { name, arguments: replayedArguments(call) } };
 }
 
-type AssistantTurn = Extract<Turn, { role: "assistant" }>;
+type AssistantTurn = Extract<HistoryTurn, { role: "assistant" }>;
 
 /** What a provider adds to a call stands right behind it. */
 function toCalls({ content }: AssistantTurn, names: ToolNames): readonly Json[] {

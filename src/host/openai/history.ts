@@ -8,7 +8,7 @@ import type { ToolResult } from "../contract/tool-call.ts";
 /** What a call without a result is answered with: it was stopped, or its answer was lost. */
 export const NO_RESULT = "This call was stopped before it had a result; call again if it is still wanted";
 
-export type Turn =
+export type HistoryTurn =
   | Exclude<Message, { role: "assistant" } | { role: "tool" }>
   | {
       readonly role: "assistant";
@@ -50,7 +50,7 @@ function checkMessages(messages: unknown): void {
  * Answers are looked for behind their message; each is taken once.
  * @throws {ToolError} PARAM_INVALID for anything but an array of messages, naming the path
  */
-export function toTurns(messages: readonly Message[]): readonly Turn[] {
+export function toTurns(messages: readonly Message[]): readonly HistoryTurn[] {
   checkMessages(messages);
   const results = new Map<string, { readonly at: number; readonly result: ToolResult }[]>();
   for (const [at, message] of messages.entries()) {
@@ -60,7 +60,7 @@ export function toTurns(messages: readonly Message[]): readonly Turn[] {
     known.push({ at, result: message.result });
   }
   const lastUser = messages.findLastIndex(({ role }) => role === "user");
-  return messages.flatMap((message, at): readonly Turn[] => {
+  return messages.flatMap((message, at): readonly HistoryTurn[] => {
     if (message.role === "tool") return [];
     if (message.role !== "assistant") return [message];
     const seen = new Set<string>();

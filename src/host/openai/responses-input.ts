@@ -1,7 +1,7 @@
 // A conversation as the Responses API's input, to be sent whole: nothing is kept on the provider's side.
 import type { AssistantPart, Message, ModelToolCall } from "../agent/model.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
-import { checkCall, NO_RESULT, replayedArguments, type Turn, toTurns } from "./history.ts";
+import { checkCall, type HistoryTurn, NO_RESULT, replayedArguments, toTurns } from "./history.ts";
 import { type OutputLimits, type OutputPart, parseOutputLimits, toOutputParts, toUserParts } from "./output.ts";
 import { RESPONSES_PROVIDER } from "./responses-answer.ts";
 import { ToolNames } from "./tool-names.ts";
@@ -73,7 +73,10 @@ function toProviderItem(part: AssistantPart): Json | undefined {
   return part.item;
 }
 
-function toAssistantItems(turn: Extract<Turn, { role: "assistant" }>, names: ToolNames): readonly ResponsesInputItem[] {
+function toAssistantItems(
+  turn: Extract<HistoryTurn, { role: "assistant" }>,
+  names: ToolNames,
+): readonly ResponsesInputItem[] {
   const own = turn.content.flatMap((part): Json[] => {
     const item = toProviderItem(part);
     return item === undefined ? [] : [item];

@@ -4,8 +4,8 @@ import * as z from "zod";
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
-import { type BesideText, type TextWithBytes, toTextWithBytes, withBase64 } from "../contract/tool-value.ts";
-import { problemLine } from "../json/format-issues.ts";
+import { type BinaryAttachments, type TextWithBytes, toTextWithBytes, withBase64 } from "../contract/tool-value.ts";
+import { formatIssues } from "../json/format-issues.ts";
 import { isSmallJson, parseLargeText, parseSmallJson } from "../json/parse-json.ts";
 import type { ValueAmendment } from "../json-schema/amend.ts";
 import type { CompiledSchema } from "../json-schema/compile-schema.ts";
@@ -67,7 +67,7 @@ export function resolveArgumentOptions(
 /** Arguments on their way. */
 export interface ArgumentsText {
   readonly text: string;
-  readonly bytes: BesideText | undefined;
+  readonly bytes: BinaryAttachments | undefined;
   /** Whether nobody has parsed the text yet. */
   readonly isForeign: boolean;
 }
@@ -160,13 +160,17 @@ function amendValue(
   }
   if (unknown.length === 0) return amended;
   const problems = unknown.map((pointer) => ({ pointer, message: "This key is not known" }));
-  throw new ToolError("PARAM_INVALID", `${what}: ${problemLine(problems)}`, { details: { problems } });
+  throw new ToolError("PARAM_INVALID", `${what}: ${formatIssues(problems)}`, { details: { problems } });
 }
 
 /** Only keys are looked at: what bytes stand for is not JSON's. The caller's own value is left as it is. */
-async function amendWithBytes(given: ArgumentsText, bytes: BesideText, context: AmendContext): Promise<AmendedText> {
+async function amendWithBytes(
+  given: ArgumentsText,
+  bytes: BinaryAttachments,
+  context: AmendContext,
+): Promise<AmendedText> {
   const { unknownKeys } = context.options;
-  const keysOf = async ({ text }: TextWithBytes, beside: BesideText): Promise<readonly ValueAmendment[]> => {
+  const keysOf = async ({ text }: TextWithBytes, beside: BinaryAttachments): Promise<readonly ValueAmendment[]> => {
     const shown = await parse(withBase64(text ?? "null", beside), {
       ...context,
       bounds: { ...context.bounds, bytes: Number.POSITIVE_INFINITY },

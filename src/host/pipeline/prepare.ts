@@ -3,7 +3,7 @@ import type { Limits, PartialLimits } from "../../sandbox/contract/limits.ts";
 import { resolveLimits } from "../config/resolve-limits.ts";
 import type { ToolContext } from "../contract/tool-call.ts";
 import type { ChunkQueue } from "../contract/tool-stream.ts";
-import type { CallWatch } from "../observability/call-observer.ts";
+import type { CallObserver } from "../observability/call-observer.ts";
 import { CallChain } from "../routing/call-chain.ts";
 import type { TrackedCall } from "../routing/open-calls.ts";
 import type { RegisteredTool } from "../routing/registry.ts";
@@ -34,7 +34,7 @@ export interface PrepareOptions {
   /** The call as the operator sees it. */
   readonly tracked?: TrackedCall | undefined;
   /** Who looks at the call from outside. */
-  readonly watch?: CallWatch | undefined;
+  readonly watch?: CallObserver | undefined;
 }
 
 /** What one call may spend, and its clock, which runs from here on. */

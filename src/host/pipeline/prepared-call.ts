@@ -5,7 +5,7 @@ import type { Limits } from "../../sandbox/contract/limits.ts";
 import type { CapabilityContext } from "../capabilities/capability.ts";
 import type { ToolContext } from "../contract/tool-call.ts";
 import type { ChunkQueue } from "../contract/tool-stream.ts";
-import type { BesideText, ToolValue } from "../contract/tool-value.ts";
+import type { BinaryAttachments, ToolValue } from "../contract/tool-value.ts";
 import type { AskName } from "../observability/hooks/hooks.ts";
 import type { TraceContext } from "../observability/telemetry/trace-context.ts";
 import type { CallChain } from "../routing/call-chain.ts";
@@ -51,7 +51,7 @@ export interface PreparedCall {
   /** The arguments as JSON: text of the router's own, in bytes where it is large. */
   readonly inputText: string | Buffer;
   /** Bytes that belong into them. */
-  readonly inputBytes?: BesideText | undefined;
+  readonly inputBytes?: BinaryAttachments | undefined;
   /** The same, parsed and with its bytes; undefined where the executor wants text. */
   readonly input: ToolValue | undefined;
   readonly limits: Limits;

@@ -1,14 +1,14 @@
 // JSON text as a value that fits its schema, for the first stage and the last: at once when it is small; else in slices, with a
 // thread for the schema, so that no value holds the event loop.
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
-import { type BesideText, sizeOfBytes, type ToolValue, withBase64, withBytes } from "../contract/tool-value.ts";
-import { problemLine } from "../json/format-issues.ts";
+import { type BinaryAttachments, sizeOfBytes, type ToolValue, withBase64, withBytes } from "../contract/tool-value.ts";
+import { formatIssues } from "../json/format-issues.ts";
 import type { JsonTextCodes, JsonTextLimits } from "../json/json-errors.ts";
 import { checkLargeText, checkSmallJson, isSmallJson, parseLargeText, parseSmallJson } from "../json/parse-json.ts";
 import type { CompiledSchema } from "../json-schema/compile-schema.ts";
 import type { ValidationOutcome } from "../json-schema/outcome.ts";
 import type { SchemaThread } from "../json-schema/worker/schema-thread.ts";
-import { encodeInTurns, type Payer } from "../util/time-slicing.ts";
+import { type CpuAccount, encodeInTurns } from "../util/time-slicing.ts";
 
 /** A well-formed value of this size takes 3 ms; one made of small objects, 15 [m]. */
 const DIRECT_BYTES = 256 * 1024;
@@ -21,7 +21,7 @@ export interface ValueText {
   readonly what: string;
   readonly schema: CompiledSchema | undefined;
   /** Whose value it is, when it is large. */
-  readonly payer?: Payer | undefined;
+  readonly payer?: CpuAccount | undefined;
 }
 
 /** Of text that {@link isSmallJson}. @throws {ToolError} with one of `codes` */
@@ -53,7 +53,7 @@ export async function readLargeValue(
  */
 export async function readValueWithBytes(
   read: ValueText,
-  beside: BesideText | undefined,
+  beside: BinaryAttachments | undefined,
   thread: SchemaThread,
   signal: AbortSignal,
 ): Promise<ToolValue> {
@@ -75,7 +75,7 @@ export interface CheckedInput {
   /** JSON; as bytes where it is large. */
   readonly inputText: string | Buffer;
   /** Bytes that belong into it. */
-  readonly inputBytes?: BesideText | undefined;
+  readonly inputBytes?: BinaryAttachments | undefined;
   /** Undefined where it need not be read here: who runs the call takes text. */
   readonly input: ToolValue | undefined;
 }
@@ -123,7 +123,7 @@ export async function checkLargeInput(
 /** Arguments that hold bytes. */
 export async function checkInputWithBytes(
   read: InputText,
-  inputBytes: BesideText,
+  inputBytes: BinaryAttachments,
   thread: SchemaThread,
   signal: AbortSignal,
 ): Promise<CheckedInput> {
@@ -136,5 +136,5 @@ function checkOutcome(outcome: ValidationOutcome, code: "PARAM_INVALID" | "OUTPU
   if (outcome.valid) return;
   if (outcome.stopped) throw new ToolError(code, `${what}: ${outcome.message}`);
   const { problems, truncated } = outcome;
-  throw new ToolError(code, `${what}: ${problemLine(problems, truncated)}`, { details: { problems, truncated } });
+  throw new ToolError(code, `${what}: ${formatIssues(problems, truncated)}`, { details: { problems, truncated } });
 }

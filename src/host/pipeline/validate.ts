@@ -4,14 +4,14 @@ import { type ToolError, unavailable } from "../../sandbox/contract/errors.ts";
 import { describeKind, isPlainObject } from "../../sandbox/contract/plain-object.ts";
 import type { ToolContext } from "../contract/tool-call.ts";
 import {
-  type BesideText,
+  type BinaryAttachments,
   sizeOfBytes,
   type TextWithBytes,
   type ToolValue,
   toTextWithBytes,
 } from "../contract/tool-value.ts";
 import { isValueTooLarge } from "../contract/value-size.ts";
-import { JsonRefusals, type JsonTextLimits } from "../json/json-errors.ts";
+import { JsonErrorFactory, type JsonTextLimits } from "../json/json-errors.ts";
 import { checkJsonBytes, isSmallJson } from "../json/parse-json.ts";
 import type { SchemaThread } from "../json-schema/worker/schema-thread.ts";
 import type { RegisteredTool, ToolRegistry } from "../routing/registry.ts";
@@ -136,7 +136,7 @@ function serializeArguments(
       // One that holds itself has no end.
       const unserializable = cause.isDeep ? findUnserializable(args) : undefined;
       if (unserializable !== undefined) throw invalid("toolCall.arguments", "a JSON value", unserializable);
-      const refusals = new JsonRefusals(bounds, INPUT_CODES, what);
+      const refusals = new JsonErrorFactory(bounds, INPUT_CODES, what);
       throw cause.limit === "bytes" ? refusals.bytes(undefined) : refusals.values();
     }
     // V8 throws a RangeError where its stack or its longest string ends.
@@ -246,7 +246,7 @@ export function validateCall(
 /** Whatever they are. */
 async function checkInput(
   read: InputText,
-  bytes: BesideText | undefined,
+  bytes: BinaryAttachments | undefined,
   thread: SchemaThread,
   signal: AbortSignal,
 ): Promise<CheckedInput> {

@@ -3,10 +3,10 @@
 import type { BundleCache } from "../../bundler/cache/bundle-cache.ts";
 import type { LearnedDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import { type Learning, parseDefinition, runToLearn } from "../executors/extract-definition.ts";
+import { type ExtractionOptions, extractDefinition, parseDefinition } from "../executors/extract-definition.ts";
 import { pythonPlaceOf } from "../executors/sandbox.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
-import type { ToolProfile } from "../workers/worker-process.ts";
+import type { WorkerToolProfile } from "../workers/worker-process.ts";
 import { toDescribeRun } from "./python-run.ts";
 import type { PythonSource } from "./python-source.ts";
 import { type PythonTool, withRuntimeFeatures } from "./python-tool.ts";
@@ -41,11 +41,11 @@ function toBundleError({ message, details, guestStack }: ToolError, source: Pyth
 export interface PythonLearning {
   readonly source: PythonSource;
   readonly tool: PythonTool;
-  readonly learning: Learning;
+  readonly learning: ExtractionOptions;
 }
 
 /** As its calls will have it, but for what they are granted: a module is nothing that asks a host for something. */
-function profileOf({ bundle }: PythonTool, { limits, features, coarseTime }: Learning): ToolProfile {
+function profileOf({ bundle }: PythonTool, { limits, features, coarseTime }: ExtractionOptions): WorkerToolProfile {
   return {
     sha256: bundle.sha256,
     isolation: "call",
@@ -92,7 +92,7 @@ export class PythonLearner {
     const { sha256, entry } = source;
     const { owner, account, limits } = learning;
     try {
-      const [text] = await runToLearn(this.#pool, {
+      const [text] = await extractDefinition(this.#pool, {
         ...{ entry, learning, stackMapper: tool.stackMapper },
         chunks: tool.chunks,
         job: {

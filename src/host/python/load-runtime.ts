@@ -5,7 +5,7 @@ import { type BundleCache, engineKeyOf } from "../../bundler/cache/bundle-cache.
 import { loadPythonAssets } from "../../bundler/python/python-assets.ts";
 import { MAX_SNAPSHOT_BYTES } from "../../sandbox/protocol/messages.ts";
 import type { PythonOptions } from "../config/options.ts";
-import { TouchedChunks } from "../executors/platform-module-usage.ts";
+import { PlatformModuleUsage } from "../executors/platform-module-usage.ts";
 import { EngineCache } from "../workers/engine-cache.ts";
 import { MAX_RUNTIME_CACHE_BYTES } from "../workers/python-setup.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
@@ -40,6 +40,6 @@ export async function loadPythonRuntime(options: LoadRuntimeOptions): Promise<Py
   const snapshot = new EngineCache(MAX_SNAPSHOT_BYTES, knownSnapshot, keepSnapshot);
   await pool.openPython({ sha256, code, wasm, stdlib, wheels, coarseTime, codeCache, snapshot });
   // Each process is given the code cache at its start, and the bundle never.
-  const chunks = new TouchedChunks(cache, sha256, touched);
+  const chunks = new PlatformModuleUsage(cache, sha256, touched);
   return { bundle: { sha256, code }, codeCache: new Uint8Array(0), chunks, key };
 }

@@ -1,7 +1,7 @@
 // Python's part of a host: the runtime that every Python tool is run by, loaded when the first one comes, and what each tool's executor
 // is made of. A box without Python pays nothing for it.
 import type { LearnedDefinition } from "../../sandbox/contract/definition.ts";
-import type { Learning } from "../executors/extract-definition.ts";
+import type { ExtractionOptions } from "../executors/extract-definition.ts";
 import type { SandboxTool } from "../executors/sandbox.ts";
 import type { PythonLearner } from "./extract-python-definition.ts";
 import { createSessionRun, createToolRuns, SNIPPET_NAME, toSnippetRun } from "./python-run.ts";
@@ -56,7 +56,7 @@ export class PythonHost {
   }
 
   /** @throws {ToolError} as `PythonLearner.learn` does */
-  async learn(source: PythonSource, tool: PythonTool, learning: Learning): Promise<LearnedDefinition> {
+  async learn(source: PythonSource, tool: PythonTool, learning: ExtractionOptions): Promise<LearnedDefinition> {
     const { key } = await this.#open();
     return await this.#parts.learner.learn(key, { source, tool, learning });
   }

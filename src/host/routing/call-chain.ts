@@ -8,7 +8,7 @@ import type { Clock } from "../pipeline/clock.ts";
 import type { TrackedCall } from "./open-calls.ts";
 
 /** The place in the queue that a running call holds. While it waits for a call that is nested in it, that one may have it. */
-export interface Seat {
+export interface NestedCallSlot {
   isTaken: boolean;
 }
 
@@ -26,7 +26,7 @@ export class CallChain {
   readonly toolName: string;
   readonly parent: CallChain | undefined;
   readonly #limits: ChainLimits;
-  #seat: Seat | undefined;
+  #seat: NestedCallSlot | undefined;
   #calls: NestedCall[] | undefined;
   #begun = 0;
   /** Once it runs; what calls nested in it log is told there. */
@@ -56,7 +56,7 @@ export class CallChain {
     this.parent = parent;
   }
 
-  get seat(): Seat {
+  get seat(): NestedCallSlot {
     this.#seat ??= { isTaken: false };
     return this.#seat;
   }

@@ -11,7 +11,7 @@ import { type ResultFacts, toFailure } from "../pipeline/normalize.ts";
 import { readStatedContext } from "../pipeline/read-context.ts";
 import { checkKeys, describe, invalid, readFields } from "../pipeline/read-fields.ts";
 import { type Tenancy, tenancyOf } from "../tenants/tenancy.ts";
-import { type Place, TenantPlaces } from "../tenants/tenant-concurrency.ts";
+import { type ConcurrencySlot, TenantConcurrencyLimiter } from "../tenants/tenant-concurrency.ts";
 import { deferFailure } from "../util/defer-failure.ts";
 import { PendingByKey } from "../util/pending-by-key.ts";
 import type { OpenCalls, TrackedCall } from "./open-calls.ts";
@@ -43,7 +43,7 @@ const TURN_MS = 4;
 const places = new AsyncLocalStorage<{
   readonly invoker: ToolInvoker;
   readonly tenantId: string;
-  readonly place: Place;
+  readonly place: ConcurrencySlot;
 }>();
 
 /** What an invocation says, read once. */
@@ -69,7 +69,7 @@ export class ToolInvoker {
   readonly #router: Pick<ToolRouter, "execute">;
   /** Undefined for an object of the host's own in the place of a router. */
   readonly #tenancy: Tenancy | undefined;
-  readonly #places: TenantPlaces;
+  readonly #places: TenantConcurrencyLimiter;
   /** Undefined for an object with an `execute` of its own. */
   readonly #tracking: { readonly router: ToolRouter; readonly calls: OpenCalls } | undefined;
   /** Invocations without a result yet, by tenant. */
@@ -84,7 +84,7 @@ export class ToolInvoker {
     this.#router = router;
     this.#tenancy = tenancyOf(router);
     this.#tracking = trackingOf(router);
-    this.#places = new TenantPlaces(maxConcurrentTools);
+    this.#places = new TenantConcurrencyLimiter(maxConcurrentTools);
   }
 
   /**
@@ -189,7 +189,7 @@ export class ToolInvoker {
     batch: Batch,
     signal: AbortSignal | undefined,
     accepted: TrackedCall | undefined,
-  ): Place | Promise<Place | undefined> {
+  ): ConcurrencySlot | Promise<ConcurrencySlot | undefined> {
     const around = places.getStore();
     const isNested = around?.invoker === this && around.tenantId === tenantId;
     return this.#places.acquire({

@@ -17,7 +17,7 @@ import type { CallSettings } from "../executors/warm-version.ts";
 import { compileSchema } from "../json-schema/compile-schema.ts";
 import { SchemaThread } from "../json-schema/worker/schema-thread.ts";
 import { CallLog } from "../observability/call-log.ts";
-import { CallWatch, type WatchParts } from "../observability/call-observer.ts";
+import { CallObserver, type ObserverSources } from "../observability/call-observer.ts";
 import { type HookFailure, Hooks } from "../observability/hooks/hooks.ts";
 import type { HostLog } from "../observability/operator-log.ts";
 import { type ArgumentOptions, parseArgumentOptions } from "../pipeline/amend.ts";
@@ -125,7 +125,7 @@ export class ToolRouter implements AsyncDisposable {
   readonly admission: TenantAdmission;
   readonly #onInternalError: ((error: ToolError) => unknown) | undefined;
   /** Undefined where nothing observes calls, which are faster then. */
-  readonly #watching: WatchParts | undefined;
+  readonly #watching: ObserverSources | undefined;
   readonly #arguments: ArgumentOptions | undefined;
   readonly #hooks: Hooks | undefined;
 
@@ -538,11 +538,11 @@ export class ToolRouter implements AsyncDisposable {
     toolCall: ToolCall,
     context: ToolContext | undefined,
     timeoutMs: number | undefined,
-    { flight, parent, stream, accepted }: RunOptions,
+    { flight, parent, stream, accepted }: RouterRunOptions,
   ): Promise<ToolResult> {
     const started = performance.now();
     let facts: ResultFacts = { ...readNames(toolCall), started };
-    let watch: CallWatch | undefined;
+    let watch: CallObserver | undefined;
     let tracked = accepted;
     try {
       if (this.#clocks.isClosed) throw unavailable("closed", "Glovebox is closed");
@@ -567,7 +567,7 @@ export class ToolRouter implements AsyncDisposable {
       const chunks = stream?.chunks;
       if (this.#watching !== undefined) {
         const begun = { ...facts, context: read, isNested: parent !== undefined };
-        watch = new CallWatch(this.#watching, begun);
+        watch = new CallObserver(this.#watching, begun);
       }
       if (tenant.quota !== undefined) {
         const counting = this.admission.quotas.admit(read.tenantId, tenant.quota, read.signal);
@@ -650,7 +650,7 @@ export class ToolRouter implements AsyncDisposable {
       const error = tracked?.cancelled ?? toToolError(thrown);
       const failed = toFailure(facts, error);
       if (this.#watching === undefined) return this.#report(failed, error);
-      watch ??= new CallWatch(this.#watching, facts);
+      watch ??= new CallObserver(this.#watching, facts);
       const result = await watch.result(failed, async (given) => toFailure(facts, asError(given)), tracked);
       return this.#end(watch, result, error);
     } finally {
@@ -683,7 +683,7 @@ export class ToolRouter implements AsyncDisposable {
 
   /** Returns the call as hooks admitted it, and the tool that they decided about. @throws {ToolError} as a rejection */
   async #admit(
-    watch: CallWatch,
+    watch: CallObserver,
     envelope: CallEnvelope,
     context: NamedContext,
     validate: ValidateOptions,
@@ -705,7 +705,7 @@ export class ToolRouter implements AsyncDisposable {
     return { envelope: { callId, toolName, arguments: args, amendments: amended.amendments }, decided };
   }
 
-  #end(watch: CallWatch, result: ToolResult, error: ToolError | undefined): ToolResult {
+  #end(watch: CallObserver, result: ToolResult, error: ToolError | undefined): ToolResult {
     watch.ended(result, error);
     return this.#report(result, error);
   }
@@ -815,7 +815,7 @@ const asError = (given: { readonly output: unknown } | { readonly error: ToolErr
   "error" in given ? given.error : new ToolError("OUTPUT_INVALID", "A hook has put in an output where no tool has run");
 
 /** How a call came to the router. */
-interface RunOptions {
+interface RouterRunOptions {
   readonly flight: Flight;
   /** The call that it is nested in. */
   readonly parent?: CallChain;

@@ -45,7 +45,7 @@ export interface ConversationOptions {
 }
 
 /** A run's turn; dispose of it when the run is over. */
-export interface Turn extends Disposable {
+export interface SessionTurn extends Disposable {
   /** Aborts with the run's own signal, and when the conversation is closed. */
   readonly signal: AbortSignal;
 }
@@ -126,7 +126,7 @@ export class Conversation implements SandboxSession, Disposable {
    * @throws {ToolError} TOOL_UNAVAILABLE when the conversation is over, saying why; PARAM_INVALID for a call that is to repeat exactly,
    *   which could not; the signal's reason when that aborts first
    */
-  async enter({ signal, context }: Pick<PreparedCall, "signal" | "context">): Promise<Turn> {
+  async enter({ signal, context }: Pick<PreparedCall, "signal" | "context">): Promise<SessionTurn> {
     this.refuseWhenOver();
     if (context.deterministic !== undefined) {
       throw new ToolError(

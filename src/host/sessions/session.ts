@@ -8,7 +8,7 @@ import { toTextWithBytes } from "../contract/tool-value.ts";
 import type { Execution } from "../executors/execution.ts";
 import type { Executor } from "../executors/executor.ts";
 import { createSandboxExecutor, type SandboxTool } from "../executors/sandbox.ts";
-import type { Runs } from "../glovebox/tool-builder.ts";
+import type { ToolExecutable } from "../glovebox/tool-builder.ts";
 import type { CallLog } from "../observability/call-log.ts";
 import { toFailure } from "../pipeline/normalize.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
@@ -21,13 +21,13 @@ import type { WorkerPool } from "../workers/worker-pool.ts";
 import type { Conversation, SessionInfo } from "./conversation.ts";
 import type { ParsedSessionOptions } from "./session-options.ts";
 
-export interface RunOptions extends Omit<ToolContext, "tenantId" | "deterministic" | "sessionId"> {
+export interface SessionRunOptions extends Omit<ToolContext, "tenantId" | "deterministic" | "sessionId"> {
   /** JSON that the code finds as `input`, bytes in it included; without it `input` stays what it was. */
   readonly input?: unknown;
 }
 
 /** What code is run as. */
-export type CompileRun = (code: string, fileName: string, call: PreparedCall) => Promise<Runs>;
+export type CompileRun = (code: string, fileName: string, call: PreparedCall) => Promise<ToolExecutable>;
 
 /** What a session's own tool is called with. */
 interface RunArguments {
@@ -50,7 +50,7 @@ export interface SessionExecutorParts {
   readonly conversation: Conversation;
   readonly compile: CompileRun;
   readonly fileExtension: string;
-  readonly tool: Omit<SandboxTool, keyof Runs>;
+  readonly tool: Omit<SandboxTool, keyof ToolExecutable>;
   readonly pool: WorkerPool;
 }
 
@@ -162,11 +162,11 @@ export class Session implements AsyncDisposable {
    * resolves; options with an unknown key or a wrong value give PARAM_INVALID. A run that throws leaves what it has done; one that is stopped (by its time, its CPU time, its memory or its signal) takes
    * the session with it, and later ones get TOOL_UNAVAILABLE, which says so.
    */
-  async run(code: string, options?: RunOptions): Promise<ToolResult> {
+  async run(code: string, options?: SessionRunOptions): Promise<ToolResult> {
     const started = performance.now();
     this.#runs += 1;
     const id = `${this.id}.${this.#runs}`;
-    let given: RunOptions;
+    let given: SessionRunOptions;
     try {
       given = readRunOptions(options);
     } catch (thrown) {
@@ -212,7 +212,7 @@ const NOT_OF_RUNS: readonly string[] = ["tenantId", "sessionId", "deterministic"
 const RUN_FIELDS: readonly string[] = ["input", ...CONTEXT_FIELDS.filter((field) => !NOT_OF_RUNS.includes(field))];
 
 /** Copies the options, whose values the router checks with the context. @throws {ToolError} PARAM_INVALID */
-function readRunOptions(options: unknown): RunOptions {
+function readRunOptions(options: unknown): SessionRunOptions {
   if (options === undefined) return {};
   if (!isPlainObject(options)) throw invalid("options", "a plain object", describe(options));
   return readFields("options", () => {

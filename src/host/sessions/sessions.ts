@@ -4,7 +4,7 @@
 import type { Bundler } from "../../bundler/bundler.ts";
 import { tenantOwner } from "../../bundler/cache/artifact-owners.ts";
 import { unavailable } from "../../sandbox/contract/errors.ts";
-import type { SurroundedTool } from "../glovebox/tool-environment.ts";
+import type { ToolEnvironment } from "../glovebox/tool-environment.ts";
 import type { PythonHost } from "../python/python-host.ts";
 import { PYTHON_DEFAULT_LIMITS } from "../python/python-tool.ts";
 import type { RegisteredTool } from "../routing/registry.ts";
@@ -35,7 +35,7 @@ export interface SessionsParts {
    * What a session's runs may do: as a tool that was granted it.
    * @throws {ToolError} PARAM_INVALID for a capability that there is not; TOOL_UNAVAILABLE for what this machine cannot limit
    */
-  readonly toolOf: (options: ParsedSessionOptions) => SurroundedTool;
+  readonly toolOf: (options: ParsedSessionOptions) => ToolEnvironment;
 }
 
 const EXTENSIONS = { javascript: "js", typescript: "ts", python: "py" } as const;

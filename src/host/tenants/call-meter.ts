@@ -1,7 +1,7 @@
 // Counts the bytes of one call: what its tool got and gave, and what its requests sent and received.
 
 import type { ToolUsage } from "../contract/tool-call.ts";
-import { type BesideText, sizeOfBytes } from "../contract/tool-value.ts";
+import { type BinaryAttachments, sizeOfBytes } from "../contract/tool-value.ts";
 import type { Execution } from "../executors/execution.ts";
 
 /** A socket, as far as its bytes are counted. After it is closed it still knows them. */
@@ -62,7 +62,7 @@ function outputBytesOf(execution: Execution, streamedBytes: number): number {
 /** The input of a call, and what counts its traffic. */
 interface MeteredCall {
   readonly inputText: string | Buffer;
-  readonly inputBytes?: BesideText | undefined;
+  readonly inputBytes?: BinaryAttachments | undefined;
   readonly meter?: CallMeter | undefined;
 }
 

@@ -1,7 +1,7 @@
 // How many calls of a tenant run at one time, over all its batches; those that wait for a place get one in turn, batch by batch.
 
 /** A place that a call runs in. Release it once, when the call has its result. */
-export interface Place {
+export interface ConcurrencySlot {
   release(): void;
 }
 
@@ -11,14 +11,14 @@ export interface PlaceClaim {
   /** Calls of one batch wait behind each other, batches beside each other. */
   readonly batch: object;
   /** The place of the call that this one was made in, if it was made in one. */
-  readonly parent: Place | undefined;
+  readonly parent: ConcurrencySlot | undefined;
   /** Read only if the call has to wait. */
   readonly signal: AbortSignal | undefined;
 }
 
 interface Waiter {
   readonly claim: PlaceClaim;
-  readonly resolve: (place: Place | undefined) => void;
+  readonly resolve: (place: ConcurrencySlot | undefined) => void;
 }
 
 interface Tenant {
@@ -27,7 +27,7 @@ interface Tenant {
   readonly waiting: Map<object, Waiter[]>;
 }
 
-class OwnPlace implements Place {
+class OwnPlace implements ConcurrencySlot {
   /**
    * A call that waits for one nested in it computes little meanwhile, so one of those at a time may run in its place. Without that a
    * tool that invokes others would wait for its own place, and both for ever.
@@ -46,7 +46,7 @@ class OwnPlace implements Place {
   }
 }
 
-export class TenantPlaces {
+export class TenantConcurrencyLimiter {
   readonly #perTenant: number;
   readonly #tenants = new Map<string, Tenant>();
 
@@ -55,7 +55,7 @@ export class TenantPlaces {
   }
 
   /** Undefined when the claim's signal has aborted first. */
-  acquire(claim: PlaceClaim): Place | Promise<Place | undefined> {
+  acquire(claim: PlaceClaim): ConcurrencySlot | Promise<ConcurrencySlot | undefined> {
     const { tenantId, batch, parent } = claim;
     const tenant = this.#tenants.get(tenantId) ?? { running: 0, waiting: new Map<object, Waiter[]>() };
     this.#tenants.set(tenantId, tenant);
@@ -69,7 +69,7 @@ export class TenantPlaces {
         else tenant.waiting.set(batch, others);
         settle(undefined);
       };
-      const resolve = (place: Place | undefined): void => {
+      const resolve = (place: ConcurrencySlot | undefined): void => {
         signal?.removeEventListener("abort", leave);
         settle(place);
       };
@@ -81,7 +81,7 @@ export class TenantPlaces {
     });
   }
 
-  #enter(tenantId: string, tenant: Tenant): Place {
+  #enter(tenantId: string, tenant: Tenant): ConcurrencySlot {
     tenant.running += 1;
     return new OwnPlace(() => {
       tenant.running -= 1;
@@ -90,7 +90,7 @@ export class TenantPlaces {
     });
   }
 
-  #lend(tenantId: string, tenant: Tenant, parent: OwnPlace): Place {
+  #lend(tenantId: string, tenant: Tenant, parent: OwnPlace): ConcurrencySlot {
     parent.seat = "taken";
     return new OwnPlace(() => {
       if (parent.seat === "gone") return;

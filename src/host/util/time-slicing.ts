@@ -5,7 +5,7 @@
 const SLICE_MS = 2;
 
 /** Whose work it is. */
-export interface Payer {
+export interface CpuAccount {
   readonly account: string;
   /** Told how much of the host's time each slice took. */
   charge(ms: number): void;
@@ -15,7 +15,7 @@ export interface Payer {
  * Accounts take turns; of one account, the oldest work is done to its end before the next begins. Ten values half built would all be
  * alive, and V8 copies twice what lives.
  */
-class TurnQueue {
+class TimeSliceQueue {
   /** By account; work of nobody's is a line of its own. The next one is first. */
   readonly #lines = new Map<unknown, (() => void)[]>();
   #scheduled = false;
@@ -68,13 +68,17 @@ class TurnQueue {
   }
 }
 
-const turns = new TurnQueue();
+const turns = new TimeSliceQueue();
 
 /**
  * Calls `step` until it says that all is done, a slice in each turn of the event loop.
  * Rejects with what `step` throws, or with the signal's reason, at once or after the slice that runs.
  */
-export async function inTurns(step: () => boolean, signal: AbortSignal | undefined, payer?: Payer): Promise<void> {
+export async function runTimeSliced(
+  step: () => boolean,
+  signal: AbortSignal | undefined,
+  payer?: CpuAccount,
+): Promise<void> {
   const line = payer?.account ?? Symbol();
   for (let isDone = false, hasBegun = false; !isDone; hasBegun = true) {
     await turns.next(line, hasBegun, signal);
@@ -92,13 +96,13 @@ export async function inTurns(step: () => boolean, signal: AbortSignal | undefin
 const COPY_BYTES = 1024 * 1024;
 
 /** A copy in a buffer of its own, which can be handed to a thread. */
-export async function copyInTurns(
+export async function copyTimeSliced(
   bytes: Uint8Array,
   signal: AbortSignal | undefined,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const copy = new Uint8Array(bytes.length);
   let at = 0;
-  await inTurns(() => {
+  await runTimeSliced(() => {
     copy.set(bytes.subarray(at, at + COPY_BYTES), at);
     at += COPY_BYTES;
     return at >= bytes.length;
@@ -113,7 +117,7 @@ export async function encodeInTurns(text: string, signal: AbortSignal | undefine
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
   let from = 0;
   let at = 0;
-  await inTurns(() => {
+  await runTimeSliced(() => {
     let to = Math.min(from + COPY_BYTES, text.length);
     // Half a pair has no UTF-8.
     if (to < text.length && isHighSurrogate(text.charCodeAt(to - 1))) to -= 1;

@@ -8,7 +8,7 @@ import type { RawChunk } from "../contract/tool-stream.ts";
 import { toRawChunks } from "./chunk-lines.ts";
 
 /** Why a call has no end of its own. */
-export interface Loss {
+export interface CallLossReason {
   /** A line of the tool may have run for this call. */
   readonly begun: boolean;
   /** Its process passed its memory, or ended itself for want of it, while this call was alone in it. */
@@ -36,7 +36,7 @@ export interface CallListener {
   onStarted?(): void;
   /** `peakBytes`: by how much its process had grown at the most while it ran; 0 where that cannot be seen. */
   onEnded(message: EndedMessage, parts: readonly Buffer[], peakBytes: number): void;
-  onLost(loss: Loss, peakBytes: number): void;
+  onLost(loss: CallLossReason, peakBytes: number): void;
   /** Whoever inspects it holds it, or lets it go on: meanwhile none of its time passes. */
   onHeld(isHeld: boolean): void;
   /** Of a call that is watched: whether its guest waits for the host and does nothing else. Its process's own word. */

@@ -21,7 +21,7 @@ export const FLAVOURS = {
    */
   python: { spareMiB: 320, baseBytes: 500 * MiB, idleWorkMs: 15_000 },
 } as const satisfies { readonly [name: string]: FlavourRow };
-export type Flavour = keyof typeof FLAVOURS;
+export type WorkerKind = keyof typeof FLAVOURS;
 
 /**
  * A process that is started ahead knows no call's limit, and the operating system's own cannot be raised later: calls of up to so much

@@ -5,8 +5,15 @@ import { ToolError } from "../../sandbox/contract/errors.ts";
 import { StartBackoff } from "./health/backoff.ts";
 import { LAST_NICENESS } from "./health/process-meter.ts";
 import type { PythonSources } from "./python-setup.ts";
-import { LAST_FROM, LONG_CALL_MS, NEW_NICENESS, Priorities, type Standing, type Use } from "./scheduling/priority.ts";
-import { FLAVOURS, type Flavour, PYTHON_SPARE_CLASS_MIB, pythonDataBytes } from "./worker-kind.ts";
+import {
+  type CpuUsage,
+  LONG_CALL_MS,
+  LOW_PRIORITY_NICENESS,
+  NEW_NICENESS,
+  type OwnerState,
+  Priorities,
+} from "./scheduling/priority.ts";
+import { FLAVOURS, PYTHON_SPARE_CLASS_MIB, pythonDataBytes, type WorkerKind } from "./worker-kind.ts";
 import { WorkerProcess, type WorkerSources, type WorkerStart } from "./worker-process.ts";
 
 export interface FleetOptions {
@@ -27,7 +34,7 @@ export interface FleetOptions {
 /** Which kind of process somebody needs. */
 export interface ProcessNeed {
   /** `plain` unless stated. */
-  readonly flavour?: Flavour | undefined;
+  readonly flavour?: WorkerKind | undefined;
   /** The operating system's own limit on it; only a spare that was started with the same one fits. */
   readonly dataBytes?: number | undefined;
 }
@@ -39,7 +46,7 @@ export interface FleetListener {
   onRoom(): void;
   /** CPU time that a process has used since the last time. */
   onCpu(worker: WorkerProcess, cpuMs: number): void;
-  standingOf(owner: string): Standing;
+  standingOf(owner: string): OwnerState;
 }
 
 /** How often processes that have calls in them are looked at. At 2 GB a second, which is fast, one can grow by 40 MiB meanwhile. */
@@ -67,7 +74,7 @@ const MAX_LATE_STARTS = 2;
 const MAX_FAILED_STARTS = 3;
 const MiB = 1024 * 1024;
 
-export class Fleet implements Disposable {
+export class WorkerManager implements Disposable {
   #sources: WorkerSources;
   readonly #options: FleetOptions;
   readonly #listener: FleetListener;
@@ -244,7 +251,7 @@ export class Fleet implements Disposable {
     return best;
   }
 
-  #countSpares(flavour: Flavour): number {
+  #countSpares(flavour: WorkerKind): number {
     let count = 0;
     for (const worker of this.#workers) if (worker.owner === undefined && worker.flavour === flavour) count += 1;
     return count;
@@ -408,10 +415,11 @@ export class Fleet implements Disposable {
    * them is next, the queue says, by CPU time used.
    */
   mayRunLast(owner: string): boolean {
-    if (this.#priorities.nicenessOf(owner) < LAST_FROM) return true;
+    if (this.#priorities.nicenessOf(owner) < LOW_PRIORITY_NICENESS) return true;
     let running = 0;
     for (const worker of this.#workers) {
-      if (worker.owner !== undefined && this.#priorities.nicenessOf(worker.owner) >= LAST_FROM) running += worker.busy;
+      if (worker.owner !== undefined && this.#priorities.nicenessOf(worker.owner) >= LOW_PRIORITY_NICENESS)
+        running += worker.busy;
     }
     return running < MAX_LAST;
   }
@@ -430,7 +438,7 @@ export class Fleet implements Disposable {
   #balance(now: number): void {
     const elapsedMs = Math.max(1, now - this.#balancedAt);
     this.#balancedAt = now;
-    const uses = new Map<string, Use>();
+    const uses = new Map<string, CpuUsage>();
     for (const worker of this.#workers) {
       const cpuMs = worker.takeCpuMs();
       worker.cpuRate += (cpuMs / elapsedMs - worker.cpuRate) * RATE_SMOOTHING;

@@ -1,13 +1,20 @@
 // Which call goes to which process, when, and what is done when one dies. Every job that entered is ended exactly once.
 import { availableParallelism } from "node:os";
 import { ToolError, toToolError, unavailable } from "../../sandbox/contract/errors.ts";
-import { Suspects } from "./health/crash-quarantine.ts";
-import type { CallListener, Loss } from "./open-call.ts";
+import { CrashQuarantine } from "./health/crash-quarantine.ts";
+import type { CallListener, CallLossReason } from "./open-call.ts";
 import type { PythonSources } from "./python-setup.ts";
-import { type Claim, type Entry, FairQueue, mayBeSeated } from "./scheduling/fair-queue.ts";
-import type { Standing } from "./scheduling/priority.ts";
-import { Fleet, type FleetOptions, type ProcessNeed } from "./worker-manager.ts";
-import type { EndReason, SentBundle, ToolProfile, WorkerJob, WorkerProcess, WorkerSources } from "./worker-process.ts";
+import { type Claim, canUseParentSlot, type Entry, FairQueue } from "./scheduling/fair-queue.ts";
+import type { OwnerState } from "./scheduling/priority.ts";
+import { type FleetOptions, type ProcessNeed, WorkerManager } from "./worker-manager.ts";
+import type {
+  EndReason,
+  SentBundle,
+  WorkerJob,
+  WorkerProcess,
+  WorkerSources,
+  WorkerToolProfile,
+} from "./worker-process.ts";
 
 export interface WorkerPoolOptions extends FleetOptions {
   /** Calls that run in one process at one time. */
@@ -51,7 +58,7 @@ export interface SessionSeat {
 /** Where a tool is in use: in one process, for one tenant. */
 export interface WarmUse {
   readonly worker: WorkerProcess;
-  readonly profile: ToolProfile;
+  readonly profile: WorkerToolProfile;
   readonly tenantId: string;
   /** Warm isolates that its calls need there. */
   readonly isolates: number;
@@ -99,9 +106,9 @@ const HOST_TIME_FACTOR = 4 * availableParallelism();
 
 export class WorkerPool implements AsyncDisposable {
   readonly #options: WorkerPoolOptions;
-  readonly #fleet: Fleet;
+  readonly #fleet: WorkerManager;
   readonly #queue: FairQueue<PlacedJob>;
-  readonly #suspects = new Suspects();
+  readonly #suspects = new CrashQuarantine();
   /** Of what waits. */
   readonly #queuedOfKind = new Map<string, number>();
   readonly #placed = new Map<WorkerProcess, Set<PlacedJob>>();
@@ -114,7 +121,7 @@ export class WorkerPool implements AsyncDisposable {
   constructor(sources: WorkerSources, options: WorkerPoolOptions) {
     this.#options = options;
     this.#queue = new FairQueue(options.maxQueued, { countsRoom: true });
-    this.#fleet = new Fleet(sources, options, {
+    this.#fleet = new WorkerManager(sources, options, {
       onChange: (worker) => this.#onChange(worker),
       onRoom: () => this.#schedule(),
       onCpu: (worker, cpuMs) => this.#onCpu(worker, cpuMs),
@@ -127,12 +134,12 @@ export class WorkerPool implements AsyncDisposable {
     return this.#fleet.pids;
   }
 
-  /** Starts the first process, as `Fleet.start` does. */
+  /** Starts the first process, as `WorkerManager.start` does. */
   async start(): Promise<void> {
     await this.#fleet.start();
   }
 
-  /** As `Fleet.openPython`. */
+  /** As `WorkerManager.openPython`. */
   async openPython(python: PythonSources): Promise<void> {
     if (!this.#closed) await this.#fleet.openPython(python);
   }
@@ -173,7 +180,7 @@ export class WorkerPool implements AsyncDisposable {
   }
 
   /** Where calls with these profiles have run. A process that serves one job, or one call at a time, is left out: it has no room. */
-  usesOf(profiles: readonly ToolProfile[]): readonly WarmUse[] {
+  usesOf(profiles: readonly WorkerToolProfile[]): readonly WarmUse[] {
     const workers = this.#fleet.open.filter(({ singleUse, isExclusive }) => !singleUse && !isExclusive);
     return workers.flatMap((worker) =>
       profiles.flatMap((profile) => worker.usesOf(profile).map((use) => ({ ...use, worker, profile }))),
@@ -186,7 +193,7 @@ export class WorkerPool implements AsyncDisposable {
    */
   async prewarm(
     { worker, profile: earlier, tenantId }: WarmUse,
-    profile: ToolProfile,
+    profile: WorkerToolProfile,
     bundle: SentBundle,
   ): Promise<void> {
     if (this.#closed || !this.#fleet.open.includes(worker)) return;
@@ -215,7 +222,7 @@ export class WorkerPool implements AsyncDisposable {
    * Releases what all processes keep warm of a tool. Calls of it that run go on.
    * @param bundle its code, which is forgotten where no other tool uses it
    */
-  release(profiles: readonly ToolProfile[], bundle: SentBundle | undefined): void {
+  release(profiles: readonly WorkerToolProfile[], bundle: SentBundle | undefined): void {
     for (const worker of this.#fleet.open) {
       for (const profile of profiles) worker.release(profile, bundle);
     }
@@ -278,7 +285,7 @@ export class WorkerPool implements AsyncDisposable {
     for (const entry of this.#queue.candidates()) {
       const { item } = entry;
       if (hopeless.has(item.kind)) continue;
-      const isSeated = mayBeSeated(entry);
+      const isSeated = canUseParentSlot(entry);
       const worker = this.#workerFor(item.job, isSeated);
       if (worker !== undefined) {
         this.#place(item, worker);
@@ -412,7 +419,7 @@ export class WorkerPool implements AsyncDisposable {
     if (worker !== undefined) this.#placed.get(worker)?.delete(placed);
   }
 
-  #giveUp(placed: PlacedJob, loss: Loss, peakBytes = 0): void {
+  #giveUp(placed: PlacedJob, loss: CallLossReason, peakBytes = 0): void {
     if (placed.state === "over") return;
     if (placed.state === "queued") this.#leaveQueue(placed, "over");
     else this.#finish(placed);
@@ -420,7 +427,7 @@ export class WorkerPool implements AsyncDisposable {
   }
 
   /** Run again elsewhere what had not begun; what had is over, unless its author says that twice does no harm. */
-  #onLost(placed: PlacedJob, worker: WorkerProcess, loss: Loss, peakBytes: number): void {
+  #onLost(placed: PlacedJob, worker: WorkerProcess, loss: CallLossReason, peakBytes: number): void {
     if (placed.state === "over") return;
     const { job } = placed;
     if (loss.isSuspect) this.#suspects.add(job.claim.lane);
@@ -481,7 +488,7 @@ export class WorkerPool implements AsyncDisposable {
     this.#queue.charge(account, HOST_TIME_FACTOR * ms);
   }
 
-  #standingOf(owner: string): Standing {
+  #standingOf(owner: string): OwnerState {
     for (const [worker, jobs] of this.#placed) {
       if (worker.owner !== owner) continue;
       const [first] = jobs;
@@ -490,7 +497,7 @@ export class WorkerPool implements AsyncDisposable {
     return { weight: 1, isBacklogged: false };
   }
 
-  /** As `Fleet.endOwner`. */
+  /** As `WorkerManager.endOwner`. */
   endOwner(owner: string, isShared: boolean): number {
     return this.#fleet.endOwner(owner, isShared);
   }

@@ -14,21 +14,21 @@ import {
 } from "../../sandbox/protocol/messages.ts";
 import type { ChunkName } from "../../sandbox/protocol/platform-modules.ts";
 import type { Deterministic } from "../../sandbox/worker/seeded-bytes.ts";
-import { remember } from "../util/bounded-map.ts";
+import { setBounded } from "../util/bounded-map.ts";
 import type { EngineCache } from "./engine-cache.ts";
 import type { Launcher, StartOptions } from "./hardening/launcher.ts";
 import { childrenOf, LAST_NICENESS } from "./health/process-meter.ts";
-import { type Ailment, ProcessWatch } from "./health/process-watch.ts";
+import { type HealthFailure, ProcessWatch } from "./health/process-watch.ts";
 import type { InspectedIsolate, Inspector } from "./inspected-isolate.ts";
 import { type CallListener, type CallMessage, OpenCall } from "./open-call.ts";
 import { PythonSetup, type PythonSources } from "./python-setup.ts";
 import type { LaunchedProcess } from "./spawn/launched-process.ts";
 import type { Ending } from "./spawn/spawn-command.ts";
 import { WorkerChannel } from "./worker-channel.ts";
-import { FLAVOURS, type Flavour } from "./worker-kind.ts";
+import { FLAVOURS, type WorkerKind } from "./worker-kind.ts";
 
 /** How calls of a tool are run: told to a worker once, known there by the object's identity. */
-export type ToolProfile = Omit<ToolMessage, "type" | "toolId">;
+export type WorkerToolProfile = Omit<ToolMessage, "type" | "toolId">;
 
 /** `once`: tool and bundle are this call's alone, and forgotten when it has begun. `resumes`: an earlier call has left its isolate. */
 export interface SessionOrder {
@@ -41,7 +41,7 @@ export interface SessionOrder {
 export type CallOrder =
   | {
       readonly type: "call";
-      readonly tool: ToolProfile;
+      readonly tool: WorkerToolProfile;
       readonly callId: string;
       readonly tenantId: string;
       /** Its chunks are wanted as they come. */
@@ -88,7 +88,7 @@ export interface WorkerSources {
 /** How a process is started, and for what. */
 export interface WorkerStart extends Omit<StartOptions, "dataBytes"> {
   /** `plain` unless stated. */
-  readonly flavour?: Flavour | undefined;
+  readonly flavour?: WorkerKind | undefined;
   readonly dataBytes?: number | undefined;
 }
 
@@ -115,7 +115,7 @@ const MAX_WARM = 16;
 const MAX_BUNDLE_BYTES = 32 * MiB;
 
 /** Why the host ended a process that had calls in it, or, for the room that it took, conversations. */
-export type EndReason = Ailment | "stuck" | "unread" | "budget" | "nonsense" | "room";
+export type EndReason = HealthFailure | "stuck" | "unread" | "budget" | "nonsense" | "room";
 
 /** Those that are the doing of what runs in it; a process may be stopped, or end, by somebody else's signal. */
 const BAD_ENDS: ReadonlySet<EndReason> = new Set(["memory", "stuck", "hung", "unread", "burning", "nonsense"]);
@@ -123,7 +123,7 @@ const BAD_ENDS: ReadonlySet<EndReason> = new Set(["memory", "stuck", "hung", "un
 /** V8's last words, and Node's: no guest can write to stderr. */
 const OUT_OF_MEMORY = /JavaScript (?:heap )?out of memory|Fatal process out of memory|Allocation failed/i;
 
-const hasUncounted = ({ shapes }: ToolProfile): boolean =>
+const hasUncounted = ({ shapes }: WorkerToolProfile): boolean =>
   shapes !== undefined && Object.values(shapes).some(({ uncounted }) => uncounted !== undefined);
 
 export class WorkerProcess {
@@ -139,9 +139,9 @@ export class WorkerProcess {
   /** Of a process for Python. */
   readonly #python: PythonSetup | undefined;
   #isStuck = false;
-  readonly #tools = new Map<ToolProfile, number>();
+  readonly #tools = new Map<WorkerToolProfile, number>();
   /** The tenant that has called each of them last. */
-  readonly #callers = new Map<ToolProfile, string>();
+  readonly #callers = new Map<WorkerToolProfile, string>();
   /** Memory limits of tools whose isolates may be kept warm, in MiB; the latest last. */
   readonly #warm = new Map<string, number>();
   /** Sessions whose isolates are in it, with their memory limits in MiB. */
@@ -174,7 +174,7 @@ export class WorkerProcess {
   cpuRate = 0;
   /** Whether it was started to run on idle time only. */
   readonly goesLast: boolean;
-  readonly flavour: Flavour;
+  readonly flavour: WorkerKind;
   /** The operating system's limit that it was started with, where it was not the usual one. */
   readonly dataBytes: number | undefined;
   /** It was given up while it started. */
@@ -340,7 +340,7 @@ export class WorkerProcess {
     const limits = order.type === "call" ? order.tool.limits : order.limits;
     this.#channel.allow(largestFrame(limits, order.type === "learn" ? bundle.code.length : 0));
     const warmKey = this.#warmKeyOf(order);
-    if (warmKey !== undefined) remember(this.#warm, warmKey, limits.memoryMiB, MAX_WARM);
+    if (warmKey !== undefined) setBounded(this.#warm, warmKey, limits.memoryMiB, MAX_WARM);
     const session = order.type === "call" ? order.session?.id : undefined;
     if (session !== undefined) this.#sessions.set(session, limits.memoryMiB);
     const call = new OpenCall({
@@ -373,19 +373,19 @@ export class WorkerProcess {
   }
 
   /** As the worker does when the call has begun. */
-  #forget(tool: ToolProfile, { sha256, code, codeCache }: SentBundle): void {
+  #forget(tool: WorkerToolProfile, { sha256, code, codeCache }: SentBundle): void {
     this.#tools.delete(tool);
     this.#callers.delete(tool);
     if (this.#bundles.delete(sha256)) this.#bundleBytes -= code.length + codeCache.byteLength;
   }
 
   /** The number by which the worker knows a tool. */
-  toolIdOf(profile: ToolProfile): number | undefined {
+  toolIdOf(profile: WorkerToolProfile): number | undefined {
     return this.#tools.get(profile);
   }
 
   /** For which tenants a tool is in use here, and how many isolates it needs for that: as many as run, and one at least. */
-  usesOf(profile: ToolProfile): readonly { readonly tenantId: string; readonly isolates: number }[] {
+  usesOf(profile: WorkerToolProfile): readonly { readonly tenantId: string; readonly isolates: number }[] {
     const toolId = this.#tools.get(profile);
     if (toolId === undefined) return [];
     // Isolates of single calls are no tenant's until one takes them; how many there are to be, the worker knows.
@@ -401,7 +401,7 @@ export class WorkerProcess {
   }
 
   /** Releases what it keeps warm of a tool, and the bundle if no other tool has it. Calls of it that run go on. */
-  release(profile: ToolProfile, bundle: SentBundle | undefined): void {
+  release(profile: WorkerToolProfile, bundle: SentBundle | undefined): void {
     const toolId = this.#tools.get(profile);
     if (toolId === undefined || this.#dead) return;
     this.#tools.delete(profile);
@@ -420,7 +420,7 @@ export class WorkerProcess {
     if (this.load === 0) this.#onChange(this);
   }
 
-  #toolIdOf(tool: ToolProfile): number {
+  #toolIdOf(tool: WorkerToolProfile): number {
     const known = this.#tools.get(tool);
     if (known !== undefined) return known;
     this.#lastToolId += 1;

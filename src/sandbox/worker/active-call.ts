@@ -12,10 +12,10 @@ import {
   type WorkerMessage,
   type WorkerUsage,
 } from "../protocol/messages.ts";
-import type { CpuShare, Payer } from "./cpu-share.ts";
+import type { CpuShare, CpuShareAccount } from "./cpu-share.ts";
 import type { Inspection } from "./inspection.ts";
 import type { IsolatePool } from "./isolate-pool.ts";
-import { ChunkOutbox } from "./output-buffer.ts";
+import { OutputBuffer } from "./output-buffer.ts";
 import type { Deterministic } from "./seeded-bytes.ts";
 import type { GuestBytes, GuestEnd, GuestListener, IsolateStop, LoadableBundle, ToolIsolate } from "./tool-isolate.ts";
 
@@ -94,13 +94,13 @@ const SESSION_SETTLE_MS = 1_000;
 const MAX_END_UNITS = 256 * 1024;
 
 /** Runs one `call` or `learn`. Sends exactly one `ended`, and `released` if the guest had not stopped by then. */
-export class ActiveCall implements GuestListener, Payer {
+export class ActiveCall implements GuestListener, CpuShareAccount {
   readonly #assignment: Assignment;
   readonly #pool: IsolatePool;
   readonly #cpuShare: CpuShare;
   readonly #sendNow: Send;
   /** Of a call whose chunks are wanted. */
-  readonly #chunks: ChunkOutbox | undefined;
+  readonly #chunks: OutputBuffer | undefined;
   readonly #inspection: Inspection | undefined;
   #isolate: ToolIsolate | undefined;
   #phase: "load" | "execute" = "load";
@@ -131,7 +131,7 @@ export class ActiveCall implements GuestListener, Payer {
     this.#sendNow = send;
     const { seq, limits, call } = assignment;
     if (call?.stream !== true) return;
-    this.#chunks = new ChunkOutbox(limits, (parts) => send({ type: "chunks", seq }, parts));
+    this.#chunks = new OutputBuffer(limits, (parts) => send({ type: "chunks", seq }, parts));
   }
 
   #send(message: WorkerMessage, parts?: readonly (string | Uint8Array)[]): void {

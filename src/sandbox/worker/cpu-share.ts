@@ -3,7 +3,7 @@
 // known to the kernel, so that is divided among the isolates by the time each has been in.
 
 /** An isolate's user. */
-export interface Payer {
+export interface CpuShareAccount {
   /** Time spent in the isolate since the last time this was asked, in ms of the wall's clock. */
   takeBusyMs(): number;
   charge(cpuMs: number): void;
@@ -24,7 +24,7 @@ export class CpuShare {
   }
 
   /** Divides what the process has used since the last time. No isolate is charged more than the time it has been in. */
-  share(payers: readonly Payer[]): void {
+  share(payers: readonly CpuShareAccount[]): void {
     const usedMs = processCpuMs();
     const spentMs = usedMs - this.#usedMs;
     this.#usedMs = usedMs;

@@ -7,8 +7,8 @@ import {
   type LoadableBundle,
   ToolIsolate,
 } from "./tool-isolate.ts";
-import { type SpareKeeper, Spares } from "./warm-isolates.ts";
-import { PythonLine, type PythonOptions } from "./warm-python-isolates.ts";
+import { type WarmIsolateKeeper, WarmIsolates } from "./warm-isolates.ts";
+import { type PythonOptions, WarmPythonIsolates } from "./warm-python-isolates.ts";
 
 /** Idle warm isolates kept in one worker (1.2 to 2 MB each); the longest unused goes first. */
 const MAX_IDLE = 16;
@@ -23,7 +23,7 @@ interface IdleIsolate {
 
 export class IsolatePool {
   readonly #engine: Engine;
-  readonly spares: Spares;
+  readonly spares: WarmIsolates;
   readonly #bundles = new Map<string, LoadableBundle>();
   /** By bundle. */
   readonly #callsEnded = new Map<string, number>();
@@ -31,16 +31,16 @@ export class IsolatePool {
   readonly #chunksTold = new Map<string, number>();
   readonly #isCalm: () => boolean;
   /** In a process that was given Python. */
-  python: PythonLine | undefined;
+  python: WarmPythonIsolates | undefined;
   /** Of each session between two of its calls. */
   readonly sessions = new Map<number, ToolIsolate>();
   /** In order of last use, oldest first. */
   #idle: IdleIsolate[] = [];
 
-  constructor(engine: Engine, worker: Pick<SpareKeeper, "isCalm" | "onStuck">) {
+  constructor(engine: Engine, worker: Pick<WarmIsolateKeeper, "isCalm" | "onStuck">) {
     this.#engine = engine;
     this.#isCalm = worker.isCalm;
-    this.spares = new Spares({
+    this.spares = new WarmIsolates({
       ...worker,
       create: ({ limits, features, coarseTime }) => this.create({ memoryMiB: limits.memoryMiB, features, coarseTime }),
       bundle: ({ sha256 }) => this.bundle(sha256),
@@ -108,7 +108,7 @@ export class IsolatePool {
     sha256: string,
     options: PythonOptions,
   ): Promise<{ readonly snapshot: Uint8Array; readonly codeCache: Uint8Array }> {
-    const python = new PythonLine(this.#engine, () => this.bundle(sha256), options);
+    const python = new WarmPythonIsolates(this.#engine, () => this.bundle(sha256), options);
     this.python = python;
     const made = await python.open();
     if (made.codeCache.byteLength > 0) {

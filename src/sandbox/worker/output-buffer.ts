@@ -4,7 +4,7 @@ import type { GuestBytes } from "./tool-isolate.ts";
 
 type SendParts = (parts: readonly (string | Uint8Array)[]) => void;
 
-export class ChunkOutbox {
+export class OutputBuffer {
   readonly #send: SendParts;
   readonly #limits: Pick<Limits, "outputBytes" | "jsonValues">;
   #lines: string[] = [];

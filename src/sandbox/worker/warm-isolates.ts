@@ -25,7 +25,7 @@ const RETRY_MS = 10_000;
 const STOP_MS = 200;
 
 /** What spares need of their worker. */
-export interface SpareKeeper {
+export interface WarmIsolateKeeper {
   create(tool: ToolProfile): ToolIsolate;
   bundle(tool: ToolProfile): LoadableBundle | undefined;
   /** Whether no call would be kept waiting by some milliseconds of work. */
@@ -91,8 +91,8 @@ class Line {
 const smooth = (mean: number, value: number): number =>
   Number.isFinite(mean) ? mean + (value - mean) * SMOOTHING : value;
 
-export class Spares {
-  readonly #keeper: SpareKeeper;
+export class WarmIsolates {
+  readonly #keeper: WarmIsolateKeeper;
   /** By the tool's number. */
   readonly #lines = new Map<number, Line>();
   #count = 0;
@@ -100,7 +100,7 @@ export class Spares {
   #isMaking = false;
   #reaper: NodeJS.Timeout | undefined;
 
-  constructor(keeper: SpareKeeper) {
+  constructor(keeper: WarmIsolateKeeper) {
     this.#keeper = keeper;
   }
 

@@ -38,7 +38,7 @@ const NOTHING = new Uint8Array(0);
 /** Of the call that makes a snapshot. */
 const SNAPSHOT_HEADER = ownHeader(MAX_SNAPSHOT_BYTES);
 
-export class PythonLine {
+export class WarmPythonIsolates {
   readonly #engine: Engine;
   readonly #bundle: () => LoadableBundle | undefined;
   readonly #options: PythonOptions;

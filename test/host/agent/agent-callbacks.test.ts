@@ -4,10 +4,10 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import {
   AgentLoop,
   type AgentOutcome,
+  type AgentRunOptions,
   checkConversation,
   createMemoryClaims,
   type Message,
-  type RunOptions,
   ToolsRouterAgent,
   type ToolsRouterOutcome,
 } from "../../../src/host/agent/index.ts";
@@ -72,7 +72,7 @@ async function run(options: object): Promise<Ran> {
   const { model, requests } = scriptModel(says(call("x", "remove")), says("Done."));
   const outcome = await new AgentLoop({ model, router, stateKey: KEY, onError: (error) => errors.push(error) }).run({
     ...{ messages: [USER], ...options },
-  } as RunOptions);
+  } as AgentRunOptions);
   return { outcome, ran, errors, offered: requests[0]?.tools.map(({ name }) => name) ?? [] };
 }
 

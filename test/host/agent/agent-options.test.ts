@@ -7,6 +7,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import {
   AgentLoop,
   type AgentOutcome,
+  type AgentRunOptions,
   type AgentState,
   afterFailedSteps,
   afterOutputTokens,
@@ -17,7 +18,6 @@ import {
   createMemoryClaims,
   type Message,
   mendConversation,
-  type RunOptions,
   ToolsRouterAgent,
   trimConversation,
   whenCalled,
@@ -57,7 +57,7 @@ const AGENTS = [
       await new AgentLoop({ model: modelOf(CALLS, says("ok")), router, ...made }).run({
         messages: [USER],
         ...run,
-      } as RunOptions);
+      } as AgentRunOptions);
       return ran;
     },
   ],
@@ -116,7 +116,7 @@ describe("an option that is undefined in a run", () => {
   const guarded = (guards: object, run: object): Promise<{ outcome: AgentOutcome; ran: readonly unknown[] }> => {
     const { router, ran } = makeRouter();
     const loop = new AgentLoop({ model: modelOf(CALLS, says("ok")), router, stateKey: KEY, ...guards });
-    return loop.run({ messages: [USER], ...run } as RunOptions).then((outcome) => ({ outcome, ran }));
+    return loop.run({ messages: [USER], ...run } as AgentRunOptions).then((outcome) => ({ outcome, ran }));
   };
 
   test("leaves needsApproval of the loop in force", async () => {
@@ -158,7 +158,7 @@ describe("a signing key", () => {
     const { router } = makeRouter();
     return new AgentLoop().run({
       ...{ model: modelOf(CALLS), router, messages: [USER], needsApproval: ["whoami"], ...options },
-    } as RunOptions);
+    } as AgentRunOptions);
   };
 
   test("is required where a run can pause and where a state is resumed, unless states are explicitly unsigned", async () => {
@@ -173,7 +173,7 @@ describe("a signing key", () => {
     const resume = (options: object): Promise<AgentOutcome> =>
       new AgentLoop({ model: modelOf(says("ok")), router }).run({
         ...{ state, decisions: { c: true }, ...claims(), ...options },
-      } as RunOptions);
+      } as AgentRunOptions);
     expect((await failureOf(resume({}))).message).toContain("options.stateKey");
     expect((await failureOf(resume({ stateKey: KEY }))).message).toContain("seal");
     expect(ran).toEqual([]);

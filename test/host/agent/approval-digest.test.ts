@@ -3,11 +3,11 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import {
   AgentLoop,
   type AgentOutcome,
+  type AgentRunOptions,
   type AgentState,
   checkConversation,
   createMemoryClaims,
   type Message,
-  type RunOptions,
   ToolsRouterAgent,
 } from "../../../src/host/agent/index.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
@@ -20,7 +20,7 @@ import { call, callEvent, finish, type ScriptedTurn, says, scriptModel } from ".
 const KEY = "a secret of thirty-two characters";
 const USER: Message = { role: "user", content: "What is the weather?" };
 type Paused = Extract<AgentOutcome, { status: "paused" }>;
-type Router = RunOptions["router"];
+type Router = AgentRunOptions["router"];
 
 let box: Glovebox;
 /** Whatever else keeps the machine busy. */
@@ -31,7 +31,7 @@ beforeAll(async () => {
 afterAll(() => box.close());
 
 const run = (router: Router, turns: readonly ScriptedTurn[], options: object): Promise<AgentOutcome> =>
-  new AgentLoop({ model: scriptModel(...turns).model, router, stateKey: KEY }).run(options as RunOptions);
+  new AgentLoop({ model: scriptModel(...turns).model, router, stateKey: KEY }).run(options as AgentRunOptions);
 
 function expectPaused(outcome: AgentOutcome): asserts outcome is Paused {
   expect(outcome.status).toBe("paused");

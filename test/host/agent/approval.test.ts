@@ -10,6 +10,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import {
   AgentLoop,
   type AgentOutcome,
+  type AgentRunOptions,
   type AgentState,
   type ApprovalQuestion,
   type ApprovalRule,
@@ -17,7 +18,6 @@ import {
   createFileClaims,
   createMemoryClaims,
   type Message,
-  type RunOptions,
 } from "../../../src/host/agent/index.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import type { ToolAnnotations } from "../../../src/sandbox/contract/definition.ts";
@@ -49,9 +49,9 @@ function makeRouter(
   return { router, ran };
 }
 
-async function pause(router: ToolRouter, options: Partial<RunOptions> = {}): Promise<Paused> {
+async function pause(router: ToolRouter, options: Partial<AgentRunOptions> = {}): Promise<Paused> {
   const { model } = scriptModel(says("Sure.", call("r", "read", { id: 1 }), call("x", "remove", { id: 1 })));
-  const given = { model, router, messages: [USER], needsApproval: ["remove"], ...options } as RunOptions;
+  const given = { model, router, messages: [USER], needsApproval: ["remove"], ...options } as AgentRunOptions;
   const outcome = await loop.run(given);
   if (outcome.status !== "paused") throw new Error(`Expected a pause, got ${outcome.status}`);
   return outcome;
@@ -75,7 +75,7 @@ const resume = (router: ToolRouter, state: unknown, options: object = {}): Promi
   loop.run({
     ...{ model: scriptModel(says("Done.")).model, router, state },
     ...{ decisions: { x: true }, claim: createMemoryClaims(), ...options },
-  } as RunOptions);
+  } as AgentRunOptions);
 
 describe("a pause", () => {
   test("comes before a marked call; the others of its turn run", async () => {

@@ -1,7 +1,7 @@
 // Functions that a host passes to agents: a tool runs only where each of them has said so, and a run always ends with its outcome.
 import type { AgentOutcome } from "../../../src/host/agent/agent-events.ts";
 import { AgentLoop } from "../../../src/host/agent/agent-loop.ts";
-import type { AgentLoopOptions, RunOptions } from "../../../src/host/agent/agent-options.ts";
+import type { AgentLoopOptions, AgentRunOptions } from "../../../src/host/agent/agent-options.ts";
 import { ToolsRouterAgent } from "../../../src/host/agent/tools-router-agent.ts";
 import type { ToolsRouterOptions } from "../../../src/host/agent/tools-router-options.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
@@ -34,7 +34,7 @@ const RUN_MS = 2_000;
 
 const isFinished = ({ status }: AgentOutcome): boolean => status === "finished";
 
-async function runLoop(options: AgentLoopOptions, resumed?: Partial<RunOptions>): Promise<Outcome> {
+async function runLoop(options: AgentLoopOptions, resumed?: Partial<AgentRunOptions>): Promise<Outcome> {
   await using host = openRouter();
   const common = { router: host.router, signal: AbortSignal.timeout(RUN_MS) } as const;
   const loop = new AgentLoop({ model: modelOf(), stateKey: SIGNING_KEY, ...options });
@@ -43,7 +43,13 @@ async function runLoop(options: AgentLoopOptions, resumed?: Partial<RunOptions>)
   if (outcome.status !== "paused") throw new Error(`Expected a pause, got ${JSON.stringify(outcome)}`);
   const again = new AgentLoop({ model: scriptModel(says("Done")).model, stateKey: SIGNING_KEY });
   const decisions = { c1: true };
-  const end = again.run({ ...common, state: outcome.state, decisions, claim: () => true, ...resumed } as RunOptions);
+  const end = again.run({
+    ...common,
+    state: outcome.state,
+    decisions,
+    claim: () => true,
+    ...resumed,
+  } as AgentRunOptions);
   const isDone = await end.then(isFinished, () => false);
   return host.runs() === 1 && isDone ? "ok" : "denied";
 }

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createBundleCache } from "../../../src/bundler/cache/bundle-cache.ts";
-import { TouchedChunks } from "../../../src/host/executors/platform-module-usage.ts";
+import { PlatformModuleUsage } from "../../../src/host/executors/platform-module-usage.ts";
 import { createGlovebox } from "../../../src/host/index.ts";
 
 const AT_TOP = "new Headers();";
@@ -31,9 +31,9 @@ test("a tool's top level and its calls leave what they have touched to the next 
   await expect.poll(known).toEqual(expect.arrayContaining(["fetch", "url", "url-parser"]));
 });
 
-test("TouchedChunks writes what is new, and only that", async () => {
+test("PlatformModuleUsage writes what is new, and only that", async () => {
   const cache = createBundleCache();
-  const touched = new TouchedChunks(cache, "a".repeat(64), ["url"]);
+  const touched = new PlatformModuleUsage(cache, "a".repeat(64), ["url"]);
   touched.add(["url"]);
   expect(await cache.getChunks("a".repeat(64))).toEqual([]);
   touched.add(["url", "streams"]);

@@ -1,21 +1,21 @@
 // The sliced parser is JSON.parse, however small its slices: the same value of what is JSON, a refusal of what is not.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { JsonRefusals } from "../../../src/host/json/json-errors.ts";
+import { JsonErrorFactory } from "../../../src/host/json/json-errors.ts";
 import { type LargeJsonOptions, parseLargeJson } from "../../../src/host/json/parse-large-json.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { failureOf } from "../../support/host-zone.ts";
 
 const LIMITS = { bytes: 1_000_000, depth: 1_000, values: 100_000 };
 const CODES = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE" } as const;
-const REFUSALS = new JsonRefusals(LIMITS, CODES, "The output");
+const REFUSALS = new JsonErrorFactory(LIMITS, CODES, "The output");
 type Slices = Pick<LargeJsonOptions, "batchBytes" | "longStringBytes">;
 
 function parse(text: string | Buffer, slices: Slices = {}, limits: Partial<typeof LIMITS> = {}): Promise<unknown> {
   const all = { ...LIMITS, ...limits };
   return parseLargeJson(Buffer.from(text), {
     limits: all,
-    refusals: new JsonRefusals(all, CODES, "The output"),
+    refusals: new JsonErrorFactory(all, CODES, "The output"),
     ...slices,
   });
 }

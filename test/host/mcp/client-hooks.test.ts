@@ -7,8 +7,8 @@ import { toOptionProblems } from "../../../src/host/config/option-errors.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import {
   type McpHttpServer,
-  type McpServerOptions,
   McpServerSchema,
+  type UpstreamServerOptions,
 } from "../../../src/host/mcp/client/mcp-options.ts";
 import { FAILING_CALLBACKS, inOtherRealm, toThenable } from "../../support/failing-callbacks.ts";
 import { errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
@@ -80,7 +80,7 @@ describe.for(["headersFor", "authProviderFor"] as const)("%s", (name) => {
 describe("envFor", () => {
   test.for(HOOKS)("that %s starts no process", async ([, hook]) => {
     const options = { command: process.execPath, args: [HOSTILE, "calls"], connectTimeoutMs: 200, envFor: hook };
-    box.mcp.addServer("up", options as McpServerOptions);
+    box.mcp.addServer("up", options as UpstreamServerOptions);
     expect(errorOf(await call()).message).toBe("There are no credentials for the MCP server up");
     expect(box.mcp.servers().find(({ server: name }) => name === "up")?.connections).toBe(0);
   });
@@ -103,7 +103,7 @@ describe("onElicitation and onSampling", () => {
   ];
   test.for(ANSWERS)("that %s answers nothing", async ([, hook]) => {
     const options = { command: process.execPath, args: [HOSTILE, "calls"], onElicitation: hook, onSampling: hook };
-    box.mcp.addServer("up", { ...options, protocol: "legacy" } as McpServerOptions);
+    box.mcp.addServer("up", { ...options, protocol: "legacy" } as UpstreamServerOptions);
     // The server says what it was answered: errors only.
     const answers = String(outputOf(await box.execute({ id: "c", toolName: "up__ask", arguments: {} })));
     expect(answers).toBe("e: -32603, p: -32602, r: -32601, s: -32603, t: -32602");
@@ -111,7 +111,7 @@ describe("onElicitation and onSampling", () => {
 });
 
 describe("options", () => {
-  const GOOD: readonly McpServerOptions[] = [
+  const GOOD: readonly UpstreamServerOptions[] = [
     { command: "x", args: ["a"], env: { A: "1" }, sandbox: { network: true } },
     { url: "https://mcp.example/mcp", headers: { a: "b" }, oauth: { issuers: ["https://auth.example"] } },
   ];

@@ -4,7 +4,7 @@ import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@open
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import type { McpServerOptions } from "../../../src/host/mcp/client/mcp-options.ts";
+import type { UpstreamServerOptions } from "../../../src/host/mcp/client/mcp-options.ts";
 import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 import { startScriptedServer, startToolServer } from "../../support/mcp-http.ts";
 import { RecordingServer } from "../../support/oauth-servers.ts";
@@ -13,7 +13,7 @@ import { treeOf } from "../../support/process-tree.ts";
 const TOOLS = fileURLToPath(new URL("../../support/mcp-server-script.ts", import.meta.url));
 const STUBBORN = fileURLToPath(new URL("../../support/mcp-stubborn-script.ts", import.meta.url));
 const tools = { command: process.execPath, args: [TOOLS] } as const;
-const stubborn = (how: string): McpServerOptions => ({ command: process.execPath, args: [STUBBORN, how] });
+const stubborn = (how: string): UpstreamServerOptions => ({ command: process.execPath, args: [STUBBORN, how] });
 
 interface RpcRequest {
   readonly id?: number;
@@ -53,7 +53,7 @@ afterAll(async () => {
 });
 
 /** In the one box there is, for as long as it is used: a server called `up`. */
-function withServer(options: McpServerOptions, host = box): AsyncDisposable {
+function withServer(options: UpstreamServerOptions, host = box): AsyncDisposable {
   host.mcp.addServer("up", options);
   return { [Symbol.asyncDispose]: async () => void (await host.mcp.removeServer("up")) };
 }
@@ -253,7 +253,7 @@ describe("a tool in the sandbox", () => {
 
 describe("what a server asks", () => {
   test("stops the clocks while it is answered, and its hook can ask whoever called", async () => {
-    const onElicitation: McpServerOptions["onElicitation"] = async (request, { client, signal }) => {
+    const onElicitation: UpstreamServerOptions["onElicitation"] = async (request, { client, signal }) => {
       await new Promise((resolve) => setTimeout(resolve, 4_000));
       return (await client?.elicit?.(request, { signal })) ?? { action: "decline" };
     };

@@ -3,14 +3,14 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ToolCall, ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import type { McpServerOptions } from "../../../src/host/mcp/client/mcp-options.ts";
+import type { UpstreamServerOptions } from "../../../src/host/mcp/client/mcp-options.ts";
 import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 import { startToolServer, type ToolHttpServer } from "../../support/mcp-http.ts";
 
 const SCRIPT = fileURLToPath(new URL("../../support/mcp-server-script.ts", import.meta.url));
 const script = { command: process.execPath, args: [SCRIPT] } as const;
 const asked: unknown[] = [];
-const common: Partial<McpServerOptions> = {
+const common: Partial<UpstreamServerOptions> = {
   // A busy machine may take a second for an answer.
   timeoutMs: 2_000,
   scope: "global",

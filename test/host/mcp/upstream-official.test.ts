@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ToolCall, ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import type { McpServerOptions } from "../../../src/host/mcp/client/mcp-options.ts";
+import type { UpstreamServerOptions } from "../../../src/host/mcp/client/mcp-options.ts";
 import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
 const scriptOf = (name: string): string =>
@@ -43,7 +43,7 @@ beforeAll(async () => {
     stdio: ["ignore", "ignore", "pipe"],
   });
   await once(http.stderr ?? http, "data");
-  const hooks: Partial<McpServerOptions> = {
+  const hooks: Partial<UpstreamServerOptions> = {
     onElicitation: ({ message }) => {
       asked.push(message);
       return { action: "decline" };

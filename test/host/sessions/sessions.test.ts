@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import type { RunOptions, Session } from "../../../src/host/sessions/session.ts";
+import type { Session, SessionRunOptions } from "../../../src/host/sessions/session.ts";
 import type { SessionOptions } from "../../../src/host/sessions/session-options.ts";
 import { codeOf, errorOf, makeBox, outputOf, PYTHON_CACHE } from "../../support/host-zone.ts";
 
@@ -247,7 +247,7 @@ describe("a session's end", () => {
       { timeoutMs: -1 },
       { onLog: 1 },
       { deterministic: { seed: "a" } },
-    ] as unknown as readonly RunOptions[]) {
+    ] as unknown as readonly SessionRunOptions[]) {
       expect([options, codeOf(await session.run("1", options))]).toEqual([options, "PARAM_INVALID"]);
     }
     expect(codeOf(await session.run(2 as unknown as string))).toBe("PARAM_INVALID");

@@ -1,7 +1,7 @@
 // Owners whose processes end badly, and tools that may have caused it.
 import { describe, expect, test } from "vitest";
 import { StartBackoff } from "../../../src/host/workers/health/backoff.ts";
-import { Suspects } from "../../../src/host/workers/health/crash-quarantine.ts";
+import { CrashQuarantine } from "../../../src/host/workers/health/crash-quarantine.ts";
 import { codeOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
 describe("StartBackoff", () => {
@@ -26,7 +26,7 @@ describe("StartBackoff", () => {
 
 describe("Suspects", () => {
   test("are let go after ten calls that ended well, and not before", () => {
-    const suspects = new Suspects();
+    const suspects = new CrashQuarantine();
     suspects.add("tool");
     for (let calls = 0; calls < 9; calls += 1) suspects.endedWell("tool");
     expect(suspects.has("tool")).toBe(true);

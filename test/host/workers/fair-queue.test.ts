@@ -1,7 +1,7 @@
 // The queue alone: who is next, and who may not wait.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Seat } from "../../../src/host/routing/call-chain.ts";
+import type { NestedCallSlot } from "../../../src/host/routing/call-chain.ts";
 import { type Claim, type Entry, FairQueue } from "../../../src/host/workers/scheduling/fair-queue.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 
@@ -202,9 +202,13 @@ describe("FairQueue", () => {
 
 describe("a call that is nested in a running one", () => {
   const ONE = { concurrentCalls: 1, queuedCalls: 10 };
-  const nested = (seat: Seat, parts: Partial<Claim> = {}): Claim =>
+  const nested = (seat: NestedCallSlot, parts: Partial<Claim> = {}): Claim =>
     claim("acme", { accountLimits: ONE, laneLimits: ONE, lane: "inner", seat, ...parts });
-  const outer = (): { readonly queue: FairQueue<string>; readonly entry: Entry<string>; readonly seat: Seat } => {
+  const outer = (): {
+    readonly queue: FairQueue<string>;
+    readonly entry: Entry<string>;
+    readonly seat: NestedCallSlot;
+  } => {
     const queue = new FairQueue<string>(100);
     queue.add("outer", claim("acme", { accountLimits: ONE, laneLimits: ONE }));
     return { queue, entry: begin(queue), seat: { isTaken: false } };

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { loadSandboxArtifacts } from "../../../src/bundler/artifacts/sandbox-artifacts.ts";
 import { EngineCache } from "../../../src/host/workers/engine-cache.ts";
-import type { Loss } from "../../../src/host/workers/open-call.ts";
+import type { CallLossReason } from "../../../src/host/workers/open-call.ts";
 import { type Job, WorkerPool } from "../../../src/host/workers/worker-pool.ts";
 import { DEFAULT_LIMITS } from "../../../src/sandbox/contract/limits.ts";
 import { failureOf } from "../../support/host-zone.ts";
@@ -32,7 +32,7 @@ async function poolOfBroken(): Promise<WorkerPool> {
   return pool;
 }
 
-const job = (onLost: (loss: Loss) => void): Job => ({
+const job = (onLost: (loss: CallLossReason) => void): Job => ({
   owner: "acme",
   claim: { account: "acme", weight: 1, lane: "tool", accountLimits: DEFAULT_LIMITS, laneLimits: DEFAULT_LIMITS },
   order: {
@@ -59,7 +59,7 @@ const job = (onLost: (loss: Loss) => void): Job => ({
 describe("WorkerPool", () => {
   test("answers OVERLOADED, with retryAfterMs, when three processes have died before they could be used", async () => {
     const pool = await poolOfBroken();
-    const { promise, resolve } = Promise.withResolvers<Loss>();
+    const { promise, resolve } = Promise.withResolvers<CallLossReason>();
     pool.run(job(resolve));
     const { begun, cause } = await promise;
     expect([begun, cause?.code, cause?.message]).toEqual([

@@ -2,14 +2,22 @@
 import { availableParallelism } from "node:os";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { MAY_RAISE } from "../../../src/host/workers/health/process-meter.ts";
-import { NEW_NICENESS, Priorities, type Standing, type Use } from "../../../src/host/workers/scheduling/priority.ts";
+import {
+  type CpuUsage,
+  NEW_NICENESS,
+  type OwnerState,
+  Priorities,
+} from "../../../src/host/workers/scheduling/priority.ts";
 
 describe("Priorities", () => {
   const CORES = availableParallelism();
-  const equal = (): Standing => ({ weight: 1, isBacklogged: false });
-  const use = (cores: number, longCores = 0): Use => ({ cpuMs: cores * 100, longCallMs: longCores * 100 });
+  const equal = (): OwnerState => ({ weight: 1, isBacklogged: false });
+  const use = (cores: number, longCores = 0): CpuUsage => ({ cpuMs: cores * 100, longCallMs: longCores * 100 });
 
-  function settle(uses: Readonly<Record<string, Use>>, standingOf: (owner: string) => Standing = equal): Priorities {
+  function settle(
+    uses: Readonly<Record<string, CpuUsage>>,
+    standingOf: (owner: string) => OwnerState = equal,
+  ): Priorities {
     const priorities = new Priorities();
     for (const owner of Object.keys(uses)) priorities.endedWell(owner, 1);
     for (let turns = 0; turns < 30; turns += 1)
@@ -30,7 +38,7 @@ describe("Priorities", () => {
   });
 
   test("measure a share by weight", () => {
-    const standingOf = (owner: string): Standing => ({ weight: owner === "gold" ? 9 : 1, isBacklogged: false });
+    const standingOf = (owner: string): OwnerState => ({ weight: owner === "gold" ? 9 : 1, isBacklogged: false });
     const half = use(0.5 * CORES);
     const priorities = settle({ gold: half, basic: half }, standingOf);
     expect([priorities.nicenessOf("gold"), priorities.nicenessOf("basic")]).toEqual([0, 5]);
@@ -76,7 +84,7 @@ describe("Priorities", () => {
   describe("going last", () => {
     const ALL_MS = 100 * CORES;
 
-    function follow(priorities: Priorities, uses: Readonly<Record<string, Use>>, hostCpuMs = 0): void {
+    function follow(priorities: Priorities, uses: Readonly<Record<string, CpuUsage>>, hostCpuMs = 0): void {
       const used = new Map(Object.entries(uses));
       for (let turns = 0; turns < 30; turns += 1) {
         priorities.follow({ uses: used, hostCpuMs, elapsedMs: 100, standingOf: equal });
@@ -84,7 +92,7 @@ describe("Priorities", () => {
     }
 
     /** CPU time, all of it by long calls. */
-    const loops = (cpuMs: number): Use => ({ cpuMs, longCallMs: cpuMs });
+    const loops = (cpuMs: number): CpuUsage => ({ cpuMs, longCallMs: cpuMs });
 
     test("means idle time only where this host fills the machine, what the host itself uses included", () => {
       const priorities = settle({ loops: use(CORES, CORES) });

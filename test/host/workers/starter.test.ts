@@ -9,7 +9,7 @@ import { childrenOf, startTimeOf } from "../../../src/host/workers/health/proces
 import type { LaunchedProcess } from "../../../src/host/workers/spawn/launched-process.ts";
 import { killProcess } from "../../../src/host/workers/spawn/process-identity.ts";
 import type { ProcessStarter } from "../../../src/host/workers/spawn/process-starter.ts";
-import type { Command } from "../../../src/host/workers/spawn/spawn-command.ts";
+import type { SpawnCommand } from "../../../src/host/workers/spawn/spawn-command.ts";
 import { type Parent, starterBy } from "../../support/launchers.ts";
 import { commandOf } from "../../support/process-tree.ts";
 import { expectDead } from "../../support/processes.ts";
@@ -18,7 +18,7 @@ import { expectDead } from "../../support/processes.ts";
 const ECHO =
   'new (require("node:net").Socket)({ fd: 3 }).on("close", () => process.exit()).on("data", function (data) { this.write(data); });';
 
-const commandOfScript = (script: string): Command => ({
+const commandOfScript = (script: string): SpawnCommand => ({
   argv: [process.execPath, "-e", script],
   cwd: "/",
   env: {},

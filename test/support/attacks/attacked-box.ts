@@ -7,7 +7,7 @@ import { runInNewContext } from "node:vm";
 import { expect } from "vitest";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import type { McpHttpServer, McpServerOptions } from "../../../src/host/mcp/client/mcp-options.ts";
+import type { McpHttpServer, UpstreamServerOptions } from "../../../src/host/mcp/client/mcp-options.ts";
 import { codeOf, makeBox } from "../host-zone.ts";
 import { holdOf } from "../loop-hold.ts";
 import type { Outcome } from "./mcp-attacks.ts";
@@ -27,7 +27,7 @@ setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
 
 interface Attacker extends AsyncDisposable {
-  readonly options: McpServerOptions;
+  readonly options: UpstreamServerOptions;
 }
 
 /** The attacker's process; one over stdio is started by the host. */

@@ -3,7 +3,7 @@ import type { Readable } from "node:stream";
 import type { Client, Dispatcher } from "undici";
 import { ToolError } from "../../../sandbox/contract/errors.ts";
 import type { Turns } from "../../observability/redaction/stream-filter.ts";
-import type { Payer } from "../../util/time-slicing.ts";
+import type { CpuAccount } from "../../util/time-slicing.ts";
 import type { Connections } from "./connections.ts";
 import { checkTarget, type EgressPolicy } from "./egress-policy.ts";
 import type { EgressRule } from "./egress-rules.ts";
@@ -39,14 +39,14 @@ export interface ExchangeParts {
   readonly secrets: CallSecrets;
   readonly connections: Connections;
   /** Whose host time it is that filling and redacting take. */
-  readonly payer?: Payer | undefined;
+  readonly payer?: CpuAccount | undefined;
 }
 
 type Part = { readonly base64: string } | { readonly done: true };
 const DONE: Part = { done: true };
 
 /** Ends with its body's last part, with a failure, or when it is cancelled. */
-export class Exchange {
+export class HttpExchange {
   readonly #parts: ExchangeParts;
   readonly #abort = new AbortController();
   readonly #onOver: () => void;

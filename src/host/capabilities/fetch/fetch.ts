@@ -6,7 +6,7 @@ import { type Capability, type CapabilityContext, defineCapability } from "../ca
 import { Traffic, WebSocketConnection } from "../websocket/connection.ts";
 import { Connections } from "./connections.ts";
 import { type EgressPolicy, readAskedHosts } from "./egress-policy.ts";
-import { Exchange, type ExchangeParts } from "./exchange.ts";
+import { type ExchangeParts, HttpExchange } from "./exchange.ts";
 import type { Resolver } from "./pinned-addresses.ts";
 import type { RedirectGuard } from "./redirects.ts";
 import { type HeaderList, traceHeaders } from "./request-headers.ts";
@@ -77,7 +77,7 @@ class CallExchanges implements Disposable {
   readonly #parts: ExchangeParts;
   readonly #traffic: Traffic;
   /** By number, also those that are over: what comes late is told how they ended. */
-  readonly #exchanges = new Map<number, Exchange | WebSocketConnection>();
+  readonly #exchanges = new Map<number, HttpExchange | WebSocketConnection>();
   #open = 0;
   #isOver = false;
 
@@ -86,15 +86,15 @@ class CallExchanges implements Disposable {
     this.#traffic = new Traffic(parts.policy.webSocketBytes);
   }
 
-  begin(number: number): Exchange {
-    return this.#add(number, (onOver) => new Exchange(this.#parts, onOver));
+  begin(number: number): HttpExchange {
+    return this.#add(number, (onOver) => new HttpExchange(this.#parts, onOver));
   }
 
   beginWebSocket(number: number): WebSocketConnection {
     return this.#add(number, (onOver) => new WebSocketConnection(this.#parts, this.#traffic, onOver));
   }
 
-  #add<Kind extends Exchange | WebSocketConnection>(number: number, make: (onOver: () => void) => Kind): Kind {
+  #add<Kind extends HttpExchange | WebSocketConnection>(number: number, make: (onOver: () => void) => Kind): Kind {
     if (this.#isOver) throw new ToolError("CANCELLED", "The tool's call is over");
     if (this.#exchanges.has(number)) throw new ToolError("PARAM_INVALID", `There is an exchange ${number} already`);
     if (this.#open >= EXCHANGES_AT_ONCE) {
@@ -109,9 +109,9 @@ class CallExchanges implements Disposable {
     return exchange;
   }
 
-  get(number: number): Exchange {
+  get(number: number): HttpExchange {
     const exchange = this.#exchanges.get(number);
-    if (exchange instanceof Exchange) return exchange;
+    if (exchange instanceof HttpExchange) return exchange;
     throw new ToolError("PARAM_INVALID", `There is no exchange ${number}`);
   }
 

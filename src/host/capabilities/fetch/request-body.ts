@@ -2,7 +2,7 @@
 import { PassThrough } from "node:stream";
 import { ToolError } from "../../../sandbox/contract/errors.ts";
 import { filteredParts, type StreamFilter, type Turns } from "../../observability/redaction/stream-filter.ts";
-import { inTurns } from "../../util/time-slicing.ts";
+import { runTimeSliced } from "../../util/time-slicing.ts";
 
 /** @throws {ToolError} QUOTA_EXCEEDED */
 export function checkRequestBytes(bytes: number, most: number): void {
@@ -35,7 +35,7 @@ export async function fromBase64(text: string, most: number, { signal, payer }: 
     return isLast;
   };
   if (text.length <= BASE64_STEP) step();
-  else await inTurns(step, signal, payer);
+  else await runTimeSliced(step, signal, payer);
   const [only = Buffer.alloc(0)] = parts;
   const decoded = parts.length < 2 ? only : Buffer.concat(parts);
   checkRequestBytes(decoded.length, most);

@@ -6,7 +6,7 @@ import { filteredParts, runSteps, StreamFilter, type Turns } from "../../observa
 import { denied } from "./egress-policy.ts";
 import { checkRequestBytes } from "./request-body.ts";
 import { type HeaderList, headerOf, MAX_HEADER_BYTES, tooManyHeaderBytes, withDefaults } from "./request-headers.ts";
-import type { CallSecrets, Writing } from "./secrets.ts";
+import type { CallSecrets, SecretEncoding } from "./secrets.ts";
 
 /** Longest path and query of a request, as they are sent. Most servers accept 8 to 16 KiB. */
 const MAX_URL_BYTES = 64 * 1024;
@@ -17,7 +17,7 @@ const AT_ONCE_COMPARISONS = 128 * 1024;
 const KEPT_BODY_BYTES = 64 * 1024;
 
 /** How a secret is written into a body of this kind. */
-function writingOf(headers: HeaderList): Writing {
+function writingOf(headers: HeaderList): SecretEncoding {
   const type = (headerOf(headers, "content-type") ?? "").toLowerCase();
   if (/^application\/(?:[\w.+-]+\+)?json\b|^text\/json\b/.test(type)) return "json";
   return type.startsWith("application/x-www-form-urlencoded") ? "url" : "plain";
@@ -31,7 +31,7 @@ export class RequestFiller {
   readonly #secrets: CallSecrets;
   readonly #url: URL;
   readonly #turns: Turns;
-  readonly #needles = new Map<Writing, NeedleSet>();
+  readonly #needles = new Map<SecretEncoding, NeedleSet>();
   #comparisons = 0;
 
   constructor(secrets: CallSecrets, url: URL, turns: Turns) {
@@ -123,7 +123,7 @@ export class RequestFiller {
     return stream.on("error", () => {});
   }
 
-  async #text(text: string, writing: Writing, most: number, tooLong: () => Error): Promise<string> {
+  async #text(text: string, writing: SecretEncoding, most: number, tooLong: () => Error): Promise<string> {
     const needles = this.#fillers(writing);
     if (needles.isEmpty || text === "") return text;
     const filter = new StreamFilter(needles);
@@ -137,7 +137,7 @@ export class RequestFiller {
     return filter.replaced === 0 ? text : Buffer.concat(parts).toString();
   }
 
-  #fillers(writing: Writing): NeedleSet {
+  #fillers(writing: SecretEncoding): NeedleSet {
     const needles = this.#needles.get(writing) ?? this.#secrets.fillers(this.#url, writing);
     this.#needles.set(writing, needles);
     return needles;

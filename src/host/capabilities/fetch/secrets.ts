@@ -5,16 +5,16 @@ import { type JsonValue, ToolError } from "../../../sandbox/contract/errors.ts";
 import { type Needle, NeedleSet, plainNeedles, type Replace } from "../../observability/redaction/needle.ts";
 import { Redactor } from "../../observability/redaction/redactor.ts";
 import { runCallback } from "../../util/host-callback.ts";
-import { inTurns } from "../../util/time-slicing.ts";
+import { runTimeSliced } from "../../util/time-slicing.ts";
 import { payerOf } from "../call-scope.ts";
 import { type Capability, type CapabilityContext, defineCapability } from "../capability.ts";
 import { denied, type SecretPolicies } from "./egress-policy.ts";
 import { type EgressRule, matchesRule } from "./egress-rules.ts";
 
 /** How a value is written where a placeholder stood. */
-export type Writing = "plain" | "json" | "url";
+export type SecretEncoding = "plain" | "json" | "url";
 
-const WRITERS: { readonly [How in Writing]: (value: string) => string } = {
+const WRITERS: { readonly [How in SecretEncoding]: (value: string) => string } = {
   plain: (value) => value,
   json: (value) => JSON.stringify(value).slice(1, -1),
   url: (value) => encodeURIComponent(value.toWellFormed()),
@@ -24,7 +24,7 @@ const WRITERS: { readonly [How in Writing]: (value: string) => string } = {
 const VALUE_MS = 10_000;
 
 /** A placeholder that was escaped is replaced by a value that is escaped. */
-function writingOf(found: string, stated: Writing): Writing {
+function writingOf(found: string, stated: SecretEncoding): SecretEncoding {
   if (found.includes("\\")) return "json";
   return found.includes("%") ? "url" : stated;
 }
@@ -91,7 +91,7 @@ export class CallSecrets {
     const value = await this.#read(name);
     if (typeof value !== "string") throw new ToolError("TOOL_FAILED", `The secret ${name} has no value`);
     // A turn for each: for the longest values it takes 4 ms, and a call may have 64.
-    await inTurns(
+    await runTimeSliced(
       () => {
         this.redactor.conceal(name, value);
         this.#context.conceal(name, value);
@@ -125,14 +125,14 @@ export class CallSecrets {
    * Finds placeholders and puts values in their places, in what goes to this URL.
    * A value that is not bound to the URL throws CAPABILITY_DENIED when its placeholder is found.
    */
-  fillers(url: URL, writing: Writing): NeedleSet {
+  fillers(url: URL, writing: SecretEncoding): NeedleSet {
     return this.#needles((secret) => this.#fillerOf(secret, url, writing));
   }
 
-  #fillerOf({ name, value }: IssuedSecret, url: URL, writing: Writing): Replace {
+  #fillerOf({ name, value }: IssuedSecret, url: URL, writing: SecretEncoding): Replace {
     const mayGo = isBound(this.#granted.get(name)?.hosts ?? [], url);
     // A body may hold tens of thousands of placeholders: each way of writing the value is made once.
-    const written = new Map<Writing, Buffer>();
+    const written = new Map<SecretEncoding, Buffer>();
     return (found) => {
       if (!mayGo) throw unbound(name, url);
       const how = writingOf(found, writing);

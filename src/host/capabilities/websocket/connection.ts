@@ -3,7 +3,7 @@
 import type { Socket } from "node:net";
 import { ToolError } from "../../../sandbox/contract/errors.ts";
 import type { Turns } from "../../observability/redaction/stream-filter.ts";
-import { inTurns } from "../../util/time-slicing.ts";
+import { runTimeSliced } from "../../util/time-slicing.ts";
 import { checkTarget } from "../fetch/egress-policy.ts";
 import type { ExchangeParts, ExchangeRequest } from "../fetch/exchange.ts";
 import { networkError, toExchangeError } from "../fetch/network-errors.ts";
@@ -280,7 +280,7 @@ export class WebSocketConnection {
       }
       return close !== undefined || bytes >= ANSWER_BYTES || parts.length >= ANSWER_PARTS;
     };
-    if (this.#reader.waitingBytes > AT_ONCE_BYTES) await inTurns(step, this.#abort.signal, this.#parts.payer);
+    if (this.#reader.waitingBytes > AT_ONCE_BYTES) await runTimeSliced(step, this.#abort.signal, this.#parts.payer);
     else while (!step());
     return close;
   }

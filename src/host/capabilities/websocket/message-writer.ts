@@ -2,7 +2,7 @@
 import { ToolError } from "../../../sandbox/contract/errors.ts";
 import { filteredParts, StreamFilter, type Turns } from "../../observability/redaction/stream-filter.ts";
 import { fromBase64 } from "../fetch/request-body.ts";
-import type { CallSecrets, Writing } from "../fetch/secrets.ts";
+import type { CallSecrets, SecretEncoding } from "../fetch/secrets.ts";
 import { encodeFrame, OPCODES } from "./frames.ts";
 
 /** A part of a message. The first one says whether it is text. */
@@ -31,7 +31,7 @@ interface Message {
 }
 
 /** How a secret is written into a text message: most are JSON, and begin so. */
-const writingOf = (text: string): Writing => (/^\s*[[{"]/.test(text) ? "json" : "plain");
+const writingOf = (text: string): SecretEncoding => (/^\s*[[{"]/.test(text) ? "json" : "plain");
 
 export class MessageWriter {
   readonly #options: MessageWriterOptions;

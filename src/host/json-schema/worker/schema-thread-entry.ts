@@ -1,8 +1,8 @@
 // The schema thread's own side: parses a value that the host has parsed before, checks it, and says how that ended; or repairs a text.
 import { parentPort } from "node:worker_threads";
-import { JsonRefusals } from "../../json/json-errors.ts";
+import { JsonErrorFactory } from "../../json/json-errors.ts";
 import { parseLargeJson } from "../../json/parse-large-json.ts";
-import { remember } from "../../util/bounded-map.ts";
+import { setBounded } from "../../util/bounded-map.ts";
 import { type CompiledSchema, compileSchema } from "../compile-schema.ts";
 import type { Repaired, RepairTask, SchemaCheck } from "./schema-thread.ts";
 
@@ -12,7 +12,7 @@ const kept = new Map<string, CompiledSchema>();
 
 function schemaOf(text: string): CompiledSchema {
   const compiled = kept.get(text) ?? compileSchema(JSON.parse(text));
-  remember(kept, text, compiled, MAX_KEPT_SCHEMAS);
+  setBounded(kept, text, compiled, MAX_KEPT_SCHEMAS);
   return compiled;
 }
 
@@ -22,7 +22,7 @@ const UNBOUNDED = {
   depth: Number.POSITIVE_INFINITY,
   values: Number.POSITIVE_INFINITY,
 };
-const refusals = new JsonRefusals(UNBOUNDED, { invalid: "INTERNAL", tooLarge: "INTERNAL" }, "A value");
+const refusals = new JsonErrorFactory(UNBOUNDED, { invalid: "INTERNAL", tooLarge: "INTERNAL" }, "A value");
 
 async function check({ schema, text, budgetMs }: SchemaCheck): Promise<void> {
   const compiled = schemaOf(schema);

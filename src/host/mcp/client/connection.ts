@@ -5,7 +5,7 @@ import { untilAborted } from "../../util/with-abort.ts";
 import { EndedEarly, serverUnavailable, statusOf, toCallError, toConnectError, toListError } from "./call-error.ts";
 import type { Credentials } from "./credentials.ts";
 import { currentExchange, type GuardedTransport } from "./guarded-transport.ts";
-import { Silence } from "./inactivity-detector.ts";
+import { InactivityDetector } from "./inactivity-detector.ts";
 import { Listing } from "./listing.ts";
 import type { McpServerConfig } from "./mcp-options.ts";
 import { type OpenedTransport, openTransport } from "./open-transport.ts";
@@ -49,7 +49,7 @@ export interface ConnectionParts {
 /** Nothing is checked there against a schema: it would make code of it, and the router checks. */
 const NO_VALIDATOR = { getValidator: () => () => ({ valid: true, data: undefined, errorMessage: undefined }) as never };
 
-export class Connection implements AsyncDisposable {
+export class UpstreamConnection implements AsyncDisposable {
   readonly #parts: ConnectionParts;
   readonly #client: Client;
   readonly #opened: OpenedTransport;
@@ -58,7 +58,7 @@ export class Connection implements AsyncDisposable {
   #relisten: NodeJS.Timeout | undefined;
   #relistened = 0;
   #outage: { readonly cause: unknown; readonly at: number } = { cause: undefined, at: Number.NEGATIVE_INFINITY };
-  readonly #silence = new Silence();
+  readonly #silence = new InactivityDetector();
   #isOpen = false;
   #isClosing = false;
   readonly openedAt: number = performance.now();
@@ -90,16 +90,16 @@ export class Connection implements AsyncDisposable {
   }
 
   /** @throws {ToolError} TOOL_UNAVAILABLE, as a rejection */
-  static async open(parts: ConnectionParts): Promise<Connection> {
+  static async open(parts: ConnectionParts): Promise<UpstreamConnection> {
     const { config } = parts;
     const mode = config.protocol === "2026-07-28" ? { pin: config.protocol } : config.protocol;
     try {
-      return await Connection.#open(parts, mode);
+      return await UpstreamConnection.#open(parts, mode);
     } catch (thrown) {
       const isProgram = !("url" in config);
       // Some end at a question that they do not know.
       if (isProgram && mode === "auto" && thrown instanceof EndedEarly) {
-        return await Connection.#open(parts, "legacy").catch((again: unknown) => {
+        return await UpstreamConnection.#open(parts, "legacy").catch((again: unknown) => {
           throw toConnectError(again, parts);
         });
       }
@@ -107,8 +107,11 @@ export class Connection implements AsyncDisposable {
     }
   }
 
-  static async #open(parts: ConnectionParts, mode: "auto" | "legacy" | { readonly pin: string }): Promise<Connection> {
-    const connection = new Connection(parts, mode);
+  static async #open(
+    parts: ConnectionParts,
+    mode: "auto" | "legacy" | { readonly pin: string },
+  ): Promise<UpstreamConnection> {
+    const connection = new UpstreamConnection(parts, mode);
     const { connectTimeoutMs } = parts.config;
     const inTime = AbortSignal.any([parts.signal, AbortSignal.timeout(connectTimeoutMs)]);
     try {

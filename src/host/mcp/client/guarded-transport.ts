@@ -9,7 +9,7 @@ import { hasAtMost, isJsonObject, type JsonObject } from "./reading/json-size.ts
 import { UNREADABLE_CODE } from "./reading/read-message.ts";
 
 /** A request of ours while it is on its way: what reads its result as the server sent it. */
-export interface Exchange {
+export interface TransportExchange {
   /** Returns what the SDK's client is shown in the result's place; a promise where that takes more than a turn. Never rejects. */
   readResult(method: string, result: JsonObject): JsonObject | Promise<JsonObject>;
   /** Its answer cannot come any more: the stream that it was to come on has ended. */
@@ -22,7 +22,7 @@ export interface Exchange {
  * Whose request runs: sent within it, a request is its own, and so is all that comes back on that request's own stream, which only HTTP
  * has.
  */
-export const currentExchange: AsyncLocalStorage<Exchange | undefined> = new AsyncLocalStorage();
+export const currentExchange: AsyncLocalStorage<TransportExchange | undefined> = new AsyncLocalStorage();
 
 /** Values in a message that is neither a tool's result nor a listing: those are read by us, within bounds of their own. */
 const MAX_VALUES = 10_000;
@@ -43,7 +43,7 @@ const NO_RESULT = { code: UNREADABLE_CODE, message: "The answer is neither a res
 
 interface Pending {
   readonly method: string;
-  readonly exchange: Exchange | undefined;
+  readonly exchange: TransportExchange | undefined;
   /** Ends the HTTP request that it came by. */
   readonly controller: AbortController;
 }

@@ -5,7 +5,7 @@
 const CALLS = 2;
 
 /** All times are by performance.now(). */
-export class Silence {
+export class InactivityDetector {
   /** When it was first asked for something after it had been heard last. */
   #since = Number.NEGATIVE_INFINITY;
   #calls = 0;

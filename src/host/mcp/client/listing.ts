@@ -1,6 +1,6 @@
 // One listing of an upstream server's tools, page by page: so many pages, so many tools, and no page twice.
 import { setImmediate as turn } from "node:timers/promises";
-import type { Exchange } from "./guarded-transport.ts";
+import type { TransportExchange } from "./guarded-transport.ts";
 import { isJsonObject, type JsonObject, sizeOf } from "./reading/json-size.ts";
 
 /** The machinery's own walk goes as far. */
@@ -50,7 +50,7 @@ function toShown(tool: JsonObject): JsonObject {
 }
 
 /** What has come of a listing. */
-export class Listing implements Exchange {
+export class Listing implements TransportExchange {
   readonly #maxTools: number;
   readonly #cursors = new Set<string>();
   /** Tools as the server told of them: objects with a name, and nothing else is known of them. */

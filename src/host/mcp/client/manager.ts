@@ -4,7 +4,12 @@ import { parseOptions } from "../../config/option-errors.ts";
 import type { ToolRouter } from "../../routing/tool-router.ts";
 import type { Tenancy } from "../../tenants/tenancy.ts";
 import { deferFailure } from "../../util/defer-failure.ts";
-import { type McpServerConfig, McpServerNameSchema, type McpServerOptions, McpServerSchema } from "./mcp-options.ts";
+import {
+  type McpServerConfig,
+  McpServerNameSchema,
+  McpServerSchema,
+  type UpstreamServerOptions,
+} from "./mcp-options.ts";
 import { type McpServerStatus, UpstreamServer, type UpstreamServerParts } from "./upstream-server.ts";
 
 /** A server serves the tenants that it names, or all of them if it says so. @throws {ToolError} PARAM_INVALID */
@@ -39,7 +44,7 @@ export class McpManager implements AsyncDisposable {
    * @throws {ToolError} PARAM_INVALID for options that are wrong, or missing or unexpected tenants; NAME_TAKEN for a name that another source
    *   has; TOOL_UNAVAILABLE when Glovebox is closed
    */
-  addServer(name: string, options: McpServerOptions): void {
+  addServer(name: string, options: UpstreamServerOptions): void {
     this.add(name, parseOptions<McpServerConfig>(McpServerSchema, options, "options"), "options");
   }
 

@@ -113,11 +113,11 @@ export interface McpHttpServer extends McpServerBase {
 /** Either of them, as `@modelcontextprotocol/client` has it. */
 export type McpAuthProvider = AuthProvider | OAuthClientProvider;
 
-export type McpServerOptions = McpStdioServer | McpHttpServer;
+export type UpstreamServerOptions = McpStdioServer | McpHttpServer;
 
 export interface McpOptions {
   /** By a name of 1 to 64 of A-Z a-z 0-9 _ - . */
-  readonly servers?: { readonly [name: string]: McpServerOptions } | undefined;
+  readonly servers?: { readonly [name: string]: UpstreamServerOptions } | undefined;
 }
 
 const isFunction = (value: unknown): boolean => typeof value === "function";

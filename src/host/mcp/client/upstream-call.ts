@@ -3,7 +3,7 @@ import type { JsonValue, ToolError } from "../../../sandbox/contract/errors.ts";
 import { ProgressSchema } from "../../../sandbox/protocol/messages.ts";
 import type { HostFunctionContext } from "../../executors/host-function.ts";
 import { notifySafely } from "../../util/host-callback.ts";
-import type { Exchange } from "./guarded-transport.ts";
+import type { TransportExchange } from "./guarded-transport.ts";
 import { Listing } from "./listing.ts";
 import type { JsonObject } from "./reading/json-size.ts";
 import { toVisible } from "./text/visible-text.ts";
@@ -89,7 +89,7 @@ class Question implements Disposable {
 export class StaleConnection extends Error {}
 
 /** Dispose it when the call has its result. */
-export class UpstreamCall implements Exchange, Disposable {
+export class UpstreamCall implements TransportExchange, Disposable {
   readonly toolName: string;
   readonly context: HostFunctionContext;
   /** By performance.now(). */

@@ -3,7 +3,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
 import { untilAborted } from "../../util/with-abort.ts";
-import type { Connection } from "./connection.ts";
+import type { UpstreamConnection } from "./connection.ts";
 import type { Credentials } from "./credentials.ts";
 import type { Listing } from "./listing.ts";
 import type { McpServerConfig } from "./mcp-options.ts";
@@ -50,8 +50,8 @@ export interface LinkStatus {
 
 export class UpstreamLink implements AsyncDisposable {
   readonly #parts: LinkParts;
-  #connection: Connection | undefined;
-  #connecting: Promise<Connection> | undefined;
+  #connection: UpstreamConnection | undefined;
+  #connecting: Promise<UpstreamConnection> | undefined;
   #listing: Promise<void> | undefined;
   /** By performance.now(). */
   #freshUntil = Number.NEGATIVE_INFINITY;
@@ -65,7 +65,7 @@ export class UpstreamLink implements AsyncDisposable {
   #diagnostics: (() => ServerDiagnostics) | undefined;
   readonly #closing = new AbortController();
   /** How many wait for something of a connection. One that is not ours any more is closed with the last of them. */
-  readonly #users = new Map<Connection, number>();
+  readonly #users = new Map<UpstreamConnection, number>();
   /** Connections that came to nothing, or are of no use any more, until nothing is left of them. */
   readonly #discarded = new Set<Promise<void>>();
   usedAt: number = performance.now();
@@ -101,7 +101,7 @@ export class UpstreamLink implements AsyncDisposable {
   }
 
   /** An open connection: the one there is, or a new one. */
-  async #connect(signal: AbortSignal): Promise<Connection> {
+  async #connect(signal: AbortSignal): Promise<UpstreamConnection> {
     this.#closing.signal.throwIfAborted();
     this.usedAt = performance.now();
     if (this.#connection?.isOpen === true) return this.#connection;
@@ -118,14 +118,14 @@ export class UpstreamLink implements AsyncDisposable {
     return await untilAborted(this.#connecting, signal);
   }
 
-  async #open(waitMs: number): Promise<Connection> {
+  async #open(waitMs: number): Promise<UpstreamConnection> {
     if (waitMs > 0) await pause(waitMs, undefined, { signal: this.#closing.signal }).catch(() => {});
     const { server, config, environment, version, credentials } = this.#parts;
     try {
-      const { Connection } = await import("./connection.ts");
+      const { UpstreamConnection } = await import("./connection.ts");
       this.#closing.signal.throwIfAborted();
       const given = await askForCredentials(credentials, server, this.#closing.signal);
-      const connection = await Connection.open({
+      const connection = await UpstreamConnection.open({
         ...{ server, config, environment, version, credentials: given },
         signal: this.#closing.signal,
         onDiscarded: (closing) => this.#discard(closing),
@@ -165,7 +165,7 @@ export class UpstreamLink implements AsyncDisposable {
     this.#lastError = { message, at: Date.now() };
   }
 
-  #lost(connection: Connection): void {
+  #lost(connection: UpstreamConnection): void {
     if (this.#connection !== connection) return;
     this.#connection = undefined;
     if (performance.now() - connection.openedAt >= STEADY_MS) this.#failures = 0;
@@ -176,7 +176,7 @@ export class UpstreamLink implements AsyncDisposable {
    * Asks by an open connection, and once more by a new one where the server knows the first no longer.
    * @throws {ToolError} as a rejection: TOOL_UNAVAILABLE, or what `ask` throws; the signal's reason where that aborts
    */
-  async use<Answer>(signal: AbortSignal, ask: (connection: Connection) => Promise<Answer>): Promise<Answer> {
+  async use<Answer>(signal: AbortSignal, ask: (connection: UpstreamConnection) => Promise<Answer>): Promise<Answer> {
     const connection = await this.#connect(signal);
     try {
       return await this.#ask(connection, ask);
@@ -194,7 +194,10 @@ export class UpstreamLink implements AsyncDisposable {
     }
   }
 
-  async #ask<Answer>(connection: Connection, ask: (connection: Connection) => Promise<Answer>): Promise<Answer> {
+  async #ask<Answer>(
+    connection: UpstreamConnection,
+    ask: (connection: UpstreamConnection) => Promise<Answer>,
+  ): Promise<Answer> {
     this.#users.set(connection, (this.#users.get(connection) ?? 0) + 1);
     try {
       return await ask(connection);
@@ -255,7 +258,7 @@ export class UpstreamLink implements AsyncDisposable {
     }
   }
 
-  async #listBy(connection: Connection): Promise<void> {
+  async #listBy(connection: UpstreamConnection): Promise<void> {
     const begun = performance.now();
     this.#freshUntil = Number.POSITIVE_INFINITY;
     const listing = await connection.listTools().catch((thrown: unknown) => {

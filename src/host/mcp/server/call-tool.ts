@@ -132,7 +132,7 @@ function refuse(result: ToolResult, toolName: string, { missing }: OpenToolCall,
 }
 
 /** @throws {ProtocolError} as a rejection, for what is no call of a tool there is */
-export async function callTool(
+export async function callServerTool(
   parts: CallParts,
   params: ToolParams,
   ctx: ServerContext,

@@ -1,7 +1,7 @@
 // Who makes room where there is none left.
 
 /** What belongs to whoever has the most of it, in its order. */
-export function ofGreediest<Value extends { readonly owner: string }>(
+export function largestOwnerItems<Value extends { readonly owner: string }>(
   all: ReadonlyMap<string, Value>,
 ): readonly (readonly [id: string, value: Value])[] {
   const byOwner = Map.groupBy(all, ([, { owner }]) => owner);

@@ -11,11 +11,11 @@ import * as z from "zod";
 import { strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { ignoreOutcome } from "../../util/host-callback.ts";
 import { type McpCaller, ownerOf } from "./caller.ts";
-import { ofGreediest } from "./greediest.ts";
+import { largestOwnerItems } from "./greediest.ts";
 import { reject, rejectUnavailable } from "./rejection.ts";
 import { notifyPromptsChanged, notifyToolsChanged } from "./tool-changes.ts";
 
-export interface SessionOptions {
+export interface HttpSessionOptions {
   /**
    * How many sessions may be open, 1 to 100,000. Past it, a session of the caller that has most of them ends for a new one, preferably one
    * without running calls; a caller that would end its own running calls is answered with 503. Default: 1,000.
@@ -197,7 +197,7 @@ export class HttpSessions implements AsyncDisposable {
 
   /** Of whoever has the most of them the longest unused makes room: nobody pushes out those who have few. */
   #evict(newcomer: string): boolean {
-    const most = ofGreediest(this.#sessions);
+    const most = largestOwnerItems(this.#sessions);
     const [id, session] = most.find(([, { running }]) => running === 0) ?? most[0] ?? [];
     if (id === undefined || session === undefined) return false;
     if (session.running > 0 && session.owner === newcomer) return false;

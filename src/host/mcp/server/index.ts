@@ -7,7 +7,7 @@ export type { AuthenticatedCaller, McpCaller, McpRequest, ResourceServer } from 
 export type { GuardOptions } from "./guards.ts";
 export { createMcpHandler, type McpHandler } from "./handler.ts";
 export type { HttpLimitOptions, SharedLimit } from "./http-limits.ts";
-export type { SessionOptions } from "./http-sessions.ts";
+export type { HttpSessionOptions } from "./http-sessions.ts";
 export type { McpServerOptions } from "./mcp-server.ts";
 export type { McpHandlerOptions, McpStdioOptions } from "./options.ts";
 export { type McpStdioServer, serveMcpStdio } from "./stdio.ts";

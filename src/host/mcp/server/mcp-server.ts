@@ -3,7 +3,7 @@ import { McpServer, ProtocolError, ProtocolErrorCode } from "@modelcontextprotoc
 import * as z from "zod";
 import { packageVersion } from "../../config/package-version.ts";
 import { notifySafely, runCallback } from "../../util/host-callback.ts";
-import { callTool, type McpCallContext, type McpHost } from "./call-tool.ts";
+import { callServerTool, type McpCallContext, type McpHost } from "./call-tool.ts";
 import type { McpCaller } from "./caller.ts";
 import { toInputSchema } from "./tool-arguments.ts";
 import { toToolPage } from "./tool-list.ts";
@@ -63,7 +63,7 @@ export async function createServer(
     ),
   );
   server.setRequestHandler("tools/call", ({ params }, ctx) =>
-    withoutInternals(() => callTool({ host, caller, waiting, server, context }, params, ctx), onError),
+    withoutInternals(() => callServerTool({ host, caller, waiting, server, context }, params, ctx), onError),
   );
   // Used before a call over HTTP: headers that a tool declares for its arguments (x-mcp-header) must equal the arguments.
   mcp.toolInputSchemaJson = (toolName) => {

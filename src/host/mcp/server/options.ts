@@ -13,7 +13,7 @@ import type { McpHost } from "./call-tool.ts";
 import type { McpRequest, ResourceServer } from "./caller.ts";
 import { GUARD_OPTIONS, type GuardOptions } from "./guards.ts";
 import { type HttpLimitOptions, HttpLimitsSchema } from "./http-limits.ts";
-import { type SessionOptions, SessionOptionsSchema } from "./http-sessions.ts";
+import { type HttpSessionOptions, SessionOptionsSchema } from "./http-sessions.ts";
 import { isTenantId } from "./identify-caller.ts";
 import type { McpServerOptions } from "./mcp-server.ts";
 
@@ -69,7 +69,7 @@ export interface McpHandlerOptions extends McpServerOptions, GuardOptions {
    */
   readonly tenantOf?: ((request: McpRequest) => string | undefined | Promise<string | undefined>) | undefined;
   /** Sessions of clients of 2025; those of 2026-07-28 have none. */
-  readonly sessions?: SessionOptions | undefined;
+  readonly sessions?: HttpSessionOptions | undefined;
   /** Largest body of a request, in bytes, 1 KiB to 64 MiB. Default: 4 MiB. */
   readonly maxBodyBytes?: number | undefined;
   /** Limits of what callers may have open, send and leave unread. */

@@ -2,7 +2,7 @@
 // when nobody comes back.
 import { randomBytes, randomUUID } from "node:crypto";
 import { createRequestStateCodec, type RequestStateCodec, type ServerContext } from "@modelcontextprotocol/server";
-import { ofGreediest } from "./greediest.ts";
+import { largestOwnerItems } from "./greediest.ts";
 import type { OpenToolCall } from "./open-call.ts";
 
 /** So long a caller may take to come back. */
@@ -44,7 +44,7 @@ export class WaitingCalls implements Disposable {
   async keep(call: OpenToolCall, owner: string, toolName: string, ctx: ServerContext): Promise<string> {
     const own = [...this.#waiting].filter(([, one]) => one.owner === owner);
     if (own.length >= MAX_OF_ONE) this.#giveUp(own[0]?.[0]);
-    if (this.#waiting.size >= MAX_WAITING) this.#giveUp(ofGreediest(this.#waiting)[0]?.[0]);
+    if (this.#waiting.size >= MAX_WAITING) this.#giveUp(largestOwnerItems(this.#waiting)[0]?.[0]);
     const callId = randomUUID();
     const timer = setTimeout(() => this.#giveUp(callId), WAIT_MS).unref();
     this.#waiting.set(callId, { call, owner, toolName, timer });

@@ -1,5 +1,5 @@
 // Values that a text gives to a name of a secret: `password=…`, `"apiKey": "…"`, `Authorization: …`, `--token …`.
-import type { Shape } from "./shape.ts";
+import type { SecretMatch } from "./shape.ts";
 
 /** A name is looked for so far before its sign. */
 const MAX_BACK_UNITS = 80;
@@ -93,7 +93,7 @@ function valueBehind(text: string, sign: number, isSecret: IsSecret): Span | und
 /** `--password hunter2`: what stands behind an option. */
 const OPTION = /(?<![^\s"'])--?([A-Za-z][A-Za-z0-9_-]{1,40})[ \t]+(?![-[])("[^"]*"|'[^']*'|[^\s"']+)/g;
 
-function* options(text: string, isSecret: IsSecret): Iterable<Shape> {
+function* options(text: string, isSecret: IsSecret): Iterable<SecretMatch> {
   for (const match of text.matchAll(OPTION)) {
     const [whole, name = "", value = ""] = match;
     const end = match.index + whole.length;
@@ -101,7 +101,7 @@ function* options(text: string, isSecret: IsSecret): Iterable<Shape> {
   }
 }
 
-export function* assignments(text: string, isSecret: IsSecret): Iterable<Shape> {
+export function* assignments(text: string, isSecret: IsSecret): Iterable<SecretMatch> {
   const signs = /[=:]/g;
   for (let sign = signs.exec(text); sign !== null; sign = signs.exec(text)) {
     const value = valueBehind(text, sign.index, isSecret);

@@ -1,6 +1,6 @@
 // Card numbers in a text: digits of an issuer's beginning and length whose check digit is right (ISO/IEC 7812, Luhn). Sixteen digits
 // alone are an order's number as well.
-import type { Shape } from "./shape.ts";
+import type { SecretMatch } from "./shape.ts";
 
 /** First digits from, to, and how many digits such numbers have. From the issuers' published ranges. */
 const ISSUERS: readonly (readonly [from: string, to: string, lengths: readonly number[]])[] = [
@@ -61,7 +61,7 @@ function isAlone(text: string, start: number, end: number): boolean {
   return !((before === "." || before === ",") && /\d/.test(text[start - 2] ?? ""));
 }
 
-export function* cardNumbers(text: string): Iterable<Shape> {
+export function* cardNumbers(text: string): Iterable<SecretMatch> {
   for (const match of text.matchAll(GROUPS)) {
     const [run, sign] = match;
     if (run.length < 12) continue;
@@ -75,7 +75,7 @@ export function* cardNumbers(text: string): Iterable<Shape> {
 }
 
 /** One number may stand behind others: `7 4111 1111 1111 1111`. */
-function* grouped(text: string, from: number, groups: readonly string[]): Iterable<Shape> {
+function* grouped(text: string, from: number, groups: readonly string[]): Iterable<SecretMatch> {
   let start = from;
   for (let at = 0; at < groups.length; at += 1) {
     for (const count of [5, 4, 3, 1]) {

@@ -1,8 +1,8 @@
 // Is what stands under this name a secret? Names are read as words, in any case style: `apiKey`, `api_key`, `API-KEY` and `apikey` are
 // one, and `monkey` is none of them.
 import {
-  MODEST_BEFORE,
   MODEST_BEHIND,
+  NON_SECRET_PREFIXES,
   QUANTITY_BEFORE,
   SECRET_ENDINGS,
   SECRET_PHRASES,
@@ -92,7 +92,7 @@ function decide(name: string): boolean {
   // `APIkey`: where an acronym ends cannot be seen.
   if (found === undefined) return endsInSecret(words.join(""));
   const { from, to } = found;
-  if (words.slice(0, from).some((word) => MODEST_BEFORE.has(word)) || isCounted(words, found)) return false;
+  if (words.slice(0, from).some((word) => NON_SECRET_PREFIXES.has(word)) || isCounted(words, found)) return false;
   return !words.slice(to).some((word) => MODEST_BEHIND.has(word));
 }
 

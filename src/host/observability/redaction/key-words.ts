@@ -64,7 +64,7 @@ export const QUANTITY_BEFORE: ReadonlySet<string> = new Set(
 );
 
 /** What a name begins with that asks or tells about a secret. */
-export const MODEST_BEFORE: ReadonlySet<string> = new Set(
+export const NON_SECRET_PREFIXES: ReadonlySet<string> = new Set(
   words(`
     is has had needs require requires required should can may allow allows accept accepts enable enables disable disables
     show hide forgot public

@@ -1,5 +1,5 @@
 // A place in a text, and what stands there.
-export interface Shape {
+export interface SecretMatch {
   readonly start: number;
   readonly end: number;
   /** It is replaced by `[redacted:LABEL]`. */

@@ -1,5 +1,5 @@
 // Replaces needles in bytes that come in chunks. Bytes that may be the beginning of a needle are held back until it is certain.
-import { inTurns, type Payer } from "../../util/time-slicing.ts";
+import { type CpuAccount, runTimeSliced } from "../../util/time-slicing.ts";
 import type { Needle, NeedleSet } from "./needle.ts";
 import { type Match, NeedleTrack } from "./needle-track.ts";
 
@@ -141,7 +141,7 @@ function join(steps: Iterable<Buffer>): Buffer {
 /** Who pays for turns of the event loop, and a signal that ends the work early. */
 export interface Turns {
   readonly signal?: AbortSignal | undefined;
-  readonly payer?: Payer | undefined;
+  readonly payer?: CpuAccount | undefined;
 }
 
 /** Runs the steps of a filter over several turns of the event loop, and calls `take` with each part. Rejects with what `take` throws. */
@@ -155,7 +155,7 @@ export async function runSteps(
     if (done !== true && value.length > 0) take(value);
     return done === true;
   };
-  await inTurns(step, signal, payer);
+  await runTimeSliced(step, signal, payer);
 }
 
 /** Size of the parts that {@link filteredParts} yields, give or take one replacement. */
@@ -174,7 +174,7 @@ export async function* filteredParts(steps: Iterator<Buffer, void>, { signal, pa
       bytes += value.length;
       return bytes >= PART_BYTES;
     };
-    await inTurns(step, signal, payer);
+    await runTimeSliced(step, signal, payer);
     if (bytes > 0) yield Buffer.concat(parts, bytes);
   }
 }

@@ -3,13 +3,13 @@
 import { assignments } from "./assignments.ts";
 import { cardNumbers } from "./card-numbers.ts";
 import { KEY_PREFIXES } from "./key-prefixes.ts";
-import type { Shape } from "./shape.ts";
+import type { SecretMatch } from "./shape.ts";
 
 const PEM_BEGIN = /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/g;
 const PEM_END = /-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/g;
 
 /** One that is cut off ends with the text. */
-function* privateKeys(text: string): Iterable<Shape> {
+function* privateKeys(text: string): Iterable<SecretMatch> {
   PEM_BEGIN.lastIndex = 0;
   for (let begin = PEM_BEGIN.exec(text); begin !== null; begin = PEM_BEGIN.exec(text)) {
     PEM_END.lastIndex = PEM_BEGIN.lastIndex;
@@ -36,7 +36,7 @@ function isJoseHeader(part: string): boolean {
 }
 
 /** Three parts (RFC 7515), five of an encrypted one (RFC 7516), or the two that are left of one that was cut off. */
-function* webTokens(text: string): Iterable<Shape> {
+function* webTokens(text: string): Iterable<SecretMatch> {
   for (const { 0: run, index } of text.matchAll(/[A-Za-z0-9_.-]+/g)) {
     if (!run.includes(OBJECT_BEGINS)) continue;
     const parts = run.split(".");
@@ -71,7 +71,7 @@ function isBasic(text: string): boolean {
   return /^[^\p{C}:]*:[^\p{C}]*$/u.test(Buffer.from(text, "base64").toString("latin1"));
 }
 
-function* credentials(text: string): Iterable<Shape> {
+function* credentials(text: string): Iterable<SecretMatch> {
   for (const match of text.matchAll(SCHEME)) {
     const [whole, scheme = "", given = ""] = match;
     const end = match.index + whole.length;
@@ -82,7 +82,7 @@ function* credentials(text: string): Iterable<Shape> {
 }
 
 /** The password in `scheme://user:password@host`. An authority ends at the next slash, so none is read twice. */
-function* userInfos(text: string): Iterable<Shape> {
+function* userInfos(text: string): Iterable<SecretMatch> {
   for (let at = text.indexOf("://"); at >= 0; at = text.indexOf("://", at + 3)) {
     const start = at + 3;
     const [authority = ""] = /^[^\s/?#"'<>`\\]*/.exec(text.slice(start, start + 2_048)) ?? [];
@@ -92,12 +92,12 @@ function* userInfos(text: string): Iterable<Shape> {
   }
 }
 
-function* issuedKeys(text: string): Iterable<Shape> {
+function* issuedKeys(text: string): Iterable<SecretMatch> {
   for (const { 0: key, index } of text.matchAll(KEY_PREFIXES))
     yield { start: index, end: index + key.length, label: "api-key" };
 }
 
-const SEARCHES: readonly ((text: string, isSecret: (name: string) => boolean) => Iterable<Shape>)[] = [
+const SEARCHES: readonly ((text: string, isSecret: (name: string) => boolean) => Iterable<SecretMatch>)[] = [
   privateKeys,
   webTokens,
   issuedKeys,

@@ -6,7 +6,7 @@ export const CIRCUIT_STATES = ["closed", "open", "half-open"] as const;
 export type CircuitState = (typeof CIRCUIT_STATES)[number];
 
 /** What a call tells of its source. `unknown`: it ended for reasons of its own (cancelled, refused, no place to run). */
-export type Evidence = { readonly is: "up" | "unknown" } | { readonly is: "down"; readonly code: ErrorCode };
+export type CircuitEvidence = { readonly is: "up" | "unknown" } | { readonly is: "down"; readonly code: ErrorCode };
 
 export interface CircuitOptions {
   /** Failures in a row after which the source is not asked for a while. */
@@ -89,7 +89,7 @@ export class Circuit {
     return { retryAfterMs: this.#state === "open" ? Math.ceil(this.#opensUntil - now) : this.#options.openMs };
   }
 
-  record({ epoch, isProbe }: Admission, evidence: Evidence, now: number): void {
+  record({ epoch, isProbe }: Admission, evidence: CircuitEvidence, now: number): void {
     if (epoch !== this.#epoch) return;
     if (evidence.is === "up") {
       this.#failures = 0;

@@ -5,7 +5,7 @@ import { strictObject } from "../../../sandbox/contract/plain-object.ts";
 import type { Execution } from "../../executors/execution.ts";
 import type { Executor } from "../../executors/executor.ts";
 import { notifySafely } from "../../util/host-callback.ts";
-import { type Admission, Circuit, type CircuitOptions, type CircuitState, type Evidence } from "./circuit.ts";
+import { type Admission, Circuit, type CircuitEvidence, type CircuitOptions, type CircuitState } from "./circuit.ts";
 
 /** When sources that keep failing are left alone for a while; `false`: never. */
 export type HealthOptions =
@@ -86,7 +86,7 @@ const SAY_NOTHING: ReadonlySet<ErrorCode> = new Set([
   "INTERNAL",
 ]);
 
-function evidenceOf(execution: Execution): Evidence {
+function evidenceOf(execution: Execution): CircuitEvidence {
   if (!("error" in execution)) return { is: "up" };
   const { code } = execution.error;
   if (execution.isSourceFailure === true) return { is: "down", code };

@@ -15,7 +15,7 @@ import {
 } from "../spawn/launch.ts";
 import type { LaunchedProcess, ProcessListener } from "../spawn/launched-process.ts";
 import { ProcessStarter } from "../spawn/process-starter.ts";
-import type { Command } from "../spawn/spawn-command.ts";
+import type { SpawnCommand } from "../spawn/spawn-command.ts";
 import { type LinkedFile, toCommand, type WrapperTools } from "./command.ts";
 import { BUILT_IN_LAYERS, type HardeningReport, LAYER_NAMES, LAYERS, type Layer, type LayerState } from "./layers.ts";
 import { createSeccompFilter } from "./seccomp.ts";
@@ -294,7 +294,7 @@ export class Launcher implements Disposable {
     return this.#starter.start((parent) => this.#commandFor(parent, options), listener);
   }
 
-  #commandFor(parent: "host" | "spawner", options: LaunchOptions): Command {
+  #commandFor(parent: "host" | "spawner", options: LaunchOptions): SpawnCommand {
     const { script = this.#scriptPath, permission = true, dataBytes, goesLast = false, niceness = 0 } = options;
     const { tools, isRoot, node, packages, inherited, leanFiles, seccompFilter } = this.#machine;
     // The spawner has nothing open that a worker could inherit.

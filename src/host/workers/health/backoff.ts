@@ -1,7 +1,7 @@
 // Owners whose processes keep coming to a bad end wait a little longer for each next one: starting a process takes a tenth of a second of
 // CPU time and holds the host up for milliseconds, and that should be theirs to bear.
 
-import { remember } from "../../util/bounded-map.ts";
+import { setBounded } from "../../util/bounded-map.ts";
 
 /** Bad ends that are bad luck. */
 const FREE_ENDS = 3;
@@ -26,7 +26,7 @@ export class StartBackoff {
     const known = this.#records.get(owner);
     const ends = known === undefined || now - known.endedAt > FORGET_MS ? 1 : known.ends + 1;
     const delayMs = ends <= FREE_ENDS ? 0 : Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (ends - FREE_ENDS - 1));
-    remember(this.#records, owner, { ends, endedAt: now, until: now + delayMs }, MAX_REMEMBERED);
+    setBounded(this.#records, owner, { ends, endedAt: now, until: now + delayMs }, MAX_REMEMBERED);
   }
 
   /** How long this owner's next process has to wait, in ms. */

@@ -1,13 +1,13 @@
 // Tools that may have cost a process its life: their calls get no company until they have shown that they are harmless, so that
 // whatever they do next costs only their own call.
 
-import { remember } from "../../util/bounded-map.ts";
+import { setBounded } from "../../util/bounded-map.ts";
 
 /** Calls that must end well before a tool is trusted with company again. */
 const PROBATION_CALLS = 10;
 const MAX_SUSPECTS = 1_000;
 
-export class Suspects {
+export class CrashQuarantine {
   /** Calls that are still to end well; the latest offender last. */
   readonly #left = new Map<string, number>();
 
@@ -16,7 +16,7 @@ export class Suspects {
   }
 
   add(lane: string): void {
-    remember(this.#left, lane, PROBATION_CALLS, MAX_SUSPECTS);
+    setBounded(this.#left, lane, PROBATION_CALLS, MAX_SUSPECTS);
   }
 
   endedWell(lane: string): void {

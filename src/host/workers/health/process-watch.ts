@@ -9,7 +9,7 @@ const ANSWER_WITHIN_MS = 5_000;
 const IDLE_CPU_MS = 300;
 
 /** What a look finds wrong. */
-export type Ailment = "stopped" | "memory" | "hung" | "burning";
+export type HealthFailure = "stopped" | "memory" | "hung" | "burning";
 
 export class ProcessWatch implements Disposable {
   #meter: ProcessMeter | undefined;
@@ -98,7 +98,7 @@ export class ProcessWatch implements Disposable {
    * @param elapsedMs of the host's own time since the last look: a host that was held up has not been listening
    * @param ask is called when the worker should be asked whether it is there
    */
-  look(elapsedMs: number, ceilingBytes: number, ask: () => void): Ailment | undefined {
+  look(elapsedMs: number, ceilingBytes: number, ask: () => void): HealthFailure | undefined {
     const reading = this.#read();
     if (reading?.isStopped) return "stopped";
     if (this.#rssBytes > ceilingBytes) return "memory";
@@ -111,7 +111,7 @@ export class ProcessWatch implements Disposable {
   }
 
   /** At one that has none, once a second: it may have been stopped, it may burn what it was not given, it may have grown. */
-  lookIdle(ceilingBytes: number): Ailment | undefined {
+  lookIdle(ceilingBytes: number): HealthFailure | undefined {
     const reading = this.#read();
     if (reading === undefined) return undefined;
     const burnt = reading.cpuMs - (this.#idleCpuMs ?? reading.cpuMs);

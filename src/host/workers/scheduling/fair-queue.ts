@@ -1,8 +1,8 @@
 // Who is next: calls wait by account (a tenant) and lane (a tool), and the account that has used the least CPU time for its
 // weight goes first. Start-time fair queuing (Goyal, Vin, Cheng 1996) with the CPU time used in the place of packet lengths.
 import { ToolError } from "../../../sandbox/contract/errors.ts";
-import type { Seat } from "../../routing/call-chain.ts";
-import type { Standing } from "./priority.ts";
+import type { NestedCallSlot } from "../../routing/call-chain.ts";
+import type { OwnerState } from "./priority.ts";
 
 /** How much an account may have in the queue and out of it. */
 export interface QueueLimits {
@@ -26,7 +26,7 @@ export interface Claim {
    * Of the running call that this one is nested in, which waits for it: one call at a time may run there, past the limits on running
    * ones. Else callers that hold all places, and wait for calls that wait for a place, would wait for ever.
    */
-  readonly seat?: Seat | undefined;
+  readonly seat?: NestedCallSlot | undefined;
 }
 
 /** A place in the queue. */
@@ -41,7 +41,7 @@ export interface Entry<Item> {
 }
 
 /** Whether it could run in its caller's place now. */
-export const mayBeSeated = ({ claim }: Entry<unknown>): boolean => claim.seat?.isTaken === false;
+export const canUseParentSlot = ({ claim }: Entry<unknown>): boolean => claim.seat?.isTaken === false;
 
 interface Lane<Item> {
   readonly waiting: Entry<Item>[];
@@ -170,7 +170,7 @@ export class FairQueue<Item> {
   begin(entry: Entry<Item>): void {
     const account = this.#accountOf(entry.claim);
     const { seat, lane } = entry.claim;
-    entry.isSeated = mayBeSeated(entry);
+    entry.isSeated = canUseParentSlot(entry);
     if (entry.isSeated && seat !== undefined) seat.isTaken = true;
     else {
       account.running += 1;
@@ -201,7 +201,7 @@ export class FairQueue<Item> {
     if (account !== undefined) account.virtualMs += cpuMs / account.weight;
   }
 
-  standingOf(name: string): Standing {
+  standingOf(name: string): OwnerState {
     const account = this.#accounts.get(name);
     return { weight: account?.weight ?? 1, isBacklogged: (account?.queued ?? 0) > 0 };
   }
@@ -278,7 +278,7 @@ function candidatesOf<Item>({ lanes, nested, running }: Account<Item>): readonly
   }
   if (heads.length > 1) heads.sort((a, b) => a.running - b.running || a.entry.order - b.entry.order);
   const ready = heads.map(({ entry }) => entry);
-  return nested.size === 0 ? ready : [...[...nested].filter(mayBeSeated), ...ready];
+  return nested.size === 0 ? ready : [...[...nested].filter(canUseParentSlot), ...ready];
 }
 
 /** The time in which what waits will have run, by the mean of the calls before. */

@@ -1,18 +1,18 @@
 // Which niceness an owner's processes get: the operating system then lets those go first that have used less than their share, and
 // whose calls are short. Measured from the kernel's word on each process, ten times a second.
 import { availableParallelism } from "node:os";
-import { remember } from "../../util/bounded-map.ts";
+import { setBounded } from "../../util/bounded-map.ts";
 import { LAST_NICENESS, MAY_RAISE } from "../health/process-meter.ts";
 
 /** What an owner's processes have used since the last time. */
-export interface Use {
+export interface CpuUsage {
   readonly cpuMs: number;
   /** Of it, what was used by processes with a call that has run for long. */
   readonly longCallMs: number;
 }
 
 /** How an owner stands with the queue. */
-export interface Standing {
+export interface OwnerState {
   /** Its share of the machine relative to others. */
   readonly weight: number;
   /** Calls of it wait: it wants as much as it can get, and one call's time matters less to it. */
@@ -20,12 +20,12 @@ export interface Standing {
 }
 
 /** What is known of the time since the last turn. */
-export interface Followed {
-  readonly uses: ReadonlyMap<string, Use>;
+export interface SchedulingSample {
+  readonly uses: ReadonlyMap<string, CpuUsage>;
   /** Of this process, all its threads. */
   readonly hostCpuMs: number;
   readonly elapsedMs: number;
-  readonly standingOf: (owner: string) => Standing;
+  readonly standingOf: (owner: string) => OwnerState;
 }
 
 /** A call that has used so much CPU time is a long one. */
@@ -76,7 +76,7 @@ const STAYS_LAST_AT_MOST = 320;
 /** Turns after which it is not the same matter any more. */
 const SOON = 100;
 /** Owners that go last have at least this. */
-export const LAST_FROM = 10;
+export const LOW_PRIORITY_NICENESS = 10;
 /**
  * Of the cores, used by this host and its processes: above the first the owners are in each other's way and going last means idle time
  * only; below the second they are not, and whoever goes last has niceness 10. On a machine that others keep busy there may be no idle
@@ -122,11 +122,11 @@ export class Priorities {
   /** Remembered for a while when an owner has no process any more: the next one does not start with a clean slate. */
   nicenessOf(owner: string): number {
     const decided = this.#niceness.get(owner) ?? 0;
-    const niceness = decided === LAST_NICENESS && !this.#isCrowded ? LAST_FROM : decided;
+    const niceness = decided === LAST_NICENESS && !this.#isCrowded ? LOW_PRIORITY_NICENESS : decided;
     if (this.#known.has(owner)) return niceness;
     if (!this.isOnProbation(owner)) return Math.max(niceness, NEW_NICENESS);
     const isAtItsBeginning = performance.now() < (this.#probations.get(owner)?.idleUntil ?? 0);
-    return isAtItsBeginning ? LAST_NICENESS : Math.max(niceness, LAST_FROM);
+    return isAtItsBeginning ? LAST_NICENESS : Math.max(niceness, LOW_PRIORITY_NICENESS);
   }
 
   /** It is new where others' calls run, or a process of it has come to a bad end. */
@@ -161,7 +161,7 @@ export class Priorities {
       return;
     }
     this.#probations.delete(owner);
-    if (!this.#known.has(owner)) remember(this.#known, owner, true, MAX_REMEMBERED);
+    if (!this.#known.has(owner)) setBounded(this.#known, owner, true, MAX_REMEMBERED);
   }
 
   /** A process of this owner had to be killed, or crashed. */
@@ -173,11 +173,16 @@ export class Priorities {
   #putOnProbation(owner: string, ms: number, isForBadEnd: boolean): void {
     if (!MAY_RAISE) return;
     const now = performance.now();
-    remember(this.#probations, owner, { idleUntil: now + PROBATION_MS, until: now + ms, isForBadEnd }, MAX_REMEMBERED);
+    setBounded(
+      this.#probations,
+      owner,
+      { idleUntil: now + PROBATION_MS, until: now + ms, isForBadEnd },
+      MAX_REMEMBERED,
+    );
   }
 
   /** Takes what has been used in the last `elapsedMs`, by the host itself as well. */
-  follow({ uses, hostCpuMs, elapsedMs, standingOf }: Followed): void {
+  follow({ uses, hostCpuMs, elapsedMs, standingOf }: SchedulingSample): void {
     this.#turn += 1;
     this.#hostCores += (hostCpuMs / elapsedMs - this.#hostCores) * SMOOTHING;
     for (const owner of new Set([...this.#rates.keys(), ...uses.keys()])) {
@@ -194,7 +199,7 @@ export class Priorities {
     this.#isCrowded = used > (this.#isCrowded ? CROWDED.below : CROWDED.above);
   }
 
-  #decide(standingOf: (owner: string) => Standing): ReadonlyMap<string, number> {
+  #decide(standingOf: (owner: string) => OwnerState): ReadonlyMap<string, number> {
     const shares = this.#sharesOf(standingOf);
     const inBulk = [...shares].filter(([owner, share]) => this.#isInBulk(owner, share));
     const isStarved = inBulk.length > 0 && mean(inBulk.map(([, { used }]) => used)) < STARVED_BELOW;
@@ -219,7 +224,7 @@ export class Priorities {
     const turns = known === undefined || this.#turn > known.until + SOON ? STAYS_LAST : known.turns;
     const isOver = known === undefined || this.#turn >= known.until;
     const next = isOver && known !== undefined ? Math.min(2 * turns, STAYS_LAST_AT_MOST) : turns;
-    remember(this.#penalties, owner, { until: this.#turn + next, turns: next }, MAX_REMEMBERED);
+    setBounded(this.#penalties, owner, { until: this.#turn + next, turns: next }, MAX_REMEMBERED);
     return LAST_NICENESS;
   }
 
@@ -229,7 +234,7 @@ export class Priorities {
     return longCallCores > cores / 2 || (isBacklogged && (used >= 1 || this.nicenessOf(owner) > 0));
   }
 
-  #sharesOf(standingOf: (owner: string) => Standing): ReadonlyMap<string, Share> {
+  #sharesOf(standingOf: (owner: string) => OwnerState): ReadonlyMap<string, Share> {
     const standings = [...this.#rates].map(([owner, { cores }]) => ({ owner, cores, ...standingOf(owner) }));
     const weights = standings.reduce((sum, { weight }) => sum + weight, 0);
     return new Map(

@@ -17,7 +17,7 @@ interface Holdable {
   unref(): unknown;
 }
 
-export interface Connection {
+export interface LaunchedConnection {
   readonly pid: number;
   readonly socket: Socket;
   /** SIGKILL, to this very process or to none. */
@@ -30,7 +30,7 @@ export const UNKNOWN_ENDING: Ending = { code: null, signal: null, diagnostics: "
 
 export class LaunchedProcess {
   readonly #listener: ProcessListener;
-  #connection: Connection | undefined;
+  #connection: LaunchedConnection | undefined;
   #ending: Ending | undefined;
   #isUnwanted = false;
   #isLost = false;
@@ -41,7 +41,7 @@ export class LaunchedProcess {
   }
 
   /** Undefined until it runs, and when it could not be started. */
-  get connection(): Connection | undefined {
+  get connection(): LaunchedConnection | undefined {
     return this.#connection;
   }
   /** Undefined until it has ended. */
@@ -64,7 +64,7 @@ export class LaunchedProcess {
   }
 
   /** Whoever started it says: it runs. */
-  connected(connection: Connection): void {
+  connected(connection: LaunchedConnection): void {
     this.#connection = connection;
     connection.socket.once("close", () => {
       this.#isSocketClosed = true;

@@ -5,7 +5,7 @@ import { type IdlePolicy, setIdlePolicy } from "./idle-policy.ts";
 import { LaunchedProcess, type ProcessListener, UNKNOWN_ENDING } from "./launched-process.ts";
 import { killProcess, type ProcessIdentity } from "./process-identity.ts";
 import { spawnCommand } from "./spawn-command.ts";
-import { type Legacy, Spawner, type StartOrder } from "./spawner.ts";
+import { type OrphanedWork, Spawner, type StartOrder } from "./spawner.ts";
 
 /**
  * Time that the host may spend on starting processes before it has one started to do it. A spawner is 45 MiB of memory and 40 ms of CPU
@@ -74,7 +74,7 @@ export class ProcessStarter implements Disposable {
     void ended.then((ending) => launched.ended(ending));
   }
 
-  #inherit({ unstarted, running, hasLived }: Legacy): void {
+  #inherit({ unstarted, running, hasLived }: OrphanedWork): void {
     this.#spawner = undefined;
     // What dies at once, again and again, is not worth a start each time.
     this.#spentMs = 0;

@@ -4,7 +4,7 @@ import { Socket } from "node:net";
 import { setPriority } from "node:os";
 
 /** A process as it is to be started. */
-export interface Command {
+export interface SpawnCommand {
   readonly argv: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<NodeJS.ProcessEnv>;
@@ -37,7 +37,7 @@ const DIAGNOSTICS_UNITS = 4_096;
 const STDERR_MS = 100;
 
 /** Undefined when the operating system gives no process, or no descriptors for one. */
-export function spawnCommand({ argv, cwd, env, detached, niceness, filter }: Command): Started | undefined {
+export function spawnCommand({ argv, cwd, env, detached, niceness, filter }: SpawnCommand): Started | undefined {
   const [program = "", ...args] = argv;
   const child = trySpawn(() =>
     spawn(program, args, {

@@ -8,7 +8,7 @@ import { startTimeOf } from "../health/process-meter.ts";
 import { setIdlePolicy } from "./idle-policy.ts";
 import { inheritedDescriptors } from "./launch.ts";
 import { killProcess, type ProcessIdentity } from "./process-identity.ts";
-import { type Command, spawnCommand } from "./spawn-command.ts";
+import { type SpawnCommand, spawnCommand } from "./spawn-command.ts";
 import type { SpawnerReply, SpawnerRequest } from "./spawner-protocol.ts";
 
 const HOST_LOOK_MS = 250;
@@ -21,7 +21,7 @@ function reply(message: SpawnerReply, socket?: Socket): void {
   if (process.connected) process.send?.(message, socket, undefined, () => {});
 }
 
-async function start(id: number, command: Command): Promise<void> {
+async function start(id: number, command: SpawnCommand): Promise<void> {
   const started = spawnCommand(command);
   // Read while nobody can have waited for it yet.
   const startTime = started && startTimeOf(started.pid);

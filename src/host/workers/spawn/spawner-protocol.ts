@@ -2,10 +2,10 @@
 // of stderr.
 import type { IdlePolicy } from "./idle-policy.ts";
 import type { ProcessIdentity } from "./process-identity.ts";
-import type { Command, Ending } from "./spawn-command.ts";
+import type { Ending, SpawnCommand } from "./spawn-command.ts";
 
 export type SpawnerRequest =
-  | { readonly type: "start"; readonly id: number; readonly command: Command }
+  | { readonly type: "start"; readonly id: number; readonly command: SpawnCommand }
   /** To be ended with the host: it was started by a spawner that is no more. */
   | { readonly type: "adopt"; readonly identity: ProcessIdentity }
   | { readonly type: "set-idle"; readonly policy: IdlePolicy };

@@ -6,7 +6,7 @@ import { ProcessMeter } from "../health/process-meter.ts";
 import type { IdlePolicy } from "./idle-policy.ts";
 import { type LaunchedProcess, UNKNOWN_ENDING } from "./launched-process.ts";
 import { isAlive, killProcess, type ProcessIdentity } from "./process-identity.ts";
-import type { Command } from "./spawn-command.ts";
+import type { SpawnCommand } from "./spawn-command.ts";
 import type { SpawnerReply, SpawnerRequest } from "./spawner-protocol.ts";
 
 /** Our entry, whether we run from `.ts` source or from built `.js`. */
@@ -30,12 +30,12 @@ function environment(): NodeJS.ProcessEnv {
 
 /** What is to be started, and who is told. Whoever starts it says how it is bound to it. */
 export interface StartOrder {
-  readonly commandFor: (parent: "host" | "spawner") => Command;
+  readonly commandFor: (parent: "host" | "spawner") => SpawnCommand;
   readonly launched: LaunchedProcess;
 }
 
 /** What a spawner leaves behind that has died, or stopped answering. */
-export interface Legacy {
+export interface OrphanedWork {
   readonly unstarted: readonly StartOrder[];
   readonly running: readonly ProcessIdentity[];
   /** Of the spawner itself; one that was never there leaves only what it was to adopt. */
@@ -44,7 +44,7 @@ export interface Legacy {
 
 export class Spawner implements Disposable {
   readonly #child: ChildProcess;
-  readonly #onGone: (legacy: Legacy) => void;
+  readonly #onGone: (legacy: OrphanedWork) => void;
   readonly #unstarted = new Map<number, StartOrder & { looks: number }>();
   readonly #running = new Map<number, { readonly launched: LaunchedProcess; readonly identity: ProcessIdentity }>();
   readonly #adopted: ProcessIdentity[] = [];
@@ -54,7 +54,7 @@ export class Spawner implements Disposable {
   #isOver = false;
 
   /** @param onGone called once, unless it is disposed of before */
-  constructor(onGone: (legacy: Legacy) => void) {
+  constructor(onGone: (legacy: OrphanedWork) => void) {
     this.#onGone = onGone;
     this.#child = fork(fileURLToPath(ENTRY), [String(process.pid)], {
       env: environment(),

@@ -4,14 +4,14 @@ import { describe, expect, test } from "vitest";
 import {
   type Admission,
   Circuit,
+  type CircuitEvidence,
   type CircuitOptions,
-  type Evidence,
 } from "../../../../src/host/routing/health/circuit.ts";
 
 const OPTIONS: CircuitOptions = { failures: 3, openMs: 100, maxOpenMs: 350 };
-const DOWN: Evidence = { is: "down", code: "TOOL_TIMEOUT" };
-const UP: Evidence = { is: "up" };
-const UNKNOWN: Evidence = { is: "unknown" };
+const DOWN: CircuitEvidence = { is: "down", code: "TOOL_TIMEOUT" };
+const UP: CircuitEvidence = { is: "up" };
+const UNKNOWN: CircuitEvidence = { is: "unknown" };
 
 function admitted(circuit: Circuit, now: number): Admission {
   const admission = circuit.admit(now);
@@ -20,7 +20,7 @@ function admitted(circuit: Circuit, now: number): Admission {
 }
 
 /** One call after the other, at one moment. */
-function call(circuit: Circuit, now: number, ...evidence: readonly Evidence[]): void {
+function call(circuit: Circuit, now: number, ...evidence: readonly CircuitEvidence[]): void {
   for (const one of evidence) circuit.record(admitted(circuit, now), one, now);
 }
 
@@ -102,7 +102,7 @@ describe("Circuit", () => {
       fc.record({
         do: fc.constant("end" as const),
         which: fc.nat(20),
-        evidence: fc.constantFrom<Evidence>(UP, DOWN, DOWN, UNKNOWN),
+        evidence: fc.constantFrom<CircuitEvidence>(UP, DOWN, DOWN, UNKNOWN),
       }),
     );
     fc.assert(

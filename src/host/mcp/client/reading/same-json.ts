@@ -1,5 +1,5 @@
 // Compares two JSON values over several turns of the event loop: both may be as large as a message.
-import { inTurns } from "../../../util/time-slicing.ts";
+import { runTimeSliced } from "../../../util/time-slicing.ts";
 
 /** Values compared between two readings of the clock. */
 const BATCH_VALUES = 500;
@@ -61,7 +61,7 @@ export async function isSameJson(
   if (typeof first === "boolean") return first;
   const frames = [first];
   let isSame = true;
-  await inTurns(() => {
+  await runTimeSliced(() => {
     for (let count = 0; count < BATCH_VALUES; count += 1) {
       const frame = frames.at(-1);
       if (frame === undefined) return true;

@@ -1,6 +1,6 @@
 // The text of a parsed JSON value, made over several turns of the event loop: JSON.stringify of what fits into a message takes 100 ms.
 import type { JsonValue } from "../../../../sandbox/contract/errors.ts";
-import { inTurns } from "../../../util/time-slicing.ts";
+import { runTimeSliced } from "../../../util/time-slicing.ts";
 
 /** Values written between two readings of the clock. */
 const BATCH_VALUES = 500;
@@ -75,6 +75,6 @@ class JsonWriter {
 /** Returns what JSON.stringify returns for a value that JSON.parse has made. Rejects with the signal's reason. */
 export async function writeJson(value: JsonValue, signal: AbortSignal): Promise<string> {
   const writer = new JsonWriter(value);
-  await inTurns(() => writer.step(), signal);
+  await runTimeSliced(() => writer.step(), signal);
   return writer.text;
 }
