@@ -16,7 +16,7 @@ const bundlers: Bundler[] = [];
 
 afterEach(async () => {
   for (const bundler of bundlers.splice(0)) await bundler[Symbol.asyncDispose]();
-  expect(children()).toEqual([]);
+  await expect.poll(children, { timeout: 30_000 }).toEqual([]);
 });
 
 function makeBundler(options: Partial<BundlerOptions> = {}): Bundler {
@@ -104,7 +104,7 @@ describe("createBundler() and those who leave", () => {
     await untilBuilding(2);
     leaving.abort();
     expect((await Promise.all(all)).map((error) => error.code)).toEqual(["CANCELLED", "CANCELLED"]);
-    expect(children()).toEqual([]);
+    await expect.poll(children, { timeout: 30_000 }).toEqual([]);
     const again = new AbortController();
     const next = failureOf(bundler.bundle({ source: HANGING }, { signal: again.signal }));
     await untilBuilding(2);

@@ -308,7 +308,7 @@ describe("sandbox executor: isolation", () => {
 
 describe("sandbox executor: placement", () => {
   test('"tenant" gives each tenant processes of its own, which nobody else ever enters', async () => {
-    await using own = await makeBox({ tenancy: "multi", workers: { max: 8 } });
+    await using own = await makeBox({ cache: false, tenancy: "multi", workers: { max: 8 } });
     await own.addTool({ name: "echo", source: "export default ({ value }) => value" }, { scope: "global" });
     const seen = new Map<string, Set<number>>();
     const before = new Set(own.workerPids);
@@ -337,7 +337,7 @@ describe("sandbox executor: placement", () => {
   });
 
   test("a process that only learned a global tool's definition is not kept", async () => {
-    await using fresh = await makeBox({ workers: { max: 8 } });
+    await using fresh = await makeBox({ cache: false, workers: { max: 8 } });
     for (const n of [1, 2, 3]) await fresh.addTool({ name: `t${n}`, source: `export default () => ${n}` });
     expect(fresh.workerPids).toEqual([]);
   });

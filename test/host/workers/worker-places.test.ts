@@ -39,7 +39,8 @@ describe("WorkerPool with one place", () => {
   });
 
   test("lets an owner's calls pass its own learning that waits for a process", async () => {
-    const box = await boxOf({ workers: { max: 1, spares: 0 } }, ["acme"], { sleep: SLEEP });
+    // With a cache, another test's build of the same source would do.
+    const box = await boxOf({ cache: false, workers: { max: 1, spares: 0 } }, ["acme"], { sleep: SLEEP });
     // The process is the first call's until that ends.
     const stop = new AbortController();
     const long = box.execute(
