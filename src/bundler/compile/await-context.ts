@@ -1,5 +1,5 @@
 // AsyncLocalStorage across native `await`: V8 continues an async function where no guest's JavaScript sees it, so a bundle that names
-// node:async_hooks says itself where it stops and goes on (`Activation` in guest/chunks/async-context.ts). Functions stay native: stack
+// node:async_hooks says itself where it stops and goes on (`Activation` in guest/platform/async-context.ts). Functions stay native: stack
 // traces, the number of turns and the debugger are what they were.
 import type { Options } from "acorn";
 import { childrenOf, collectVars, FUNCTIONS, isSyntax, type Syntax } from "./syntax.ts";

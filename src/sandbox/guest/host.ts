@@ -1,4 +1,4 @@
-// The guest's side of the isolate wall: the two functions that leave it, and the words that cross (see ../guest-protocol.ts).
+// The guest's side of the isolate wall: the two functions that leave it, and the words that cross (see ../guest-messages.ts).
 import {
   type GuestMessageKind,
   type GuestQuestionKind,

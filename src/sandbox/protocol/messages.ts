@@ -234,7 +234,7 @@ const IdleSchema = z.strictObject({ type: z.literal("idle"), seq, isIdle: z.bool
 /** Parts: input as JSON text. */
 const CapabilitySchema = z.strictObject({ type: z.literal("capability"), seq, requestId: seq, name: capabilityName });
 
-/** Parts: one, with a cache for each of CHUNK_NAMES, packed (packed.ts). */
+/** Parts: one, with a cache for each of CHUNK_NAMES, packed (length-prefixed.ts). */
 const ChunkCachesSchema = z.strictObject({ type: z.literal("chunk-caches") });
 /** The call's isolate is there, without the tool: it waits for `inspect-go`. The one before it can be spoken to no longer. */
 const InspectOpenSchema = z.strictObject({ type: z.literal("inspect-open"), seq });

@@ -5,7 +5,7 @@
 export const MEMBER_CHUNKS = ["kv", "tools"] as const;
 export type MemberChunk = (typeof MEMBER_CHUNKS)[number];
 
-/** A file each, src/sandbox/guest/chunks/NAME.ts, with all that is imported there. */
+/** A file each, src/sandbox/guest/platform/NAME.ts, with all that is imported there. */
 export const CHUNK_NAMES = [
   "dom-exception",
   "console",

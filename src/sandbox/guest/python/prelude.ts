@@ -1,4 +1,4 @@
-// What the Python runtime takes from the prelude (chunks/python.ts): a bundle finds it under the name of a built-in.
+// What the Python runtime takes from the prelude (platform/python.ts): a bundle finds it under the name of a built-in.
 import type { PythonBuiltin } from "../platform/python.ts";
 
 declare const useBuiltin: (chunk: "python", name: "python") => PythonBuiltin;
