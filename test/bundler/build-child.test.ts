@@ -85,7 +85,7 @@ describe("runBuild()", () => {
 
   test("the child ends, and esbuild with it, when its parent is killed", async () => {
     const script = `
-      import { bundleTool } from ${JSON.stringify(`${REPOSITORY}/src/bundler/bundle.ts`)};
+      import { bundleTool } from ${JSON.stringify(`${REPOSITORY}/src/bundler/bundle-tool.ts`)};
       import { DEFAULT_BUNDLE_LIMITS as limits } from ${JSON.stringify(`${REPOSITORY}/src/bundler/tool-bundle.ts`)};
       await bundleTool({ source: ${HANGING_TEXT} }, { limits: { ...limits, timeoutMs: 60_000 } });`;
     const parent = spawn(process.execPath, ["--input-type=module", "-e", script], { stdio: "ignore" });

@@ -224,7 +224,7 @@ describe("BundleCache never fails a caller", () => {
     const directory = join(makeFolder(), "cache");
     const script = `
       import { createHash } from "node:crypto";
-      import { createBundleCache } from ${JSON.stringify(`${REPOSITORY}/src/bundler/bundle-cache.ts`)};
+      import { createBundleCache } from ${JSON.stringify(`${REPOSITORY}/src/bundler/cache/bundle-cache.ts`)};
       const cache = createBundleCache({ directory: ${JSON.stringify(directory)}, memoryBytes: 0, maxBytes: 3_000_000 });
       let seen = 0;
       for (let i = 0; i < 60; i += 1) {

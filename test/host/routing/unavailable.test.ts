@@ -123,7 +123,7 @@ describe("details.reason", () => {
     const files = readdirSync(src, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
     expect(files.length).toBeGreaterThan(400);
     const bare = files
-      .filter((name) => name !== join("sandbox", "errors.ts"))
+      .filter((name) => name !== join("sandbox", "contract", "errors.ts"))
       .filter((name) => /new ToolError\(\s*"TOOL_UNAVAILABLE"/.test(readFileSync(join(src, name), "utf8")));
     expect(bare).toEqual([]);
     expect(unavailable("closed", "m", { details: { more: 1 } }).details).toEqual({ reason: "closed", more: 1 });
