@@ -254,7 +254,8 @@ describe("deleteTenant", () => {
         return await memory.deleteTenant(tenantId);
       },
     };
-    const box = await boxOf({ store });
+    // Without a cache, so that adding takes longer than the deletion needs to begin.
+    const box = await boxOf({ store, cache: false });
     box.router.register("add", {}, () => 1, ACME);
     const adding = box.addTool({ name: "late", source: "export default () => 1" }, ACME);
     const batch = box.executeBatch(
