@@ -1,10 +1,12 @@
 // Policies that the host's `tenants` function returns: asked with a time limit, shared by the calls that wait, and cached for a while. A
 // lookup that fails denies its calls; no call runs with an old policy or without one.
+
 import { setMaxListeners } from "node:events";
 import * as z from "zod";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { LIMITS } from "../../sandbox/contract/limits.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
+import { setBounded } from "../util/bounded-map.ts";
 import { type CallbackOutcome, notifySafely, runCallback } from "../util/host-callback.ts";
 import { untilAborted } from "../util/with-abort.ts";
 
@@ -171,14 +173,6 @@ export class PolicyCache<Policy extends object> implements Disposable {
   [Symbol.dispose](): void {
     this.#closed.abort(new ToolError("CANCELLED", "Glovebox was closed"));
   }
-}
-
-function setBounded<Value>(map: Map<string, Value>, key: string, value: Value, max: number): void {
-  map.delete(key);
-  map.set(key, value);
-  if (map.size <= max) return;
-  const [oldest] = map.keys();
-  map.delete(oldest as string);
 }
 
 /** Returns the error of a call whose tenant has no valid policy. The cause is for the operator. */
