@@ -1,4 +1,5 @@
 // A body of bounded size, as what its type says it is.
+import { Buffer } from "node:buffer";
 
 export type BodyType = "json" | "text" | "base64";
 
@@ -21,7 +22,7 @@ export async function readBody(response: Response, { as, maxBytes, contentType }
   const whole = { bytes: bytes.length, truncated };
   const { type, charset } = parseContentType(contentType);
   if (as === "base64" || (as === "auto" && !isText(type))) {
-    return { body: bytes.toBase64(), bodyType: "base64", ...whole };
+    return { body: Buffer.from(bytes).toString("base64"), bodyType: "base64", ...whole };
   }
   const text = decode(bytes, charset);
   if (as === "text" || (as === "auto" && (!isJson(type) || truncated)))

@@ -421,7 +421,12 @@ describe("validateCall()", () => {
     ["a BigInt", 5n, /^toolCall\.arguments: expected a JSON value, got a BigInt at the top$/],
     ["a BigInt inside", { list: [1, { n: 5n }] }, /^toolCall\.arguments: .*, got a BigInt at \/list\/1\/n$/],
     ["a cycle", cyclic, /^toolCall\.arguments: .*, got a cycle at \/a\/0\/b~1c$/],
-    ["100,000 levels", deep, /^The arguments of probe: expected at most 1000 bytes of JSON, got 200001$/],
+    [
+      "100,000 levels",
+      deep,
+      // Node 24 ends its stack where newer versions write the text, which is then too long.
+      /^(The arguments of probe: expected at most 1000 bytes of JSON, got 200001|toolCall\.arguments: .* nested too deep)$/,
+    ],
     [
       "what ends the stack",
       {
