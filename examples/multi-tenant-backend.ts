@@ -62,7 +62,12 @@ app.use(async (c, next) => {
   c.set("tenantId", tenantId);
   return await next();
 });
-app.use(bodyLimit({ maxSize: 1_000_000 }));
+app.use(
+  bodyLimit({
+    maxSize: 1_000_000,
+    onError: (c) => c.json({ error: { code: "BODY_TOO_LARGE", message: "The body has more than 1 MB" } }, 413),
+  }),
+);
 
 app.get("/tools", async (c) => {
   const tools = await box.listTools({ tenantId: c.get("tenantId") });

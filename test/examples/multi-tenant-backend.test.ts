@@ -50,7 +50,7 @@ test("multi-tenant-backend.ts keeps tenants apart and ends gracefully", { timeou
   expect(await upload("globex", "count", COUNT)).toMatchObject({ status: 201 });
   expect(await call("globex", "count")).toMatchObject({ status: 200, body: { output: 1 } });
 
-  // Globex may call twice a minute; a call of a tool that it does not have has counted as well, or the next one does.
+  // Globex may call twice a minute, whether or not calls of tools that it does not have count.
   const replies = [await call("globex", "count"), await call("globex", "count")];
   const limited = replies.at(-1);
   expect(limited).toMatchObject({ status: 429, body: { error: { code: "QUOTA_EXCEEDED" } } });
