@@ -48,13 +48,20 @@ function fail(c: Context, error: FailedCall & { readonly message: string }): Res
   return c.json({ error: { code, message } }, toHttpStatus(error) as ContentfulStatusCode);
 }
 
+let isShuttingDown = false;
+app.use(async (c, next) => {
+  await next();
+  // Otherwise an idle connection keeps the process alive for seconds.
+  if (isShuttingDown) c.header("connection", "close");
+});
+
 app.onError((error, c) => {
   if (error instanceof ToolError) return fail(c, error);
   console.error(error);
   return c.json({ error: { code: "INTERNAL", message: "Internal server error" } }, 500);
 });
 
-// The tenant follows from the key. A tenant id that a client states itself is never used.
+// The key determines the tenant. A tenant id that a client states itself is never used.
 app.use(async (c, next) => {
   const [, key] = /^Bearer (.+)$/.exec(c.req.header("authorization") ?? "") ?? [];
   const tenantId = key === undefined ? undefined : tenantByKey.get(digest(key));
@@ -64,8 +71,10 @@ app.use(async (c, next) => {
 });
 app.use(
   bodyLimit({
-    maxSize: 1_000_000,
-    onError: (c) => c.json({ error: { code: "BODY_TOO_LARGE", message: "The body has more than 1 MB" } }, 413),
+    maxSize: 100_000,
+    // The rest of the body is not read, so the connection cannot be used again.
+    onError: (c) =>
+      c.json({ error: { code: "BODY_TOO_LARGE", message: "The body exceeds 100 kB" } }, 413, { connection: "close" }),
   }),
 );
 
@@ -103,6 +112,7 @@ const server = serve({ fetch: app.fetch, hostname: "127.0.0.1", port: Number(pro
 // No new connections, up to 10 s for the calls that run, and then the process ends by itself: nothing keeps it alive any more.
 process.once("SIGTERM", async () => {
   console.log("Shutting down");
+  isShuttingDown = true;
   server.close();
   await box.close({ drainMs: 10_000 });
   console.log("Closed");

@@ -30,7 +30,7 @@ const cells: readonly Cell[] = [
   { code: "({ checked, total })" },
   // `await` works everywhere, and ctx has what the session was granted.
   { code: "await ctx.kv.set('total', total); await ctx.kv.get('total')" },
-  // A cell that is stopped at a limit ends the session: nobody knows in which state its variables are.
+  // A cell that is stopped at a limit ends the session: its variables may be half changed.
   { code: "while (true) total;" },
   { code: "total" },
 ];

@@ -17,7 +17,7 @@ async function runWith(
   return { ...(await runExample(path, home(), env)), server };
 }
 
-/** What the model was shown as results of its calls, in its last request. */
+/** Results of calls in the last request to the model. */
 function shownResults({ requests }: OpenAIServer): readonly unknown[] {
   const items = requests.at(-1)?.body.input ?? [];
   return (items as readonly { readonly type?: string; readonly output?: unknown }[])

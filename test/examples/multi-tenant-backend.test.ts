@@ -39,8 +39,8 @@ test("multi-tenant-backend.ts keeps tenants apart and ends gracefully", { timeou
   const { backend, request, upload, call } = await start();
 
   // Without a known key there is nothing.
-  expect(await request("nobody", "GET", "/tools")).toMatchObject({ status: 401 });
-  expect(await upload("nobody", "count", COUNT)).toMatchObject({ status: 401 });
+  expect(await request("unknown", "GET", "/tools")).toMatchObject({ status: 401 });
+  expect(await upload("unknown", "count", COUNT)).toMatchObject({ status: 401 });
 
   // A tool is its tenant's own, and so are the values that it keeps.
   expect(await upload("acme", "count", COUNT)).toMatchObject({ status: 201, body: { name: "count" } });
@@ -70,7 +70,7 @@ test("multi-tenant-backend.ts keeps tenants apart and ends gracefully", { timeou
     expect(reply).toMatchObject({ status, body: { error: { code } } });
   }
   expect(await call("acme", "count", "not JSON")).toMatchObject({ status: 422 });
-  expect(await upload("acme", "big", "x".repeat(1_000_001))).toMatchObject({ status: 413 });
+  expect(await upload("acme", "big", "x".repeat(100_001))).toMatchObject({ status: 413 });
   expect((await request("acme", "GET", "/tools")).body).toMatchObject([{ name: "count" }, { name: "other" }]);
   expect(await request("acme", "DELETE", "/tools/other")).toMatchObject({ status: 204 });
   expect(await request("acme", "DELETE", "/tools/other")).toMatchObject({ status: 404 });

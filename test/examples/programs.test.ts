@@ -10,7 +10,7 @@ import { exampleArgs, runExample, TEST_TIMEOUT_MS, useHome } from "../support/ex
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const home = useHome();
 
-/** What each program prints, in this order, with other text between. */
+/** Parts of the output of each program, in order, with other text between. */
 const PRINTED: readonly (readonly [path: string, lines: readonly (string | RegExp)[]])[] = [
   [
     "library-host.ts",
