@@ -14,15 +14,17 @@ export const cliEnvironment = (home: string): NodeJS.ProcessEnv => ({
 /** Room for a slow, busy machine. */
 const PATIENCE_MS = 90_000;
 
-export class CliProcess implements AsyncDisposable {
+/** A program in Node that a test starts, watches and ends. */
+export class NodeProcess implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly exit: Promise<number | null>;
   stdout = "";
   stderr = "";
   #onText: (() => void)[] = [];
 
-  constructor(args: readonly string[], folder: string, home: string = folder) {
-    this.#child = spawn(process.execPath, [MAIN, ...args], { cwd: folder, env: cliEnvironment(home) });
+  /** @param args what Node is started with: its flags, the program and the arguments of the program */
+  constructor(args: readonly string[], options: { readonly cwd: string; readonly env: NodeJS.ProcessEnv }) {
+    this.#child = spawn(process.execPath, args, options);
     this.exit = new Promise((resolve) => this.#child.on("exit", resolve));
     for (const name of ["stdout", "stderr"] as const) {
       this.#child[name]?.setEncoding("utf8").on("data", (text: string) => {
@@ -69,5 +71,12 @@ export class CliProcess implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#child.kill("SIGKILL");
     await this.exit;
+  }
+}
+
+/** The command line. Its home is the folder that it runs in, unless another is given. */
+export class CliProcess extends NodeProcess {
+  constructor(args: readonly string[], folder: string, home: string = folder) {
+    super([MAIN, ...args], { cwd: folder, env: cliEnvironment(home) });
   }
 }
