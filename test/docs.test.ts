@@ -1,4 +1,4 @@
-// Documents are run: every TypeScript example in README.md and in the public docstrings, and every file that a document names.
+// Runs every TypeScript example of README.md, docs/ and the public doc comments, and checks that the files which documents name exist.
 import { spawn } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -40,8 +40,11 @@ function toExamples(path: string, markdown: string): Example[] {
 const docstrings = (source: string): string =>
   [...source.matchAll(/\/\*\*[\s\S]*?\*\//g)].map(([comment]) => comment.replace(/^\s*\/?\*+ ?/gm, "")).join("\n");
 
+/** Documents whose examples run and whose links must resolve. */
+const DOCUMENTS = ["README.md", ...globSync("docs/**/*.md", { cwd: ROOT, exclude: ["docs/node_modules"] })];
+
 const EXAMPLES: readonly Example[] = [
-  ...toExamples("README.md", read("README.md")),
+  ...DOCUMENTS.flatMap((path) => toExamples(path, read(path))),
   ...globSync("src/**/*.ts", { cwd: ROOT }).flatMap((path) => toExamples(path, docstrings(read(path)))),
 ];
 
@@ -124,21 +127,21 @@ describe("an example in the documents", () => {
 
 describe("a link in the documents", () => {
   test.for([
-    "README.md",
+    ...DOCUMENTS,
     "ARCHITECTURE.md",
     "THREATS.md",
     "SECURITY.md",
     "CHANGELOG.md",
     "tools/README.md",
+    "examples/README.md",
     "benchmarks/README.md",
-    "docs/contract.md",
-  ])("%s names only files that are there", (path) => {
+  ])("%s links only to files that exist", (path) => {
     const links = [...read(path).matchAll(/\]\((?!https?:|#)([^)#]+)[^)]*\)/g)].map(([, target = ""]) => target);
     const missing = links.filter((target) => globSync(join(dirname(path), target), { cwd: ROOT }).length === 0);
     expect(missing).toEqual([]);
   });
 
-  test("THREATS.md names only tests that are there", () => {
+  test("THREATS.md names only tests that exist", () => {
     const named = [...read("THREATS.md").matchAll(/`(test\/[\w/.-]+|tools\/[\w/.-]+\.test\.ts)`/g)].map(
       ([, path = ""]) => path,
     );
@@ -147,7 +150,7 @@ describe("a link in the documents", () => {
     expect(missing).toEqual([]);
   });
 
-  test("each row of docs/contract.md names a test that is there", () => {
+  test("each row of docs/contract.md names a test that exists", () => {
     const rows = read("docs/contract.md")
       .split("\n")
       .filter((line) => line.startsWith("| ") && !line.startsWith("| behaviour |"));
