@@ -41,7 +41,7 @@ const docstrings = (source: string): string =>
   [...source.matchAll(/\/\*\*[\s\S]*?\*\//g)].map(([comment]) => comment.replace(/^\s*\/?\*+ ?/gm, "")).join("\n");
 
 /** Documents whose examples run and whose links must resolve. */
-const DOCUMENTS = ["README.md", ...globSync("docs/**/*.md", { cwd: ROOT, exclude: ["docs/node_modules"] })];
+const DOCUMENTS = ["README.md", ...globSync("docs/{*,guides/*,tutorials/*,decisions/*}.md", { cwd: ROOT })];
 
 const EXAMPLES: readonly Example[] = [
   ...DOCUMENTS.flatMap((path) => toExamples(path, read(path))),
