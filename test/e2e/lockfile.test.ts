@@ -20,15 +20,21 @@ function isLocked(packages: { readonly [path: string]: LockedPackage }, importer
   }
 }
 
-test.for(["package-lock.json", "benchmarks/package-lock.json"])("%s lists the packages of every platform", (path) => {
-  const packages = readLock(path);
-  const missing = Object.entries(packages).flatMap(([importer, { optionalDependencies = {} }]) =>
-    Object.keys(optionalDependencies).filter((name) => !isLocked(packages, importer, name)),
-  );
-  expect(missing, "add them to the lock file by name, version, cpu, os and libc").toEqual([]);
-});
+test.for(["package-lock.json", "benchmarks/package-lock.json", "docs/package-lock.json"])(
+  "%s lists the packages of every platform",
+  (path) => {
+    const packages = readLock(path);
+    const missing = Object.entries(packages).flatMap(([importer, { optionalDependencies = {} }]) =>
+      Object.keys(optionalDependencies).filter((name) => !isLocked(packages, importer, name)),
+    );
+    expect(missing, "add them to the lock file by name, version, cpu, os and libc").toEqual([]);
+  },
+);
 
-test.for(["package-lock.json", "benchmarks/package-lock.json"])("%s names no registry", (path) => {
-  const hosts = Object.values(readLock(path)).filter(({ resolved }) => resolved?.includes("://"));
-  expect(hosts).toEqual([]);
-});
+test.for(["package-lock.json", "benchmarks/package-lock.json", "docs/package-lock.json"])(
+  "%s names no registry",
+  (path) => {
+    const hosts = Object.values(readLock(path)).filter(({ resolved }) => resolved?.includes("://"));
+    expect(hosts).toEqual([]);
+  },
+);
