@@ -8,7 +8,7 @@ describe("StartBackoff", () => {
   test("lets three bad ends pass, then doubles the wait up to two seconds", () => {
     const backoff = new StartBackoff();
     const delays = Array.from({ length: 10 }, () => {
-      backoff.endedBadly("evil", 0);
+      backoff.recordFailure("evil", 0);
       return backoff.delayMs("evil", 0);
     });
     expect(delays).toEqual([0, 0, 0, 100, 200, 400, 800, 1_600, 2_000, 2_000]);
@@ -18,8 +18,8 @@ describe("StartBackoff", () => {
 
   test("forgets an owner that has been well for ten seconds", () => {
     const backoff = new StartBackoff();
-    for (let ends = 0; ends < 6; ends += 1) backoff.endedBadly("evil", 0);
-    backoff.endedBadly("evil", 11_000);
+    for (let ends = 0; ends < 6; ends += 1) backoff.recordFailure("evil", 0);
+    backoff.recordFailure("evil", 11_000);
     expect(backoff.delayMs("evil", 11_000)).toBe(0);
   });
 });
@@ -28,9 +28,9 @@ describe("Suspects", () => {
   test("are let go after ten calls that ended well, and not before", () => {
     const suspects = new CrashQuarantine();
     suspects.add("tool");
-    for (let calls = 0; calls < 9; calls += 1) suspects.endedWell("tool");
+    for (let calls = 0; calls < 9; calls += 1) suspects.recordSuccess("tool");
     expect(suspects.has("tool")).toBe(true);
-    suspects.endedWell("tool");
+    suspects.recordSuccess("tool");
     expect(suspects.has("tool")).toBe(false);
   });
 });

@@ -146,9 +146,13 @@ describe("FairQueue.add()", () => {
   test("refuses everybody when all that may wait do", () => {
     const queue = new FairQueue<string>(2);
     const entries = ["a", "b", "c"].map((account) => queue.add(account, claim(account)));
-    expect(entries.map((entry) => queue.refusal(entry)?.code)).toEqual(["OVERLOADED", "OVERLOADED", "OVERLOADED"]);
+    expect(entries.map((entry) => queue.overloadError(entry)?.code)).toEqual([
+      "OVERLOADED",
+      "OVERLOADED",
+      "OVERLOADED",
+    ]);
     for (const entry of entries.slice(2)) queue.remove(entry);
-    expect(entries.slice(0, 2).map((entry) => queue.refusal(entry))).toEqual([undefined, undefined]);
+    expect(entries.slice(0, 2).map((entry) => queue.overloadError(entry))).toEqual([undefined, undefined]);
   });
 
   test("says a longer time when more wait and calls take longer", () => {
@@ -219,7 +223,7 @@ describe("a call that is nested in a running one", () => {
     queue.add("first", nested(seat));
     queue.add("second", nested(seat));
     const first = begin(queue);
-    expect([first.item, first.isSeated, next(queue)]).toEqual(["first", true, undefined]);
+    expect([first.item, first.usesParentSlot, next(queue)]).toEqual(["first", true, undefined]);
     queue.end(first, 1);
     expect(begin(queue).item).toBe("second");
     expect(next(queue)).toBeUndefined();
@@ -243,7 +247,7 @@ describe("a call that is nested in a running one", () => {
     begin(queue);
     const seat = { isTaken: false };
     for (const item of ["a", "b", "c"]) queue.add(item, nested(seat, { accountLimits: two, laneLimits: two }));
-    expect([begin(queue), begin(queue)].map(({ item, isSeated }) => [item, isSeated])).toEqual([
+    expect([begin(queue), begin(queue)].map(({ item, usesParentSlot }) => [item, usesParentSlot])).toEqual([
       ["a", true],
       ["b", false],
     ]);
@@ -266,7 +270,7 @@ describe("a call that is nested in a running one", () => {
       queue.add(`depth ${depth}`, nested(place));
       return begin(queue);
     });
-    expect(running.map(({ isSeated }) => isSeated)).toEqual([true, true, true]);
+    expect(running.map(({ usesParentSlot }) => usesParentSlot)).toEqual([true, true, true]);
     for (const one of running.toReversed()) queue.end(one, 1);
     expect(seats.map(({ isTaken }) => isTaken)).toEqual([false, false, false]);
   });

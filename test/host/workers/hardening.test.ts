@@ -129,7 +129,7 @@ describe("Launcher", () => {
     const { workerPath } = await loadSandboxArtifacts();
     using launcher = await launcherOf(workerPath);
     let before = launcher.layers.size;
-    while (launcher.retreat()) {
+    while (launcher.dropLayers()) {
       expect(launcher.layers.size).toBeLessThan(before);
       before = launcher.layers.size;
     }

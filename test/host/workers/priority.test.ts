@@ -1,7 +1,7 @@
 // Who goes last, and what for: for the others of this host, never for what else the machine does.
 import { availableParallelism } from "node:os";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { MAY_RAISE } from "../../../src/host/workers/health/process-meter.ts";
+import { CAN_RAISE_PRIORITY } from "../../../src/host/workers/health/process-meter.ts";
 import {
   type CpuUsage,
   NEW_NICENESS,
@@ -15,13 +15,13 @@ describe("Priorities", () => {
   const use = (cores: number, longCores = 0): CpuUsage => ({ cpuMs: cores * 100, longCallMs: longCores * 100 });
 
   function settle(
-    uses: Readonly<Record<string, CpuUsage>>,
-    standingOf: (owner: string) => OwnerState = equal,
+    usages: Readonly<Record<string, CpuUsage>>,
+    ownerStateOf: (owner: string) => OwnerState = equal,
   ): Priorities {
     const priorities = new Priorities();
-    for (const owner of Object.keys(uses)) priorities.endedWell(owner, 1);
+    for (const owner of Object.keys(usages)) priorities.recordSuccess(owner, 1);
     for (let turns = 0; turns < 30; turns += 1)
-      priorities.follow({ uses: new Map(Object.entries(uses)), hostCpuMs: 0, elapsedMs: 100, standingOf });
+      priorities.update({ usages: new Map(Object.entries(usages)), hostCpuMs: 0, elapsedMs: 100, ownerStateOf });
     return priorities;
   }
 
@@ -38,16 +38,16 @@ describe("Priorities", () => {
   });
 
   test("measure a share by weight", () => {
-    const standingOf = (owner: string): OwnerState => ({ weight: owner === "gold" ? 9 : 1, isBacklogged: false });
+    const ownerStateOf = (owner: string): OwnerState => ({ weight: owner === "gold" ? 9 : 1, isBacklogged: false });
     const half = use(0.5 * CORES);
-    const priorities = settle({ gold: half, basic: half }, standingOf);
+    const priorities = settle({ gold: half, basic: half }, ownerStateOf);
     expect([priorities.nicenessOf("gold"), priorities.nicenessOf("basic")]).toEqual([0, 5]);
   });
 
   test("forget an owner when it has used nothing for a while", () => {
     const priorities = settle({ loops: use(CORES, CORES) });
     for (let turns = 0; turns < 60; turns += 1)
-      priorities.follow({ uses: new Map(), hostCpuMs: 0, elapsedMs: 100, standingOf: equal });
+      priorities.update({ usages: new Map(), hostCpuMs: 0, elapsedMs: 100, ownerStateOf: equal });
     expect(priorities.nicenessOf("loops")).toBe(0);
   });
 
@@ -58,24 +58,24 @@ describe("Priorities", () => {
     });
     const priorities = new Priorities();
     expect([priorities.nicenessOf("acme"), priorities.isKnown("acme")]).toEqual([NEW_NICENESS, false]);
-    priorities.endedWell("acme", 1);
+    priorities.recordSuccess("acme", 1);
     expect([priorities.nicenessOf("acme"), priorities.isKnown("acme")]).toEqual([0, true]);
-    priorities.endedBadly("acme");
-    expect([priorities.nicenessOf("acme"), priorities.isKnown("acme")]).toEqual([MAY_RAISE ? 19 : 0, false]);
+    priorities.recordFailure("acme");
+    expect([priorities.nicenessOf("acme"), priorities.isKnown("acme")]).toEqual([CAN_RAISE_PRIORITY ? 19 : 0, false]);
     vi.advanceTimersByTime(500);
-    expect(priorities.nicenessOf("acme")).toBe(MAY_RAISE ? 10 : 0);
-    priorities.endedWell("acme", 1);
+    expect(priorities.nicenessOf("acme")).toBe(CAN_RAISE_PRIORITY ? 10 : 0);
+    priorities.recordSuccess("acme", 1);
     expect(priorities.nicenessOf("acme")).toBe(0);
   });
 
-  test.runIf(MAY_RAISE)("put who is new beside others last for half a second, and nobody who is known", () => {
+  test.runIf(CAN_RAISE_PRIORITY)("put who is new beside others last for half a second, and nobody who is known", () => {
     vi.useFakeTimers({ toFake: ["performance"] });
     onTestFinished(() => {
       vi.useRealTimers();
     });
     const priorities = new Priorities();
-    priorities.endedWell("known", 1);
-    for (const owner of ["known", "new"]) priorities.beginsBesideOthers(owner);
+    priorities.recordSuccess("known", 1);
+    for (const owner of ["known", "new"]) priorities.recordContendedStart(owner);
     expect(["known", "new"].map((owner) => priorities.nicenessOf(owner))).toEqual([0, 19]);
     vi.advanceTimersByTime(500);
     expect(priorities.nicenessOf("new")).toBe(NEW_NICENESS);
@@ -84,10 +84,10 @@ describe("Priorities", () => {
   describe("going last", () => {
     const ALL_MS = 100 * CORES;
 
-    function follow(priorities: Priorities, uses: Readonly<Record<string, CpuUsage>>, hostCpuMs = 0): void {
-      const used = new Map(Object.entries(uses));
+    function follow(priorities: Priorities, usages: Readonly<Record<string, CpuUsage>>, hostCpuMs = 0): void {
+      const used = new Map(Object.entries(usages));
       for (let turns = 0; turns < 30; turns += 1) {
-        priorities.follow({ uses: used, hostCpuMs, elapsedMs: 100, standingOf: equal });
+        priorities.update({ usages: used, hostCpuMs, elapsedMs: 100, ownerStateOf: equal });
       }
     }
 
