@@ -118,7 +118,7 @@ describe("locatePythonTool()", () => {
   });
 
   test.for([
-    [{ path: "/no/such/tool.py" }, /"tool\.py" is no tool in Python/],
+    [{ path: "/no/such/tool.py" }, /"tool\.py" is not a Python tool/],
     [{ files: {} }, /no entry in Python/],
     [{ files: { "a.ts": "" }, entry: "a.ts" }, /"a\.ts" is not a Python file/],
     [{ files: { "main.py": "" }, entry: "b.py" }, /"b\.py" is not a file/],

@@ -84,7 +84,9 @@ describe("python_exec", () => {
 
   test("finds what the host has granted it by name, says so, and claims no more that it only reads", async () => {
     const definition = (await box.listTools({ tenantId: "acme" })).find(({ name }) => name === "python_exec");
-    expect(definition).toMatchObject({ description: expect.stringContaining("To be awaited: kv, tools") });
+    expect(definition).toMatchObject({
+      description: expect.stringContaining("Capabilities, to be awaited: kv, tools"),
+    });
     expect(definition?.annotations).not.toHaveProperty("readOnlyHint");
     expect(outputOf(await exec("await kv.set('n', 5)\nawait kv.get('n')"))).toBe(5);
     expect(outputOf(await exec("await fetch('https://example.com')"))).toMatchObject({

@@ -33,7 +33,7 @@ test("readWheels() takes what is allowed and fits this interpreter, by names as 
 });
 
 test.for([
-  [["a-1.0-py3-none-any.whl"], "b", /there is no wheel of b in the store/],
+  [["a-1.0-py3-none-any.whl"], "b", /the folder has no wheel of b/],
   [["a-1.0-py3-none-any.whl", "a-2.0-py3-none-any.whl"], "a", /expected one wheel of a, got a-1\.0.*, a-2\.0/],
   [["a-1.0-cp314-cp314-win_amd64.whl"], "a", /built for cp314-cp314-win_amd64; expected py3-none-any or cp314-/],
   [["a-1.0-cp313-cp313-pyemscripten_2026_0_wasm32.whl"], "a", /built for cp313/],

@@ -170,7 +170,7 @@ describe("a session's end", () => {
     expect(codeOf(await session.run(code, options))).toBe(expected);
     const later = await session.run("x");
     expect(codeOf(later)).toBe("TOOL_UNAVAILABLE");
-    expect(errorOf(later).message).toContain("over");
+    expect(errorOf(later).message).toContain("has ended");
     expect(session.isOver).toBe(true);
     expect(box.listSessions({ tenantId: session.info.tenantId })).toEqual([]);
   });
@@ -196,12 +196,12 @@ describe("a session's end", () => {
     const idle = await open({ idleMs: 150 });
     await idle.run("1");
     await expect.poll(() => idle.isOver, { timeout: 5_000 }).toBe(true);
-    expect(errorOf(await idle.run("1")).message).toContain("nobody has used it");
+    expect(errorOf(await idle.run("1")).message).toContain("it was idle for");
     const short = await open({ total: { lifetimeMs: 400 } });
     const busy = await Promise.all(
       Array.from({ length: 40 }, () => short.run("await new Promise((done) => setTimeout(done, 20))")),
     );
-    expect(errorOf(busy.at(-1) as ToolResult).message).toContain("its time is up");
+    expect(errorOf(busy.at(-1) as ToolResult).message).toContain("its lifetime has expired");
     const few = await open({ total: { runs: 2 } });
     for (const n of [1, 2]) expect(outputOf(await few.run(String(n)))).toBe(n);
     expect(errorOf(await few.run("3")).message).toContain("2 runs");

@@ -212,7 +212,7 @@ export class FairQueue<Item> {
 
   /**
    * Yields the entries that may run next, best first. The least served account comes first. Within an account, nested
-   * calls owner parent's slot is free come first, then the head of each lane that is below its limits.
+   * calls whose parent's slot is free come first, then the head of each lane that is below its limits.
    */
   *candidates(): Generator<Entry<Item>> {
     if (this.#queued === 0) return;
@@ -250,7 +250,7 @@ export class FairQueue<Item> {
     return account;
   }
 
-  /** Drops idle accounts owner state equals that of a new account. Runs only if there are many. */
+  /** Drops idle accounts whose state equals that of a new account. Runs only if there are many. */
   #dropIdleAccounts(): void {
     if (this.#accounts.size <= this.#dropAbove) return;
     for (const [name, { queued, running, virtualMs }] of this.#accounts) {
