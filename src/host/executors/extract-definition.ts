@@ -15,7 +15,7 @@ import type { Job, WorkerPool } from "../workers/worker-pool.ts";
 import { PlatformModuleUsage } from "./platform-module-usage.ts";
 import { memoryError, placementOf, toGuestFailure } from "./sandbox.ts";
 
-export interface Learned {
+export interface ExtractedDefinition {
   readonly definition: LearnedDefinition;
   readonly codeCache: Uint8Array;
   readonly chunks: PlatformModuleUsage;
@@ -47,7 +47,7 @@ export function parseDefinition(text: string): LearnedDefinition {
 }
 
 /** Unpacks a cache entry, which has both parts length-prefixed. */
-function unpackDefinition(packed: Uint8Array): Omit<Learned, "chunks"> | undefined {
+function unpackDefinition(packed: Uint8Array): Omit<ExtractedDefinition, "chunks"> | undefined {
   const [text, codeCache] = unpack(packed);
   if (text === undefined || codeCache === undefined) return undefined;
   try {
@@ -95,7 +95,7 @@ export class Learner {
    * Returns the definition from the cache or by running the bundle.
    * @throws {ToolError} BUNDLE_FAILED, TOOL_FAILED, TOOL_TIMEOUT, MEMORY_LIMIT, CPU_LIMIT, SANDBOX_CRASHED, OVERLOADED
    */
-  async learn(bundle: ToolBundle, stackMapper: StackMapper, options: ExtractionOptions): Promise<Learned> {
+  async learn(bundle: ToolBundle, stackMapper: StackMapper, options: ExtractionOptions): Promise<ExtractedDefinition> {
     const { cache } = this.#options;
     const key = this.#keyOf(options.features);
     const known = await cache.getCodeCache(bundle.sha256, key);
@@ -126,7 +126,7 @@ export class Learner {
         bundle: { sha256, code, codeCache: new Uint8Array(0), chunks },
         input: "",
       },
-      lane: sha256,
+      toolKey: sha256,
       clockRunsFrom: "placed",
     });
   }
@@ -139,7 +139,7 @@ export interface ExtractionRun {
   readonly options: ExtractionOptions;
   readonly chunks: Pick<PlatformModuleUsage, "add">;
   readonly job: Omit<Job, "claim" | "listener" | "memoryMiB" | "singleUse" | "fresh">;
-  readonly lane: string;
+  readonly toolKey: string;
   /** The tool's timeout starts when its process has the call, or when the isolate is ready. */
   readonly clockRunsFrom: "placed" | "started";
 }
@@ -149,7 +149,7 @@ export interface ExtractionRun {
  * @throws {ToolError} see `Learner.learn`
  */
 export function extractDefinition(pool: WorkerPool, run: ExtractionRun): Promise<[text: Buffer, codeCache?: Buffer]> {
-  const { entry, stackMapper, options, chunks, job, lane, clockRunsFrom } = run;
+  const { entry, stackMapper, options, chunks, job, toolKey, clockRunsFrom } = run;
   const { owner, account, weight, limits } = options;
   const { promise, resolve, reject } = Promise.withResolvers<[Buffer, Buffer?]>();
   let timer: NodeJS.Timeout | undefined;
@@ -164,7 +164,7 @@ export function extractDefinition(pool: WorkerPool, run: ExtractionRun): Promise
   const ticket = pool.run({
     ...job,
     singleUse: owner === undefined,
-    claim: { account, weight, lane, accountLimits: limits, laneLimits: limits },
+    claim: { account, weight, toolKey, accountLimits: limits, toolLimits: limits },
     memoryMiB: limits.memoryMiB,
     fresh: true,
     listener: {
@@ -191,7 +191,7 @@ export function extractDefinition(pool: WorkerPool, run: ExtractionRun): Promise
       },
       onLost: ({ cause, outOfMemory }, peakBytes) =>
         reject(cause ?? (outOfMemory ? memoryError(entry, limits, peakBytes) : crashed(entry))),
-      onHeld() {},
+      onPaused() {},
       onStuck() {},
     },
   });

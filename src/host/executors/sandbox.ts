@@ -29,7 +29,7 @@ import type { CpuAccount } from "../util/time-slicing.ts";
 import { dataLimitBytes } from "../workers/hardening/launcher.ts";
 import type { CallListener, CallLossReason } from "../workers/open-call.ts";
 import { pythonClassOf, pythonDataBytes } from "../workers/worker-kind.ts";
-import type { Job, SessionSeat, Ticket, WorkerPool } from "../workers/worker-pool.ts";
+import type { Job, SessionPlacement, Ticket, WorkerPool } from "../workers/worker-pool.ts";
 import type { SentBundle, SessionOrder, WorkerToolProfile } from "../workers/worker-process.ts";
 import type { Execution } from "./execution.ts";
 import type { Executor } from "./executor.ts";
@@ -74,7 +74,7 @@ export interface SandboxTool {
 
 /** A session's isolate, from the point of view of its calls. */
 export interface SandboxSession {
-  readonly seat: SessionSeat;
+  readonly placement: SessionPlacement;
   /** Secrets of all runs, because the guest may still know those of an earlier one. */
   readonly redactor: Redactor;
   /** Bundle and profile are used for one call only. */
@@ -119,7 +119,7 @@ export function createSandboxExecutor(tool: SandboxTool, pool: WorkerPool): Exec
 /** Most isolates in a tool's own process: the running one, and the previous one while it is disposed. */
 const CONFINED_ISOLATES = 2;
 
-type ProcessPlacement = Pick<Job, "owner" | "exclusive" | "dataBytes" | "flavour">;
+type ProcessPlacement = Pick<Job, "owner" | "exclusive" | "dataBytes" | "kind">;
 
 /**
  * Returns the process placement of a Python call. Each process runs one call at a time, because V8 does not count the
@@ -130,7 +130,7 @@ type ProcessPlacement = Pick<Job, "owner" | "exclusive" | "dataBytes" | "flavour
 export function pythonPlaceOf(owner: string, { memoryMiB }: Limits, keeper = ""): ProcessPlacement {
   const classMiB = pythonClassOf(memoryMiB);
   const dataBytes = pythonDataBytes(classMiB);
-  return { owner: `${owner} python ${classMiB} ${keeper}`, flavour: "python", exclusive: true, dataBytes };
+  return { owner: `${owner} python ${classMiB} ${keeper}`, kind: "python", exclusive: true, dataBytes };
 }
 
 /**
@@ -257,10 +257,10 @@ class SandboxRun {
       claim: {
         account: tenantId,
         weight: tenant.weight,
-        lane: python?.lane ?? sha256,
+        toolKey: python?.lane ?? sha256,
         accountLimits: tenant.limits,
-        laneLimits: limits,
-        ...(chain.parent === undefined ? {} : { seat: chain.parent.seat }),
+        toolLimits: limits,
+        ...(chain.parent === undefined ? {} : { parentSlot: chain.parent.seat }),
       },
       memoryMiB: limits.memoryMiB,
       ...this.#queueTimeout(),
@@ -273,7 +273,7 @@ class SandboxRun {
         deterministic: toDeterministic(context),
         ...(session === undefined ? {} : { session: toSessionOrder(session) }),
       },
-      ...(session === undefined ? {} : { session: session.seat }),
+      ...(session === undefined ? {} : { session: session.placement }),
       bundle: this.#sent,
       input: python === undefined ? inputText : python.toRun(inputText, limits, session !== undefined),
       inputBytes: inputBytes === undefined ? undefined : toBesideParts(inputBytes),
@@ -293,7 +293,7 @@ class SandboxRun {
     const { tenantId, limits } = this.#call;
     const owner = ownerOf(tenantId);
     if (python === undefined) return placementOf(owner, this.#sent.sha256, features, limits);
-    const keeper = session === undefined ? python.lane : `session ${session.seat.id}`;
+    const keeper = session === undefined ? python.lane : `session ${session.placement.id}`;
     return pythonPlaceOf(owner, limits, isolation === "call" ? "" : keeper);
   }
 
@@ -356,7 +356,7 @@ class SandboxRun {
         if (this.#placedAt !== undefined) this.#tool.session?.onEnded(false, usage, error);
         resolve({ usage, error, isSourceFailure: this.#isSourceFailure(loss, error) });
       },
-      onHeld: (isHeld) => this.#call.clock?.hold(isHeld),
+      onPaused: (isHeld) => this.#call.clock?.hold(isHeld),
       onStuck() {},
     };
   }
@@ -471,8 +471,8 @@ function toBytesReader(
   return () => readBeside(header, data, what);
 }
 
-const toSessionOrder = ({ seat, once, isKept }: SandboxSession): SessionOrder =>
-  isKept ? { id: seat.id, once, resumes: true } : { id: seat.id, once };
+const toSessionOrder = ({ placement, once, isKept }: SandboxSession): SessionOrder =>
+  isKept ? { id: placement.id, once, resumes: true } : { id: placement.id, once };
 
 /** Default start of a deterministic clock. At 1970, code that treats 0 as a missing time would pass its tests. */
 const FIRST_NOW = Date.UTC(2025, 0, 1);

@@ -105,7 +105,7 @@ export class PythonLearner {
           bundle: { ...tool.bundle, codeCache: tool.codeCache, chunks: tool.chunks },
           input: toDescribeRun(source, limits),
         },
-        lane: sha256,
+        toolKey: sha256,
         // The first Python process of a machine takes seconds to make the interpreter's snapshot.
         clockRunsFrom: "started",
       });

@@ -8,7 +8,7 @@ import type { SandboxSession } from "../executors/sandbox.ts";
 import { Redactor } from "../observability/redaction/redactor.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import { untilAborted } from "../util/with-abort.ts";
-import type { SessionSeat } from "../workers/worker-pool.ts";
+import type { SessionPlacement } from "../workers/worker-pool.ts";
 import type { EndReason } from "../workers/worker-process.ts";
 
 /** Bounds on a whole session. */
@@ -53,7 +53,7 @@ export interface SessionLease extends Disposable {
 
 /** Callbacks with which a session ends itself. */
 interface SessionRegistry {
-  endSession(seat: SessionSeat): void;
+  endSession(placement: SessionPlacement): void;
   remove(conversation: Conversation): void;
 }
 
@@ -75,7 +75,7 @@ const ENDING_CODES: ReadonlySet<ErrorCode> = new Set(["TOOL_TIMEOUT", "CPU_LIMIT
 export class Conversation implements SandboxSession, Disposable {
   readonly info: { -readonly [Field in keyof SessionInfo]: SessionInfo[Field] };
   readonly once: boolean;
-  readonly seat: SessionSeat;
+  readonly placement: SessionPlacement;
   readonly redactor: Redactor = new Redactor();
   readonly #bounds: ConversationBounds;
   readonly #registry: SessionRegistry;
@@ -93,7 +93,7 @@ export class Conversation implements SandboxSession, Disposable {
   isKept = false;
 
   constructor(
-    seatId: number,
+    placementId: number,
     { id, tenantId, kind, bounds, once, onEnd }: ConversationOptions,
     registry: SessionRegistry,
   ) {
@@ -104,8 +104,8 @@ export class Conversation implements SandboxSession, Disposable {
     this.#registry = registry;
     this.#endsAt = now + bounds.lifetimeMs;
     this.#onOver = onEnd;
-    this.seat = {
-      id: seatId,
+    this.placement = {
+      id: placementId,
       worker: undefined,
       onLost: (reason) => this.end((reason && PROCESS_ENDED[reason]) ?? "its process has ended"),
     };
@@ -212,7 +212,7 @@ export class Conversation implements SandboxSession, Disposable {
     if (this.#endReason !== undefined) return;
     this.#endReason = reason;
     clearTimeout(this.#timer);
-    this.#registry.endSession(this.seat);
+    this.#registry.endSession(this.placement);
     this.#registry.remove(this);
     this.#onOver?.();
   }
@@ -231,12 +231,12 @@ export class Conversation implements SandboxSession, Disposable {
 }
 
 export class Conversations implements Disposable {
-  readonly #endSession: (seat: SessionSeat) => void;
+  readonly #endSession: (placement: SessionPlacement) => void;
   /** Open sessions of each tenant. */
   readonly #open = new Map<string, Set<Conversation>>();
-  #lastSeat = 0;
+  #lastPlacementId = 0;
 
-  constructor(endSession: (seat: SessionSeat) => void) {
+  constructor(endSession: (placement: SessionPlacement) => void) {
     this.#endSession = endSession;
   }
 
@@ -248,8 +248,8 @@ export class Conversations implements Disposable {
       const message = `A tenant may have at most ${quota} open sessions. Close one, or let it expire`;
       throw new ToolError("QUOTA_EXCEEDED", message, { details: { sessions: quota } });
     }
-    this.#lastSeat += 1;
-    const conversation = new Conversation(this.#lastSeat, options, {
+    this.#lastPlacementId += 1;
+    const conversation = new Conversation(this.#lastPlacementId, options, {
       endSession: this.#endSession,
       remove: (conversation) => {
         sessions.delete(conversation);

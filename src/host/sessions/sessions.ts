@@ -51,7 +51,7 @@ export class Sessions implements AsyncDisposable {
 
   constructor(dependencies: SessionsDependencies) {
     this.#dependencies = dependencies;
-    this.conversations = new Conversations((seat) => dependencies.pool.endSession(seat));
+    this.conversations = new Conversations((placement) => dependencies.pool.endSession(placement));
   }
 
   /**
@@ -77,7 +77,7 @@ export class Sessions implements AsyncDisposable {
     tenantWork.check();
     const conversation = this.conversations.open({ id, tenantId, kind: language, bounds, once }, tenantLimits.sessions);
     const compile =
-      language === "python" ? this.#compilePython(conversation.seat.id) : this.#compileCell(language, tenantId);
+      language === "python" ? this.#compilePython(conversation.placement.id) : this.#compileCell(language, tenantId);
     const fileExtension = EXTENSIONS[language];
     const executor = createSessionExecutor({ conversation, compile, fileExtension, tool: environment, pool });
     const defaultLimits = language === "python" ? PYTHON_DEFAULT_LIMITS : undefined;
@@ -134,11 +134,11 @@ export class Sessions implements AsyncDisposable {
     };
   }
 
-  #compilePython(seat: number): CompileRun {
+  #compilePython(placement: number): CompileRun {
     const fileNames = new Map<string, undefined>();
     return async (_code, fileName) => {
       fileNames.set(fileName, undefined);
-      return await this.#dependencies.python.sessionRun(fileName, `session ${seat}`, fileNames);
+      return await this.#dependencies.python.sessionRun(fileName, `session ${placement}`, fileNames);
     };
   }
 

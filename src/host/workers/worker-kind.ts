@@ -3,25 +3,25 @@ import { dataLimitBytes } from "./hardening/launcher.ts";
 
 const MiB = 1024 * 1024;
 
-interface FlavourRow {
+interface WorkerKindRow {
   /** Resident memory of an unused warm process, in MiB; 0 where it is negligible. */
-  readonly spareMiB: number;
+  readonly warmMiB: number;
   /** Resident memory in bytes that a process may use beyond that of its calls. */
   readonly baseBytes: number;
   /** CPU time in ms that it may use after its start and after each call, although no call runs. */
   readonly idleWorkMs: number;
 }
 
-export const FLAVOURS = {
+export const WORKER_KINDS = {
   /** JavaScript. Such a process uses 60 to 90 MiB at rest. */
-  plain: { spareMiB: 0, baseBytes: 150 * MiB, idleWorkMs: 0 },
+  plain: { warmMiB: 0, baseBytes: 150 * MiB, idleWorkMs: 0 },
   /**
    * Python. The process loads an interpreter for the next call at its start and after each call. It may contain three
    * at once (the running one, the previous one, the next one) of about 100 MiB each.
    */
-  python: { spareMiB: 320, baseBytes: 500 * MiB, idleWorkMs: 15_000 },
-} as const satisfies { readonly [name: string]: FlavourRow };
-export type WorkerKind = keyof typeof FLAVOURS;
+  python: { warmMiB: 320, baseBytes: 500 * MiB, idleWorkMs: 15_000 },
+} as const satisfies { readonly [name: string]: WorkerKindRow };
+export type WorkerKind = keyof typeof WORKER_KINDS;
 
 /**
  * Memory classes of Python processes. A process that is started ahead does not know the limit of its call, and the
@@ -42,4 +42,4 @@ export const pythonDataBytes = (classMiB: number): number =>
   dataLimitBytes(INTERPRETERS, INTERPRETERS * INTERPRETER_MIB + 2 * classMiB);
 
 /** Class of the processes that are started ahead. */
-export const PYTHON_SPARE_CLASS_MIB: number = PYTHON_CLASSES_MIB[0];
+export const WARM_PYTHON_CLASS_MIB: number = PYTHON_CLASSES_MIB[0];

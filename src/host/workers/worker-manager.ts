@@ -13,10 +13,10 @@ import {
   type OwnerState,
   Priorities,
 } from "./scheduling/priority.ts";
-import { FLAVOURS, PYTHON_SPARE_CLASS_MIB, pythonDataBytes, type WorkerKind } from "./worker-kind.ts";
+import { pythonDataBytes, WARM_PYTHON_CLASS_MIB, WORKER_KINDS, type WorkerKind } from "./worker-kind.ts";
 import { WorkerProcess, type WorkerSources, type WorkerStart } from "./worker-process.ts";
 
-export interface FleetOptions {
+export interface WorkerManagerOptions {
   /** Most processes, warm ones included. */
   readonly max: number;
   /** Unused processes that are started ahead: the size of the warm pool. */
@@ -37,13 +37,13 @@ export interface FleetOptions {
 /** Requirements on a process. */
 export interface ProcessNeed {
   /** @default "plain" */
-  readonly flavour?: WorkerKind | undefined;
+  readonly kind?: WorkerKind | undefined;
   /** Data limit of the operating system. Only a warm process that was started with the same limit fits. */
   readonly dataBytes?: number | undefined;
 }
 
 /** Receives changes: a call was released, or a process is ready or has died. */
-export interface FleetListener {
+export interface WorkerManagerListener {
   onChange(worker: WorkerProcess): void;
   /** A process may be available that was not before. */
   onRoom(): void;
@@ -79,8 +79,8 @@ const MiB = 1024 * 1024;
 
 export class WorkerManager implements Disposable {
   #sources: WorkerSources;
-  readonly #options: FleetOptions;
-  readonly #listener: FleetListener;
+  readonly #options: WorkerManagerOptions;
+  readonly #listener: WorkerManagerListener;
   readonly #workers = new Set<WorkerProcess>();
   readonly #reaper: NodeJS.Timeout;
   #watcher: NodeJS.Timeout | undefined;
@@ -94,11 +94,11 @@ export class WorkerManager implements Disposable {
   /** Consecutive Python processes that ended before they had an interpreter. */
   #failedPython = 0;
   readonly #startedAt = performance.now();
-  #hasAskedForCaches = false;
+  #hasRequestedCaches = false;
   readonly #snapshotWaiters: (() => void)[] = [];
   #closed = false;
 
-  constructor(sources: WorkerSources, options: FleetOptions, listener: FleetListener) {
+  constructor(sources: WorkerSources, options: WorkerManagerOptions, listener: WorkerManagerListener) {
     this.#sources = sources;
     this.#options = options;
     this.#listener = listener;
@@ -138,7 +138,7 @@ export class WorkerManager implements Disposable {
         throw new ToolError("INTERNAL", "A sandbox process could not be started", { cause });
       }
     }
-    this.refillSpares();
+    this.refillWarmPool();
   }
 
   /**
@@ -147,7 +147,7 @@ export class WorkerManager implements Disposable {
    */
   openPython(python: PythonSources): Promise<void> {
     this.#sources = { ...this.#sources, python };
-    this.refillSpares();
+    this.refillWarmPool();
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#snapshotWaiters.push(resolve);
     this.#resolveSnapshotWaiters();
@@ -180,8 +180,8 @@ export class WorkerManager implements Disposable {
   makeRoomFor(memoryMiB: number, owner: string): boolean {
     if (this.hasRoomFor(memoryMiB)) return true;
     const idle = [...this.#workers].filter(
-      ({ load, isDead, flavour, owner: other }) =>
-        load === 0 && !isDead && other !== owner && (other !== undefined || flavour !== "plain"),
+      ({ load, isDead, kind, owner: other }) =>
+        load === 0 && !isDead && other !== owner && (other !== undefined || kind !== "plain"),
     );
     for (const worker of idle.sort(byEvictionOrder)) {
       worker.kill("room");
@@ -206,9 +206,9 @@ export class WorkerManager implements Disposable {
     if (this.#hasOtherOwnersRunning(owner)) this.#priorities.recordContendedStart(owner);
     const idlePriority = this.#priorities.nicenessOf(owner) === LOWEST_PRIORITY;
     // An owner demoted for its past usage does not need a process that is ready at once. The next owner does.
-    const spare = !idlePriority || this.#priorities.isNew(owner) ? this.#bestWarmProcess(need) : undefined;
-    const mayStart = spare === undefined && this.#mayStart(idlePriority) && this.#makeRoomFor(owner);
-    const worker = spare ?? (mayStart ? this.#spawn({ idlePriority, ...need }) : undefined);
+    const warmProcess = !idlePriority || this.#priorities.isNew(owner) ? this.#bestWarmProcess(need) : undefined;
+    const mayStart = warmProcess === undefined && this.#mayStart(idlePriority) && this.#makeRoomFor(owner);
+    const worker = warmProcess ?? (mayStart ? this.#spawn({ idlePriority, ...need }) : undefined);
     if (worker === undefined) return undefined;
     worker.owner = owner;
     // The process is unused: failing to set its priority is no reason to end it.
@@ -250,19 +250,19 @@ export class WorkerManager implements Disposable {
     return starting < MAX_STARTING;
   }
 
-  #bestWarmProcess({ flavour = "plain", dataBytes }: ProcessNeed): WorkerProcess | undefined {
+  #bestWarmProcess({ kind = "plain", dataBytes }: ProcessNeed): WorkerProcess | undefined {
     let best: WorkerProcess | undefined;
     for (const worker of this.#workers) {
       if (worker.owner !== undefined || worker.isEnding) continue;
-      if (worker.flavour !== flavour || worker.dataBytes !== dataBytes) continue;
+      if (worker.kind !== kind || worker.dataBytes !== dataBytes) continue;
       if (best === undefined || worker.readiness > best.readiness) best = worker;
     }
     return best;
   }
 
-  #countWarm(flavour: WorkerKind): number {
+  #countWarm(kind: WorkerKind): number {
     let count = 0;
-    for (const worker of this.#workers) if (worker.owner === undefined && worker.flavour === flavour) count += 1;
+    for (const worker of this.#workers) if (worker.owner === undefined && worker.kind === kind) count += 1;
     return count;
   }
 
@@ -311,8 +311,8 @@ export class WorkerManager implements Disposable {
     if (owned === 0) return true;
     // More threads past its share would take CPU time from other owners. Under contention an unknown owner must first
     // prove itself.
-    const isHeldBack = this.#priorities.isPastShare(owner) || (this.#isSaturated && !this.#priorities.isKnown(owner));
-    if (isHeldBack && !isWaitedFor) return false;
+    const isThrottled = this.#priorities.isPastShare(owner) || (this.#isSaturated && !this.#priorities.isKnown(owner));
+    if (isThrottled && !isWaitedFor) return false;
     const { maxPerOwner } = this.#options;
     if (owned > maxPerOwner || this.usableBy(owner).length >= maxPerOwner) return false;
     const { max } = this.#options;
@@ -328,29 +328,29 @@ export class WorkerManager implements Disposable {
     return worker;
   }
 
-  refillSpares(): void {
+  refillWarmPool(): void {
     if (this.#closed || this.#failedStarts >= MAX_FAILED_STARTS) return;
     const { spares, pythonSpares = 0 } = this.#options;
-    this.#refill(spares, {});
+    this.#fillWarmPool(spares, {});
     if (this.#sources.python === undefined || this.#isMakingSnapshot()) return;
     // Calls still start Python processes on demand. If one succeeds, the count is reset.
     if (this.#failedPython >= MAX_FAILED_STARTS) return;
-    this.#refill(pythonSpares, { flavour: "python", dataBytes: pythonDataBytes(PYTHON_SPARE_CLASS_MIB) });
+    this.#fillWarmPool(pythonSpares, { kind: "python", dataBytes: pythonDataBytes(WARM_PYTHON_CLASS_MIB) });
   }
 
   /** Whether the first Python process is making the snapshot. A concurrent one would make the same. */
   #isMakingSnapshot(): boolean {
     if (this.#sources.python?.snapshot.bytes.byteLength !== 0) return false;
-    for (const { flavour, isPythonReady } of this.#workers) if (flavour === "python" && !isPythonReady) return true;
+    for (const { kind, isPythonReady } of this.#workers) if (kind === "python" && !isPythonReady) return true;
     return false;
   }
 
-  #refill(wanted: number, need: ProcessNeed): void {
-    const { flavour = "plain" } = need;
-    const { spareMiB } = FLAVOURS[flavour];
-    for (let count = this.#countWarm(flavour); count < wanted; count += 1) {
+  #fillWarmPool(wanted: number, need: ProcessNeed): void {
+    const { kind = "plain" } = need;
+    const { warmMiB } = WORKER_KINDS[kind];
+    for (let count = this.#countWarm(kind); count < wanted; count += 1) {
       const hasSlot = this.#workers.size < this.#options.max;
-      const hasRoom = spareMiB === 0 ? this.hasRoomFor(0) : this.#excessBytes(spareMiB) <= 0;
+      const hasRoom = warmMiB === 0 ? this.hasRoomFor(0) : this.#excessBytes(warmMiB) <= 0;
       if (!hasSlot || !hasRoom || !this.#mayStart(false)) return;
       this.#spawn(need);
     }
@@ -364,7 +364,7 @@ export class WorkerManager implements Disposable {
       }
       this.#workers.delete(worker);
       this.#failedStarts = worker.isReady ? 0 : this.#failedStarts + 1;
-      if (worker.flavour === "python" && !worker.isPythonReady) this.#failedPython += 1;
+      if (worker.kind === "python" && !worker.isPythonReady) this.#failedPython += 1;
     } else if (worker.isReady) {
       this.#failedStarts = 0;
       if (worker.isPythonReady) this.#failedPython = 0;
@@ -373,7 +373,7 @@ export class WorkerManager implements Disposable {
     const isUsedUp = worker.draining || ((worker.singleUse || worker.isSpent) && !worker.hasSessions);
     if (isUsedUp && worker.load === 0 && worker.served > 0) worker.kill(worker.draining ? "room" : undefined);
     if (!this.#closed) this.#listener.onChange(worker);
-    this.#resolveSnapshotWaiters(this.#closed || (worker.isDead && worker.flavour === "python"));
+    this.#resolveSnapshotWaiters(this.#closed || (worker.isDead && worker.kind === "python"));
   }
 
   /** Starts the periodic checks of busy processes, until no process is busy. */
@@ -438,7 +438,7 @@ export class WorkerManager implements Disposable {
   }
 
   /** Whether an owner's processes should run few calls at once. */
-  isHeldBack(owner: string): boolean {
+  isThrottled(owner: string): boolean {
     return this.#priorities.isPastShare(owner) || this.#priorities.isOnProbation(owner);
   }
 
@@ -479,13 +479,13 @@ export class WorkerManager implements Disposable {
   #makeChunkCaches(now: number): void {
     const { chunkCache } = this.#sources;
     const isDue = now - this.#startedAt > CHUNK_CACHES_AFTER_MS && chunkCache.bytes.byteLength === 0;
-    if (!isDue || this.#hasAskedForCaches || !this.hasIdleCpu) return;
-    const spare = [...this.#workers].find(
-      ({ owner, flavour, isReady, served }) => owner === undefined && flavour === "plain" && isReady && served === 0,
+    if (!isDue || this.#hasRequestedCaches || !this.hasIdleCpu) return;
+    const warmProcess = [...this.#workers].find(
+      ({ owner, kind, isReady, served }) => owner === undefined && kind === "plain" && isReady && served === 0,
     );
-    if (spare === undefined) return;
-    this.#hasAskedForCaches = true;
-    spare.askForChunkCaches(chunkCache);
+    if (warmProcess === undefined) return;
+    this.#hasRequestedCaches = true;
+    warmProcess.requestChunkCaches(chunkCache);
   }
 
   #reap(): void {
@@ -497,8 +497,8 @@ export class WorkerManager implements Disposable {
       worker.watchIdle();
       const isOld = worker.owner !== undefined && !worker.hasSessions && now - worker.lastUsed > this.#options.idleMs;
       // The first process can exceed the size of the warm pool.
-      const isSpare = worker.owner === undefined && worker.flavour === "plain";
-      const isSurplus = isSpare && surplus > 0 && now - worker.lastUsed > SURPLUS_MS;
+      const isWarm = worker.owner === undefined && worker.kind === "plain";
+      const isSurplus = isWarm && surplus > 0 && now - worker.lastUsed > SURPLUS_MS;
       if (isSurplus) surplus -= 1;
       if (!worker.isDead && (isOld || isSurplus)) worker.kill();
     }

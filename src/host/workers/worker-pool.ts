@@ -7,7 +7,7 @@ import type { CallListener, CallLossReason } from "./open-call.ts";
 import type { PythonSources } from "./python-setup.ts";
 import { type Claim, canUseParentSlot, type Entry, FairQueue } from "./scheduling/fair-queue.ts";
 import type { OwnerState } from "./scheduling/priority.ts";
-import { type FleetOptions, type ProcessNeed, WorkerManager } from "./worker-manager.ts";
+import { type ProcessNeed, WorkerManager, type WorkerManagerOptions } from "./worker-manager.ts";
 import type {
   EndReason,
   SentBundle,
@@ -17,7 +17,7 @@ import type {
   WorkerToolProfile,
 } from "./worker-process.ts";
 
-export interface WorkerPoolOptions extends FleetOptions {
+export interface WorkerPoolOptions extends WorkerManagerOptions {
   /** Most calls that run in one process at once. */
   readonly callsPerWorker: number;
   /**
@@ -47,11 +47,11 @@ export interface Job extends WorkerJob, ProcessNeed {
   /** The job may run again after it has begun. */
   readonly idempotent?: boolean;
   /** The session whose isolate it runs in; `order.session` has the session's id. */
-  readonly session?: SessionSeat | undefined;
+  readonly session?: SessionPlacement | undefined;
 }
 
 /** Location of a session's isolate. The session's calls run there and nowhere else, one at a time. */
-export interface SessionSeat {
+export interface SessionPlacement {
   readonly id: number;
   /** Set when the first call of the session is placed. */
   worker: WorkerProcess | undefined;
@@ -71,7 +71,7 @@ export interface WarmUse {
 interface PlacedJob {
   readonly job: Job;
   /** Jobs with the same key can use the same processes. */
-  readonly kind: string;
+  readonly placementKey: string;
   attempts: number;
   entry: Entry<PlacedJob> | undefined;
   worker: WorkerProcess | undefined;
@@ -125,7 +125,7 @@ export class WorkerPool implements AsyncDisposable {
   readonly #placed = new Map<WorkerProcess, Set<PlacedJob>>();
   /** Tenants whose calls have run in a process since its CPU time was last read. */
   readonly #chargedTenants = new Map<WorkerProcess, Set<string>>();
-  readonly #sessions = new Map<WorkerProcess, Set<SessionSeat>>();
+  readonly #sessions = new Map<WorkerProcess, Set<SessionPlacement>>();
   #scheduling = false;
   #closed = false;
 
@@ -164,7 +164,7 @@ export class WorkerPool implements AsyncDisposable {
     if (this.#closed) throw unavailable("closed", "Glovebox is closed");
     const placed: PlacedJob = {
       job,
-      kind: placementKeyOf(job),
+      placementKey: placementKeyOf(job),
       attempts: 0,
       entry: undefined,
       worker: undefined,
@@ -175,7 +175,7 @@ export class WorkerPool implements AsyncDisposable {
     };
     const entry = this.#queue.add(placed, job.claim);
     placed.entry = entry;
-    this.#countKey(placed.kind, 1);
+    this.#countKey(placed.placementKey, 1);
     this.#schedule();
     if (placed.state === "queued") this.#enqueue(placed, entry);
     return {
@@ -218,7 +218,7 @@ export class WorkerPool implements AsyncDisposable {
     if (this.#closed || !this.#manager.open.includes(worker)) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     const listener: CallListener = {
-      ...{ onPlaced() {}, onLog() {}, onProgress() {}, onCapability() {}, onHeld() {}, onStuck() {} },
+      ...{ onPlaced() {}, onLog() {}, onProgress() {}, onCapability() {}, onPaused() {}, onStuck() {} },
       onEnded: () => resolve(),
       onLost: () => resolve(),
     };
@@ -274,15 +274,15 @@ export class WorkerPool implements AsyncDisposable {
     clearTimeout(placed.queueTimer);
     if (placed.entry !== undefined && !placed.entry.isRemoved) {
       this.#queue.remove(placed.entry);
-      this.#countKey(placed.kind, -1);
+      this.#countKey(placed.placementKey, -1);
     }
     placed.state = state;
   }
 
-  #countKey(kind: string, change: 1 | -1): void {
-    const count = (this.#queuedByKey.get(kind) ?? 0) + change;
-    if (count > 0) this.#queuedByKey.set(kind, count);
-    else this.#queuedByKey.delete(kind);
+  #countKey(placementKey: string, change: 1 | -1): void {
+    const count = (this.#queuedByKey.get(placementKey) ?? 0) + change;
+    if (count > 0) this.#queuedByKey.set(placementKey, count);
+    else this.#queuedByKey.delete(placementKey);
   }
 
   /** Ending a process to make room re-enters this method, so only the outer call runs the loop. */
@@ -292,7 +292,7 @@ export class WorkerPool implements AsyncDisposable {
     try {
       // Each placement can change which job is next.
       while (this.#placeNext());
-      this.#manager.refillSpares();
+      this.#manager.refillWarmPool();
     } finally {
       this.#scheduling = false;
     }
@@ -303,7 +303,7 @@ export class WorkerPool implements AsyncDisposable {
     let untried = this.#queue.queued;
     for (const entry of this.#queue.candidates()) {
       const { item } = entry;
-      if (blockedKeys.has(item.kind)) continue;
+      if (blockedKeys.has(item.placementKey)) continue;
       const usesParentSlot = canUseParentSlot(entry);
       const worker = this.#workerFor(item.job, usesParentSlot);
       if (worker !== undefined) {
@@ -312,10 +312,10 @@ export class WorkerPool implements AsyncDisposable {
       }
       // Other jobs with the same key may still fit: this tool may be quarantined, or this nested call may lack its
       // parent's slot.
-      const { lane, seat } = item.job.claim;
-      if (this.#quarantine.has(lane) || (seat !== undefined && !usesParentSlot)) continue;
-      blockedKeys.add(item.kind);
-      untried -= this.#queuedByKey.get(item.kind) ?? 0;
+      const { toolKey, parentSlot } = item.job.claim;
+      if (this.#quarantine.has(toolKey) || (parentSlot !== undefined && !usesParentSlot)) continue;
+      blockedKeys.add(item.placementKey);
+      untried -= this.#queuedByKey.get(item.placementKey) ?? 0;
       // Jobs with the same key are tried once, even if a thousand tenants wait.
       if (untried <= 0) return false;
     }
@@ -331,7 +331,7 @@ export class WorkerPool implements AsyncDisposable {
     const { callsPerWorker, nestedPerWorker = 0 } = this.#options;
     const own = this.#manager.usableBy(job.owner);
     if (job.fresh) return this.#freshFor(job, own.length);
-    const isAlone = job.exclusive === true || this.#quarantine.has(job.claim.lane);
+    const isAlone = job.exclusive === true || this.#quarantine.has(job.claim.toolKey);
     let best: WorkerProcess | undefined;
     for (const worker of own) {
       const window = usesParentSlot ? callsPerWorker + nestedPerWorker : worker.window;
@@ -357,16 +357,16 @@ export class WorkerPool implements AsyncDisposable {
   }
 
   /** Disposes the session's isolate. Calling it twice is a no-op. */
-  endSession(seat: SessionSeat): void {
-    const { worker } = seat;
+  endSession(placement: SessionPlacement): void {
+    const { worker } = placement;
     if (worker === undefined) return;
-    this.#sessions.get(worker)?.delete(seat);
-    worker.endSession(seat.id);
+    this.#sessions.get(worker)?.delete(placement);
+    worker.endSession(placement.id);
   }
 
-  #takeNew({ owner, flavour, dataBytes }: Job): WorkerProcess | undefined {
-    const worker = this.#manager.takeNew(owner, { flavour, dataBytes });
-    const window = this.#manager.isHeldBack(owner) ? PAST_SHARE_WINDOW : FIRST_WINDOW;
+  #takeNew({ owner, kind, dataBytes }: Job): WorkerProcess | undefined {
+    const worker = this.#manager.takeNew(owner, { kind, dataBytes });
+    const window = this.#manager.isThrottled(owner) ? PAST_SHARE_WINDOW : FIRST_WINDOW;
     if (worker !== undefined) worker.window = Math.min(window, this.#options.callsPerWorker);
     return worker;
   }
@@ -415,7 +415,7 @@ export class WorkerPool implements AsyncDisposable {
     return {
       onPlaced: () => listener.onPlaced(),
       onStarted: () => listener.onStarted?.(),
-      onHeld: (isHeld) => listener.onHeld(isHeld),
+      onPaused: (isHeld) => listener.onPaused(isHeld),
       onIdle: (isIdle) => listener.onIdle?.(isIdle),
       onLog: (level, time, text, place) => listener.onLog(level, time, text, place),
       onProgress: (text) => listener.onProgress(text),
@@ -424,13 +424,13 @@ export class WorkerPool implements AsyncDisposable {
       onEnded: (message, parts, peakBytes) => {
         this.#finish(placed);
         if (message.outcome === "output" || message.outcome === "streamed") {
-          this.#quarantine.recordSuccess(claim.lane);
+          this.#quarantine.recordSuccess(claim.toolKey);
           this.#manager.recordSuccess(worker, message.usage.cpuMs);
         }
         listener.onEnded(message, parts, peakBytes);
       },
       onLost: (loss, peakBytes) => this.#onLost(placed, worker, loss, peakBytes),
-      onStuck: () => this.#quarantine.add(claim.lane),
+      onStuck: () => this.#quarantine.add(claim.toolKey),
     };
   }
 
@@ -454,7 +454,7 @@ export class WorkerPool implements AsyncDisposable {
   #onLost(placed: PlacedJob, worker: WorkerProcess, loss: CallLossReason, peakBytes: number): void {
     if (placed.state === "over") return;
     const { job } = placed;
-    if (loss.isSuspect) this.#quarantine.add(job.claim.lane);
+    if (loss.isSuspect) this.#quarantine.add(job.claim.toolKey);
     const mayRunAgain =
       (!loss.begun || job.idempotent === true) && loss.outOfMemory !== true && job.session === undefined;
     if (mayRunAgain && placed.attempts < MAX_ATTEMPTS && !this.#closed) {
@@ -462,7 +462,7 @@ export class WorkerPool implements AsyncDisposable {
       placed.state = "queued";
       placed.worker = undefined;
       placed.entry = this.#queue.putBack(placed, job.claim);
-      this.#countKey(placed.kind, 1);
+      this.#countKey(placed.placementKey, 1);
       return;
     }
     this.#giveUp(placed, worker.isReady ? loss : { ...loss, cause: notStarted(worker), isNotStarted: true }, peakBytes);
@@ -479,13 +479,13 @@ export class WorkerPool implements AsyncDisposable {
 
   /** Calls of a lost session would otherwise wait forever. */
   #loseSessions(worker: WorkerProcess): void {
-    const seats = this.#sessions.get(worker);
-    if (seats === undefined) return;
+    const placements = this.#sessions.get(worker);
+    if (placements === undefined) return;
     this.#sessions.delete(worker);
     for (const { item } of [...this.#queue.entries()]) {
-      if (item.job.session !== undefined && seats.has(item.job.session)) this.#giveUp(item, { begun: false });
+      if (item.job.session !== undefined && placements.has(item.job.session)) this.#giveUp(item, { begun: false });
     }
-    for (const seat of seats) seat.onLost(worker.endReason);
+    for (const placement of placements) placement.onLost(worker.endReason);
   }
 
   /**
@@ -502,7 +502,7 @@ export class WorkerPool implements AsyncDisposable {
       );
     }
     const isFull = worker.load >= worker.window;
-    if (worker.owner !== undefined && this.#manager.isHeldBack(worker.owner))
+    if (worker.owner !== undefined && this.#manager.isThrottled(worker.owner))
       worker.window = Math.min(PAST_SHARE_WINDOW, this.#options.callsPerWorker);
     else if (worker.cpuRate >= BUSY_RATE) worker.window = FIRST_WINDOW;
     else if (isFull && this.#manager.hasIdleCpu)
@@ -539,9 +539,9 @@ export class WorkerPool implements AsyncDisposable {
 }
 
 /** Key of everything in a job that decides which process it may use. */
-function placementKeyOf({ owner, claim, memoryMiB, session, flavour = "plain", dataBytes = 0, ...job }: Job): string {
+function placementKeyOf({ owner, claim, memoryMiB, session, kind = "plain", dataBytes = 0, ...job }: Job): string {
   const { fresh = false, singleUse = false, exclusive = false } = job;
-  return `${session?.id ?? ""} ${claim.seat !== undefined} ${fresh} ${singleUse} ${exclusive} ${memoryMiB} ${flavour} ${dataBytes} ${owner}`;
+  return `${session?.id ?? ""} ${claim.parentSlot !== undefined} ${fresh} ${singleUse} ${exclusive} ${memoryMiB} ${kind} ${dataBytes} ${owner}`;
 }
 
 function addToSet<Key, Value>(map: Map<Key, Set<Value>>, key: Key, value: Value): void {

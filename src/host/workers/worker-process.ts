@@ -25,7 +25,7 @@ import { PythonSetup, type PythonSources } from "./python-setup.ts";
 import type { LaunchedProcess } from "./spawn/launched-process.ts";
 import type { Ending } from "./spawn/spawn-command.ts";
 import { WorkerChannel } from "./worker-channel.ts";
-import { FLAVOURS, type WorkerKind } from "./worker-kind.ts";
+import { WORKER_KINDS, type WorkerKind } from "./worker-kind.ts";
 
 /** How a tool's calls run. The host sends a profile to a worker once and identifies it there by object identity. */
 export type WorkerToolProfile = Omit<ToolMessage, "type" | "toolId">;
@@ -91,7 +91,7 @@ export interface WorkerSources {
 /** How a process is started, and of which kind. */
 export interface WorkerStart extends Omit<StartOptions, "dataBytes"> {
   /** @default "plain" */
-  readonly flavour?: WorkerKind | undefined;
+  readonly kind?: WorkerKind | undefined;
   readonly dataBytes?: number | undefined;
 }
 
@@ -189,7 +189,7 @@ export class WorkerProcess {
   cpuRate = 0;
   /** Whether it was started with idle scheduling. */
   readonly idlePriority: boolean;
-  readonly flavour: WorkerKind;
+  readonly kind: WorkerKind;
   /** Data limit of the operating system, if it differs from the default. */
   readonly dataBytes: number | undefined;
   /** The host gave it up because it took too long to start. */
@@ -199,11 +199,11 @@ export class WorkerProcess {
 
   /** @param onChange called when a call is released, when the worker is ready, and when it has died */
   constructor(sources: WorkerSources, onChange: (worker: WorkerProcess) => void, start: WorkerStart = {}) {
-    const { flavour = "plain", dataBytes, ...rest } = start;
+    const { kind = "plain", dataBytes, ...rest } = start;
     const options: StartOptions = { ...rest, ...(dataBytes === undefined ? {} : { dataBytes }) };
-    this.flavour = flavour;
+    this.kind = kind;
     this.dataBytes = dataBytes;
-    this.#monitor = new ProcessMonitor(FLAVOURS[flavour].idleWorkMs);
+    this.#monitor = new ProcessMonitor(WORKER_KINDS[kind].idleWorkMs);
     this.#onChange = onChange;
     this.#launcher = sources.launcher;
     this.#inspector = sources.inspector;
@@ -232,7 +232,7 @@ export class WorkerProcess {
       sources.chunkCache.bytes,
     ]);
     this.#startTimer = this.#limitStartTime(START_MS);
-    this.#python = flavour === "python" ? this.#openPython(sources) : undefined;
+    this.#python = kind === "python" ? this.#openPython(sources) : undefined;
     this.#process = sources.launcher.launch(
       {
         onConnected: (socket) => {
@@ -498,7 +498,7 @@ export class WorkerProcess {
    * Requests the code caches of the platform modules. Only for a process that has received no call and takes none
    * before it has answered.
    */
-  askForChunkCaches(cache: EngineCache): void {
+  requestChunkCaches(cache: EngineCache): void {
     this.#awaitedChunks = cache;
     this.#channel.allow(cache.maxBytes + MiB);
     this.#channel.write({ type: "make-chunk-caches" });
@@ -557,7 +557,7 @@ export class WorkerProcess {
     }
     for (const [session, keptMiB] of this.#sessions) if (!inUse.has(session)) memoryMiB += keptMiB;
     for (const [key, warmMiB] of this.#warm) if (!inUse.has(key)) memoryMiB += warmMiB;
-    return FLAVOURS[this.flavour].baseBytes + GROWTH_FACTOR * memoryMiB * MiB;
+    return WORKER_KINDS[this.kind].baseBytes + GROWTH_FACTOR * memoryMiB * MiB;
   }
 
   /** Above 0 while its owner has used more than its CPU share. */
@@ -672,7 +672,7 @@ export class WorkerProcess {
       go: () => {
         if (!this.#dead) this.#channel.write({ type: "inspect-go", seq });
       },
-      hold: (isHeld) => this.#calls.get(seq)?.listener.onHeld(isHeld),
+      hold: (isHeld) => this.#calls.get(seq)?.listener.onPaused(isHeld),
     };
     this.#inspected = { seq, isolate };
     this.#inspector.onOpened(isolate);
@@ -696,7 +696,7 @@ export class WorkerProcess {
    * @returns whether the process exceeds its ceiling
    */
   #meterNow(call: OpenCall): boolean {
-    if (this.rssBytes < FLAVOURS[this.flavour].baseBytes) return false;
+    if (this.rssBytes < WORKER_KINDS[this.kind].baseBytes) return false;
     this.#monitor.refresh();
     call.meter(this.rssBytes);
     return this.rssBytes > this.#ceilingBytes;

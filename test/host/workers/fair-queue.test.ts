@@ -9,9 +9,9 @@ const OPEN = { concurrentCalls: 1_000, queuedCalls: 1_000 };
 const claim = (account: string, parts: Partial<Claim> = {}): Claim => ({
   account,
   weight: 1,
-  lane: "tool",
+  toolKey: "tool",
   accountLimits: OPEN,
-  laneLimits: OPEN,
+  toolLimits: OPEN,
   ...parts,
 });
 
@@ -105,19 +105,19 @@ describe("FairQueue.candidates()", () => {
 
   test("lets an account's other tool pass the one that runs most", () => {
     const queue = new FairQueue<string>(100);
-    for (let index = 0; index < 5; index += 1) queue.add("loop", claim("acme", { lane: "loop" }));
+    for (let index = 0; index < 5; index += 1) queue.add("loop", claim("acme", { toolKey: "loop" }));
     begin(queue);
     begin(queue);
-    queue.add("light", claim("acme", { lane: "light" }));
+    queue.add("light", claim("acme", { toolKey: "light" }));
     expect(next(queue)?.item).toBe("light");
   });
 
   test("holds an account, and a tool, to as many calls as may run", () => {
     const queue = new FairQueue<string>(100);
-    const laneLimits = { concurrentCalls: 1, queuedCalls: 10 };
+    const toolLimits = { concurrentCalls: 1, queuedCalls: 10 };
     const accountLimits = { concurrentCalls: 2, queuedCalls: 10 };
-    for (const lane of ["one", "one", "two", "three"])
-      queue.add(lane, claim("acme", { lane, laneLimits, accountLimits }));
+    for (const toolKey of ["one", "one", "two", "three"])
+      queue.add(toolKey, claim("acme", { toolKey, toolLimits, accountLimits }));
     const first = begin(queue);
     const second = begin(queue);
     expect([first.item, second.item]).toEqual(["one", "two"]);
@@ -171,7 +171,7 @@ describe("FairQueue", () => {
     const step = fc.record({
       kind: fc.constantFrom("add", "begin", "end", "cancel", "charge"),
       account: fc.constantFrom("a", "b", "c"),
-      lane: fc.constantFrom("x", "y"),
+      toolKey: fc.constantFrom("x", "y"),
       at: fc.nat(20),
     });
     fc.assert(
@@ -180,8 +180,8 @@ describe("FairQueue", () => {
         const waiting: Entry<number>[] = [];
         const running: Entry<number>[] = [];
         const begun = new Set<number>();
-        for (const [id, { kind, account, lane, at }] of steps.entries()) {
-          if (kind === "add") waiting.push(queue.add(id, claim(account, { lane })));
+        for (const [id, { kind, account, toolKey, at }] of steps.entries()) {
+          if (kind === "add") waiting.push(queue.add(id, claim(account, { toolKey })));
           if (kind === "charge") queue.charge(account, at);
           const [candidate] = queue.candidates();
           if (kind === "begin" && candidate !== undefined) {
@@ -206,22 +206,22 @@ describe("FairQueue", () => {
 
 describe("a call that is nested in a running one", () => {
   const ONE = { concurrentCalls: 1, queuedCalls: 10 };
-  const nested = (seat: NestedCallSlot, parts: Partial<Claim> = {}): Claim =>
-    claim("acme", { accountLimits: ONE, laneLimits: ONE, lane: "inner", seat, ...parts });
+  const nested = (parentSlot: NestedCallSlot, parts: Partial<Claim> = {}): Claim =>
+    claim("acme", { accountLimits: ONE, toolLimits: ONE, toolKey: "inner", parentSlot, ...parts });
   const outer = (): {
     readonly queue: FairQueue<string>;
     readonly entry: Entry<string>;
-    readonly seat: NestedCallSlot;
+    readonly parentSlot: NestedCallSlot;
   } => {
     const queue = new FairQueue<string>(100);
-    queue.add("outer", claim("acme", { accountLimits: ONE, laneLimits: ONE }));
-    return { queue, entry: begin(queue), seat: { isTaken: false } };
+    queue.add("outer", claim("acme", { accountLimits: ONE, toolLimits: ONE }));
+    return { queue, entry: begin(queue), parentSlot: { isTaken: false } };
   };
 
   test("runs in its caller's place, past every limit on running calls, one at a time", () => {
-    const { queue, seat } = outer();
-    queue.add("first", nested(seat));
-    queue.add("second", nested(seat));
+    const { queue, parentSlot } = outer();
+    queue.add("first", nested(parentSlot));
+    queue.add("second", nested(parentSlot));
     const first = begin(queue);
     expect([first.item, first.usesParentSlot, next(queue)]).toEqual(["first", true, undefined]);
     queue.end(first, 1);
@@ -230,9 +230,9 @@ describe("a call that is nested in a running one", () => {
   });
 
   test("goes before calls of its account that have come before it, and behind them in its lane", () => {
-    const { queue, entry, seat } = outer();
-    queue.add("earlier", claim("acme", { accountLimits: ONE, laneLimits: ONE, lane: "inner" }));
-    queue.add("nested", nested(seat));
+    const { queue, entry, parentSlot } = outer();
+    queue.add("earlier", claim("acme", { accountLimits: ONE, toolLimits: ONE, toolKey: "inner" }));
+    queue.add("nested", nested(parentSlot));
     const seated = begin(queue);
     expect([seated.item, next(queue)]).toEqual(["nested", undefined]);
     queue.end(seated, 1);
@@ -245,8 +245,8 @@ describe("a call that is nested in a running one", () => {
     const two = { concurrentCalls: 2, queuedCalls: 10 };
     queue.add("outer", claim("acme", { accountLimits: two }));
     begin(queue);
-    const seat = { isTaken: false };
-    for (const item of ["a", "b", "c"]) queue.add(item, nested(seat, { accountLimits: two, laneLimits: two }));
+    const parentSlot = { isTaken: false };
+    for (const item of ["a", "b", "c"]) queue.add(item, nested(parentSlot, { accountLimits: two, toolLimits: two }));
     expect([begin(queue), begin(queue)].map(({ item, usesParentSlot }) => [item, usesParentSlot])).toEqual([
       ["a", true],
       ["b", false],
@@ -255,17 +255,17 @@ describe("a call that is nested in a running one", () => {
   });
 
   test("that leaves the queue leaves nothing behind", () => {
-    const { queue, entry, seat } = outer();
-    queue.remove(queue.add("gone", nested(seat)));
-    expect([next(queue), queue.queued, seat.isTaken]).toEqual([undefined, 0, false]);
+    const { queue, entry, parentSlot } = outer();
+    queue.remove(queue.add("gone", nested(parentSlot)));
+    expect([next(queue), queue.queued, parentSlot.isTaken]).toEqual([undefined, 0, false]);
     queue.end(entry, 1);
     queue.add("later", claim("acme", { accountLimits: ONE }));
     expect(begin(queue).item).toBe("later");
   });
 
   test("each in the place of the one before it: however deep, one runs", () => {
-    const { queue, seat } = outer();
-    const seats = [seat, { isTaken: false }, { isTaken: false }];
+    const { queue, parentSlot } = outer();
+    const seats = [parentSlot, { isTaken: false }, { isTaken: false }];
     const running = seats.map((place, depth) => {
       queue.add(`depth ${depth}`, nested(place));
       return begin(queue);

@@ -34,7 +34,7 @@ async function poolOfBroken(): Promise<WorkerPool> {
 
 const job = (onLost: (loss: CallLossReason) => void): Job => ({
   owner: "acme",
-  claim: { account: "acme", weight: 1, lane: "tool", accountLimits: DEFAULT_LIMITS, laneLimits: DEFAULT_LIMITS },
+  claim: { account: "acme", weight: 1, toolKey: "tool", accountLimits: DEFAULT_LIMITS, toolLimits: DEFAULT_LIMITS },
   order: {
     type: "call",
     tool: TOOL_PROFILE,
@@ -49,7 +49,7 @@ const job = (onLost: (loss: CallLossReason) => void): Job => ({
     onProgress() {},
     onCapability() {},
     onPlaced() {},
-    onHeld() {},
+    onPaused() {},
     onEnded() {},
     onStuck() {},
     onLost,

@@ -20,14 +20,14 @@ export interface Claim {
   /** Relative share of the CPU time of all accounts. */
   readonly weight: number;
   /** Key of the tool within the account. */
-  readonly lane: string;
+  readonly toolKey: string;
   readonly accountLimits: QueueLimits;
-  readonly laneLimits: QueueLimits;
+  readonly toolLimits: QueueLimits;
   /**
    * Slot of the running call that this nested call belongs to. One nested call at a time may use it, beyond the limits
    * on running calls. Without it, callers that hold every slot and wait for nested calls would deadlock.
    */
-  readonly seat?: NestedCallSlot | undefined;
+  readonly parentSlot?: NestedCallSlot | undefined;
 }
 
 /** A queued or running call. */
@@ -35,24 +35,24 @@ export interface Entry<Item> {
   readonly item: Item;
   readonly claim: Claim;
   readonly order: number;
-  /** Removed, but still in its lane, where it is skipped: removal from the middle of a long array is slow. */
+  /** Removed, but still in its tool queue, where it is skipped: removal from the middle of a long array is slow. */
   isRemoved: boolean;
   /** It runs in its parent's slot. */
   usesParentSlot: boolean;
 }
 
 /** Returns whether the entry could run in its parent's slot now. */
-export const canUseParentSlot = ({ claim }: Entry<unknown>): boolean => claim.seat?.isTaken === false;
+export const canUseParentSlot = ({ claim }: Entry<unknown>): boolean => claim.parentSlot?.isTaken === false;
 
-interface Lane<Item> {
+interface ToolQueue<Item> {
   readonly waiting: Entry<Item>[];
   queued: number;
   running: number;
 }
 
 interface Account<Item> {
-  readonly lanes: Map<string, Lane<Item>>;
-  /** Queued entries nested in a running call. They are in their lanes too. */
+  readonly toolQueues: Map<string, ToolQueue<Item>>;
+  /** Queued entries nested in a running call. They are in their tool queues too. */
   readonly nested: Set<Entry<Item>>;
   weight: number;
   /** CPU time used, divided by the weight. At least that of the accounts that were busy while this one was idle. */
@@ -119,31 +119,31 @@ export class FairQueue<Item> {
   /** Returns why an entry that could not run at once may not wait, or undefined if it may. */
   overloadError({ claim }: Entry<Item>): ToolError | undefined {
     const account = this.#accountOf(claim);
-    const { accountLimits, laneLimits } = claim;
+    const { accountLimits, toolLimits } = claim;
     if (this.#queued > this.#maxQueued) return overloaded("all tenants", this.#maxQueued, account);
     if (account.queued > this.#maxQueuedOf(account, accountLimits)) {
       return overloaded("this tenant", accountLimits.queuedCalls, account);
     }
-    const lane = laneOf(account, claim.lane);
-    const isFull = lane.queued > this.#maxQueuedOf(lane, laneLimits);
-    return isFull ? overloaded("this tool", laneLimits.queuedCalls, account) : undefined;
+    const queue = toolQueueOf(account, claim.toolKey);
+    const isFull = queue.queued > this.#maxQueuedOf(queue, toolLimits);
+    return isFull ? overloaded("this tool", toolLimits.queuedCalls, account) : undefined;
   }
 
-  /** Most entries of an account or a lane that may be queued at once. */
+  /** Most entries of an account or a tool that may be queued at once. */
   #maxQueuedOf({ running }: { readonly running: number }, { queuedCalls, concurrentCalls }: QueueLimits): number {
     return this.#countsRoom ? queuedCalls + Math.max(0, concurrentCalls - running) : queuedCalls;
   }
 
   #push(item: Item, claim: Claim, account: Account<Item>): Entry<Item> {
-    const lane = laneOf(account, claim.lane);
+    const queue = toolQueueOf(account, claim.toolKey);
     this.#order += 1;
     const entry: Entry<Item> = { item, claim, order: this.#order, isRemoved: false, usesParentSlot: false };
     if (account.queued + account.running === 0) account.virtualMs = Math.max(account.virtualMs, this.#virtualMs);
-    lane.waiting.push(entry);
-    if (claim.seat !== undefined) account.nested.add(entry);
+    queue.waiting.push(entry);
+    if (claim.parentSlot !== undefined) account.nested.add(entry);
     if (!account.isListed) this.#waiting.push(account);
     account.isListed = true;
-    lane.queued += 1;
+    queue.queued += 1;
     account.queued += 1;
     this.#queued += 1;
     return entry;
@@ -159,23 +159,23 @@ export class FairQueue<Item> {
     if (entry.isRemoved) return;
     entry.isRemoved = true;
     const account = this.#accountOf(entry.claim);
-    const lane = laneOf(account, entry.claim.lane);
+    const queue = toolQueueOf(account, entry.claim.toolKey);
     account.nested.delete(entry);
-    lane.queued -= 1;
+    queue.queued -= 1;
     account.queued -= 1;
     this.#queued -= 1;
-    while (lane.waiting[0]?.isRemoved) lane.waiting.shift();
+    while (queue.waiting[0]?.isRemoved) queue.waiting.shift();
   }
 
   /** Marks a removed entry as running. */
   begin(entry: Entry<Item>): void {
     const account = this.#accountOf(entry.claim);
-    const { seat, lane } = entry.claim;
+    const { parentSlot, toolKey } = entry.claim;
     entry.usesParentSlot = canUseParentSlot(entry);
-    if (entry.usesParentSlot && seat !== undefined) seat.isTaken = true;
+    if (entry.usesParentSlot && parentSlot !== undefined) parentSlot.isTaken = true;
     else {
       account.running += 1;
-      laneOf(account, lane).running += 1;
+      toolQueueOf(account, toolKey).running += 1;
     }
     account.virtualMs += PROVISIONAL_MS / account.weight;
     this.#virtualMs = Math.max(this.#virtualMs, account.virtualMs - PROVISIONAL_MS / account.weight);
@@ -187,15 +187,15 @@ export class FairQueue<Item> {
    */
   end(entry: Entry<Item>, serviceMs: number): void {
     const account = this.#accountOf(entry.claim);
-    const { seat } = entry.claim;
-    const lane = laneOf(account, entry.claim.lane);
-    if (entry.usesParentSlot && seat !== undefined) seat.isTaken = false;
+    const { parentSlot } = entry.claim;
+    const queue = toolQueueOf(account, entry.claim.toolKey);
+    if (entry.usesParentSlot && parentSlot !== undefined) parentSlot.isTaken = false;
     else {
       account.running -= 1;
-      lane.running -= 1;
+      queue.running -= 1;
     }
     account.serviceMs = (account.serviceMs ?? serviceMs) * (1 - SMOOTHING) + serviceMs * SMOOTHING;
-    if (lane.running + lane.queued === 0) account.lanes.delete(entry.claim.lane);
+    if (queue.running + queue.queued === 0) account.toolQueues.delete(entry.claim.toolKey);
     this.#dropIdleAccounts();
   }
 
@@ -212,7 +212,7 @@ export class FairQueue<Item> {
 
   /**
    * Yields the entries that may run next, best first. The least served account comes first. Within an account, nested
-   * calls whose parent's slot is free come first, then the head of each lane that is below its limits.
+   * calls whose parent's slot is free come first, then the head of each tool queue that is below its limits.
    */
   *candidates(): Generator<Entry<Item>> {
     if (this.#queued === 0) return;
@@ -224,8 +224,8 @@ export class FairQueue<Item> {
 
   /** Yields every queued entry. */
   *entries(): Generator<Entry<Item>> {
-    for (const { lanes } of this.#accounts.values()) {
-      for (const { waiting } of lanes.values()) yield* waiting.filter(({ isRemoved }) => !isRemoved);
+    for (const { toolQueues } of this.#accounts.values()) {
+      for (const { waiting } of toolQueues.values()) yield* waiting.filter(({ isRemoved }) => !isRemoved);
     }
   }
 
@@ -235,7 +235,7 @@ export class FairQueue<Item> {
       const virtualMs = this.#virtualMs;
       const [queued, running] = [0, 0];
       account = {
-        lanes: new Map(),
+        toolQueues: new Map(),
         nested: new Set(),
         weight,
         virtualMs,
@@ -263,25 +263,25 @@ export class FairQueue<Item> {
 
 const MAX_IDLE_ACCOUNTS = 1_000;
 
-function laneOf<Item>(account: Account<Item>, name: string): Lane<Item> {
-  let lane = account.lanes.get(name);
-  if (lane === undefined) {
-    lane = { waiting: [], queued: 0, running: 0 };
-    account.lanes.set(name, lane);
+function toolQueueOf<Item>(account: Account<Item>, name: string): ToolQueue<Item> {
+  let queue = account.toolQueues.get(name);
+  if (queue === undefined) {
+    queue = { waiting: [], queued: 0, running: 0 };
+    account.toolQueues.set(name, queue);
   }
-  return lane;
+  return queue;
 }
 
 /**
  * Candidates of one account. The tool with the fewest running calls comes first, so that many calls of one tool do not
  * delay another.
  */
-function candidatesOf<Item>({ lanes, nested, running }: Account<Item>): readonly Entry<Item>[] {
+function candidatesOf<Item>({ toolQueues, nested, running }: Account<Item>): readonly Entry<Item>[] {
   const heads: { readonly entry: Entry<Item>; readonly running: number }[] = [];
-  for (const lane of lanes.values()) {
-    const entry = lane.waiting[0];
+  for (const queue of toolQueues.values()) {
+    const entry = queue.waiting[0];
     if (entry === undefined || running >= entry.claim.accountLimits.concurrentCalls) continue;
-    if (lane.running < entry.claim.laneLimits.concurrentCalls) heads.push({ entry, running: lane.running });
+    if (queue.running < entry.claim.toolLimits.concurrentCalls) heads.push({ entry, running: queue.running });
   }
   if (heads.length > 1) heads.sort((a, b) => a.running - b.running || a.entry.order - b.entry.order);
   const ready = heads.map(({ entry }) => entry);
