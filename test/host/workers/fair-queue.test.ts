@@ -1,4 +1,4 @@
-// The queue alone: who is next, and who may not wait.
+// The queue alone: which call is next, and which calls may not wait.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { NestedCallSlot } from "../../../src/host/routing/call-chain.ts";
@@ -20,7 +20,7 @@ function next(queue: FairQueue<string>): Entry<string> | undefined {
   return entry;
 }
 
-/** Takes the next one out and lets it run. */
+/** Takes the next entry out and starts it. */
 function begin(queue: FairQueue<string>): Entry<string> {
   const entry = next(queue);
   if (entry === undefined) throw new Error("Expected an entry, got none");
@@ -40,7 +40,7 @@ function refusalOf(add: () => unknown): ToolError | undefined {
 }
 
 describe("FairQueue.candidates()", () => {
-  test("gives one account's calls in the order they came", () => {
+  test("returns one account's calls in the order of arrival", () => {
     const queue = new FairQueue<string>(100);
     for (const item of ["a", "b", "c"]) queue.add(item, claim("acme"));
     expect([begin(queue), begin(queue), begin(queue)].map(({ item }) => item)).toEqual(["a", "b", "c"]);
@@ -81,7 +81,7 @@ describe("FairQueue.candidates()", () => {
     expect(served.gold / served.basic).toBeLessThan(3.3);
   });
 
-  test("gives an account no credit for the time it was idle", () => {
+  test("gives an account no credit for the time that it was idle", () => {
     const queue = new FairQueue<string>(1_000);
     for (let index = 0; index < 100; index += 1) {
       queue.add("busy", claim("busy"));
@@ -103,7 +103,7 @@ describe("FairQueue.candidates()", () => {
     expect(items.filter((item) => item === "late").length).toBeLessThan(13);
   });
 
-  test("lets an account's other tool pass the one that runs most", () => {
+  test("lets another tool of an account pass the one with the most running calls", () => {
     const queue = new FairQueue<string>(100);
     for (let index = 0; index < 5; index += 1) queue.add("loop", claim("acme", { toolKey: "loop" }));
     begin(queue);
@@ -112,7 +112,7 @@ describe("FairQueue.candidates()", () => {
     expect(next(queue)?.item).toBe("light");
   });
 
-  test("holds an account, and a tool, to as many calls as may run", () => {
+  test("limits the running calls of an account and of a tool", () => {
     const queue = new FairQueue<string>(100);
     const toolLimits = { concurrentCalls: 1, queuedCalls: 10 };
     const accountLimits = { concurrentCalls: 2, queuedCalls: 10 };
@@ -130,7 +130,7 @@ describe("FairQueue.candidates()", () => {
 });
 
 describe("FairQueue.add()", () => {
-  test("refuses an account that has no room, with the time to come back after", () => {
+  test("rejects calls of an account whose queue is full, with retryAfterMs", () => {
     const queue = new FairQueue<string>(100);
     const accountLimits = { concurrentCalls: 1, queuedCalls: 2 };
     const add = (): Entry<string> => queue.add("call", claim("acme", { accountLimits }));
@@ -143,7 +143,7 @@ describe("FairQueue.add()", () => {
     expect(refusalOf(() => queue.add("other", claim("other")))).toBeUndefined();
   });
 
-  test("refuses everybody when all that may wait do", () => {
+  test("rejects calls of every account when the whole queue is full", () => {
     const queue = new FairQueue<string>(2);
     const entries = ["a", "b", "c"].map((account) => queue.add(account, claim(account)));
     expect(entries.map((entry) => queue.overloadError(entry)?.code)).toEqual([
@@ -155,7 +155,7 @@ describe("FairQueue.add()", () => {
     expect(entries.slice(0, 2).map((entry) => queue.overloadError(entry))).toEqual([undefined, undefined]);
   });
 
-  test("says a longer time when more wait and calls take longer", () => {
+  test("returns a longer retryAfterMs when more calls wait and calls take longer", () => {
     const queue = new FairQueue<string>(1_000);
     queue.add("a", claim("acme"));
     const entry = begin(queue);
@@ -167,7 +167,7 @@ describe("FairQueue.add()", () => {
 });
 
 describe("FairQueue", () => {
-  test("gives each entry once, whatever comes in whatever order", () => {
+  test("returns each entry once, in any order of operations", () => {
     const step = fc.record({
       kind: fc.constantFrom("add", "begin", "end", "cancel", "charge"),
       account: fc.constantFrom("a", "b", "c"),
@@ -204,7 +204,7 @@ describe("FairQueue", () => {
   });
 });
 
-describe("a call that is nested in a running one", () => {
+describe("a nested call", () => {
   const ONE = { concurrentCalls: 1, queuedCalls: 10 };
   const nested = (parentSlot: NestedCallSlot, parts: Partial<Claim> = {}): Claim =>
     claim("acme", { accountLimits: ONE, toolLimits: ONE, toolKey: "inner", parentSlot, ...parts });
@@ -218,7 +218,7 @@ describe("a call that is nested in a running one", () => {
     return { queue, entry: begin(queue), parentSlot: { isTaken: false } };
   };
 
-  test("runs in its caller's place, past every limit on running calls, one at a time", () => {
+  test("runs in its parent's slot, beyond every limit on running calls, one at a time", () => {
     const { queue, parentSlot } = outer();
     queue.add("first", nested(parentSlot));
     queue.add("second", nested(parentSlot));
@@ -229,7 +229,7 @@ describe("a call that is nested in a running one", () => {
     expect(next(queue)).toBeUndefined();
   });
 
-  test("goes before calls of its account that have come before it, and behind them in its lane", () => {
+  test("runs before earlier calls of its account, but behind earlier ones in its tool queue", () => {
     const { queue, entry, parentSlot } = outer();
     queue.add("earlier", claim("acme", { accountLimits: ONE, toolLimits: ONE, toolKey: "inner" }));
     queue.add("nested", nested(parentSlot));
@@ -240,7 +240,7 @@ describe("a call that is nested in a running one", () => {
     expect(begin(queue).item).toBe("earlier");
   });
 
-  test("takes a place of its own where there is one and its caller's is taken, and counts there", () => {
+  test("takes a slot of its own if there is one and its parent's is taken", () => {
     const queue = new FairQueue<string>(100);
     const two = { concurrentCalls: 2, queuedCalls: 10 };
     queue.add("outer", claim("acme", { accountLimits: two }));
@@ -254,7 +254,7 @@ describe("a call that is nested in a running one", () => {
     expect(next(queue)).toBeUndefined();
   });
 
-  test("that leaves the queue leaves nothing behind", () => {
+  test("that is removed from the queue frees everything", () => {
     const { queue, entry, parentSlot } = outer();
     queue.remove(queue.add("gone", nested(parentSlot)));
     expect([next(queue), queue.queued, parentSlot.isTaken]).toEqual([undefined, 0, false]);
@@ -263,7 +263,7 @@ describe("a call that is nested in a running one", () => {
     expect(begin(queue).item).toBe("later");
   });
 
-  test("each in the place of the one before it: however deep, one runs", () => {
+  test("uses the slot of the call above it, so one runs at any depth", () => {
     const { queue, parentSlot } = outer();
     const seats = [parentSlot, { isTaken: false }, { isTaken: false }];
     const running = seats.map((place, depth) => {

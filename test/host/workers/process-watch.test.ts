@@ -1,4 +1,4 @@
-// What a process may use though nothing runs in it: nothing to speak of, or what its flavour does ahead.
+// CPU time that a process may use without a call: almost none, or what its kind does ahead.
 import { spawn } from "node:child_process";
 import { expect, onTestFinished, test } from "vitest";
 import { ProcessMonitor } from "../../../src/host/workers/health/process-watch.ts";
@@ -9,7 +9,7 @@ function startBurning(): number {
   return child.pid as number;
 }
 
-test("ProcessMonitor.checkIdle() lets a process use what its flavour may, anew after each call, and no more", async () => {
+test("ProcessMonitor.checkIdle() allows the idle work of the process's kind, again after each call, and no more", async () => {
   const pid = startBurning();
   const watches = [0, 400, 3_600_000].map((idleWorkMs) => new ProcessMonitor(idleWorkMs));
   for (const watch of watches) {
