@@ -153,7 +153,7 @@ function tooLarge(name: string, outputBytes: number, limit: "bytes" | "values" =
 const hasContent = (returned: unknown): returned is { readonly [CONTENT]: unknown; readonly output?: unknown } =>
   typeof returned === "object" && returned !== null && CONTENT in returned;
 
-const besideBytesOf = (bytes: Text["bytes"]): number => sizeOfBytes(bytes?.());
+const attachmentBytesOf = (bytes: Text["bytes"]): number => sizeOfBytes(bytes?.());
 
 /** Converts a returned value to output text and, if present, content. */
 function toOutput(
@@ -168,7 +168,7 @@ function toOutput(
     outputText: text,
     outputBytes: bytes,
     content,
-    besideBytes: besideBytesOf(bytes) + besideBytesOf(content?.bytes),
+    besideBytes: attachmentBytesOf(bytes) + attachmentBytesOf(content?.bytes),
   };
 }
 

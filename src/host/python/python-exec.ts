@@ -34,7 +34,7 @@ const PURE: ToolDefinition = {
 
 /**
  * Returns the definition of python_exec.
- * @param capabilities capabilities that it is granted; with any, it is no longer declared read-only and idempotent
+ * @param capabilities capabilities that it is granted; with any, the tool loses its read-only and idempotent hints
  */
 export function pythonExecDefinition(capabilities: CapabilityRequests = {}): ToolDefinition {
   const names = Object.keys(capabilities);

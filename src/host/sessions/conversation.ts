@@ -12,7 +12,7 @@ import type { SessionPlacement } from "../workers/worker-pool.ts";
 import type { EndReason } from "../workers/worker-process.ts";
 
 /** Bounds on a whole session. */
-export interface ConversationBounds {
+export interface SessionBounds {
   /** Time in ms without a run after which the session ends. */
   readonly idleMs: number;
   readonly lifetimeMs: number;
@@ -34,11 +34,11 @@ export interface SessionInfo {
   readonly cpuMs: number;
 }
 
-export interface ConversationOptions {
+export interface SessionStateOptions {
   readonly id: string;
   readonly tenantId: string;
   readonly kind: string;
-  readonly bounds: ConversationBounds;
+  readonly bounds: SessionBounds;
   /** Each run has a bundle and profile of its own. */
   readonly once: boolean;
   /** Called once, when the session has ended. */
@@ -54,7 +54,7 @@ export interface SessionLease extends Disposable {
 /** Callbacks with which a session ends itself. */
 interface SessionRegistry {
   endSession(placement: SessionPlacement): void;
-  remove(conversation: Conversation): void;
+  remove(state: SessionState): void;
 }
 
 const PROCESS_ENDED: { readonly [Reason in EndReason]?: string } = {
@@ -72,12 +72,12 @@ const MAX_SECRETS = 1_000;
 /** Failures of a run that end its isolate and are the run's own fault. */
 const ENDING_CODES: ReadonlySet<ErrorCode> = new Set(["TOOL_TIMEOUT", "CPU_LIMIT", "MEMORY_LIMIT", "CANCELLED"]);
 
-export class Conversation implements SandboxSession, Disposable {
+export class SessionState implements SandboxSession, Disposable {
   readonly info: { -readonly [Field in keyof SessionInfo]: SessionInfo[Field] };
   readonly once: boolean;
   readonly placement: SessionPlacement;
   readonly redactor: Redactor = new Redactor();
-  readonly #bounds: ConversationBounds;
+  readonly #bounds: SessionBounds;
   readonly #registry: SessionRegistry;
   readonly #endsAt: number;
   readonly #closing = new AbortController();
@@ -94,7 +94,7 @@ export class Conversation implements SandboxSession, Disposable {
 
   constructor(
     placementId: number,
-    { id, tenantId, kind, bounds, once, onEnd }: ConversationOptions,
+    { id, tenantId, kind, bounds, once, onEnd }: SessionStateOptions,
     registry: SessionRegistry,
   ) {
     const now = Date.now();
@@ -230,10 +230,10 @@ export class Conversation implements SandboxSession, Disposable {
   }
 }
 
-export class Conversations implements Disposable {
+export class OpenSessions implements Disposable {
   readonly #endSession: (placement: SessionPlacement) => void;
   /** Open sessions of each tenant. */
-  readonly #open = new Map<string, Set<Conversation>>();
+  readonly #open = new Map<string, Set<SessionState>>();
   #lastPlacementId = 0;
 
   constructor(endSession: (placement: SessionPlacement) => void) {
@@ -241,7 +241,7 @@ export class Conversations implements Disposable {
   }
 
   /** @throws {ToolError} QUOTA_EXCEEDED when the tenant has as many sessions as its quota allows */
-  open(options: ConversationOptions, quota: number): Conversation {
+  open(options: SessionStateOptions, quota: number): SessionState {
     const { tenantId } = options;
     const sessions = this.#open.get(tenantId) ?? new Set();
     if ([...sessions].filter(({ isRetiring }) => !isRetiring).length >= quota) {
@@ -249,25 +249,25 @@ export class Conversations implements Disposable {
       throw new ToolError("QUOTA_EXCEEDED", message, { details: { sessions: quota } });
     }
     this.#lastPlacementId += 1;
-    const conversation = new Conversation(this.#lastPlacementId, options, {
+    const state = new SessionState(this.#lastPlacementId, options, {
       endSession: this.#endSession,
-      remove: (conversation) => {
-        sessions.delete(conversation);
+      remove: (state) => {
+        sessions.delete(state);
         if (sessions.size === 0) this.#open.delete(tenantId);
       },
     });
-    sessions.add(conversation);
+    sessions.add(state);
     this.#open.set(tenantId, sessions);
-    return conversation;
+    return state;
   }
 
   /** Lists the sessions of a tenant, or of all tenants. */
-  list(tenantId?: string): readonly Conversation[] {
+  list(tenantId?: string): readonly SessionState[] {
     if (tenantId !== undefined) return [...(this.#open.get(tenantId) ?? [])];
     return [...this.#open.values()].flatMap((sessions) => [...sessions]);
   }
 
   [Symbol.dispose](): void {
-    for (const conversation of this.list()) conversation.end("Glovebox was closed");
+    for (const state of this.list()) state.end("Glovebox was closed");
   }
 }

@@ -8,7 +8,7 @@ import { LANGUAGES } from "../config/options.ts";
 import { MAX_SESSION_ID_UNITS } from "../pipeline/read-context.ts";
 import { TenantIdSchema } from "../routing/tenant-scope.ts";
 import type { Tenancy } from "../tenants/tenancy.ts";
-import type { ConversationBounds } from "./conversation.ts";
+import type { SessionBounds } from "./conversation.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -46,7 +46,7 @@ export function parseSessionOptions(options: unknown, tenancy: Tenancy): ParsedS
 }
 
 /** Bounds of a tool's sessions, which are opened implicitly. */
-export const DEFAULT_BOUNDS: ConversationBounds = {
+export const DEFAULT_BOUNDS: SessionBounds = {
   idleMs: 600_000,
   lifetimeMs: DAY_MS,
   cpuMs: HOUR_MS,

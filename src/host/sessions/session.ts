@@ -19,7 +19,7 @@ import type { ToolRouter } from "../routing/tool-router.ts";
 import { deferFailure } from "../util/defer-failure.ts";
 import { untilAborted } from "../util/with-abort.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
-import type { Conversation, SessionInfo } from "./conversation.ts";
+import type { SessionInfo, SessionState } from "./conversation.ts";
 import type { ParsedSessionOptions } from "./session-options.ts";
 
 export interface SessionRunOptions extends Omit<ToolContext, "tenantId" | "deterministic" | "sessionId"> {
@@ -48,7 +48,7 @@ export const RUN_DEFINITION = {
 } as const satisfies ToolDefinition;
 
 export interface SessionExecutorOptions {
-  readonly conversation: Conversation;
+  readonly state: SessionState;
   readonly compile: CompileRun;
   readonly fileExtension: string;
   readonly tool: Omit<SandboxTool, keyof ToolExecutable>;
@@ -56,20 +56,14 @@ export interface SessionExecutorOptions {
 }
 
 /** Creates the executor of a session's code. It runs one cell at a time, in order of arrival. */
-export function createSessionExecutor({
-  conversation,
-  compile,
-  fileExtension,
-  tool,
-  pool,
-}: SessionExecutorOptions): Executor {
+export function createSessionExecutor({ state, compile, fileExtension, tool, pool }: SessionExecutorOptions): Executor {
   let count = 0;
   return {
     source: fileExtension === "py" ? "python" : "sandbox",
     wants: "value",
     execute: async (call: PreparedCall, log: CallLog): Promise<Execution> => {
-      using turn = await conversation.enter(call);
-      const { signal } = turn;
+      using lease = await state.enter(call);
+      const { signal } = lease;
       const { code, ...given } = call.input as unknown as RunArguments;
       count += 1;
       const executable = await compileUntilAborted(
@@ -77,13 +71,13 @@ export function createSessionExecutor({
         signal,
       );
       // The session's process may have ended during the build.
-      conversation.assertOpen();
-      const cpuMs = Math.min(call.limits.cpuMs, conversation.cpuMsLeft);
+      state.assertOpen();
+      const cpuMs = Math.min(call.limits.cpuMs, state.cpuMsLeft);
       const inputFields = executable.python === undefined ? toInput(given) : {};
       const run = { ...call, signal, limits: { ...call.limits, cpuMs }, ...inputFields };
-      return await runInConversation(
-        conversation,
-        createSandboxExecutor({ ...tool, ...executable, session: conversation }, pool),
+      return await runInSession(
+        state,
+        createSandboxExecutor({ ...tool, ...executable, session: state }, pool),
         run,
         log,
       );
@@ -109,14 +103,14 @@ async function compileUntilAborted<Value>(compile: () => Promise<Value>, signal:
 }
 
 /** Runs a call in a session. Ends the session if code of the call may still run, so that no later run finds it. */
-export async function runInConversation(
-  conversation: Conversation,
+export async function runInSession(
+  state: SessionState,
   executor: Executor,
   call: PreparedCall,
   log: CallLog,
 ): Promise<Execution> {
   const execution = await executor.execute(call, log);
-  conversation.handleRunSettled("error" in execution ? execution.error : undefined);
+  state.handleRunSettled("error" in execution ? execution.error : undefined);
   return execution;
 }
 
@@ -135,7 +129,7 @@ export interface SessionDependencies {
  * A stateful session. Disposing it (`await using`) or closing it ends its isolate; a current run fails with CANCELLED.
  */
 export class Session implements AsyncDisposable {
-  readonly #conversation: Conversation;
+  readonly #state: SessionState;
   readonly #router: ToolRouter;
   readonly #register: () => SessionEntry;
   readonly language: ParsedSessionOptions["language"];
@@ -143,24 +137,24 @@ export class Session implements AsyncDisposable {
   #previousRun: Promise<void> = Promise.resolve();
 
   /** @internal use {@link Glovebox.openSession} */
-  constructor(conversation: Conversation, { router, language, register }: SessionDependencies) {
-    this.#conversation = conversation;
+  constructor(state: SessionState, { router, language, register }: SessionDependencies) {
+    this.#state = state;
     this.#router = router;
     this.#register = register;
     this.language = language;
   }
 
   get id(): string {
-    return this.#conversation.info.id;
+    return this.#state.info.id;
   }
 
   get info(): SessionInfo {
-    return { ...this.#conversation.info };
+    return { ...this.#state.info };
   }
 
   /** Whether the session's state is gone: it was closed, has expired, has exceeded a bound, or has lost its isolate. */
   get isOver(): boolean {
-    return this.#conversation.hasEnded;
+    return this.#state.hasEnded;
   }
 
   /**
@@ -184,7 +178,7 @@ export class Session implements AsyncDisposable {
     }
     const { input, ...context } = given;
     const { signal } = context;
-    const { tenantId } = this.#conversation.info;
+    const { tenantId } = this.#state.info;
     const { calls } = this.#router;
     const { name: toolName } = RUN_DEFINITION;
     const accepted = calls.begin({ callId: id, toolName, tenantId, started, sessionId: this.id, state: "queued" });
@@ -206,7 +200,7 @@ export class Session implements AsyncDisposable {
 
   /** Closes the session. Calling it twice is a no-op. */
   async close(): Promise<void> {
-    this.#conversation[Symbol.dispose]();
+    this.#state[Symbol.dispose]();
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -13,7 +13,7 @@ import type { Tenancy } from "../tenants/tenancy.ts";
 import type { TenantWork } from "../tenants/tenant-work.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
 import { CellScripts } from "./cell-scripts.ts";
-import { type Conversation, Conversations, type SessionInfo } from "./conversation.ts";
+import { OpenSessions, type SessionInfo, type SessionState } from "./conversation.ts";
 import {
   type CompileRun,
   createSessionExecutor,
@@ -45,13 +45,13 @@ const NO_CODE_CACHE = new Uint8Array(0);
 const NO_CHUNKS = { names: [], add() {} } as const;
 
 export class Sessions implements AsyncDisposable {
-  readonly conversations: Conversations;
+  readonly conversations: OpenSessions;
   readonly #dependencies: SessionsDependencies;
   #isClosed = false;
 
   constructor(dependencies: SessionsDependencies) {
     this.#dependencies = dependencies;
-    this.conversations = new Conversations((placement) => dependencies.pool.endSession(placement));
+    this.conversations = new OpenSessions((placement) => dependencies.pool.endSession(placement));
   }
 
   /**
@@ -70,19 +70,19 @@ export class Sessions implements AsyncDisposable {
     if (language === "python") await python.load();
     const { limits: tenantLimits } = await router.tenants.whenKnown(tenantId);
     if (this.#isClosed) throw unavailable("closed", "Glovebox is closed");
-    const isTaken = ({ info }: Conversation): boolean => info.id === id && info.kind === language;
+    const isTaken = ({ info }: SessionState): boolean => info.id === id && info.kind === language;
     if (this.conversations.list(tenantId).some(isTaken)) throw sessionExistsError(id);
     const bounds = { idleMs, ...total };
     const once = language !== "python";
     tenantWork.check();
-    const conversation = this.conversations.open({ id, tenantId, kind: language, bounds, once }, tenantLimits.sessions);
+    const state = this.conversations.open({ id, tenantId, kind: language, bounds, once }, tenantLimits.sessions);
     const compile =
-      language === "python" ? this.#compilePython(conversation.placement.id) : this.#compileCell(language, tenantId);
+      language === "python" ? this.#compilePython(state.placement.id) : this.#compileCell(language, tenantId);
     const fileExtension = EXTENSIONS[language];
-    const executor = createSessionExecutor({ conversation, compile, fileExtension, tool: environment, pool });
+    const executor = createSessionExecutor({ state, compile, fileExtension, tool: environment, pool });
     const defaultLimits = language === "python" ? PYTHON_DEFAULT_LIMITS : undefined;
     const tool = toRegisteredTool(RUN_DEFINITION, executor, { tenantId, hostLimits: limits, defaultLimits });
-    return new Session(conversation, { router, language, register: () => this.#register(tool) });
+    return new Session(state, { router, language, register: () => this.#register(tool) });
   }
 
   /** Registers the tool for the duration of a run, so that an unused session leaves no registration. */
@@ -111,14 +111,14 @@ export class Sessions implements AsyncDisposable {
   /** @returns whether the tenant had a session with this id */
   async close(id: string, tenantId: string): Promise<boolean> {
     const found = this.conversations.list(tenantId).filter(({ info }) => info.id === id);
-    for (const conversation of found) conversation[Symbol.dispose]();
+    for (const state of found) state[Symbol.dispose]();
     return found.length > 0;
   }
 
   /** @returns the number of closed sessions */
   async closeAll(tenantId: string): Promise<number> {
     const all = this.conversations.list(tenantId);
-    for (const conversation of all) conversation[Symbol.dispose]();
+    for (const state of all) state[Symbol.dispose]();
     return all.length;
   }
 

@@ -3,8 +3,8 @@ import type { Executor } from "../executors/executor.ts";
 import { createSandboxExecutor, type SandboxTool } from "../executors/sandbox.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
-import type { Conversation, Conversations } from "./conversation.ts";
-import { runInConversation } from "./session.ts";
+import type { OpenSessions, SessionState } from "./conversation.ts";
+import { runInSession } from "./session.ts";
 import { DEFAULT_BOUNDS } from "./session-options.ts";
 
 const RETIRED = "its tool was updated or removed";
@@ -14,14 +14,14 @@ export function createSessionToolExecutor(
   tool: SandboxTool,
   toolName: string,
   pool: WorkerPool,
-  conversations: Conversations,
+  openSessions: OpenSessions,
 ): Executor {
   const unsharedExecutor = createSandboxExecutor({ ...tool, isolation: "call" }, pool);
-  const executors = new WeakMap<Conversation, Executor>();
+  const executors = new WeakMap<SessionState, Executor>();
   /** Sessions of this version of the tool. A new version starts with new ones. */
-  const sessions = new Map<string, Conversation>();
+  const sessions = new Map<string, SessionState>();
   let isRetired = false;
-  const conversationOf = ({ tenantId, tenant }: PreparedCall, id: string): Conversation => {
+  const stateOf = ({ tenantId, tenant }: PreparedCall, id: string): SessionState => {
     // JSON, because both values may contain any separator character.
     const key = JSON.stringify([tenantId, id]);
     const existing = sessions.get(key);
@@ -30,13 +30,13 @@ export function createSessionToolExecutor(
       if (sessions.get(key) === opened) sessions.delete(key);
     };
     const options = { id, tenantId, kind: toolName, bounds: DEFAULT_BOUNDS, once: false, onEnd };
-    const opened = conversations.open(options, tenant.limits.sessions);
+    const opened = openSessions.open(options, tenant.limits.sessions);
     sessions.set(key, opened);
     return opened;
   };
-  const executorOf = (conversation: Conversation): Executor => {
-    const existing = executors.get(conversation) ?? createSandboxExecutor({ ...tool, session: conversation }, pool);
-    executors.set(conversation, existing);
+  const executorOf = (state: SessionState): Executor => {
+    const existing = executors.get(state) ?? createSandboxExecutor({ ...tool, session: state }, pool);
+    executors.set(state, existing);
     return existing;
   };
   return {
@@ -44,17 +44,17 @@ export function createSessionToolExecutor(
     retire: () => {
       isRetired = true;
       unsharedExecutor.retire?.();
-      for (const conversation of [...sessions.values()]) conversation.retire(RETIRED);
+      for (const state of [...sessions.values()]) state.retire(RETIRED);
     },
     execute: async (call, log) => {
       const { sessionId } = call.context;
       if (sessionId === undefined) return await unsharedExecutor.execute(call, log);
-      const conversation = conversationOf(call, sessionId);
+      const state = stateOf(call, sessionId);
       if (call.tracked !== undefined) call.tracked.state = "queued";
-      using turn = await conversation.enter(call);
+      using lease = await state.enter(call);
       // A call that was admitted before an update ends on the old version, and its session ends with it.
-      if (isRetired) conversation.retire(RETIRED);
-      return await runInConversation(conversation, executorOf(conversation), { ...call, signal: turn.signal }, log);
+      if (isRetired) state.retire(RETIRED);
+      return await runInSession(state, executorOf(state), { ...call, signal: lease.signal }, log);
     },
   };
 }
