@@ -1,28 +1,28 @@
-// How an execution ended: what an executor hands to the router.
+// The result type of executors: how an execution ended.
 import type { ToolError } from "../../sandbox/contract/errors.ts";
 import type { ToolUsage } from "../contract/tool-call.ts";
 import type { AttachmentReader } from "../contract/tool-value.ts";
 import type { CpuAccount } from "../util/time-slicing.ts";
 
-/** How an execution ended: `outputText` is JSON that nobody has looked at yet. */
+/** How an execution ended. `outputText` is JSON text that has not been validated. */
 export type Execution =
   | {
       readonly usage: ToolUsage;
       readonly outputText: string | Buffer;
-      /** The bytes that belong into it. */
+      /** Reader of the binary attachments of the output. */
       readonly outputBytes?: AttachmentReader | undefined;
-      /** How many bytes belong into its text and its content. */
+      /** Total size of the attachments of output and content, in bytes. */
       readonly besideBytes?: number | undefined;
-      /** Its content, as JSON text of the same kind. */
+      /** Content of the result, as unvalidated JSON text. */
       readonly content?: { readonly text: string | Buffer; readonly bytes?: AttachmentReader | undefined } | undefined;
-      /** The chunks were the output: this one says nothing, and no schema is about it. */
+      /** The chunks were the output. `outputText` is then empty, and no schema applies. */
       readonly isStreamed?: boolean;
-      /** Whose host time it is that reading a large output takes. */
+      /** CPU account that is charged for parsing a large output on the host. */
       readonly payer?: CpuAccount;
     }
   | {
       readonly usage: ToolUsage;
       readonly error: ToolError;
-      /** The source itself has failed, not its tool: it could not be reached, did not answer in time, or broke. */
+      /** The source failed, not its tool: it was unreachable, did not answer in time, or crashed. */
       readonly isSourceFailure?: boolean;
     };

@@ -1,5 +1,5 @@
-// Learns a bundle's definition by running its top level in an isolate of a process in which nothing has run before, and has the
-// V8 code cache made there. A process that had run other guests could be one that a guest has taken over: its cache would be poison.
+// Extracts a bundle's definition by running its top level in an unused process, and makes the V8 code cache there. In a
+// used process another guest could have taken control and forged the cache.
 import { type BundleCache, CODE_CACHE_FACTOR, engineKeyOf } from "../../bundler/cache/bundle-cache.ts";
 import type { StackMapper } from "../../bundler/compile/source-map.ts";
 import type { ToolBundle } from "../../bundler/tool-bundle.ts";
@@ -15,19 +15,22 @@ import type { Job, WorkerPool } from "../workers/worker-pool.ts";
 import { PlatformModuleUsage } from "./platform-module-usage.ts";
 import { memoryError, placementOf, toGuestFailure } from "./sandbox.ts";
 
-export interface Learned {
+export interface ExtractedDefinition {
   readonly definition: LearnedDefinition;
   readonly codeCache: Uint8Array;
   readonly chunks: PlatformModuleUsage;
 }
 
-/** A definition is what a model reads: a quarter of a MiB is more than any model should. */
+/** Largest definition. A quarter of a MiB is more than a model should read. */
 const DEFINITION_BYTES = 256 * 1024;
 const DEFINITION_DEPTH = 64;
 const DEFINITION_VALUES = 50_000;
-/** What an isolate needs to be ready is ours to wait for; a machine on which it takes this long has more to do than it can. */
+/**
+ * Longest time in ms until the isolate is ready. It does not count as the tool's; a machine that takes longer is
+ * overloaded.
+ */
 const START_MS = 120_000;
-/** A machine on which no process is free for this long has more to do than it can. */
+/** Longest time in ms until a process is free. A machine that takes longer is overloaded. */
 const QUEUE_MS = 30_000;
 const maxCodeCacheBytes = (code: string): number => CODE_CACHE_FACTOR * code.length + 1024 * 1024;
 
@@ -43,8 +46,8 @@ export function parseDefinition(text: string): LearnedDefinition {
   throw new ToolError("BUNDLE_FAILED", `The tool's definition: ${formatIssues(problems)}`, { details: { problems } });
 }
 
-/** Both are one entry of the cache, packed. */
-function unpackLearned(packed: Uint8Array): Omit<Learned, "chunks"> | undefined {
+/** Unpacks a cache entry, which has both parts length-prefixed. */
+function unpackDefinition(packed: Uint8Array): Omit<ExtractedDefinition, "chunks"> | undefined {
   const [text, codeCache] = unpack(packed);
   if (text === undefined || codeCache === undefined) return undefined;
   try {
@@ -57,19 +60,19 @@ function unpackLearned(packed: Uint8Array): Omit<Learned, "chunks"> | undefined 
 export interface LearnerOptions {
   readonly pool: WorkerPool;
   readonly cache: BundleCache;
-  /** What a code cache depends on besides its bundle. */
+  /** Properties of the engine that a code cache depends on. */
   readonly engineKey: string;
 }
 
-/** For whom a bundle is learned, and with what. */
+/** For which tenant a definition is extracted, and under which limits. */
 export interface ExtractionOptions {
-  /** Whose process the learning one becomes, if it has none yet; without one the process is ended. */
+  /** Owner that keeps the process if it has none yet. Without an owner, the process is ended. */
   readonly owner: string | undefined;
-  /** Who pays for it, and how much it may cost. */
+  /** Tenant that is charged for the run. */
   readonly account: string;
   readonly weight: number;
   readonly limits: Limits;
-  /** As the tool's calls will have them: its top level runs in each of those too. */
+  /** Features of the tool's calls, in each of which its top level runs as well. */
   readonly features: readonly EngineFeature[];
   readonly coarseTime: boolean;
 }
@@ -83,21 +86,24 @@ export class Learner {
     this.#engineKey = options.engineKey;
   }
 
-  /** A top level may ask what there is, and state another definition where it finds it. */
+  /** Includes the features, because a top level may test for them and export another definition. */
   #keyOf(features: readonly EngineFeature[]): string {
     return features.length === 0 ? this.#engineKey : engineKeyOf([this.#engineKey, ...features.toSorted()]);
   }
 
-  /** @throws {ToolError} BUNDLE_FAILED, TOOL_FAILED, TOOL_TIMEOUT, MEMORY_LIMIT, CPU_LIMIT, SANDBOX_CRASHED, OVERLOADED */
-  async learn(bundle: ToolBundle, stackMapper: StackMapper, learning: ExtractionOptions): Promise<Learned> {
+  /**
+   * Returns the definition from the cache or by running the bundle.
+   * @throws {ToolError} BUNDLE_FAILED, TOOL_FAILED, TOOL_TIMEOUT, MEMORY_LIMIT, CPU_LIMIT, SANDBOX_CRASHED, OVERLOADED
+   */
+  async learn(bundle: ToolBundle, stackMapper: StackMapper, options: ExtractionOptions): Promise<ExtractedDefinition> {
     const { cache } = this.#options;
-    const key = this.#keyOf(learning.features);
+    const key = this.#keyOf(options.features);
     const known = await cache.getCodeCache(bundle.sha256, key);
-    const unpacked = known === undefined ? undefined : unpackLearned(known);
+    const unpacked = known === undefined ? undefined : unpackDefinition(known);
     const chunks = new PlatformModuleUsage(cache, bundle.sha256, await cache.getChunks(bundle.sha256));
     if (unpacked !== undefined) return { ...unpacked, chunks };
-    const [text, sent = new Uint8Array(0)] = await this.#run(bundle, stackMapper, learning, chunks);
-    // A copy: what has come is a part of its frame, and would keep all of it for as long as the tool is known.
+    const [text, sent = new Uint8Array(0)] = await this.#run(bundle, stackMapper, options, chunks);
+    // Copied, because the bytes are a view that would keep the whole frame in memory.
     const codeCache = sent.byteLength > maxCodeCacheBytes(bundle.code) ? new Uint8Array(0) : new Uint8Array(sent);
     const definition = parseDefinition(text.toString());
     await cache.setCodeCache(bundle.sha256, key, pack([text, codeCache]));
@@ -107,65 +113,65 @@ export class Learner {
   #run(
     bundle: ToolBundle,
     stackMapper: StackMapper,
-    learning: ExtractionOptions,
+    options: ExtractionOptions,
     chunks: PlatformModuleUsage,
   ): Promise<[text: Buffer, codeCache?: Buffer]> {
-    const { owner, limits, features, coarseTime } = learning;
+    const { owner, limits, features, coarseTime } = options;
     const { sha256, code, entry } = bundle;
     return extractDefinition(this.#options.pool, {
-      ...{ entry, stackMapper, learning, chunks },
+      ...{ entry, stackMapper, options, chunks },
       job: {
         ...placementOf(owner ?? `learn:${sha256}`, sha256, features, limits),
         order: { type: "learn", sha256, limits, features: [...features], coarseTime },
         bundle: { sha256, code, codeCache: new Uint8Array(0), chunks },
         input: "",
       },
-      lane: sha256,
+      toolKey: sha256,
       clockRunsFrom: "placed",
     });
   }
 }
 
-/** A run that learns a tool's definition. */
-export interface LearningRun {
+/** A run that extracts a definition. */
+export interface ExtractionRun {
   readonly entry: string;
   readonly stackMapper: StackMapper;
-  readonly learning: ExtractionOptions;
+  readonly options: ExtractionOptions;
   readonly chunks: Pick<PlatformModuleUsage, "add">;
   readonly job: Omit<Job, "claim" | "listener" | "memoryMiB" | "singleUse" | "fresh">;
-  readonly lane: string;
-  /** The tool's own time begins when its process has it, or when its isolate is ready for it. */
+  readonly toolKey: string;
+  /** The tool's timeout starts when its process has the call, or when the isolate is ready. */
   readonly clockRunsFrom: "placed" | "started";
 }
 
 /**
- * In a process in which nothing has run before: resolves with the parts of the output.
- * @throws {ToolError} as `Learner.learn` does
+ * Runs the top level in an unused process. Resolves with the parts of its output.
+ * @throws {ToolError} see `Learner.learn`
  */
-export function extractDefinition(pool: WorkerPool, run: LearningRun): Promise<[text: Buffer, codeCache?: Buffer]> {
-  const { entry, stackMapper, learning, chunks, job, lane, clockRunsFrom } = run;
-  const { owner, account, weight, limits } = learning;
+export function extractDefinition(pool: WorkerPool, run: ExtractionRun): Promise<[text: Buffer, codeCache?: Buffer]> {
+  const { entry, stackMapper, options, chunks, job, toolKey, clockRunsFrom } = run;
+  const { owner, account, weight, limits } = options;
   const { promise, resolve, reject } = Promise.withResolvers<[Buffer, Buffer?]>();
   let timer: NodeJS.Timeout | undefined;
-  const within = (ms: number, error: () => ToolError): void => {
+  const setTimeLimit = (ms: number, error: () => ToolError): void => {
     clearTimeout(timer);
     timer = setTimeout(() => {
       ticket.cancel();
       reject(error());
     }, ms);
   };
-  const begin = (): void => within(limits.timeoutMs, () => tooSlow(entry, limits.timeoutMs));
+  const begin = (): void => setTimeLimit(limits.timeoutMs, () => timedOut(entry, limits.timeoutMs));
   const ticket = pool.run({
     ...job,
     singleUse: owner === undefined,
-    claim: { account, weight, lane, accountLimits: limits, laneLimits: limits },
+    claim: { account, weight, toolKey, accountLimits: limits, toolLimits: limits },
     memoryMiB: limits.memoryMiB,
     fresh: true,
     listener: {
-      // The clock runs only while the tool does: the wait for a process, and its start, are not the tool's.
+      // Waiting for a process and starting it do not count towards the tool's timeout.
       onPlaced: () => {
         if (clockRunsFrom === "placed") begin();
-        else within(START_MS, () => notStarted(entry));
+        else setTimeLimit(START_MS, () => notStarted(entry));
       },
       onStarted: () => {
         if (clockRunsFrom === "started") begin();
@@ -185,12 +191,12 @@ export function extractDefinition(pool: WorkerPool, run: LearningRun): Promise<[
       },
       onLost: ({ cause, outOfMemory }, peakBytes) =>
         reject(cause ?? (outOfMemory ? memoryError(entry, limits, peakBytes) : crashed(entry))),
-      onHeld() {},
+      onPaused() {},
       onStuck() {},
     },
   });
   if (timer === undefined) {
-    within(QUEUE_MS, () => overloaded(`No sandbox process was free within ${QUEUE_MS} ms`));
+    setTimeLimit(QUEUE_MS, () => overloaded(`No sandbox process was free setTimeLimit ${QUEUE_MS} ms`));
   }
   return promise.finally(() => clearTimeout(timer));
 }
@@ -198,17 +204,18 @@ export function extractDefinition(pool: WorkerPool, run: LearningRun): Promise<[
 const tooLarge = (): ToolError =>
   new ToolError("BUNDLE_FAILED", `The tool's definition: expected at most ${DEFINITION_BYTES} bytes of JSON`);
 
-function tooSlow(entry: string, timeoutMs: number): ToolError {
+function timedOut(entry: string, timeoutMs: number): ToolError {
   return new ToolError(
     "TOOL_TIMEOUT",
-    `The top level of ${entry} did not finish within ${timeoutMs} ms and was stopped`,
+    `The top level of ${entry} did not finish setTimeLimit ${timeoutMs} ms and was stopped`,
     {
       details: { timeoutMs, phase: "load" },
     },
   );
 }
 
-const notStarted = (entry: string): ToolError => overloaded(`No isolate was ready for ${entry} within ${START_MS} ms`);
+const notStarted = (entry: string): ToolError =>
+  overloaded(`No isolate was ready for ${entry} setTimeLimit ${START_MS} ms`);
 
 const overloaded = (message: string): ToolError =>
   new ToolError("OVERLOADED", message, { details: { retryAfterMs: 1_000 } });

@@ -1,4 +1,4 @@
-// Trusted host functions as an Executor. They run in the host's own process: time limits are kept, memory and CPU are not.
+// Runs calls of trusted host functions in the host's own process. Time limits apply; memory and CPU limits do not.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { CONTENT_KEY } from "../../sandbox/contract/content.ts";
 import { type JsonValue, ToolError, unavailable, withReason } from "../../sandbox/contract/errors.ts";
@@ -23,37 +23,44 @@ import { notifySafely } from "../util/host-callback.ts";
 import type { Execution } from "./execution.ts";
 import type { Executor } from "./executor.ts";
 
-/** What a host function is given besides its input. */
+/** Context that a host function receives in addition to its input. */
 export interface HostFunctionContext extends ToolContext {
   readonly callId: string;
   readonly tenantId: string;
-  /** Aborts at the deadline too, not only when the caller cancels: pass it on to what you await. */
+  /** Aborts at the deadline as well, not only when the caller cancels. Pass it on to everything you await. */
   readonly signal: AbortSignal;
-  /** The call's own span, where the host has telemetry: for whom it asks to join its trace. */
+  /** The call's own span if the host has telemetry, for requests that should join its trace. */
   readonly traceContext?: TraceContext | undefined;
-  /** The call's time stands still, and that of those it is nested in, until what this gives is disposed: for what waits for a person. */
+  /**
+   * Pauses the clock of this call and of the calls that it is nested in, for example while a person decides. Disposing
+   * the returned object resumes it.
+   */
   holdClock(): Disposable;
-  /** @param level `info` unless stated */
+  /**
+   * Adds an entry to the call's log.
+   * @param level Default: `info`
+   */
   log(message: string, data?: JsonValue, level?: LogLevel): void;
 }
 
 /**
- * A trusted function behind the router. A thrown ToolError keeps its code; anything else becomes TOOL_FAILED. An async generator, or
- * whatever else is read with `for await`, streams. `Input` is the output type of a Standard Schema, and {@link ToolValue} for JSON Schema.
+ * A trusted function behind the router. A thrown {@link ToolError} keeps its code; any other error becomes TOOL_FAILED.
+ * An async generator, or any other async iterable, streams. `Input` is the output type of a Standard Schema, or {@link
+ * ToolValue} with JSON Schema.
  */
 export type HostFunction<Input = ToolValue> = (input: Input, context: HostFunctionContext) => unknown;
 
-/** As `content()` of glovebox/tool leaves it. */
+/** Key set by `content()` of glovebox/tool. */
 const CONTENT: unique symbol = Symbol.for(CONTENT_KEY) as never;
 
 interface Text {
   readonly text: string;
   readonly bytes: (() => BinaryAttachments) | undefined;
-  /** In bytes. */
+  /** Size of text and attachments, in bytes. */
   readonly size: number;
 }
 
-/** @throws {ToolError} OUTPUT_INVALID where it has no JSON, OUTPUT_TOO_LARGE where the walk through it stopped at the limit */
+/** @throws {ToolError} OUTPUT_INVALID if the value is not JSON, OUTPUT_TOO_LARGE if it exceeds a limit */
 function toText(output: unknown, toolName: string, { outputBytes, jsonValues }: Limits): Text {
   if (output === undefined) return { text: "null", bytes: undefined, size: 4 };
   const noted = notedJsonText(output);
@@ -65,9 +72,13 @@ function toText(output: unknown, toolName: string, { outputBytes, jsonValues }: 
       return { text, bytes: bytes === undefined ? undefined : () => bytes, size };
     }
   } catch (cause) {
-    // One that nests so deep may hold itself, and then it has no JSON.
-    if (isValueTooLarge(cause) && !cause.isDeep) throw tooMuch(toolName, outputBytes, cause.limit);
-    throw new ToolError("OUTPUT_INVALID", `${toolName}: expected a JSON value, got one that has none`, { cause });
+    // A value that nests too deeply may contain itself, which is not JSON.
+    if (isValueTooLarge(cause) && !cause.isDeep) throw tooLarge(toolName, outputBytes, cause.limit);
+    throw new ToolError(
+      "OUTPUT_INVALID",
+      `${toolName}: expected a JSON value, got a value that JSON cannot represent`,
+      { cause },
+    );
   }
   throw new ToolError("OUTPUT_INVALID", `${toolName}: expected a JSON value, got ${typeof output}`);
 }
@@ -75,18 +86,21 @@ function toText(output: unknown, toolName: string, { outputBytes, jsonValues }: 
 const isStream = (value: unknown): value is AsyncIterable<unknown> =>
   typeof value === "object" && value !== null && Symbol.asyncIterator in value;
 
-/** What a stream has come to: its return value; where it has none, what it yielded, or nothing if that was read as it came. */
+/**
+ * End of a stream. `output` is its return value if it has one. Otherwise it is the list of yielded values, or undefined
+ * if the caller read them as chunks.
+ */
 interface StreamEnd {
   readonly output: unknown;
   readonly isStreamed: boolean;
 }
 
-/** Reads a stream as its reader takes it, and stops it with its call. */
+/** Reads a stream at the pace of its reader, and stops it when the call ends. */
 async function readStream(stream: AsyncIterable<unknown>, call: PreparedCall): Promise<StreamEnd> {
   const { chunks, signal, limits, definition } = call;
   const iterator = stream[Symbol.asyncIterator]();
   const stop = (): void => {
-    // It may still be at work, and end later, badly or well: nobody waits for that.
+    // The iterator may still be running. Its result no longer matters.
     Promise.resolve()
       .then(() => iterator.return?.())
       .catch(() => {});
@@ -98,7 +112,7 @@ async function readStream(stream: AsyncIterable<unknown>, call: PreparedCall): P
     for (;;) {
       const step = (await iterator.next()) as Partial<IteratorResult<unknown>> | null | undefined;
       if (signal.aborted) throw signal.reason;
-      // As `for await` has it: without this check every other value would count as a chunk without a value, for ever.
+      // `for await` makes the same check. Without it, any other value would count as an empty chunk, forever.
       if (typeof step !== "object" || step === null) throw new TypeError("The stream's next() returned no object");
       if (step.done === true) {
         const isBare = step.value === undefined;
@@ -109,7 +123,7 @@ async function readStream(stream: AsyncIterable<unknown>, call: PreparedCall): P
       }
       const chunk = toText(step.value, definition.name, limits);
       left -= chunk.size;
-      if (left < 0) throw tooMuch(definition.name, limits.outputBytes);
+      if (left < 0) throw tooLarge(definition.name, limits.outputBytes);
       if (chunks === undefined) values.push(await copyOf(chunk, definition.name, signal));
       else chunks.push([chunk]);
       await chunks?.room();
@@ -122,15 +136,15 @@ async function readStream(stream: AsyncIterable<unknown>, call: PreparedCall): P
   }
 }
 
-/** A generator may yield the same object again and again. */
+/** Copies a chunk, because a generator may yield the same object repeatedly. */
 function copyOf({ text, bytes }: Text, what: string, signal: AbortSignal): ToolValue | Promise<ToolValue> {
   const value = JSON.parse(text) as JsonValue;
   return bytes === undefined ? value : withBytes({ value, units: text.length, beside: bytes(), what }, signal);
 }
 
-function tooMuch(name: string, outputBytes: number, limit: "bytes" | "values" = "bytes"): ToolError {
+function tooLarge(name: string, outputBytes: number, limit: "bytes" | "values" = "bytes"): ToolError {
   const most =
-    limit === "bytes" ? `${outputBytes} bytes of JSON` : "as many JSON values as the limit jsonValues states";
+    limit === "bytes" ? `${outputBytes} bytes of JSON` : "as many JSON values as the limit jsonValues allows";
   return new ToolError("OUTPUT_TOO_LARGE", `The output of ${name}: expected at most ${most}`, {
     details: limit === "bytes" ? { limitBytes: outputBytes } : {},
   });
@@ -139,9 +153,9 @@ function tooMuch(name: string, outputBytes: number, limit: "bytes" | "values" = 
 const hasContent = (returned: unknown): returned is { readonly [CONTENT]: unknown; readonly output?: unknown } =>
   typeof returned === "object" && returned !== null && CONTENT in returned;
 
-const besideBytesOf = (bytes: Text["bytes"]): number => sizeOfBytes(bytes?.());
+const attachmentBytesOf = (bytes: Text["bytes"]): number => sizeOfBytes(bytes?.());
 
-/** The output as text, and the content beside it, if it has any. */
+/** Converts a returned value to output text and, if present, content. */
 function toOutput(
   returned: unknown,
   name: string,
@@ -154,14 +168,14 @@ function toOutput(
     outputText: text,
     outputBytes: bytes,
     content,
-    besideBytes: besideBytesOf(bytes) + besideBytesOf(content?.bytes),
+    besideBytes: attachmentBytesOf(bytes) + attachmentBytesOf(content?.bytes),
   };
 }
 
 type Failure = Pick<Extract<Execution, { error: unknown }>, "error" | "isSourceFailure">;
 
 function toFailure(thrown: unknown, { isRemote, sourceId }: HostSource): Failure {
-  // A revoked proxy throws when it is asked what it is: a proxy is no error.
+  // Error.isError is false for a proxy, and a revoked proxy would throw in `instanceof`.
   if (Error.isError(thrown) && thrown instanceof ToolError) {
     const { code } = thrown;
     return {
@@ -169,14 +183,14 @@ function toFailure(thrown: unknown, { isRemote, sourceId }: HostSource): Failure
       isSourceFailure: code === "TOOL_UNAVAILABLE" || (isRemote === true && code === "TOOL_TIMEOUT"),
     };
   }
-  // The message may hold a path or a secret of the host: it stays with the operator.
+  // The message may contain a path or secret of the host, so only the operator sees it.
   const options = { cause: thrown, recoverable: true };
   if (isRemote !== true) return { error: new ToolError("TOOL_FAILED", "The host function failed", options) };
-  const error = unavailable("upstream_unavailable", `${sourceId} could not be asked`, { cause: thrown });
+  const error = unavailable("upstream_unavailable", `The request to ${sourceId} failed`, { cause: thrown });
   return { error, isSourceFailure: true };
 }
 
-/** The caller's listeners, for a function that calls them itself: one that fails must not fail the function. */
+/** Wraps the caller's listeners, so that a throwing listener does not fail the function. */
 function toSafeListeners({ onLog, onProgress }: ToolContext): Pick<ToolContext, "onLog" | "onProgress"> {
   return {
     ...(onLog === undefined ? {} : { onLog: (entry) => notifySafely(onLog, entry) }),
@@ -184,13 +198,16 @@ function toSafeListeners({ onLog, onProgress }: ToolContext): Pick<ToolContext, 
   };
 }
 
-/** Schemas of a library, which validate and transform on the host. */
+/** Schemas of a validation library, which validate and transform on the host. */
 export interface HostFunctionSchemas {
   readonly input?: StandardSchemaV1 | undefined;
   readonly output?: StandardSchemaV1 | undefined;
 }
 
-/** @throws {ToolError} PARAM_INVALID or OUTPUT_INVALID for an invalid value; TOOL_FAILED where the library gives no usable result */
+/**
+ * @throws {ToolError} PARAM_INVALID or OUTPUT_INVALID for an invalid value; TOOL_FAILED if the library returns an
+ * unusable result
+ */
 async function checkValue(
   schema: StandardSchemaV1,
   value: unknown,
@@ -213,17 +230,20 @@ async function checkValue(
   throw new ToolError("TOOL_FAILED", `The ${field} of ${name} could not validate the value`, { cause });
 }
 
-/** Validates what a function returned; content beside the output stays as it is. Throws as {@link checkValue} does. */
+/**
+ * Validates the returned output. Content is not changed.
+ * @throws {ToolError} see {@link checkValue}
+ */
 async function checkOutput(schema: StandardSchemaV1, returned: unknown, call: PreparedCall): Promise<unknown> {
   if (!hasContent(returned)) return await checkValue(schema, returned, "OUTPUT_INVALID", call);
   const output = await checkValue(schema, returned.output, "OUTPUT_INVALID", call);
   return { [CONTENT]: returned[CONTENT], output };
 }
 
-/** Whose function it is. */
+/** Source of a host function. */
 export interface HostSource extends Pick<Executor, "source" | "sourceId"> {
   readonly schemas?: HostFunctionSchemas | undefined;
-  /** It only asks a source elsewhere: what it throws is that source's failure, not a tool's. */
+  /** The function forwards calls to a remote source, so what it throws is that source's failure, not a tool's. */
   readonly isRemote?: boolean;
 }
 
@@ -256,7 +276,7 @@ export function createHostFunctionExecutor(handler: HostFunction, host: HostSour
       const { output, isStreamed } = isStream(returned)
         ? await readStream(returned, call)
         : { output: returned, isStreamed: false };
-      // The chunks of a stream have been read already, and no schema is about them.
+      // Chunks of a stream have been sent already, and the schema does not describe them.
       const isChecked = outputSchema !== undefined && !isStreamed;
       const checked = isChecked ? await checkOutput(outputSchema, output, call) : output;
       return { usage: usage(), ...toOutput(checked, call.definition.name, call.limits), isStreamed };
@@ -272,7 +292,7 @@ export function createHostFunctionExecutor(handler: HostFunction, host: HostSour
   };
 }
 
-/** A host function cannot be stopped, only left behind: its late result is dropped. */
+/** Settles when the call is aborted. A host function cannot be stopped, so its late result is dropped. */
 function untilAborted(execution: Promise<Execution>, signal: AbortSignal): Promise<Execution> {
   const started = performance.now();
   return new Promise((resolve) => {

@@ -1,4 +1,4 @@
-// Which parts of the platform a bundle's isolates touch: kept for its next processes, and for the next hosts, which have them at hand.
+// Tracks which platform modules a bundle's isolates load, so that later processes and hosts have them ready.
 import type { BundleCache } from "../../bundler/cache/bundle-cache.ts";
 import type { ChunkName } from "../../sandbox/protocol/platform-modules.ts";
 
@@ -17,7 +17,9 @@ export class PlatformModuleUsage {
     return [...this.#names];
   }
 
-  /** @param names as a worker process has said: what is not true of them costs the bundle's own isolates a fraction of a millisecond */
+  /**
+   * @param names reported by a worker process; a wrong name costs the bundle's own isolates a fraction of a millisecond
+   */
   add(names: readonly ChunkName[]): void {
     const before = this.#names.size;
     for (const name of names) this.#names.add(name);

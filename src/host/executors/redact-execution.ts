@@ -1,4 +1,4 @@
-// What capabilities have concealed is in no part of what a call says: its output, the bytes and the content beside it, its error.
+// Redacts a call's secrets, which capabilities registered, from its output, attachments, content and error.
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { type AttachmentReader, type BinaryAttachments, redactBeside } from "../contract/tool-value.ts";
 import type { Redactor } from "../observability/redaction/redactor.ts";
@@ -11,18 +11,18 @@ export async function redactExecution(execution: Execution, redactor: Redactor):
   return {
     ...execution,
     outputText: await redactText(outputText, redactor),
-    outputBytes: redacting(outputBytes, redactor),
+    outputBytes: toRedactingReader(outputBytes, redactor),
     content:
       content === undefined
         ? undefined
-        : { text: await redactText(content.text, redactor), bytes: redacting(content.bytes, redactor) },
+        : { text: await redactText(content.text, redactor), bytes: toRedactingReader(content.bytes, redactor) },
   };
 }
 
 const redactText = (text: string | Buffer, redactor: Redactor): Promise<Buffer> =>
   redactor.bytes(typeof text === "string" ? Buffer.from(text) : text);
 
-function redacting(read: AttachmentReader | undefined, redactor: Redactor): AttachmentReader | undefined {
+function toRedactingReader(read: AttachmentReader | undefined, redactor: Redactor): AttachmentReader | undefined {
   return read === undefined ? undefined : async (): Promise<BinaryAttachments> => redactBeside(await read(), redactor);
 }
 

@@ -1,4 +1,5 @@
-// Sandboxed tools as an Executor: a prepared call becomes a job of the worker pool, and what comes back becomes an Execution.
+// Runs calls of sandboxed tools: turns a prepared call into a job of the worker pool, and the outcome into an
+// Execution.
 import type { StackMapper } from "../../bundler/compile/source-map.ts";
 import type { ToolBundle } from "../../bundler/tool-bundle.ts";
 import { type EngineFeature, unlimitedFeatures } from "../../sandbox/contract/engine-features.ts";
@@ -28,7 +29,7 @@ import type { CpuAccount } from "../util/time-slicing.ts";
 import { dataLimitBytes } from "../workers/hardening/launcher.ts";
 import type { CallListener, CallLossReason } from "../workers/open-call.ts";
 import { pythonClassOf, pythonDataBytes } from "../workers/worker-kind.ts";
-import type { Job, SessionSeat, Ticket, WorkerPool } from "../workers/worker-pool.ts";
+import type { Job, SessionPlacement, Ticket, WorkerPool } from "../workers/worker-pool.ts";
 import type { SentBundle, SessionOrder, WorkerToolProfile } from "../workers/worker-process.ts";
 import type { Execution } from "./execution.ts";
 import type { Executor } from "./executor.ts";
@@ -36,11 +37,11 @@ import type { PlatformModuleUsage } from "./platform-module-usage.ts";
 import { redactExecution } from "./redact-execution.ts";
 import { WarmVersion } from "./warm-version.ts";
 
-/** All tools in Python have one bundle: this tells them apart. */
+/** Identifies a Python tool, since all Python tools share one bundle. */
 export interface PythonCalls {
-  /** Which of the tenant's tools it is. */
+  /** Key of the tool in the tenant's queue. */
   readonly lane: string;
-  /** A PythonRun as JSON text, of arguments as JSON text. */
+  /** Builds a PythonRun as JSON text around arguments in JSON text. */
   readonly toRun: (args: string | Buffer, limits: Limits, isInSession: boolean) => string | Buffer;
 }
 
@@ -50,43 +51,46 @@ export interface SandboxTool {
   readonly chunks: Pick<PlatformModuleUsage, "add" | "names">;
   readonly stackMapper: StackMapper;
   readonly isolation: Isolation;
-  /** Its author has nothing against its top level being run ahead. */
+  /** The tool's author allows its top level to run ahead of calls. */
   readonly prewarm: boolean;
-  /** Which processes it may run in: a tenant's own, or those of a trust group. */
+  /** Returns the owner of the processes that the tool may run in: its tenant or a trust group. */
   readonly ownerOf: (tenantId: string) => string;
-  /** Other tenants' tools run in the same processes: that one of them ends says nothing of this tool. */
+  /** Other tenants' tools run in the same processes, so the end of one says nothing about this tool. */
   readonly sharesProcesses?: boolean;
   readonly sourceId?: string;
   readonly granted: ReadonlyMap<string, Capability>;
-  /** Asked for, not granted: the tool is told so when it uses one. */
+  /** Capabilities that were requested but not granted. The tool receives CAPABILITY_DENIED when it uses one. */
   readonly denied: readonly string[];
-  /** How those of both look to the tool, where they are more than functions. */
+  /** Descriptors of granted and denied capabilities that are more than functions. */
   readonly shapes?: CapabilityShapes | undefined;
-  /** What of the engine was granted. */
+  /** Granted features of the engine. */
   readonly features: readonly EngineFeature[];
-  /** Where the bundle is the Python runtime, and the tool is what it is given to run. */
+  /** Set if the bundle is the Python runtime, which then runs the tool's source. */
   readonly python?: PythonCalls | undefined;
-  /** Whose isolate its calls run in, where `isolation` is `session`. */
+  /** The session whose isolate the calls run in, if `isolation` is `session`. */
   readonly session?: SandboxSession | undefined;
   readonly onHandlerError?: ((error: unknown, capability: string) => void) | undefined;
 }
 
-/** A conversation's isolate, as its calls see it. */
+/** A session's isolate, from the point of view of its calls. */
 export interface SandboxSession {
-  readonly seat: SessionSeat;
-  /** What one run was told in confidence the guest may still know in the next one. */
+  readonly placement: SessionPlacement;
+  /** Secrets of all runs, because the guest may still know those of an earlier one. */
   readonly redactor: Redactor;
-  /** Bundle and profile are for one call only. */
+  /** Bundle and profile are used for one call only. */
   readonly once: boolean;
-  /** A call of it has left its isolate in the process of its seat. */
+  /** An earlier call has left its isolate in the session's process. */
   readonly isKept: boolean;
-  /** A call of it may be in the isolate from now on. */
+  /** A call may be in the isolate from now on. */
   onPlaced(): void;
-  /** A call of it is over: how, and whether its isolate waits for the next one. */
+  /**
+   * A call has ended.
+   * @param isKept whether the isolate remains for the next call
+   */
   onEnded(isKept: boolean, usage: ToolUsage, error: ToolError | undefined): void;
 }
 
-/** After its signal a call's process may still say what it cost; the caller waits no longer than this for it. */
+/** Longest time in ms that an aborted call waits for its process to report what it cost. */
 const CANCEL_GRACE_MS = 50;
 
 export function createSandboxExecutor(tool: SandboxTool, pool: WorkerPool): Executor {
@@ -112,28 +116,33 @@ export function createSandboxExecutor(tool: SandboxTool, pool: WorkerPool): Exec
   };
 }
 
-/** Isolates in a process that is a tool's own: the one that runs, and the one before it, on its way out. */
+/** Most isolates in a tool's own process: the running one, and the previous one while it is disposed. */
 const CONFINED_ISOLATES = 2;
 
-type Place = Pick<Job, "owner" | "exclusive" | "dataBytes" | "flavour">;
+type ProcessPlacement = Pick<Job, "owner" | "exclusive" | "dataBytes" | "kind">;
 
 /**
- * Whose process a Python call runs in: one at a time in each, since the memory of WebAssembly is nobody's that V8 knows.
- * @param keeper what keeps its isolate between calls, and so has a process of its own: there is room for two interpreters in each
+ * Returns the process placement of a Python call. Each process runs one call at a time, because V8 does not count the
+ * memory of WebAssembly.
+ * @param keeper key of what keeps its isolate between calls, and therefore has processes of its own, with room for two
+ * interpreters each
  */
-export function pythonPlaceOf(owner: string, { memoryMiB }: Limits, keeper = ""): Place {
+export function pythonPlaceOf(owner: string, { memoryMiB }: Limits, keeper = ""): ProcessPlacement {
   const classMiB = pythonClassOf(memoryMiB);
   const dataBytes = pythonDataBytes(classMiB);
-  return { owner: `${owner} python ${classMiB} ${keeper}`, flavour: "python", exclusive: true, dataBytes };
+  return { owner: `${owner} python ${classMiB} ${keeper}`, kind: "python", exclusive: true, dataBytes };
 }
 
-/** Whose process a tool runs in. One whose memory V8 does not count has a process of its own, which the operating system limits. */
+/**
+ * Returns the process placement of a tool. A tool whose memory V8 does not count gets a process of its own, limited by
+ * the operating system.
+ */
 export function placementOf(
   owner: string,
   sha256: string,
   features: readonly EngineFeature[],
   { memoryMiB }: Limits,
-): Place {
+): ProcessPlacement {
   if (unlimitedFeatures(features).length === 0) return { owner };
   return {
     owner: `${owner} ${sha256} ${memoryMiB}`,
@@ -151,7 +160,7 @@ interface SandboxRunOptions {
   readonly pool: WorkerPool;
 }
 
-/** One call on its way through the pool. */
+/** One call in the worker pool. */
 class SandboxRun {
   readonly #tool: SandboxTool;
   readonly #sent: SentBundle;
@@ -160,7 +169,7 @@ class SandboxRun {
   readonly #log: CallLog;
   readonly #pool: WorkerPool;
   readonly #payer: CpuAccount;
-  /** Both made when the tool first asks for something: most calls never do. */
+  /** Both are created on the tool's first request to a capability. Most calls make none. */
   #broker: CapabilityBroker | undefined;
   #scope: CallScope | undefined;
   #redactor: Redactor | undefined;
@@ -181,7 +190,7 @@ class SandboxRun {
     log.redactor = this.#redactor;
   }
 
-  #brokerOfCall(): CapabilityBroker {
+  #getBroker(): CapabilityBroker {
     if (this.#broker !== undefined) return this.#broker;
     const { callId, tenantId, limits, definition, watch } = this.#call;
     const { granted, onHandlerError } = this.#tool;
@@ -197,7 +206,7 @@ class SandboxRun {
       call: this.#call,
       payer: this.#payer,
       log: (message, data, level = "info") => this.#log.add(level, Date.now(), message, { data }),
-      // What was refused the tool has been told.
+      // The tool itself receives every ToolError.
       onError: (error) => {
         if (!(error instanceof ToolError)) notifySafely((thrown) => onHandlerError?.(thrown, "perCall"), error);
       },
@@ -217,7 +226,7 @@ class SandboxRun {
         abort = () => {
           const stopped = (): void => resolve({ usage: this.#usage(), error: signal.reason as ToolError });
           this.#ticket?.cancel();
-          // What it has asked for ends with it, not when its process has said what it cost.
+          // Its pending requests end now, without waiting for the process's report.
           this.#scope?.[Symbol.dispose]();
           if (this.#placedAt === undefined) stopped();
           else graceTimer = setTimeout(stopped, CANCEL_GRACE_MS);
@@ -233,7 +242,7 @@ class SandboxRun {
   }
 
   #enqueue(resolve: (execution: Execution) => void): Ticket {
-    this.#setState("queued");
+    this.#setCallState("queued");
     const { callId, tenantId, tenant, inputText, inputBytes, definition, limits, chain, chunks, context } = this.#call;
     const { python, session } = this.#tool;
     const { sha256 } = this.#sent;
@@ -244,17 +253,17 @@ class SandboxRun {
     chain.setIdle(false);
     chunks?.open((taken) => this.#ticket?.credit(taken), redactor);
     return this.#pool.run({
-      ...this.#place(),
+      ...this.#placement(),
       claim: {
         account: tenantId,
         weight: tenant.weight,
-        lane: python?.lane ?? sha256,
+        toolKey: python?.lane ?? sha256,
         accountLimits: tenant.limits,
-        laneLimits: limits,
-        ...(chain.parent === undefined ? {} : { seat: chain.parent.seat }),
+        toolLimits: limits,
+        ...(chain.parent === undefined ? {} : { parentSlot: chain.parent.seat }),
       },
       memoryMiB: limits.memoryMiB,
-      ...this.#patience(),
+      ...this.#queueTimeout(),
       order: {
         type: "call",
         tool: this.#profile,
@@ -264,32 +273,35 @@ class SandboxRun {
         deterministic: toDeterministic(context),
         ...(session === undefined ? {} : { session: toSessionOrder(session) }),
       },
-      ...(session === undefined ? {} : { session: session.seat }),
+      ...(session === undefined ? {} : { session: session.placement }),
       bundle: this.#sent,
       input: python === undefined ? inputText : python.toRun(inputText, limits, session !== undefined),
       inputBytes: inputBytes === undefined ? undefined : toBesideParts(inputBytes),
       listener: this.#listener(resolve),
-      // What has been yielded has been seen.
+      // A caller that has seen chunks must not get them again from a second run.
       idempotent: chunks === undefined && definition.annotations?.idempotentHint === true,
     });
   }
 
-  #setState(state: CallState): void {
+  #setCallState(state: CallState): void {
     const { tracked } = this.#call;
     if (tracked !== undefined) tracked.state = state;
   }
 
-  #place(): Place {
+  #placement(): ProcessPlacement {
     const { python, features, isolation, ownerOf, session } = this.#tool;
     const { tenantId, limits } = this.#call;
     const owner = ownerOf(tenantId);
     if (python === undefined) return placementOf(owner, this.#sent.sha256, features, limits);
-    const keeper = session === undefined ? python.lane : `session ${session.seat.id}`;
+    const keeper = session === undefined ? python.lane : `session ${session.placement.id}`;
     return pythonPlaceOf(owner, limits, isolation === "call" ? "" : keeper);
   }
 
-  /** The call's own clock ends it anyway. A nested one, whose caller may hold what it waits for, leaves that time to do without it. */
-  #patience(): { readonly queueMs?: number } {
+  /**
+   * Longest time in the queue. The call's own deadline ends the wait anyway. A nested call, whose caller may hold the
+   * slot it waits for, leaves half of the remaining time to its caller.
+   */
+  #queueTimeout(): { readonly queueMs?: number } {
     const { limits, chain, deadlineAt } = this.#call;
     const leftMs =
       chain.parent === undefined ? limits.timeoutMs : Math.max(1, Math.round((deadlineAt - performance.now()) / 2));
@@ -306,7 +318,7 @@ class SandboxRun {
       onChunks: chunks === undefined ? undefined : (come) => chunks.push(come),
       onPlaced: () => {
         this.#placedAt = performance.now();
-        this.#setState("running");
+        this.#setCallState("running");
         this.#tool.session?.onPlaced();
       },
       onLog: (level, time, text, place) => {
@@ -317,12 +329,12 @@ class SandboxRun {
       onProgress: (text) => this.#reportProgress(text),
       onCapability: (name, text, answer) => {
         const { chain } = this.#call;
-        const answering = this.#brokerOfCall().answer(name, text);
+        const answered = this.#getBroker().answer(name, text);
         chain.weigh();
-        // An answer that cannot be sent leaves the tool waiting for it: the call is over.
-        answering
+        // If the answer cannot be sent, the tool would wait for it forever: end the call.
+        answered
           .then((envelope) => {
-            // From here on the guest is at work, until its process says that it is not.
+            // The guest works from now on, until its process reports that it is idle.
             chain.setIdle(false);
             chain.weigh();
             answer(envelope);
@@ -339,12 +351,12 @@ class SandboxRun {
       },
       onLost: (loss, peakBytes) => {
         const usage = this.#usage(undefined, peakBytes);
-        const error = this.#lost(loss, usage);
-        // One that never came to its turn has touched nothing.
+        const error = this.#toLossError(loss, usage);
+        // A call that was never placed has not affected the session.
         if (this.#placedAt !== undefined) this.#tool.session?.onEnded(false, usage, error);
         resolve({ usage, error, isSourceFailure: this.#isSourceFailure(loss, error) });
       },
-      onHeld: (isHeld) => this.#call.clock?.hold(isHeld),
+      onPaused: (isHeld) => this.#call.clock?.hold(isHeld),
       onStuck() {},
     };
   }
@@ -352,21 +364,21 @@ class SandboxRun {
   #reportProgress(text: string): void {
     const { onProgress } = this.#call.context;
     if (onProgress === undefined) return;
-    // A report in which a concealed value stood as a number is none afterwards.
-    const parsed = ProgressSchema.safeParse(parseOr(this.#redactor?.text(text) ?? text));
+    // Redaction of a number makes the report invalid. Drop it then.
+    const parsed = ProgressSchema.safeParse(tryParse(this.#redactor?.text(text) ?? text));
     if (parsed.success) notifySafely(onProgress, parsed.data);
   }
 
   #usage(message?: EndedMessage, peakBytes = 0): ToolUsage {
     const now = performance.now();
     const placedAt = this.#placedAt ?? now;
-    // Its process has not said what it cost: no less than a tool that has computed all the time.
+    // Without a report from the process, assume that the tool computed all the time.
     const cpuMs = Math.min(this.#call.limits.cpuMs, Math.ceil(now - placedAt));
     return { ...NO_USAGE, cpuMs, queueMs: placedAt - this.#admitted, ...message?.usage, peakBytes };
   }
 
-  #lost({ begun, cause, outOfMemory }: CallLossReason, usage: ToolUsage): ToolError {
-    // What the call's own clock or caller ended is not a crash, however its process came to its end.
+  #toLossError({ begun, cause, outOfMemory }: CallLossReason, usage: ToolUsage): ToolError {
+    // An aborted call reports its own reason, however its process ended.
     if (this.#call.signal.aborted) return this.#call.signal.reason as ToolError;
     if (cause !== undefined) return cause;
     if (outOfMemory) return memoryError(this.#call.definition.name, this.#call.limits, usage.peakBytes);
@@ -375,7 +387,7 @@ class SandboxRun {
     });
   }
 
-  /** A tool that takes too long does so by itself; a process that cannot be had, or breaks, is what all its calls need. */
+  /** A timeout is the tool's fault alone. A process that cannot start or crashes affects all calls of the source. */
   #isSourceFailure({ isNotStarted }: CallLossReason, { code }: ToolError): boolean {
     return isNotStarted === true || (code === "SANDBOX_CRASHED" && this.#tool.sharesProcesses !== true);
   }
@@ -390,21 +402,21 @@ class SandboxRun {
     if (message.outcome === "cancelled" && this.#call.signal.aborted) {
       return { usage, error: this.#call.signal.reason as ToolError };
     }
-    const facts = {
+    const context = {
       limits: this.#call.limits,
       usage,
       text: text?.toString() ?? "",
       stackMapper: this.#tool.stackMapper,
     };
-    const error = toGuestFailure(message, facts, this.#call.definition.name);
+    const error = toGuestFailure(message, context, this.#call.definition.name);
     if (this.#tool.python !== undefined && error.details?.errorCode === PYTHON_OUT_OF_MEMORY) {
-      return { usage, error: withCode(error, "MEMORY_LIMIT", memoryDetails(facts.limits, usage.peakBytes)) };
+      return { usage, error: withCode(error, "MEMORY_LIMIT", memoryLimitDetails(context.limits, usage.peakBytes)) };
     }
-    return { usage, error: this.#believe(this.#traced(error)) };
+    return { usage, error: this.#verifyCapabilityCode(this.#withTrace(error)) };
   }
 
-  /** A failure that came from a tool that this one has called tells the way that it came. */
-  #traced(error: ToolError): ToolError {
+  /** Adds the trace of a failure that a nested call has caused. */
+  #withTrace(error: ToolError): ToolError {
     const claimed = error.details?.capabilityCode;
     const trace = typeof claimed === "string" ? this.#broker?.traceOf(claimed, error.message) : undefined;
     return trace === undefined ? error : withCode(error, error.code, { trace });
@@ -426,10 +438,12 @@ class SandboxRun {
   }
 
   /**
-   * CAPABILITY_DENIED counts only if the host has really refused something, or has not granted what it names: a guest may write anything.
-   * Whether there is a capability of that name makes no difference. QUOTA_EXCEEDED is the prelude's word, since it counts before a request leaves; a guest that forges it says no more than that its own call failed.
+   * Maps a failure to CAPABILITY_DENIED or QUOTA_EXCEEDED. A guest can claim any code, so CAPABILITY_DENIED counts only
+   * if the host has denied a request or has not granted the named capability, whether or not one of that name exists.
+   * QUOTA_EXCEEDED is accepted from the guest, because the prelude counts before a request is sent: a forged one only
+   * says that the guest's own call failed.
    */
-  #believe(error: ToolError): ToolError {
+  #verifyCapabilityCode(error: ToolError): ToolError {
     const claimed = error.details?.capabilityCode;
     if (typeof claimed !== "string" || !isErrorCode(claimed)) return error;
     const missing = error.details?.capability;
@@ -447,7 +461,7 @@ function withCode({ message, details, guestStack }: ToolError, code: ErrorCode, 
   });
 }
 
-/** Undefined where there are none. */
+/** Returns a reader for binary attachments, or undefined if there are none. */
 function toBytesReader(
   header: Buffer | undefined,
   data: Buffer | undefined,
@@ -457,10 +471,10 @@ function toBytesReader(
   return () => readBeside(header, data, what);
 }
 
-const toSessionOrder = ({ seat, once, isKept }: SandboxSession): SessionOrder =>
-  isKept ? { id: seat.id, once, resumes: true } : { id: seat.id, once };
+const toSessionOrder = ({ placement, once, isKept }: SandboxSession): SessionOrder =>
+  isKept ? { id: placement.id, once, resumes: true } : { id: placement.id, once };
 
-/** A clock that begins at 1970 shows what tests show: code that takes 0 for no time at all. */
+/** Default start of a deterministic clock. At 1970, code that treats 0 as a missing time would pass its tests. */
 const FIRST_NOW = Date.UTC(2025, 0, 1);
 
 const toDeterministic = ({ deterministic }: ToolContext): Deterministic | undefined =>
@@ -468,7 +482,7 @@ const toDeterministic = ({ deterministic }: ToolContext): Deterministic | undefi
 
 const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(ERROR_CODES, code);
 
-function parseOr(text: string): unknown {
+function tryParse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -476,35 +490,38 @@ function parseOr(text: string): unknown {
   }
 }
 
-/** What is known beside an outcome. */
-export interface FailureFacts {
+/** Data needed to turn an outcome into an error. */
+export interface FailureContext {
   readonly limits: Limits;
   readonly usage: ToolUsage;
   readonly text: string;
   readonly stackMapper: StackMapper;
 }
 
-/** Who was stopped at its limit has reached it: the peak is no lower, though the process was not looked at in that moment. */
-const memoryDetails = ({ memoryMiB }: Limits, peakBytes: number): ErrorDetails => ({
+/** The peak is at least the limit, even if no reading was taken at that moment. */
+const memoryLimitDetails = ({ memoryMiB }: Limits, peakBytes: number): ErrorDetails => ({
   limitMiB: memoryMiB,
   peakMiB: Math.max(memoryMiB, Math.ceil(peakBytes / 1024 / 1024)),
 });
 
 export function memoryError(name: string, limits: Limits, peakBytes: number): ToolError {
   return new ToolError("MEMORY_LIMIT", `${name} used more than ${limits.memoryMiB} MiB of memory and was stopped`, {
-    details: memoryDetails(limits, peakBytes),
+    details: memoryLimitDetails(limits, peakBytes),
   });
 }
 
-/** How each outcome that is not an output becomes an error. By where it happened, never by what the guest wrote. */
-export function toGuestFailure(message: EndedMessage, facts: FailureFacts, name: string): ToolError {
-  const { limits, text } = facts;
+/**
+ * Converts an outcome without output into an error. Its code depends on where the failure happened, never on text from
+ * the guest.
+ */
+export function toGuestFailure(message: EndedMessage, context: FailureContext, name: string): ToolError {
+  const { limits, text } = context;
   switch (message.outcome) {
     case "memory":
-      return memoryError(name, limits, facts.usage.peakBytes);
+      return memoryError(name, limits, context.usage.peakBytes);
     case "cpu":
       return new ToolError("CPU_LIMIT", `${name} used more than ${limits.cpuMs} ms of CPU time and was stopped`, {
-        details: { limitMs: limits.cpuMs, usedMs: Math.round(facts.usage.cpuMs) },
+        details: { limitMs: limits.cpuMs, usedMs: Math.round(context.usage.cpuMs) },
       });
     case "too-large":
       return new ToolError(
@@ -521,7 +538,7 @@ export function toGuestFailure(message: EndedMessage, facts: FailureFacts, name:
     case "unserializable":
     case "refused":
     case "thrown":
-      return thrownError(message, facts, name);
+      return thrownError(message, context, name);
     default:
       return new ToolError("SANDBOX_CRASHED", `The isolate of ${name} ended before the call did`, {
         details: { outcome: message.outcome },
@@ -530,9 +547,9 @@ export function toGuestFailure(message: EndedMessage, facts: FailureFacts, name:
 }
 
 function issuesError(code: "PARAM_INVALID" | "OUTPUT_INVALID", what: string, text: string): ToolError {
-  const parsed = GuestIssuesSchema.safeParse(parseOr(text));
+  const parsed = GuestIssuesSchema.safeParse(tryParse(text));
   const issues = parsed.success ? parsed.data : [];
-  const problems = issues.length === 0 ? "the tool's own schema refused the value" : formatIssues(issues);
+  const problems = issues.length === 0 ? "the tool's own schema rejected the value" : formatIssues(issues);
   return new ToolError(code, `${what}: ${problems}`, {
     details: { problems: issues },
   });
@@ -540,15 +557,14 @@ function issuesError(code: "PARAM_INVALID" | "OUTPUT_INVALID", what: string, tex
 
 const THROWN_CODES = { unserializable: "OUTPUT_INVALID", refused: "BUNDLE_FAILED", thrown: "TOOL_FAILED" } as const;
 
-function thrownError(message: EndedMessage, facts: FailureFacts, name: string): ToolError {
+function thrownError(message: EndedMessage, context: FailureContext, name: string): ToolError {
   const outcome = message.outcome as keyof typeof THROWN_CODES;
-  const parsed = GuestErrorSchema.safeParse(parseOr(facts.text));
-  if (!parsed.success)
-    return new ToolError("SANDBOX_CRASHED", `The isolate of ${name} answered with nothing that can be read`);
+  const parsed = GuestErrorSchema.safeParse(tryParse(context.text));
+  if (!parsed.success) return new ToolError("SANDBOX_CRASHED", `The isolate of ${name} sent an invalid error report`);
   const { name: errorName, message: errorMessage, stack, code, capabilityCode, capability } = parsed.data;
-  const mapped = stack === "" ? undefined : facts.stackMapper.mapStack(stack);
+  const mapped = stack === "" ? undefined : context.stackMapper.mapStack(stack);
   const frames = mapped?.frames ?? [];
-  // What an author can change is in the tool, though a package may have thrown.
+  // Prefer a frame in the tool's own code, which its author can change, even if a package threw.
   const frame = frames.find(({ isOwn }) => isOwn) ?? frames[0];
   const details: ErrorDetails = {
     errorName,

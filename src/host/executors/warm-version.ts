@@ -1,5 +1,5 @@
-// One version of a sandboxed tool as worker processes know it: the profiles that its calls have had, and what is kept warm of it. An update
-// makes the new version warm where the old one is, before the switch, and then releases the old one.
+// One version of a sandboxed tool in the worker processes: the profiles of its calls, and its warm isolates. An update
+// warms the new version wherever the old one is in use before it switches, and then releases the old one.
 import type { ToolBundle } from "../../bundler/tool-bundle.ts";
 import { type EngineFeature, unlimitedFeatures } from "../../sandbox/contract/engine-features.ts";
 import type { LimitName, Limits } from "../../sandbox/contract/limits.ts";
@@ -8,7 +8,7 @@ import type { Isolation } from "../../sandbox/protocol/messages.ts";
 import type { WarmUse, WorkerPool } from "../workers/worker-pool.ts";
 import type { SentBundle, WorkerToolProfile } from "../workers/worker-process.ts";
 
-/** The parts of a tool that a profile depends on. */
+/** Properties of a tool that a profile depends on. */
 interface ProfiledTool {
   readonly bundle: Pick<ToolBundle, "sha256">;
   readonly isolation: Isolation;
@@ -23,11 +23,11 @@ interface ProfiledTool {
 /** Limits and clock of a tenant's calls. */
 export type CallSettings = Pick<WorkerToolProfile, "limits" | "coarseTime">;
 
-/** Kinds of calls of one tool that are remembered: tenants may have limits and a clock of their own. */
+/** Most profiles of one tool. Tenants may have different limits and clocks. */
 const MAX_PROFILES = 256;
-/** Isolates that are made ahead for one tenant in one process: half of those that a process keeps idle. */
+/** Isolates made ahead for one tenant in one process: half of those that a process keeps idle. */
 const MAX_AHEAD = 8;
-/** An update waits this long for warm isolates: a busy machine makes calls wait, not updates. */
+/** Longest time in ms that an update waits for warm isolates, for example on a busy machine. */
 const WAIT_MS = 5_000;
 
 export class WarmVersion {
@@ -44,7 +44,7 @@ export class WarmVersion {
     this.#pool = pool;
   }
 
-  /** Equal settings have the same object: a process knows a profile by its identity. */
+  /** Returns the same object for equal settings, because a process identifies a profile by its identity. */
   profileOf({ limits, coarseTime }: CallSettings, logPlaces: boolean): WorkerToolProfile {
     const known = this.#profiles.find(
       (profile) =>
@@ -56,21 +56,21 @@ export class WarmVersion {
     return profile;
   }
 
-  /** A call of this version begins. */
+  /** Records that a call of this version begins. */
   begin(): void {
     this.#running += 1;
   }
 
-  /** A call of this version has ended: the last one of a retired version leaves nothing warm. */
+  /** Records that a call has ended. The last call of a retired version releases its warm isolates. */
   end(): void {
     this.#running -= 1;
     if (this.#isRetired && this.#running === 0) this.#release();
   }
 
   /**
-   * Makes this version warm in each process in which the earlier one is in use, for the tenants that use it there. Resolves when the isolates
-   * are ready, cannot be made, or have taken too long. Python has interpreters ready for every tool, so nothing is to be made.
-   * @param settingsOf what a tenant's calls of this version are run with; it may reject, and then that tenant has no isolates made ahead
+   * Makes this version warm in each process that uses the earlier one, for the same tenants. Resolves when the isolates
+   * are ready, could not be made, or took too long. Does nothing for Python, whose interpreters are ready for any tool.
+   * @param settingsOf returns the settings of a tenant's calls; if it rejects, no isolates are made for that tenant
    */
   async follow(
     earlier: WarmVersion | undefined,
@@ -84,25 +84,25 @@ export class WarmVersion {
       isLate = true;
       resolve();
     }, WAIT_MS);
-    const followAll = [...byWorker.values()].map(async (uses) => {
-      // One at a time in each process: isolates that are made take room that its calls may need.
+    const warming = [...byWorker.values()].map(async (uses) => {
+      // One at a time in each process, because new isolates take room that its calls may need.
       for (const use of uses) {
         for (let made = 0; made < Math.min(use.isolates, MAX_AHEAD) && !isLate; made += 1) {
-          await this.#makeOne(use, settingsOf);
+          await this.#makeIsolate(use, settingsOf);
         }
       }
     });
-    await Promise.race([Promise.allSettled(followAll), late]);
+    await Promise.race([Promise.allSettled(warming), late]);
     clearTimeout(timer);
   }
 
-  async #makeOne(use: WarmUse, settingsOf: (tenantId: string) => Promise<CallSettings>): Promise<void> {
+  async #makeIsolate(use: WarmUse, settingsOf: (tenantId: string) => Promise<CallSettings>): Promise<void> {
     const { tenantId } = use;
     const profile = this.profileOf(await settingsOf(tenantId), use.profile.logPlaces);
     if (profile.prewarm) await this.#pool.prewarm(use, profile, this.#sent);
   }
 
-  /** Twice is a no-op. */
+  /** Releases the version's warm isolates. Calling it twice is a no-op. */
   retire(): void {
     if (this.#isRetired) return;
     this.#isRetired = true;
@@ -110,7 +110,7 @@ export class WarmVersion {
   }
 
   #release(): void {
-    // All tools in Python share one bundle.
+    // All Python tools share one bundle.
     const bundle = this.#tool.python === undefined ? this.#sent : undefined;
     this.#pool.release(this.#profiles, bundle);
   }
@@ -125,7 +125,7 @@ function toProfile(
   return {
     sha256: tool.bundle.sha256,
     isolation: tool.isolation,
-    // Where the operating system limits the memory, it has room for the calls' isolates only.
+    // With a memory limit of the operating system, there is room only for isolates of running calls.
     prewarm: tool.prewarm && (tool.python !== undefined || unlimitedFeatures(tool.features).length === 0),
     limits,
     features: [...tool.features],
@@ -137,7 +137,7 @@ function toProfile(
   };
 }
 
-/** Wall time is the host's own to keep: a worker does not ask for it. */
+/** Compares all limits except wall time, which the host enforces without the worker. */
 function sameLimits(a: Limits, b: Limits): boolean {
   for (const name in a) {
     if (name !== "timeoutMs" && a[name as LimitName] !== b[name as LimitName]) return false;

@@ -1,5 +1,5 @@
-// Learns what a Python tool is: its module is run once by the Python runtime, in a process in which nothing has run before, and tells its
-// definition. What it says is kept under a hash of the source and of the runtime, for whoever brings the same source.
+// Extracts a Python tool's definition: the Python runtime runs its module once, in an unused process. The result is
+// cached under a hash of the source and of the runtime.
 import type { BundleCache } from "../../bundler/cache/bundle-cache.ts";
 import type { LearnedDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
@@ -11,7 +11,10 @@ import { toDescribeRun } from "./python-run.ts";
 import type { PythonSource } from "./python-source.ts";
 import { type PythonTool, withRuntimeFeatures } from "./python-tool.ts";
 
-/** What the runtime gives errors of the source itself, which no call could do without. A guest that forges one says its tool cannot be had. */
+/**
+ * Code that the runtime gives to errors of the source itself. A guest that forges one only prevents its own tool from
+ * being added.
+ */
 const SOURCE_FAULT = /^PYTHON_[A-Z_]{1,40}$/;
 
 const MAX_LINE = 1_000;
@@ -21,7 +24,7 @@ function lineOf({ entry, code, files }: PythonSource, file: string, line: number
   return text?.split(/\r\n|[\n\r]/, line)[line - 1]?.slice(0, MAX_LINE);
 }
 
-/** An error of the source, as an error of the bundler: with its place. */
+/** Converts an error of the source to a bundler error with its source location. */
 function toBundleError({ message, details, guestStack }: ToolError, source: PythonSource): ToolError {
   const { file, line, column, errorName } = details ?? {};
   const text = typeof errorName === "string" && errorName !== "Error" ? `${errorName}: ${message}` : message;
@@ -38,13 +41,13 @@ function toBundleError({ message, details, guestStack }: ToolError, source: Pyth
   });
 }
 
-export interface PythonLearning {
+export interface PythonExtraction {
   readonly source: PythonSource;
   readonly tool: PythonTool;
-  readonly learning: ExtractionOptions;
+  readonly options: ExtractionOptions;
 }
 
-/** As its calls will have it, but for what they are granted: a module is nothing that asks a host for something. */
+/** Profile of the tool's calls, but without capabilities: a module cannot call the host when it is loaded. */
 function profileOf({ bundle }: PythonTool, { limits, features, coarseTime }: ExtractionOptions): WorkerToolProfile {
   return {
     sha256: bundle.sha256,
@@ -69,40 +72,41 @@ export class PythonLearner {
   }
 
   /**
-   * @param runtimeKey what a definition depends on besides its source
+   * Returns the definition from the cache or by running the module.
+   * @param runtimeKey properties of the runtime that a definition depends on
    * @throws {ToolError} BUNDLE_FAILED, TOOL_FAILED, TOOL_TIMEOUT, MEMORY_LIMIT, CPU_LIMIT, SANDBOX_CRASHED, OVERLOADED
    */
-  async learn(runtimeKey: string, asked: PythonLearning): Promise<LearnedDefinition> {
-    const { sha256 } = asked.source;
-    const known = await this.#cache.getCodeCache(sha256, runtimeKey);
-    if (known !== undefined) {
+  async learn(runtimeKey: string, extraction: PythonExtraction): Promise<LearnedDefinition> {
+    const { sha256 } = extraction.source;
+    const cached = await this.#cache.getCodeCache(sha256, runtimeKey);
+    if (cached !== undefined) {
       try {
-        return parseDefinition(Buffer.from(known).toString());
+        return parseDefinition(Buffer.from(cached).toString());
       } catch {
-        // Of another version's making.
+        // The entry was written by another version.
       }
     }
-    const text = await this.#run(asked);
+    const text = await this.#run(extraction);
     const definition = parseDefinition(text.toString());
     await this.#cache.setCodeCache(sha256, runtimeKey, text);
     return definition;
   }
 
-  async #run({ source, tool, learning }: PythonLearning): Promise<Buffer> {
+  async #run({ source, tool, options }: PythonExtraction): Promise<Buffer> {
     const { sha256, entry } = source;
-    const { owner, account, limits } = learning;
+    const { owner, account, limits } = options;
     try {
       const [text] = await extractDefinition(this.#pool, {
-        ...{ entry, learning, stackMapper: tool.stackMapper },
+        ...{ entry, options, stackMapper: tool.stackMapper },
         chunks: tool.chunks,
         job: {
           ...pythonPlaceOf(owner ?? `learn:${sha256}`, limits),
-          order: { type: "call", tool: profileOf(tool, learning), callId: "describe", tenantId: account },
+          order: { type: "call", tool: profileOf(tool, options), callId: "describe", tenantId: account },
           bundle: { ...tool.bundle, codeCache: tool.codeCache, chunks: tool.chunks },
           input: toDescribeRun(source, limits),
         },
-        lane: sha256,
-        // The first process of a machine makes the interpreter's snapshot, for seconds.
+        toolKey: sha256,
+        // The first Python process of a machine takes seconds to make the interpreter's snapshot.
         clockRunsFrom: "started",
       });
       return text;

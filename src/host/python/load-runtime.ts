@@ -1,4 +1,5 @@
-// The Python runtime as processes are given it: our bundle, Pyodide's own files, and what was made of both before on this machine.
+// Loads the Python runtime for worker processes: Glovebox's bundle, Pyodide's files, and caches made from both on this
+// machine.
 
 import type { SandboxArtifacts } from "../../bundler/artifacts/sandbox-artifacts.ts";
 import { type BundleCache, engineKeyOf } from "../../bundler/cache/bundle-cache.ts";
@@ -16,14 +17,17 @@ export interface LoadRuntimeOptions {
   readonly artifacts: SandboxArtifacts;
   readonly pool: WorkerPool;
   readonly cache: BundleCache;
-  /** What a code cache depends on besides its bundle. */
+  /** Properties of the engine that a code cache depends on. */
   readonly engineKey: string;
   readonly packages: PythonOptions["packages"];
-  /** Of interpreters that are loaded ahead. */
+  /** Clock precision of interpreters that are loaded ahead. */
   readonly coarseTime: boolean;
 }
 
-/** From then on the pool has processes for Python. @throws {ToolError} INTERNAL for a broken installation; PARAM_INVALID for wheels that are not there */
+/**
+ * Loads the runtime and starts Python processes in the pool.
+ * @throws {ToolError} INTERNAL for a broken installation; PARAM_INVALID for missing wheels
+ */
 export async function loadPythonRuntime(options: LoadRuntimeOptions): Promise<PythonRuntime> {
   const { artifacts, pool, cache, engineKey, coarseTime } = options;
   const wheels = await readWheels(options.packages);
@@ -39,7 +43,7 @@ export async function loadPythonRuntime(options: LoadRuntimeOptions): Promise<Py
   const codeCache = new EngineCache(MAX_RUNTIME_CACHE_BYTES, knownCode, keepCode);
   const snapshot = new EngineCache(MAX_SNAPSHOT_BYTES, knownSnapshot, keepSnapshot);
   await pool.openPython({ sha256, code, wasm, stdlib, wheels, coarseTime, codeCache, snapshot });
-  // Each process is given the code cache at its start, and the bundle never.
+  // Each process receives the code cache at its start, and never the bundle.
   const chunks = new PlatformModuleUsage(cache, sha256, touched);
   return { bundle: { sha256, code }, codeCache: new Uint8Array(0), chunks, key };
 }

@@ -1,4 +1,5 @@
-// python_exec: what a model computes with. Its code comes with each call, so there is nothing to bundle and nothing to learn.
+// The tool python_exec, with which a model runs Python. Its code arrives with each call, so there is no bundle and no
+// definition to extract.
 import type { CapabilityRequests, ToolDefinition } from "../../sandbox/contract/definition.ts";
 
 const MAX_CODE_CHARACTERS = 200_000;
@@ -6,10 +7,10 @@ const MAX_CODE_CHARACTERS = 200_000;
 export const PYTHON_EXEC = "python_exec";
 
 const DESCRIPTION =
-  "Runs Python and returns the value of its last expression, or of main(input) where the code defines main, as JSON. " +
-  "Use it to compute: arithmetic, dates, text, sorting, statistics, parsing. `input` holds the given JSON; await works " +
-  "at the top level; the standard library is there; what is printed is in the log. There is no network, no file of " +
-  "yours, no pip; names are kept for the next call only where the host keeps a session.";
+  "Runs Python and returns the value of its last expression, or of main(input) if the code defines main, as JSON. " +
+  "Use it to compute: arithmetic, dates, text, sorting, statistics, parsing. `input` is the given JSON value; await " +
+  "works at the top level; the standard library is available; printed text goes to the log. There is no network, no " +
+  "access to files, and no pip; names are kept for the next call only if the host keeps a session.";
 
 const PURE: ToolDefinition = {
   name: PYTHON_EXEC,
@@ -23,7 +24,7 @@ const PURE: ToolDefinition = {
         maxLength: MAX_CODE_CHARACTERS,
         description: "The snippet, e.g. `import statistics; statistics.median(input['xs'])`",
       },
-      input: { description: "JSON that the snippet finds as `input`, and main is given; left out, main is given None" },
+      input: { description: "JSON value that the snippet reads as `input`, and the argument of main; None if omitted" },
     },
     required: ["code"],
     additionalProperties: false,
@@ -31,10 +32,13 @@ const PURE: ToolDefinition = {
   annotations: { title: "Run Python", readOnlyHint: true, idempotentHint: true, openWorldHint: false },
 };
 
-/** @param capabilities what it is granted: with any it may reach out, and do so again when it is called again */
+/**
+ * Returns the definition of python_exec.
+ * @param capabilities capabilities that it is granted; with any, the tool loses its read-only and idempotent hints
+ */
 export function pythonExecDefinition(capabilities: CapabilityRequests = {}): ToolDefinition {
   const names = Object.keys(capabilities);
   if (names.length === 0) return PURE;
-  const description = `${DESCRIPTION.replace("no network,", "no network but by what follows,")} To be awaited: ${names.join(", ")}.`;
+  const description = `${DESCRIPTION.replace("no network,", "no network except through the capabilities below,")} Capabilities, to be awaited: ${names.join(", ")}.`;
   return { ...PURE, description, capabilities, annotations: { title: "Run Python" } };
 }

@@ -1,5 +1,5 @@
-// Python's part of a host: the runtime that every Python tool is run by, loaded when the first one comes, and what each tool's executor
-// is made of. A box without Python pays nothing for it.
+// Python support of a host: loads the runtime of all Python tools when the first one is added, and provides what each
+// tool's executor needs. A Glovebox instance without Python tools has no cost.
 import type { LearnedDefinition } from "../../sandbox/contract/definition.ts";
 import type { ExtractionOptions } from "../executors/extract-definition.ts";
 import type { SandboxTool } from "../executors/sandbox.ts";
@@ -9,37 +9,44 @@ import type { PythonSource } from "./python-source.ts";
 import { createPythonStackMapper } from "./python-stack.ts";
 import type { PythonRuntime, PythonTool } from "./python-tool.ts";
 
-export interface PythonHostParts {
+export interface PythonHostDependencies {
   readonly learner: PythonLearner;
-  /** Called once; the pool has processes for Python from then on. */
+  /** Called once. From then on the pool keeps Python processes. */
   readonly loadRuntime: () => Promise<PythonRuntime>;
 }
 
 export class PythonHost {
-  readonly #parts: PythonHostParts;
+  readonly #dependencies: PythonHostDependencies;
   #runtime: Promise<PythonRuntime> | undefined;
 
-  constructor(parts: PythonHostParts) {
-    this.#parts = parts;
+  constructor(dependencies: PythonHostDependencies) {
+    this.#dependencies = dependencies;
   }
 
-  /** What a tool of this source runs with. From the first one on processes are kept ready. */
+  /** Returns the executable of a tool with this source. The first call starts warm processes. */
   async toolOf(source: PythonSource): Promise<PythonTool> {
     const files = new Map([[source.entry, source.code], ...Object.entries(source.files)]);
     return await this.#toolOf(files, { lane: source.sha256, toRun: createToolRuns(source) });
   }
 
-  /** What `python_exec` runs with. */
+  /** Returns the executable of `python_exec`. */
   async snippets(): Promise<PythonTool> {
     return await this.#toolOf(new Map([[SNIPPET_NAME, undefined]]), { lane: "python_exec", toRun: toSnippetRun });
   }
 
-  /** Resolves when a call need not wait for what is made once on a machine. @throws {ToolError} INTERNAL for a broken installation */
+  /**
+   * Resolves when the caches that are made once on a machine are ready, so that no call waits for them.
+   * @throws {ToolError} INTERNAL for a broken installation
+   */
   async load(): Promise<void> {
     await this.#open();
   }
 
-  /** What one run of a session runs with; `lane` is the session's, `fileNames` are those of its runs so far. */
+  /**
+   * Returns the executable of one run of a session.
+   * @param lane key of the session
+   * @param fileNames files of its runs so far
+   */
   async sessionRun(fileName: string, lane: string, fileNames: ReadonlyMap<string, undefined>): Promise<PythonTool> {
     return await this.#toolOf(fileNames, { lane, toRun: createSessionRun(fileName) });
   }
@@ -51,13 +58,16 @@ export class PythonHost {
 
   /** @throws {ToolError} INTERNAL for a broken installation */
   #open(): Promise<PythonRuntime> {
-    this.#runtime ??= this.#parts.loadRuntime();
+    this.#runtime ??= this.#dependencies.loadRuntime();
     return this.#runtime;
   }
 
-  /** @throws {ToolError} as `PythonLearner.learn` does */
-  async learn(source: PythonSource, tool: PythonTool, learning: ExtractionOptions): Promise<LearnedDefinition> {
+  /**
+   * Extracts a tool's definition.
+   * @throws {ToolError} see `PythonLearner.learn`
+   */
+  async learn(source: PythonSource, tool: PythonTool, options: ExtractionOptions): Promise<LearnedDefinition> {
     const { key } = await this.#open();
-    return await this.#parts.learner.learn(key, { source, tool, learning });
+    return await this.#dependencies.learner.learn(key, { source, tool, options });
   }
 }

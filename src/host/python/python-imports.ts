@@ -1,17 +1,17 @@
-// Which of a tool's own files a Python file may import: read from its text, so that nobody sends along what merely lies beside it. What
-// it says in another way (importlib) it does not find.
+// Finds which of a tool's own files a Python file imports, by scanning its text, so that unrelated files of the same
+// folder are not included. Dynamic imports (importlib) are not found.
 import { posix } from "node:path";
 
 /** `from ..a.b import c, d` and `import a.b, c`; names in parentheses may go over lines. */
 const FROM = /^[ \t]*from[ \t]+(\.*)([\p{ID_Continue}.]*)[ \t]+import[ \t]*(\([^)]{0,4000}\)|[^\n#;]*)/gmu;
 const IMPORT = /^[ \t]*import[ \t]+([^\n#;]+)/gmu;
 const NAME = /^[\p{ID_Continue}]{1,200}$/u;
-/** Packages in each other: a path of more is none that somebody made. */
+/** Deepest package nesting that is followed. */
 const MAX_DEPTH = 16;
-/** A file that imports more is none that somebody wrote; and each costs a look. */
+/** Most imports of one file. Each one costs a file lookup. */
 const MAX_IMPORTS = 1_000;
 
-/** `a as b` without the second name, of a list. */
+/** Returns the imported names of a list, without aliases (`a` of `a as b`). */
 const namesOf = (list: string): readonly string[] =>
   list
     .replace(/[()\\]/g, " ")
@@ -19,7 +19,7 @@ const namesOf = (list: string): readonly string[] =>
     .flatMap((part) => part.trim().split(/\s+/, 1))
     .filter((name) => name !== "");
 
-function* firstOf<Item>(items: Iterable<Item>, count: number): Generator<Item> {
+function* take<Item>(items: Iterable<Item>, count: number): Generator<Item> {
   let left = count;
   for (const item of items) {
     if (left <= 0) return;
@@ -28,7 +28,10 @@ function* firstOf<Item>(items: Iterable<Item>, count: number): Generator<Item> {
   }
 }
 
-/** The packages on the way are run too: `a.b` is `a/__init__.py` and `a/b.py`, or `a/b/__init__.py`. */
+/**
+ * Returns candidate files of a module. Parent packages run as well: `a.b` is `a/__init__.py` and `a/b.py`, or
+ * `a/b/__init__.py`.
+ */
 function filesOf(folder: string, module: readonly string[]): readonly string[] {
   const files: string[] = [];
   let path = folder;
@@ -40,32 +43,32 @@ function filesOf(folder: string, module: readonly string[]): readonly string[] {
   return files;
 }
 
-function upwards(folder: string, levels: number): string | undefined {
-  let at = folder;
+function parentFolder(folder: string, levels: number): string | undefined {
+  let current = folder;
   for (let level = 1; level < levels; level += 1) {
-    if (at === ".") return undefined;
-    at = posix.dirname(at);
+    if (current === ".") return undefined;
+    current = posix.dirname(current);
   }
-  return at;
+  return current;
 }
 
 /**
- * Relative paths of files that there may be.
- * @param importer the file's own path, relative to the folder that modules are looked for in
+ * Returns the relative paths of files that may be imported; they need not exist.
+ * @param importer the file's own path, relative to the folder in which modules are looked up
  */
 export function importedFiles(importer: string, code: string): ReadonlySet<string> {
   const files = new Set<string>();
   const add = (folder: string, module: readonly string[]): void => {
     for (const file of filesOf(folder, module)) files.add(file);
   };
-  for (const [, dots = "", path = "", list = ""] of firstOf(code.matchAll(FROM), MAX_IMPORTS)) {
-    const folder = dots === "" ? "." : upwards(posix.dirname(importer), dots.length);
+  for (const [, dots = "", path = "", list = ""] of take(code.matchAll(FROM), MAX_IMPORTS)) {
+    const folder = dots === "" ? "." : parentFolder(posix.dirname(importer), dots.length);
     if (folder === undefined) continue;
     const module = path === "" ? [] : path.split(".", MAX_DEPTH);
     add(folder, module);
     for (const name of namesOf(list).slice(0, MAX_IMPORTS)) add(folder, [...module, name]);
   }
-  for (const [, list = ""] of firstOf(code.matchAll(IMPORT), MAX_IMPORTS)) {
+  for (const [, list = ""] of take(code.matchAll(IMPORT), MAX_IMPORTS)) {
     for (const name of namesOf(list).slice(0, MAX_IMPORTS)) add(".", name.split(".", MAX_DEPTH));
   }
   return files;

@@ -1,4 +1,4 @@
-// A Python tool's own files: which source is one, and what of it goes to the interpreter. Nothing of it is run or compiled here.
+// Locates and reads the files of a Python tool. No code is run or compiled here.
 import { createHash } from "node:crypto";
 import { statSync } from "node:fs";
 import { basename, dirname, extname, join, relative, resolve, sep } from "node:path";
@@ -15,9 +15,9 @@ export interface PythonSource {
   readonly code: string;
   /** Further files that it may import or open, by relative path. */
   readonly files: { readonly [path: string]: string };
-  /** Hex, of all of them. */
+  /** SHA-256 of all files, in hex. */
   readonly sha256: string;
-  /** Paths on this machine that it was read from, or that were looked for in vain. */
+  /** Absolute paths of files that were read or looked for, to watch for changes. */
   readonly paths: readonly string[];
 }
 
@@ -41,13 +41,13 @@ function tooLarge(size: number, sourceBytes: number): Error {
   );
 }
 
-/** A lone surrogate is in no UTF-8, and a NUL in no Python. */
+/** Rejects lone surrogates, which UTF-8 cannot encode, and NUL characters, which Python does not allow in source. */
 function checkText(path: string, text: string): void {
   if (!text.isWellFormed()) throw bundleProblem(`${JSON.stringify(path)} is not Unicode text`);
   const nul = isPython(path) ? text.indexOf("\0") : -1;
   if (nul < 0) return;
   const line = text.slice(0, nul).split("\n").length;
-  throw bundleProblem(`${JSON.stringify(path)} has a NUL character in line ${line}; Python has none in its source`);
+  throw bundleProblem(`${JSON.stringify(path)} has a NUL character in line ${line}, which Python does not allow`);
 }
 
 function fromMemory(
@@ -67,14 +67,14 @@ function fromMemory(
   }
   if (size > sourceBytes) throw tooLarge(size, sourceBytes);
   const found = entry ?? PYTHON_ENTRY_NAMES.find((name) => Object.hasOwn(given, name));
-  const hint = `expected ${PYTHON_ENTRY_NAMES.join(" or ")}, or an entry that is named`;
-  if (found === undefined) throw bundleProblem("The tool's files have no entry in Python", hint);
+  const expected = `expected ${PYTHON_ENTRY_NAMES.join(" or ")}, or an entry that is named`;
+  if (found === undefined) throw bundleProblem("The tool's files have no entry in Python", expected);
   if (!Object.hasOwn(given, found)) throw bundleProblem(`The entry ${JSON.stringify(found)} is not a file`);
   if (!isPython(found)) throw bundleProblem(`The entry ${JSON.stringify(found)} is not a Python file`, "expected .py");
   return makeSource(found, new Map(files), []);
 }
 
-/** Reads the entry and what it imports of its own folder, each file once. */
+/** Reads the entry and the files of its folder that it imports, each once. */
 class FolderReader {
   readonly #folder: string;
   readonly #sourceBytes: number;
@@ -111,7 +111,7 @@ class FolderReader {
       if (read.kind === "absent") this.paths.push(absolute);
       return undefined;
     }
-    // A link inside the folder must not lead to what its real path would forbid, such as a hidden file.
+    // A link inside the folder must not bypass the path rules, for example by leading to a hidden file.
     const fault = faultOfToolPath(relative(this.#folder, read.file.realPath).split(sep).join("/"));
     if (fault !== undefined) throw bundleProblem(`Cannot read ${JSON.stringify(path)}: ${fault}`);
     if (this.files.size >= MAX_FILES) throw bundleProblem(`The tool has more than ${MAX_FILES} files`);
@@ -132,8 +132,11 @@ function fromFolder(folder: string, entry: string, sourceBytes: number): PythonS
 
 const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 
-/** The Python entry at a path, with its real folder; undefined where it is another language's to say what is there. */
-function entryAt(path: string, isStated: boolean): { readonly folder: string; readonly entry: string } | undefined {
+/**
+ * Returns the Python entry at a path, with its real folder; undefined if the path belongs to another language or does
+ * not exist.
+ */
+function entryAt(path: string, isExplicit: boolean): { readonly folder: string; readonly entry: string } | undefined {
   const realPath = path.includes("\0") ? undefined : realPathOf(resolve(path));
   const stats = realPath === undefined ? undefined : statSync(realPath, { throwIfNoEntry: false });
   if (realPath === undefined || stats === undefined) return undefined;
@@ -141,17 +144,17 @@ function entryAt(path: string, isStated: boolean): { readonly folder: string; re
     return isPython(realPath) ? { folder: dirname(realPath), entry: basename(realPath) } : undefined;
   }
   if (!stats.isDirectory()) return undefined;
-  if (!isStated && ENTRY_NAMES.some((name) => isFile(join(realPath, name)))) return undefined;
+  if (!isExplicit && ENTRY_NAMES.some((name) => isFile(join(realPath, name)))) return undefined;
   const entry = PYTHON_ENTRY_NAMES.find((name) => isFile(join(realPath, name)));
   return entry === undefined ? undefined : { folder: realPath, entry };
 }
 
-function fromPath(path: string, isStated: boolean, sourceBytes: number): PythonSource | undefined {
-  const found = entryAt(path, isStated);
+function fromPath(path: string, isExplicit: boolean, sourceBytes: number): PythonSource | undefined {
+  const found = entryAt(path, isExplicit);
   if (found === undefined) {
-    if (!isStated) return undefined;
+    if (!isExplicit) return undefined;
     throw bundleProblem(
-      `${JSON.stringify(basename(path))} is no tool in Python`,
+      `${JSON.stringify(basename(path))} is not a Python tool`,
       `expected a file that ends in .py, or a folder with ${PYTHON_ENTRY_NAMES.join(" or ")}`,
     );
   }
@@ -160,7 +163,7 @@ function fromPath(path: string, isStated: boolean, sourceBytes: number): PythonS
   return fromFolder(found.folder, found.entry, sourceBytes);
 }
 
-/** Where no entry is stated, one in TypeScript or JavaScript goes first. */
+/** Without an explicit entry, a TypeScript or JavaScript entry takes precedence. */
 function hasPythonEntry(files: { readonly [path: string]: string }, entry: string | undefined): boolean {
   if (entry !== undefined) return isPython(entry);
   const has = (name: string): boolean => Object.hasOwn(files, name);
@@ -168,8 +171,9 @@ function hasPythonEntry(files: { readonly [path: string]: string }, entry: strin
 }
 
 /**
- * The files of a tool in Python, by what is stated or by the extension of its file or entry; undefined for any other language's.
- * @param sourceBytes of all of them together
+ * Reads the files of a Python tool, which is recognized by the explicit language or by the extension of its file or
+ * entry. Returns undefined for other languages.
+ * @param sourceBytes limit on all files together
  * @throws {ToolError} BUNDLE_FAILED
  */
 export function locatePythonTool(
@@ -178,16 +182,16 @@ export function locatePythonTool(
   sourceBytes: number,
 ): PythonSource | undefined {
   if (language !== undefined && language !== "python") return undefined;
-  const isStated = language === "python";
-  if ("path" in source) return fromPath(source.path, isStated, sourceBytes);
+  const isExplicit = language === "python";
+  if ("path" in source) return fromPath(source.path, isExplicit, sourceBytes);
   if ("files" in source) {
-    const isOurs = isStated || hasPythonEntry(source.files, source.entry);
-    return isOurs ? fromMemory(source.files, source.entry, sourceBytes) : undefined;
+    const isPythonTool = isExplicit || hasPythonEntry(source.files, source.entry);
+    return isPythonTool ? fromMemory(source.files, source.entry, sourceBytes) : undefined;
   }
-  return isStated ? fromMemory({ [SOURCE_NAME]: source.source }, SOURCE_NAME, sourceBytes) : undefined;
+  return isExplicit ? fromMemory({ [SOURCE_NAME]: source.source }, SOURCE_NAME, sourceBytes) : undefined;
 }
 
-/** In the words of any other tool: its files are what is shown of it, and its source map maps each line onto itself. */
+/** Returns a bundle record like that of any tool. Its source map contains the files and maps nothing. */
 export function toPythonBundle({ entry, code, files, sha256 }: PythonSource): ToolBundle {
   const all = Object.entries({ [entry]: code, ...files });
   const inputs = all.map(([path, text]) => ({ path, bytes: Buffer.byteLength(text) }));

@@ -1,5 +1,5 @@
-// A guest's Python frames as an author's: they name the author's own files and lines already, so what is left is to believe none that
-// he has not written.
+// Validates a guest's Python stack frames. They already name the author's files and lines; frames of other files are
+// dropped, because a guest can forge them.
 import { codeFrame, type MappedStack, type StackFrame, type StackMapper } from "../../bundler/compile/source-map.ts";
 
 const MAX_STACK_LENGTH = 64 * 1024;
@@ -16,10 +16,10 @@ function parseFrame(line: string, files: ReadonlyMap<string, string | undefined>
   return { file, line: Number(lineText), column: Math.max(1, Number(columnText)), functionName, isOwn: true };
 }
 
-const show = ({ file, line, column, functionName }: StackFrame): string =>
+const formatFrame = ({ file, line, column, functionName }: StackFrame): string =>
   `    at ${functionName} (${file}:${line}:${column})`;
 
-/** @param files text by relative path, undefined where it is another one in each call */
+/** @param files text by relative path; undefined for a file whose text differs in each call */
 export function createPythonStackMapper(files: ReadonlyMap<string, string | undefined>): StackMapper {
   return {
     mapStack(stack): MappedStack {
@@ -30,7 +30,7 @@ export function createPythonStackMapper(files: ReadonlyMap<string, string | unde
         .slice(firstFrame < 0 ? lines.length : firstFrame)
         .flatMap((line) => parseFrame(line, files) ?? [])
         .slice(0, MAX_FRAMES);
-      return { stack: [header.slice(0, MAX_HEADER_LENGTH), ...frames.map(show)].join("\n"), frames };
+      return { stack: [header.slice(0, MAX_HEADER_LENGTH), ...frames.map(formatFrame)].join("\n"), frames };
     },
     mapText: (text) => text,
     mapPlace: () => undefined,

@@ -1,22 +1,26 @@
-// What every Python tool is run with: the runtime that is its bundle, and what of the engine and of limits that needs.
+// Common parts of all Python tools: the runtime that is their bundle, and the features and default limits that it
+// needs.
 import type { EngineFeature } from "../../sandbox/contract/engine-features.ts";
 import type { PartialLimits } from "../../sandbox/contract/limits.ts";
 import type { SandboxTool } from "../executors/sandbox.ts";
 
-/** What Python needs more of than a function in JavaScript, where a host has stated nothing: its interpreter may have to be loaded first. */
+/**
+ * Default limits of Python tools. They are higher than for JavaScript, because an interpreter may have to be loaded
+ * first.
+ */
 export const PYTHON_DEFAULT_LIMITS: PartialLimits = { timeoutMs: 30_000, cpuMs: 10_000, memoryMiB: 256 };
 
-/** What the runtime itself is made of: given to it, whatever its tool is granted. */
+/** Features that the runtime itself requires, regardless of what a tool is granted. */
 const RUNTIME_FEATURES: readonly EngineFeature[] = ["webAssembly"];
 export const withRuntimeFeatures = (granted: readonly EngineFeature[]): readonly EngineFeature[] => [
   ...new Set([...RUNTIME_FEATURES, ...granted]),
 ];
 
-/** The one bundle of all of them. */
+/** The runtime: the bundle of every Python tool. */
 export interface PythonRuntime extends Pick<SandboxTool, "bundle" | "codeCache" | "chunks"> {
-  /** What a definition depends on besides its source. */
+  /** Properties of the runtime that a definition depends on. */
   readonly key: string;
 }
 
-/** What of an executor is a Python tool's own. */
+/** The part of a sandboxed tool that is specific to Python. */
 export type PythonTool = Pick<SandboxTool, "bundle" | "codeCache" | "chunks" | "stackMapper" | "python">;

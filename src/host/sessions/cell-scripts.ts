@@ -1,22 +1,24 @@
-// The cells that a session has run, for stacks in which functions of earlier ones stand.
+// Source maps of the cells that a session has run, for stack frames in functions of earlier cells.
 import { createScriptsMapper, ScriptMap, type StackMapper } from "../../bundler/compile/source-map.ts";
 
-/** Of the maps of one session together; the oldest goes first, and its frames are nobody's then. */
-const MAX_UNITS = 4 * 1024 * 1024;
+/**
+ * Most UTF-16 code units of one session's source maps. The oldest are dropped, and their frames are no longer mapped.
+ */
+const MAX_LENGTH = 4 * 1024 * 1024;
 
 export class CellScripts {
   readonly #maps = new Map<string, ScriptMap>();
   readonly mapper: StackMapper = createScriptsMapper(this.#maps);
-  #units = 0;
+  #length = 0;
 
   add(fileName: string, sourceMapJson: string): void {
     const added = new ScriptMap(sourceMapJson);
     this.#maps.set(fileName, added);
-    this.#units += added.units;
+    this.#length += added.units;
     for (const [oldest, { units }] of this.#maps) {
-      if (this.#units <= MAX_UNITS || oldest === fileName) return;
+      if (this.#length <= MAX_LENGTH || oldest === fileName) return;
       this.#maps.delete(oldest);
-      this.#units -= units;
+      this.#length -= units;
     }
   }
 }

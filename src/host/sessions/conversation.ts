@@ -1,5 +1,6 @@
-// A conversation: several calls of one tenant in one isolate, one after the other, until it is closed, falls silent, has spent what it
-// may, or its isolate is gone. Those of a box together, counted for each tenant.
+// The isolate state behind a session: several calls of one tenant in one isolate, one after another, until it is
+// closed, expires, exceeds a bound, or loses its isolate. Also keeps all open sessions of a Glovebox instance, counted
+// for each tenant.
 
 import { type ErrorCode, ToolError, unavailable } from "../../sandbox/contract/errors.ts";
 import type { ToolUsage } from "../contract/tool-call.ts";
@@ -7,24 +8,24 @@ import type { SandboxSession } from "../executors/sandbox.ts";
 import { Redactor } from "../observability/redaction/redactor.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import { untilAborted } from "../util/with-abort.ts";
-import type { SessionSeat } from "../workers/worker-pool.ts";
+import type { SessionPlacement } from "../workers/worker-pool.ts";
 import type { EndReason } from "../workers/worker-process.ts";
 
-/** What a conversation may spend in all. */
-export interface ConversationBounds {
-  /** Silent for so long, it is over. */
+/** Bounds on a whole session. */
+export interface SessionBounds {
+  /** Time in ms without a run after which the session ends. */
   readonly idleMs: number;
   readonly lifetimeMs: number;
-  /** CPU time of all its runs together. */
+  /** CPU time in ms of all runs together. */
   readonly cpuMs: number;
   readonly runs: number;
 }
 
-/** What is told of one. */
+/** Public metadata of a session. */
 export interface SessionInfo {
   readonly id: string;
   readonly tenantId: string;
-  /** What runs in it: cells of a language, or calls of a tool. */
+  /** What runs in the session: the language of its cells, or the name of its tool. */
   readonly kind: string;
   /** In ms since 1970. */
   readonly createdAt: number;
@@ -33,122 +34,126 @@ export interface SessionInfo {
   readonly cpuMs: number;
 }
 
-export interface ConversationOptions {
+export interface SessionStateOptions {
   readonly id: string;
   readonly tenantId: string;
   readonly kind: string;
-  readonly bounds: ConversationBounds;
-  /** Bundle and profile of a run are its own. */
+  readonly bounds: SessionBounds;
+  /** Each run has a bundle and profile of its own. */
   readonly once: boolean;
-  /** Told once, when it is over. */
-  readonly onOver?: (() => void) | undefined;
+  /** Called once, when the session has ended. */
+  readonly onEnd?: (() => void) | undefined;
 }
 
-/** A run's turn; dispose of it when the run is over. */
-export interface SessionTurn extends Disposable {
-  /** Aborts with the run's own signal, and when the conversation is closed. */
+/** A run's exclusive use of the session. Dispose it when the run has ended. */
+export interface SessionLease extends Disposable {
+  /** Aborts with the run's own signal, and when the session is closed. */
   readonly signal: AbortSignal;
 }
 
-/** How many a tenant may have, and what is there to end one. */
-interface Keeper {
-  endSession(seat: SessionSeat): void;
-  forget(conversation: Conversation): void;
+/** Callbacks with which a session ends itself. */
+interface SessionRegistry {
+  endSession(placement: SessionPlacement): void;
+  remove(state: SessionState): void;
 }
 
 const PROCESS_ENDED: { readonly [Reason in EndReason]?: string } = {
-  memory: "its process had more memory than it may",
-  stuck: "something in its process could not be stopped",
-  budget: "all processes together had more memory than they may",
-  room: "nobody was using it, and others needed its place",
+  memory: "its process exceeded its memory limit",
+  stuck: "code in its process could not be stopped",
+  budget: "all processes together exceeded their memory budget",
+  room: "it was idle, and other calls needed its process slot",
 };
 
-const TIME_IS_UP = "its time is up";
+const LIFETIME_EXPIRED = "its lifetime has expired";
 
-/** Each is looked for in all that every later run says. */
-const MAX_CONCEALED = 1_000;
+/** Most secrets. Every later run's output is searched for each of them. */
+const MAX_SECRETS = 1_000;
 
-/** After a failure with one of these the isolate is gone, and it was the run's own doing. */
+/** Failures of a run that end its isolate and are the run's own fault. */
 const ENDING_CODES: ReadonlySet<ErrorCode> = new Set(["TOOL_TIMEOUT", "CPU_LIMIT", "MEMORY_LIMIT", "CANCELLED"]);
 
-export class Conversation implements SandboxSession, Disposable {
+export class SessionState implements SandboxSession, Disposable {
   readonly info: { -readonly [Field in keyof SessionInfo]: SessionInfo[Field] };
   readonly once: boolean;
-  readonly seat: SessionSeat;
+  readonly placement: SessionPlacement;
   readonly redactor: Redactor = new Redactor();
-  readonly #bounds: ConversationBounds;
-  readonly #keeper: Keeper;
+  readonly #bounds: SessionBounds;
+  readonly #registry: SessionRegistry;
   readonly #endsAt: number;
   readonly #closing = new AbortController();
   readonly #onOver: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #last: Promise<void> = Promise.resolve();
+  #previousRun: Promise<void> = Promise.resolve();
   #waiting = 0;
-  /** A run is in its isolate. */
-  #isInside = false;
-  #endedFor: string | undefined;
-  /** Why it is to end when its present runs have ended. */
-  #retiredFor: string | undefined;
+  /** A run is in the isolate. */
+  #isRunning = false;
+  #endReason: string | undefined;
+  /** Reason to end when the current runs have ended. */
+  #retireReason: string | undefined;
   isKept = false;
 
-  constructor(seatId: number, { id, tenantId, kind, bounds, once, onOver }: ConversationOptions, keeper: Keeper) {
+  constructor(
+    placementId: number,
+    { id, tenantId, kind, bounds, once, onEnd }: SessionStateOptions,
+    registry: SessionRegistry,
+  ) {
     const now = Date.now();
     this.info = { id, tenantId, kind, createdAt: now, lastUsedAt: now, runs: 0, cpuMs: 0 };
     this.once = once;
     this.#bounds = bounds;
-    this.#keeper = keeper;
+    this.#registry = registry;
     this.#endsAt = now + bounds.lifetimeMs;
-    this.#onOver = onOver;
-    this.seat = {
-      id: seatId,
+    this.#onOver = onEnd;
+    this.placement = {
+      id: placementId,
       worker: undefined,
       onLost: (reason) => this.end((reason && PROCESS_ENDED[reason]) ?? "its process has ended"),
     };
-    this.#expect();
+    this.#startIdleTimer();
   }
 
-  get isOver(): boolean {
-    return this.#endedFor !== undefined;
+  get hasEnded(): boolean {
+    return this.#endReason !== undefined;
   }
 
-  /** It takes no place of the tenant's quota any more, and ends with its present runs. */
+  /** Whether the session ends with its current runs. It then no longer counts towards the tenant's quota. */
   get isRetiring(): boolean {
-    return this.#retiredFor !== undefined;
+    return this.#retireReason !== undefined;
   }
 
-  /** CPU time that is left to it. */
+  /** Remaining CPU time in ms. */
   get cpuMsLeft(): number {
     return Math.max(1, Math.ceil(this.#bounds.cpuMs - this.info.cpuMs));
   }
 
   /**
-   * Waits for those before it.
-   * @throws {ToolError} TOOL_UNAVAILABLE when the conversation is over, saying why; PARAM_INVALID for a call that is to repeat exactly,
-   *   which could not; the signal's reason when that aborts first
+   * Waits for earlier runs.
+   * @throws {ToolError} TOOL_UNAVAILABLE with the reason if the session has ended; PARAM_INVALID for a deterministic
+   * run, because state of other runs makes it unrepeatable; the signal's reason if it aborts first
    */
-  async enter({ signal, context }: Pick<PreparedCall, "signal" | "context">): Promise<SessionTurn> {
-    this.refuseWhenOver();
+  async enter({ signal, context }: Pick<PreparedCall, "signal" | "context">): Promise<SessionLease> {
+    this.assertOpen();
     if (context.deterministic !== undefined) {
       throw new ToolError(
         "PARAM_INVALID",
-        "context.deterministic: expected nothing in a session, whose runs find what others have left",
+        "context.deterministic: not supported in a session, because runs share state",
       );
     }
-    const before = this.#last;
+    const before = this.#previousRun;
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#last = before.then(() => promise);
+    this.#previousRun = before.then(() => promise);
     this.#waiting += 1;
     clearTimeout(this.#timer);
     const leave = (): void => {
       resolve();
       this.#waiting -= 1;
-      if (this.#waiting > 0 || this.isOver) return;
-      if (this.#retiredFor === undefined) this.#expect();
-      else this.end(this.#retiredFor);
+      if (this.#waiting > 0 || this.hasEnded) return;
+      if (this.#retireReason === undefined) this.#startIdleTimer();
+      else this.end(this.#retireReason);
     };
     try {
       await untilAborted(before, signal);
-      this.refuseWhenOver();
+      this.assertOpen();
     } catch (thrown) {
       leave();
       throw thrown;
@@ -159,111 +164,110 @@ export class Conversation implements SandboxSession, Disposable {
   }
 
   onPlaced(): void {
-    this.#isInside = true;
+    this.#isRunning = true;
   }
 
-  /** A run is over for whoever has asked for it; what of it may still be going on takes the isolate with it. */
-  left(error: ToolError | undefined): void {
-    if (this.#isInside) this.end(`a run of it was stopped (${error?.code ?? "CANCELLED"})`);
+  /** Called when a run's result is final. If code of the run may still be in the isolate, the session ends. */
+  handleRunSettled(error: ToolError | undefined): void {
+    if (this.#isRunning) this.end(`one of its runs was stopped (${error?.code ?? "CANCELLED"})`);
   }
 
   onEnded(isKept: boolean, { cpuMs }: ToolUsage, error: ToolError | undefined): void {
-    this.#isInside = false;
+    this.#isRunning = false;
     this.isKept = isKept;
     this.info.cpuMs += cpuMs;
     this.info.lastUsedAt = Date.now();
     const { runs, cpuMs: spentMs } = this.info;
     if (!isKept) {
       const isOwn = error !== undefined && ENDING_CODES.has(error.code);
-      this.end(isOwn ? `a run of it was stopped (${error.code})` : "its isolate did not outlive a run");
-    } else if (spentMs >= this.#bounds.cpuMs) this.end(`it has used its ${this.#bounds.cpuMs} ms of CPU time`);
-    else if (runs >= this.#bounds.runs) this.end(`it has had its ${this.#bounds.runs} runs`);
-    else if (this.redactor.size > MAX_CONCEALED)
-      this.end(`it was told more than ${MAX_CONCEALED} values in confidence`);
+      this.end(isOwn ? `one of its runs was stopped (${error.code})` : "its isolate was lost after a run");
+    } else if (spentMs >= this.#bounds.cpuMs) this.end(`it has used ${this.#bounds.cpuMs} ms of CPU time`);
+    else if (runs >= this.#bounds.runs) this.end(`it has reached ${this.#bounds.runs} runs`);
+    else if (this.redactor.size > MAX_SECRETS) this.end(`it was given more than ${MAX_SECRETS} secrets`);
   }
 
-  /** @throws {ToolError} TOOL_UNAVAILABLE when the conversation is over, saying why */
-  refuseWhenOver(): void {
-    // One that is never idle hears of no timer.
-    if (Date.now() >= this.#endsAt) this.end(TIME_IS_UP);
-    if (this.#endedFor === undefined) return;
+  /** @throws {ToolError} TOOL_UNAVAILABLE with the reason if the session has ended */
+  assertOpen(): void {
+    // The timer only runs while the session is idle.
+    if (Date.now() >= this.#endsAt) this.end(LIFETIME_EXPIRED);
+    if (this.#endReason === undefined) return;
     const { id } = this.info;
-    throw unavailable("session_ended", `The session ${id} is over: ${this.#endedFor}; open a new one`, {
-      details: { sessionId: id, endedFor: this.#endedFor },
+    throw unavailable("session_ended", `The session ${id} has ended: ${this.#endReason}. Open a new one`, {
+      details: { sessionId: id, endedFor: this.#endReason },
     });
   }
 
-  /** When nothing runs. */
-  #expect(): void {
+  /** Starts the timer of an idle session. */
+  #startIdleTimer(): void {
     const leftMs = this.#endsAt - Date.now();
     const { idleMs } = this.#bounds;
     const isLast = leftMs <= idleMs;
-    const why = isLast ? TIME_IS_UP : `nobody has used it for ${idleMs} ms`;
+    const reason = isLast ? LIFETIME_EXPIRED : `it was idle for ${idleMs} ms`;
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.end(why), Math.max(0, Math.min(leftMs, idleMs))).unref();
+    this.#timer = setTimeout(() => this.end(reason), Math.max(0, Math.min(leftMs, idleMs))).unref();
   }
 
-  /** Its isolate goes; whoever comes after this is told why. Twice is a no-op. */
-  end(why: string): void {
-    if (this.#endedFor !== undefined) return;
-    this.#endedFor = why;
+  /** Ends the session and its isolate. Later runs fail with `reason`. Calling it twice is a no-op. */
+  end(reason: string): void {
+    if (this.#endReason !== undefined) return;
+    this.#endReason = reason;
     clearTimeout(this.#timer);
-    this.#keeper.endSession(this.seat);
-    this.#keeper.forget(this);
+    this.#registry.endSession(this.placement);
+    this.#registry.remove(this);
     this.#onOver?.();
   }
 
-  /** Lets its present runs end, those that wait included, and ends it then. Twice is a no-op. */
-  retire(why: string): void {
-    this.#retiredFor ??= why;
-    if (this.#waiting === 0) this.end(why);
+  /** Ends the session after its current and waiting runs. Calling it twice is a no-op. */
+  retire(reason: string): void {
+    this.#retireReason ??= reason;
+    if (this.#waiting === 0) this.end(reason);
   }
 
-  /** A run that is under way ends with it. */
+  /** Closes the session. A current run fails with CANCELLED. */
   [Symbol.dispose](): void {
     this.#closing.abort(new ToolError("CANCELLED", `The session ${this.info.id} was closed`));
     this.end("it was closed");
   }
 }
 
-export class Conversations implements Disposable {
-  readonly #endSession: (seat: SessionSeat) => void;
-  /** By tenant. */
-  readonly #open = new Map<string, Set<Conversation>>();
-  #lastSeat = 0;
+export class OpenSessions implements Disposable {
+  readonly #endSession: (placement: SessionPlacement) => void;
+  /** Open sessions of each tenant. */
+  readonly #open = new Map<string, Set<SessionState>>();
+  #lastPlacementId = 0;
 
-  constructor(endSession: (seat: SessionSeat) => void) {
+  constructor(endSession: (placement: SessionPlacement) => void) {
     this.#endSession = endSession;
   }
 
-  /** @throws {ToolError} QUOTA_EXCEEDED when the tenant has as many as it may */
-  open(options: ConversationOptions, quota: number): Conversation {
+  /** @throws {ToolError} QUOTA_EXCEEDED when the tenant has as many sessions as its quota allows */
+  open(options: SessionStateOptions, quota: number): SessionState {
     const { tenantId } = options;
-    const own = this.#open.get(tenantId) ?? new Set();
-    if ([...own].filter(({ isRetiring }) => !isRetiring).length >= quota) {
-      const message = `This tenant may have ${quota} sessions open at one time; close one, or let it expire`;
+    const sessions = this.#open.get(tenantId) ?? new Set();
+    if ([...sessions].filter(({ isRetiring }) => !isRetiring).length >= quota) {
+      const message = `A tenant may have at most ${quota} open sessions. Close one, or let it expire`;
       throw new ToolError("QUOTA_EXCEEDED", message, { details: { sessions: quota } });
     }
-    this.#lastSeat += 1;
-    const conversation = new Conversation(this.#lastSeat, options, {
+    this.#lastPlacementId += 1;
+    const state = new SessionState(this.#lastPlacementId, options, {
       endSession: this.#endSession,
-      forget: (one) => {
-        own.delete(one);
-        if (own.size === 0) this.#open.delete(tenantId);
+      remove: (state) => {
+        sessions.delete(state);
+        if (sessions.size === 0) this.#open.delete(tenantId);
       },
     });
-    own.add(conversation);
-    this.#open.set(tenantId, own);
-    return conversation;
+    sessions.add(state);
+    this.#open.set(tenantId, sessions);
+    return state;
   }
 
-  /** A tenant's, or everybody's. */
-  list(tenantId?: string): readonly Conversation[] {
+  /** Lists the sessions of a tenant, or of all tenants. */
+  list(tenantId?: string): readonly SessionState[] {
     if (tenantId !== undefined) return [...(this.#open.get(tenantId) ?? [])];
-    return [...this.#open.values()].flatMap((own) => [...own]);
+    return [...this.#open.values()].flatMap((sessions) => [...sessions]);
   }
 
   [Symbol.dispose](): void {
-    for (const conversation of this.list()) conversation.end("Glovebox was closed");
+    for (const state of this.list()) state.end("Glovebox was closed");
   }
 }

@@ -1,4 +1,4 @@
-// What a session is opened with.
+// Parses the options of `openSession`.
 import { randomUUID } from "node:crypto";
 import * as z from "zod";
 import { PartialLimitsSchema } from "../../sandbox/contract/limits.ts";
@@ -8,12 +8,12 @@ import { LANGUAGES } from "../config/options.ts";
 import { MAX_SESSION_ID_UNITS } from "../pipeline/read-context.ts";
 import { TenantIdSchema } from "../routing/tenant-scope.ts";
 import type { Tenancy } from "../tenants/tenancy.ts";
-import type { ConversationBounds } from "./conversation.ts";
+import type { SessionBounds } from "./conversation.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-const bound = (max: number, otherwise: number) => z.int().min(1).max(max).default(otherwise);
+const bound = (max: number, fallback: number) => z.int().min(1).max(max).default(fallback);
 
 const SessionOptionsSchema = strictObject({
   tenantId: TenantIdSchema.optional(),
@@ -29,7 +29,10 @@ const SessionOptionsSchema = strictObject({
   }).prefault({}),
 });
 
-/** `tenantId` is required with `tenancy: "multi"`. `id` is made where there is none. */
+/**
+ * `tenantId` is required with `tenancy: "multi"`.
+ * @default `id` is a random UUID
+ */
 export type SessionOptions = z.input<typeof SessionOptionsSchema>;
 export type ParsedSessionOptions = z.output<typeof SessionOptionsSchema> & {
   readonly id: string;
@@ -42,8 +45,8 @@ export function parseSessionOptions(options: unknown, tenancy: Tenancy): ParsedS
   return { ...parsed, tenantId: tenancy.tenantOf(parsed.tenantId), id: parsed.id ?? randomUUID() };
 }
 
-/** Of a tool's conversations, which nobody opens. */
-export const DEFAULT_BOUNDS: ConversationBounds = {
+/** Bounds of a tool's sessions, which are opened implicitly. */
+export const DEFAULT_BOUNDS: SessionBounds = {
   idleMs: 600_000,
   lifetimeMs: DAY_MS,
   cpuMs: HOUR_MS,

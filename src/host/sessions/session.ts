@@ -1,4 +1,5 @@
-// Session: stateful code execution, like a notebook. Each run sees what the ones before have left; its last expression is its output.
+// A session: stateful code execution, as in a notebook. Each run sees the state of earlier runs, and the value of its
+// last expression is its output.
 
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
@@ -18,18 +19,18 @@ import type { ToolRouter } from "../routing/tool-router.ts";
 import { deferFailure } from "../util/defer-failure.ts";
 import { untilAborted } from "../util/with-abort.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
-import type { Conversation, SessionInfo } from "./conversation.ts";
+import type { SessionInfo, SessionState } from "./conversation.ts";
 import type { ParsedSessionOptions } from "./session-options.ts";
 
 export interface SessionRunOptions extends Omit<ToolContext, "tenantId" | "deterministic" | "sessionId"> {
-  /** JSON that the code finds as `input`, bytes in it included; without it `input` stays what it was. */
+  /** JSON value that the code reads as `input`; it may contain bytes. If omitted, `input` keeps its previous value. */
   readonly input?: unknown;
 }
 
-/** What code is run as. */
+/** Builds the executable of a run. */
 export type CompileRun = (code: string, fileName: string, call: PreparedCall) => Promise<ToolExecutable>;
 
-/** What a session's own tool is called with. */
+/** Arguments of a session's internal tool. */
 interface RunArguments {
   readonly code: string;
   readonly input?: unknown;
@@ -46,40 +47,37 @@ export const RUN_DEFINITION = {
   },
 } as const satisfies ToolDefinition;
 
-export interface SessionExecutorParts {
-  readonly conversation: Conversation;
+export interface SessionExecutorOptions {
+  readonly state: SessionState;
   readonly compile: CompileRun;
   readonly fileExtension: string;
   readonly tool: Omit<SandboxTool, keyof ToolExecutable>;
   readonly pool: WorkerPool;
 }
 
-/** Runs a session's code: one run at a time, in the order in which they came. */
-export function createSessionExecutor({
-  conversation,
-  compile,
-  fileExtension,
-  tool,
-  pool,
-}: SessionExecutorParts): Executor {
+/** Creates the executor of a session's code. It runs one cell at a time, in order of arrival. */
+export function createSessionExecutor({ state, compile, fileExtension, tool, pool }: SessionExecutorOptions): Executor {
   let count = 0;
   return {
     source: fileExtension === "py" ? "python" : "sandbox",
     wants: "value",
     execute: async (call: PreparedCall, log: CallLog): Promise<Execution> => {
-      using turn = await conversation.enter(call);
-      const { signal } = turn;
+      using lease = await state.enter(call);
+      const { signal } = lease;
       const { code, ...given } = call.input as unknown as RunArguments;
       count += 1;
-      const runs = await compiled(() => compile(code, `cell-${count}.${fileExtension}`, { ...call, signal }), signal);
-      // Its process may have ended meanwhile.
-      conversation.refuseWhenOver();
-      const cpuMs = Math.min(call.limits.cpuMs, conversation.cpuMsLeft);
-      const told = runs.python === undefined ? toInput(given) : {};
-      const run = { ...call, signal, limits: { ...call.limits, cpuMs }, ...told };
-      return await inConversation(
-        conversation,
-        createSandboxExecutor({ ...tool, ...runs, session: conversation }, pool),
+      const executable = await compileUntilAborted(
+        () => compile(code, `cell-${count}.${fileExtension}`, { ...call, signal }),
+        signal,
+      );
+      // The session's process may have ended during the build.
+      state.assertOpen();
+      const cpuMs = Math.min(call.limits.cpuMs, state.cpuMsLeft);
+      const inputFields = executable.python === undefined ? toInput(given) : {};
+      const run = { ...call, signal, limits: { ...call.limits, cpuMs }, ...inputFields };
+      return await runInSession(
+        state,
+        createSandboxExecutor({ ...tool, ...executable, session: state }, pool),
         run,
         log,
       );
@@ -87,14 +85,14 @@ export function createSessionExecutor({
   };
 }
 
-/** Python's own runs are made around code and input as they came; a cell has only its input left to be told, if there is one. */
+/** Returns the input of a cell. Python runs are built around code and input instead. */
 function toInput(given: Omit<RunArguments, "code">): Pick<PreparedCall, "inputText" | "inputBytes"> {
   const { text, bytes } = toTextWithBytes(given);
   return { inputText: text ?? "{}", inputBytes: bytes };
 }
 
-/** A build that was stopped says so; why, the call's own signal knows. */
-async function compiled<Value>(compile: () => Promise<Value>, signal: AbortSignal): Promise<Value> {
+/** Replaces the error of a stopped build by the reason of the call's signal. */
+async function compileUntilAborted<Value>(compile: () => Promise<Value>, signal: AbortSignal): Promise<Value> {
   try {
     const value = await compile();
     signal.throwIfAborted();
@@ -104,63 +102,66 @@ async function compiled<Value>(compile: () => Promise<Value>, signal: AbortSigna
   }
 }
 
-/** Whatever may still be going on when the run is over for its caller, no later run finds. */
-export async function inConversation(
-  conversation: Conversation,
+/** Runs a call in a session. Ends the session if code of the call may still run, so that no later run finds it. */
+export async function runInSession(
+  state: SessionState,
   executor: Executor,
   call: PreparedCall,
   log: CallLog,
 ): Promise<Execution> {
   const execution = await executor.execute(call, log);
-  conversation.left("error" in execution ? execution.error : undefined);
+  state.handleRunSettled("error" in execution ? execution.error : undefined);
   return execution;
 }
 
-/** How a session's runs find their executor: a name in the router's registry, until it is disposed. */
+/** Registration of a session's executor under a name in the router, until it is disposed. */
 export interface SessionEntry extends Disposable {
   readonly toolName: string;
 }
 
-export interface SessionParts {
+export interface SessionDependencies {
   readonly router: ToolRouter;
   readonly language: ParsedSessionOptions["language"];
   readonly register: () => SessionEntry;
 }
 
-/** Dispose it (`await using`) or close it: its isolate goes, and a run that is under way ends with CANCELLED. */
+/**
+ * A stateful session. Disposing it (`await using`) or closing it ends its isolate; a current run fails with CANCELLED.
+ */
 export class Session implements AsyncDisposable {
-  readonly #conversation: Conversation;
+  readonly #state: SessionState;
   readonly #router: ToolRouter;
   readonly #register: () => SessionEntry;
   readonly language: ParsedSessionOptions["language"];
   #runs = 0;
-  #last: Promise<void> = Promise.resolve();
+  #previousRun: Promise<void> = Promise.resolve();
 
   /** @internal use {@link Glovebox.openSession} */
-  constructor(conversation: Conversation, { router, language, register }: SessionParts) {
-    this.#conversation = conversation;
+  constructor(state: SessionState, { router, language, register }: SessionDependencies) {
+    this.#state = state;
     this.#router = router;
     this.#register = register;
     this.language = language;
   }
 
   get id(): string {
-    return this.#conversation.info.id;
+    return this.#state.info.id;
   }
 
   get info(): SessionInfo {
-    return { ...this.#conversation.info };
+    return { ...this.#state.info };
   }
 
-  /** No run will find its state again: it was closed, has expired, has spent what it may, or its isolate is gone. */
+  /** Whether the session's state is gone: it was closed, has expired, has exceeded a bound, or has lost its isolate. */
   get isOver(): boolean {
-    return this.#conversation.isOver;
+    return this.#state.hasEnded;
   }
 
   /**
-   * Runs code where the runs before it have ended; several at one time wait for each other, in the order in which they came. Always
-   * resolves; options with an unknown key or a wrong value give PARAM_INVALID. A run that throws leaves what it has done; one that is stopped (by its time, its CPU time, its memory or its signal) takes
-   * the session with it, and later ones get TOOL_UNAVAILABLE, which says so.
+   * Runs code after the runs before it have ended. Concurrent runs wait for each other, in order. The promise never
+   * rejects. A run that throws keeps its effects. A run that is stopped (timeout, CPU time, memory or signal) ends the
+   * session, and later runs get TOOL_UNAVAILABLE with the reason.
+   * @param options an unknown key or an invalid value results in PARAM_INVALID
    */
   async run(code: string, options?: SessionRunOptions): Promise<ToolResult> {
     const started = performance.now();
@@ -177,15 +178,15 @@ export class Session implements AsyncDisposable {
     }
     const { input, ...context } = given;
     const { signal } = context;
-    const { tenantId } = this.#conversation.info;
+    const { tenantId } = this.#state.info;
     const { calls } = this.#router;
     const { name: toolName } = RUN_DEFINITION;
     const accepted = calls.begin({ callId: id, toolName, tenantId, started, sessionId: this.id, state: "queued" });
-    const before = this.#last;
+    const before = this.#previousRun;
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#last = before.then(() => promise);
+    this.#previousRun = before.then(() => promise);
     try {
-      // Its time begins with its turn; one that has no turn any more is answered at once.
+      // The run's timeout starts after its wait. An aborted wait is answered by the router at once.
       const waiting = accepted.signalWith(signal instanceof AbortSignal ? signal : undefined);
       await untilAborted(before, waiting).catch(() => {});
       using entry = this.#register();
@@ -197,9 +198,9 @@ export class Session implements AsyncDisposable {
     }
   }
 
-  /** Twice is a no-op. */
+  /** Closes the session. Calling it twice is a no-op. */
   async close(): Promise<void> {
-    this.#conversation[Symbol.dispose]();
+    this.#state[Symbol.dispose]();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -207,11 +208,14 @@ export class Session implements AsyncDisposable {
   }
 }
 
-/** A session has its tenant, and its runs find what others have left: no run has a tenant, a conversation or a seed of its own. */
-const NOT_OF_RUNS: readonly string[] = ["tenantId", "sessionId", "deterministic"];
-const RUN_FIELDS: readonly string[] = ["input", ...CONTEXT_FIELDS.filter((field) => !NOT_OF_RUNS.includes(field))];
+/** Context fields that belong to the session: a run cannot choose a tenant, another session or a seed. */
+const SESSION_FIELDS: readonly string[] = ["tenantId", "sessionId", "deterministic"];
+const RUN_FIELDS: readonly string[] = ["input", ...CONTEXT_FIELDS.filter((field) => !SESSION_FIELDS.includes(field))];
 
-/** Copies the options, whose values the router checks with the context. @throws {ToolError} PARAM_INVALID */
+/**
+ * Copies the options. The router validates their values with the context.
+ * @throws {ToolError} PARAM_INVALID for an unknown key
+ */
 function readRunOptions(options: unknown): SessionRunOptions {
   if (options === undefined) return {};
   if (!isPlainObject(options)) throw invalid("options", "a plain object", describe(options));
@@ -221,9 +225,9 @@ function readRunOptions(options: unknown): SessionRunOptions {
   });
 }
 
-/** Of the same tenant, under the same id. */
-export const sessionTaken = (id: string): ToolError =>
+/** Returns the error for an id that a session of the same tenant already has. */
+export const sessionExistsError = (id: string): ToolError =>
   new ToolError(
     "NAME_TAKEN",
-    `There is a session with the id ${JSON.stringify(id)} already; close it, or choose another id`,
+    `A session with the id ${JSON.stringify(id)} already exists. Close it, or choose another id`,
   );

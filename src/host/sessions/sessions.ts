@@ -1,5 +1,5 @@
-// The sessions of a box: opened, listed and closed for a tenant. Their runs go down the same stairs as any call, through a router whose
-// registry has nothing but them.
+// Opens, lists and closes the sessions of a Glovebox instance. Runs pass the same pipeline as any call, through a
+// router whose registry contains only sessions.
 
 import type { Bundler } from "../../bundler/bundler.ts";
 import { tenantOwner } from "../../bundler/cache/artifact-owners.ts";
@@ -13,110 +13,112 @@ import type { Tenancy } from "../tenants/tenancy.ts";
 import type { TenantWork } from "../tenants/tenant-work.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
 import { CellScripts } from "./cell-scripts.ts";
-import { type Conversation, Conversations, type SessionInfo } from "./conversation.ts";
+import { OpenSessions, type SessionInfo, type SessionState } from "./conversation.ts";
 import {
   type CompileRun,
   createSessionExecutor,
   RUN_DEFINITION,
   Session,
   type SessionEntry,
-  sessionTaken,
+  sessionExistsError,
 } from "./session.ts";
 import { type ParsedSessionOptions, parseSessionOptions, type SessionOptions } from "./session-options.ts";
 
-export interface SessionsParts {
-  /** Of its own: its calls name the tenant of their session. */
+export interface SessionsDependencies {
+  /** A router of its own, whose calls name the tenant of their session. */
   readonly router: ToolRouter;
   readonly tenancy: Tenancy;
   readonly pool: WorkerPool;
   readonly bundler: Bundler;
   readonly python: PythonHost;
   /**
-   * What a session's runs may do: as a tool that was granted it.
-   * @throws {ToolError} PARAM_INVALID for a capability that there is not; TOOL_UNAVAILABLE for what this machine cannot limit
+   * Returns the environment of a session's runs: that of a tool with the same grants.
+   * @throws {ToolError} PARAM_INVALID for an unknown capability; TOOL_UNAVAILABLE for a feature that this machine
+   * cannot limit
    */
   readonly toolOf: (options: ParsedSessionOptions) => ToolEnvironment;
 }
 
 const EXTENSIONS = { javascript: "js", typescript: "ts", python: "py" } as const;
 const NO_CODE_CACHE = new Uint8Array(0);
-/** A cell is hardly ever run again elsewhere. */
+/** Cells are rarely run twice, so platform module usage is not tracked. */
 const NO_CHUNKS = { names: [], add() {} } as const;
 
 export class Sessions implements AsyncDisposable {
-  readonly conversations: Conversations;
-  readonly #parts: SessionsParts;
+  readonly conversations: OpenSessions;
+  readonly #dependencies: SessionsDependencies;
   #isClosed = false;
 
-  constructor(parts: SessionsParts) {
-    this.#parts = parts;
-    this.conversations = new Conversations((seat) => parts.pool.endSession(seat));
+  constructor(dependencies: SessionsDependencies) {
+    this.#dependencies = dependencies;
+    this.conversations = new OpenSessions((placement) => dependencies.pool.endSession(placement));
   }
 
   /**
-   * @param work ends what is opened for a tenant that is deleted meanwhile
-   * @throws {ToolError} PARAM_INVALID, QUOTA_EXCEEDED, TOOL_UNAVAILABLE
+   * Opens a session.
+   * @param work ends the session if its tenant is deleted meanwhile
+   * @throws {ToolError} PARAM_INVALID, QUOTA_EXCEEDED, NAME_TAKEN, TOOL_UNAVAILABLE
    */
-  async open(given: SessionOptions | undefined, work: TenantWork): Promise<Session> {
-    const options = parseSessionOptions(given, this.#parts.tenancy);
+  async open(input: SessionOptions | undefined, work: TenantWork): Promise<Session> {
+    const options = parseSessionOptions(input, this.#dependencies.tenancy);
     const { id, tenantId, language, idleMs, total, limits } = options;
-    const { router, pool, python } = this.#parts;
+    const { router, pool, python } = this.#dependencies;
     router.admission.check(tenantId, false);
-    using opening = work.begin(tenantId, true);
-    const surroundings = { ...this.#parts.toolOf(options), isolation: "session" as const };
-    // No run's time goes into it.
+    using tenantWork = work.begin(tenantId, true);
+    const environment = { ...this.#dependencies.toolOf(options), isolation: "session" as const };
+    // Loading the interpreter must not count towards a run's timeout.
     if (language === "python") await python.load();
-    const { limits: ofTenant } = await router.tenants.whenKnown(tenantId);
+    const { limits: tenantLimits } = await router.tenants.whenKnown(tenantId);
     if (this.#isClosed) throw unavailable("closed", "Glovebox is closed");
-    const isTaken = ({ info }: Conversation): boolean => info.id === id && info.kind === language;
-    if (this.conversations.list(tenantId).some(isTaken)) throw sessionTaken(id);
+    const isTaken = ({ info }: SessionState): boolean => info.id === id && info.kind === language;
+    if (this.conversations.list(tenantId).some(isTaken)) throw sessionExistsError(id);
     const bounds = { idleMs, ...total };
     const once = language !== "python";
-    opening.check();
-    const conversation = this.conversations.open({ id, tenantId, kind: language, bounds, once }, ofTenant.sessions);
+    tenantWork.check();
+    const state = this.conversations.open({ id, tenantId, kind: language, bounds, once }, tenantLimits.sessions);
     const compile =
-      language === "python" ? this.#compilePython(conversation.seat.id) : this.#compileCell(language, tenantId);
+      language === "python" ? this.#compilePython(state.placement.id) : this.#compileCell(language, tenantId);
     const fileExtension = EXTENSIONS[language];
-    const executor = createSessionExecutor({ conversation, compile, fileExtension, tool: surroundings, pool });
+    const executor = createSessionExecutor({ state, compile, fileExtension, tool: environment, pool });
     const defaultLimits = language === "python" ? PYTHON_DEFAULT_LIMITS : undefined;
     const tool = toRegisteredTool(RUN_DEFINITION, executor, { tenantId, hostLimits: limits, defaultLimits });
-    return new Session(conversation, { router, language, register: () => this.#register(tool) });
+    return new Session(state, { router, language, register: () => this.#register(tool) });
   }
 
-  /** While it runs: one that nobody runs any more leaves nothing behind. */
+  /** Registers the tool for the duration of a run, so that an unused session leaves no registration. */
   #register(tool: RegisteredTool): SessionEntry {
-    const { router } = this.#parts;
+    const { router } = this.#dependencies;
     const { tenantId } = tool;
     const toolName = this.#freeName(tenantId);
     router.add({ ...tool, definition: { ...tool.definition, name: toolName } });
     return { toolName, [Symbol.dispose]: () => void router.registry.remove(toolName, tenantId) };
   }
 
-  /** What telemetry calls it: those of a tenant that run at one time are numbered, and a number is used again. */
+  /** Returns the tool name for telemetry. Concurrent runs of a tenant are numbered, and numbers are reused. */
   #freeName(tenantId: string | undefined): string {
-    const { registry } = this.#parts.router;
+    const { registry } = this.#dependencies.router;
     for (let number = 1; ; number += 1) {
       const name = `session-${number}`;
       if (registry.get(name, tenantId) === undefined) return name;
     }
   }
 
-  /** Lists the sessions of a tenant, or of all tenants, those of tools included. */
+  /** Lists the sessions of a tenant, or of all tenants, including those of tools. */
   list(tenantId: string | undefined): readonly SessionInfo[] {
     return this.conversations.list(tenantId).map(({ info }) => ({ ...info }));
   }
 
-  /** @returns whether the tenant had one of this id */
+  /** @returns whether the tenant had a session with this id */
   async close(id: string, tenantId: string): Promise<boolean> {
     const found = this.conversations.list(tenantId).filter(({ info }) => info.id === id);
-    for (const conversation of found) conversation[Symbol.dispose]();
+    for (const state of found) state[Symbol.dispose]();
     return found.length > 0;
   }
 
-  /** @returns how many there were */
+  /** @returns the number of closed sessions */
   async closeAll(tenantId: string): Promise<number> {
     const all = this.conversations.list(tenantId);
-    for (const conversation of all) conversation[Symbol.dispose]();
+    for (const state of all) state[Symbol.dispose]();
     return all.length;
   }
 
@@ -126,30 +128,30 @@ export class Sessions implements AsyncDisposable {
     return async (code, fileName, { signal, limits }) => {
       const sizes = { sourceBytes: limits.sourceBytes, outputBytes: limits.bundleBytes };
       const source = { files: { [fileName]: code }, entry: fileName };
-      const { bundle } = await this.#parts.bundler.bundle(source, { signal, cell, limits: sizes, owner });
+      const { bundle } = await this.#dependencies.bundler.bundle(source, { signal, cell, limits: sizes, owner });
       scripts.add(fileName, bundle.sourceMap);
       return { bundle, stackMapper: scripts.mapper, codeCache: NO_CODE_CACHE, chunks: NO_CHUNKS };
     };
   }
 
-  #compilePython(seat: number): CompileRun {
+  #compilePython(placement: number): CompileRun {
     const fileNames = new Map<string, undefined>();
     return async (_code, fileName) => {
       fileNames.set(fileName, undefined);
-      return await this.#parts.python.sessionRun(fileName, `session ${seat}`, fileNames);
+      return await this.#dependencies.python.sessionRun(fileName, `session ${placement}`, fileNames);
     };
   }
 
-  /** After a disposal that has taken too long. */
+  /** Ends all sessions after a disposal that timed out. */
   abandon(): void {
-    this.#parts.router.abandon();
+    this.#dependencies.router.abandon();
     this.conversations[Symbol.dispose]();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
-    // Those that run are told of the box's end first.
-    await this.#parts.router[Symbol.asyncDispose]();
+    // Current runs get the reason of the closing instance first.
+    await this.#dependencies.router[Symbol.asyncDispose]();
     this.conversations[Symbol.dispose]();
   }
 }

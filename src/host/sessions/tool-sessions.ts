@@ -1,60 +1,60 @@
-// Tools with `isolation: "session"`: calls that name a conversation find what its earlier calls have left.
+// Runs tools with `isolation: "session"`: calls with the same session id share an isolate.
 import type { Executor } from "../executors/executor.ts";
 import { createSandboxExecutor, type SandboxTool } from "../executors/sandbox.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import type { WorkerPool } from "../workers/worker-pool.ts";
-import type { Conversation, Conversations } from "./conversation.ts";
-import { inConversation } from "./session.ts";
+import type { OpenSessions, SessionState } from "./conversation.ts";
+import { runInSession } from "./session.ts";
 import { DEFAULT_BOUNDS } from "./session-options.ts";
 
 const RETIRED = "its tool was updated or removed";
 
-/** One call of a conversation at a time; a call that names none has an isolate of its own. */
+/** Runs one call of a session at a time. A call without a session id gets an isolate of its own. */
 export function createSessionToolExecutor(
   tool: SandboxTool,
   toolName: string,
   pool: WorkerPool,
-  conversations: Conversations,
+  openSessions: OpenSessions,
 ): Executor {
-  const alone = createSandboxExecutor({ ...tool, isolation: "call" }, pool);
-  const executors = new WeakMap<Conversation, Executor>();
-  /** Of this version of the tool: another one begins anew. */
-  const own = new Map<string, Conversation>();
+  const unsharedExecutor = createSandboxExecutor({ ...tool, isolation: "call" }, pool);
+  const executors = new WeakMap<SessionState, Executor>();
+  /** Sessions of this version of the tool. A new version starts with new ones. */
+  const sessions = new Map<string, SessionState>();
   let isRetired = false;
-  const conversationOf = ({ tenantId, tenant }: PreparedCall, id: string): Conversation => {
-    // Not joined by a character: both may have any character in them.
+  const stateOf = ({ tenantId, tenant }: PreparedCall, id: string): SessionState => {
+    // JSON, because both values may contain any separator character.
     const key = JSON.stringify([tenantId, id]);
-    const known = own.get(key);
-    if (known !== undefined) return known;
-    const onOver = (): void => {
-      if (own.get(key) === opened) own.delete(key);
+    const existing = sessions.get(key);
+    if (existing !== undefined) return existing;
+    const onEnd = (): void => {
+      if (sessions.get(key) === opened) sessions.delete(key);
     };
-    const options = { id, tenantId, kind: toolName, bounds: DEFAULT_BOUNDS, once: false, onOver };
-    const opened = conversations.open(options, tenant.limits.sessions);
-    own.set(key, opened);
+    const options = { id, tenantId, kind: toolName, bounds: DEFAULT_BOUNDS, once: false, onEnd };
+    const opened = openSessions.open(options, tenant.limits.sessions);
+    sessions.set(key, opened);
     return opened;
   };
-  const executorOf = (conversation: Conversation): Executor => {
-    const known = executors.get(conversation) ?? createSandboxExecutor({ ...tool, session: conversation }, pool);
-    executors.set(conversation, known);
-    return known;
+  const executorOf = (state: SessionState): Executor => {
+    const existing = executors.get(state) ?? createSandboxExecutor({ ...tool, session: state }, pool);
+    executors.set(state, existing);
+    return existing;
   };
   return {
-    ...alone,
+    ...unsharedExecutor,
     retire: () => {
       isRetired = true;
-      alone.retire?.();
-      for (const conversation of [...own.values()]) conversation.retire(RETIRED);
+      unsharedExecutor.retire?.();
+      for (const state of [...sessions.values()]) state.retire(RETIRED);
     },
     execute: async (call, log) => {
       const { sessionId } = call.context;
-      if (sessionId === undefined) return await alone.execute(call, log);
-      const conversation = conversationOf(call, sessionId);
+      if (sessionId === undefined) return await unsharedExecutor.execute(call, log);
+      const state = stateOf(call, sessionId);
       if (call.tracked !== undefined) call.tracked.state = "queued";
-      using turn = await conversation.enter(call);
-      // A call that was admitted before its tool was updated ends on the old version, and leaves nothing.
-      if (isRetired) conversation.retire(RETIRED);
-      return await inConversation(conversation, executorOf(conversation), { ...call, signal: turn.signal }, log);
+      using lease = await state.enter(call);
+      // A call that was admitted before an update ends on the old version, and its session ends with it.
+      if (isRetired) state.retire(RETIRED);
+      return await runInSession(state, executorOf(state), { ...call, signal: lease.signal }, log);
     },
   };
 }

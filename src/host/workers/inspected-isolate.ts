@@ -1,19 +1,19 @@
-// The seam between a worker that was started for inspection and whoever inspects: isolates that can be spoken to, one at a time in each.
+// Interface between a worker started for inspection and the inspector. Each worker exposes one isolate at a time.
 
-/** The isolate of one call, in the DevTools protocol. */
+/** The isolate of one call. Messages follow the DevTools protocol. */
 export interface InspectedIsolate {
   send(text: string): void;
-  /** The tool is loaded, and its call goes on. Twice is a no-op. */
+  /** Lets the call of a loaded tool continue. Calling it twice is a no-op. */
   go(): void;
-  /** While it is held its call's clock stands still. */
+  /** Pauses or resumes the call's clock. */
   hold(isHeld: boolean): void;
 }
 
-/** Hears of each isolate; what they say is a worker's word. */
+/** Receives the inspected isolates. Their messages come from a worker, so they are not trusted. */
 export interface Inspector {
-  /** It waits without its tool until it is told to go on. */
+  /** The isolate waits, without its tool, until `go` is called. */
   onOpened(isolate: InspectedIsolate): void;
   onMessage(isolate: InspectedIsolate, text: string): void;
-  /** Another one has come in its worker, or that has ended. */
+  /** Another isolate of the worker replaced this one, or it has ended. */
   onClosed(isolate: InspectedIsolate): void;
 }

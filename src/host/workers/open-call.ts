@@ -1,4 +1,5 @@
-// One call in a worker process, as the host sees it: which messages may come next, how much of each, and what it has cost.
+// Tracks one call in a worker process: which messages the host accepts next, how many and how large, and what the call
+// has cost.
 
 import type { ToolError } from "../../sandbox/contract/errors.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
@@ -7,55 +8,58 @@ import type { EndedMessage, LogLevel, WorkerMessage } from "../../sandbox/protoc
 import type { RawChunk } from "../contract/tool-stream.ts";
 import { toRawChunks } from "./chunk-lines.ts";
 
-/** Why a call has no end of its own. */
+/** Why a call ended without a result of its own. */
 export interface CallLossReason {
-  /** A line of the tool may have run for this call. */
+  /** Code of the tool may have run for this call. */
   readonly begun: boolean;
-  /** Its process passed its memory, or ended itself for want of it, while this call was alone in it. */
+  /** The process exceeded its memory, or ended for lack of memory, while this was the only call in it. */
   readonly outOfMemory?: boolean;
-  /** The tool may be what ended the process. */
+  /** The tool may have caused the end of the process. */
   readonly isSuspect?: boolean;
-  /** Why it was given up before it had begun. */
+  /** Why the call was given up before it began. */
   readonly cause?: ToolError;
-  /** No process could be had at all. */
+  /** No process could be started. */
   readonly isNotStarted?: boolean;
 }
 
-/** Hears what becomes of one call. After `onEnded` or `onLost` nothing more comes, but for `onStuck`. */
+/** Receives the events of one call. After `onEnded` or `onLost`, only `onStuck` may follow. */
 export interface CallListener {
-  /** `place` is `script:line:column` in the isolate, where it was asked for. */
+  /** `place` is the source location `script:line:column` in the isolate, if the caller requested it. */
   onLog(level: LogLevel, time: number, text: string, place?: string): void;
   onProgress(text: string): void;
-  /** `answer` reaches this very run of the call, and nothing once it is over. */
+  /** `answer` sends an envelope to this attempt of the call. It is a no-op once the attempt has ended. */
   onCapability(name: string, text: string, answer: (envelope: string) => void): void;
-  /** What the tool has yielded; undefined where nobody has asked for it as it comes. */
+  /** Receives what the tool yields; undefined if the caller did not request a stream. */
   readonly onChunks?: ((chunks: readonly RawChunk[]) => void) | undefined;
-  /** The process is up and has the call: what it waited for was not the tool's doing. */
+  /** The process is up and has the call. The time until then does not count as the tool's. */
   onPlaced(): void;
-  /** Its isolate is ready, or it has run for a while: from now on its time is the tool's own. */
+  /** The isolate is ready, or has run for a while. From now on time counts as the tool's. */
   onStarted?(): void;
-  /** `peakBytes`: by how much its process had grown at the most while it ran; 0 where that cannot be seen. */
+  /** @param peakBytes largest growth of the process while the call ran; 0 where it cannot be measured */
   onEnded(message: EndedMessage, parts: readonly Buffer[], peakBytes: number): void;
   onLost(loss: CallLossReason, peakBytes: number): void;
-  /** Whoever inspects it holds it, or lets it go on: meanwhile none of its time passes. */
-  onHeld(isHeld: boolean): void;
-  /** Of a call that is watched: whether its guest waits for the host and does nothing else. Its process's own word. */
+  /** A person who inspects the call has paused or resumed it. Time does not count while it is paused. */
+  onPaused(isHeld: boolean): void;
+  /** Whether the guest of an observed call only waits for the host. Reported by the worker process, so not trusted. */
   onIdle?(isIdle: boolean): void;
-  /** It has ended, but would not stop: its process is killed for it. */
+  /** The call has ended but did not stop, so its process is killed. */
   onStuck(): void;
 }
 
-/** A well-behaved worker sends no more than this many progress reports of one call. */
+/** Most progress reports of one call. A correct worker never exceeds it. */
 const PROGRESS_REPORTS = 10_000;
-/** Of requests that are not host calls. How many a call may have waiting is bounded; this ends a flood that is nobody's need. */
+/** Requests that do not count as host calls. Pending requests are bounded elsewhere; this limit ends a flood. */
 const UNCOUNTED_REQUESTS = 1_000_000;
-/** One line of a log may pass what is left of `logBytes` by this much. */
+/** Bytes by which one log line may exceed the rest of `logBytes`. */
 const LOG_LINE_BYTES = 128 * 1024;
-/** Of an outcome that is no output: a well-behaved worker sends 256 Ki units at most. 79 MB of it held the host up for 1.6 s. */
+/**
+ * Largest outcome other than an output. A correct worker sends at most 256 Ki UTF-16 code units; 79 MB blocked the host
+ * for 1.6 s.
+ */
 const MAX_END_BYTES = 1024 * 1024;
 const PROGRESS_BYTES = 16_384;
 
-/** What a worker says of one call. */
+/** A worker's message about one call. */
 export type CallMessage = Exclude<
   WorkerMessage,
   { type: "inspected" | "inspect-open" | "ready" | "python-ready" | "pong" | "stuck" | "chunk-caches" }
@@ -65,15 +69,15 @@ type CallState = "sent" | "preparing" | "started" | "ended";
 export interface OpenCallOptions {
   readonly listener: CallListener;
   readonly limits: Limits;
-  /** Which warm isolate may take it up without a word; a new one is announced first. */
+  /** Key of the warm isolate that may take the call without announcing it. A new isolate is announced first. */
   readonly warmKey: string | undefined;
-  /** Whose isolate it runs in. */
+  /** The session whose isolate it runs in. */
   readonly session?: number | undefined;
-  /** Resident memory of the process when the call came, in bytes. */
+  /** Resident memory of the process when the call was sent, in bytes. */
   readonly rssBytes: number;
-  /** CPU time that the process had used by then, in ms. */
+  /** CPU time of the process when the call was sent, in ms. */
   readonly cpuMs: number;
-  /** A capability of its tool has inputs that are not counted as host calls. */
+  /** A capability of the tool has methods that do not count as host calls. */
   readonly hasUncounted?: boolean;
 }
 
@@ -82,28 +86,28 @@ export class OpenCall {
   readonly limits: Limits;
   readonly warmKey: string | undefined;
   readonly session: number | undefined;
-  /** CPU time that its process had used when it came, in ms. */
+  /** CPU time of the process when the call was sent, in ms. */
   readonly cpuMsBefore: number;
   #rssBefore: number;
   #peakRss: number;
   #state: CallState = "sent";
-  /** There has been a message that a tool's own line may have caused. */
-  #hasSpoken = false;
+  /** A message has arrived that the tool's own code may have caused. */
+  #mayHaveRun = false;
   #logLines = 0;
   #logBytes = 0;
   #progressReports = 0;
   #idleReports = 0;
   #requests = 0;
-  /** Chunks that have come and were not taken. */
+  /** Chunks received for which the reader has not granted credit. */
   #chunksOut = 0;
   #chunks = 0;
   #chunkBytes = 0;
   readonly #maxRequests: number;
   #releaseTimer: NodeJS.Timeout | undefined;
-  /** Which frame it went with; see FrameWriter. */
+  /** Number of the frame that carried the call; see FrameWriter. */
   frame = 0;
   isCancelled = false;
-  /** How many answers of its caller it waits for. */
+  /** Number of answers of its caller that the call waits for. */
   resting = 0;
 
   constructor({ listener, limits, warmKey, session, rssBytes, cpuMs, hasUncounted = false }: OpenCallOptions) {
@@ -121,17 +125,17 @@ export class OpenCall {
     return this.#state === "ended";
   }
 
-  /** It has been ended and has not stopped yet. */
+  /** The call has ended but has not stopped. */
   get isReleasing(): boolean {
     return this.#releaseTimer !== undefined;
   }
 
-  /** By how much its process has grown at the most since the call came. */
+  /** Largest growth of the process since the call was sent, in bytes. */
   get peakBytes(): number {
     return Math.max(0, this.#peakRss - this.#rssBefore);
   }
 
-  /** Its process is up only now: what it had then is not the call's. */
+  /** Restarts the measurement when the process is up, since memory used before is not the call's. */
   startMeter(rssBytes: number): void {
     this.#rssBefore = rssBytes;
     this.#peakRss = rssBytes;
@@ -142,22 +146,23 @@ export class OpenCall {
   }
 
   /**
-   * Whether a line of the tool may have run for this call, which its process may have read: in doubt it has.
-   * @param isHeardOut whether all that its process has ever said has been read
+   * Returns whether code of the tool may have run for this call, assuming that the process has read the call. Returns
+   * true in doubt.
+   * @param isDrained whether everything that the process sent has been read
    */
-  hasBegun(isHeardOut: boolean): boolean {
+  hasBegun(isDrained: boolean): boolean {
     if (this.#state === "preparing") return false;
-    return this.#state === "started" || this.#hasSpoken || this.warmKey !== undefined || !isHeardOut;
+    return this.#state === "started" || this.#mayHaveRun || this.warmKey !== undefined || !isDrained;
   }
 
-  /** So many more of its chunks have been taken, and as many more may come. */
+  /** Allows `chunks` more chunks, because the reader has taken as many. */
   credit(chunks: number): void {
     this.#chunksOut -= chunks;
   }
 
   #receiveChunks(parts: readonly Buffer[]): void {
     const { onChunks } = this.listener;
-    if (onChunks === undefined) throw new Error("The worker sent chunks that nobody has asked for");
+    if (onChunks === undefined) throw new Error("The worker sent chunks that were not requested");
     const chunks = toRawChunks(parts);
     const { outputBytes, jsonValues } = this.limits;
     this.#chunksOut = bound(this.#chunksOut + chunks.length, STREAM_WINDOW.chunks);
@@ -166,7 +171,7 @@ export class OpenCall {
     onChunks(chunks);
   }
 
-  /** Calls back when the call has not been released in time. */
+  /** Calls back if the call is not released in time. */
   expectRelease(withinMs: number, onStuck: () => void): void {
     this.#releaseTimer ??= setTimeout(onStuck, withinMs);
   }
@@ -177,8 +182,8 @@ export class OpenCall {
   }
 
   /**
-   * One message, in an order that makes sense or not at all.
-   * @throws {Error} for a message that no worker of ours sends
+   * Processes one message.
+   * @throws {Error} for a message that a correct worker never sends, or that is out of order
    */
   receive(
     message: CallMessage,
@@ -187,8 +192,8 @@ export class OpenCall {
   ): void {
     if ((message.type === "released") !== this.hasEnded) throw new Error("The worker's messages are out of order");
     const { listener, limits } = this;
-    // What a tool has caused, it has begun to cause.
-    if (message.type !== "preparing") this.#hasSpoken = true;
+    // Every message but `preparing` may be caused by the tool's code, which has then begun.
+    if (message.type !== "preparing") this.#mayHaveRun = true;
     switch (message.type) {
       case "preparing":
         this.#advance(["sent"], "preparing");
@@ -235,14 +240,14 @@ export class OpenCall {
   }
 }
 
-function bound(count: number, most: number): number {
-  if (count > most) throw new Error("The worker sent more than its call may cause");
+function bound(count: number, max: number): number {
+  if (count > max) throw new Error("The worker exceeded a limit of its call");
   return count;
 }
 
 function text(parts: readonly Buffer[], maxBytes: number): string {
   const [part] = parts;
   if (part === undefined || part.length > maxBytes)
-    throw new Error("A part of the worker's message is missing or too long");
+    throw new Error("A part of a worker message is missing or too long");
   return part.toString();
 }

@@ -1,31 +1,31 @@
-// What a process of the flavour `python` is told before it has a call, and what one may tell back: the interpreter's snapshot, and the
-// code cache of its runtime, by whichever process is the first to make them.
+// Prepares a Python process before its first call, and accepts what the first such process makes: the interpreter's
+// snapshot and the runtime's code cache.
 import type { EngineCache } from "./engine-cache.ts";
 
 const MiB = 1024 * 1024;
 export const MAX_RUNTIME_CACHE_BYTES: number = 16 * MiB;
 
-/** A package of the host's, for Python tools to import. */
+/** A package that the host provides to Python tools. */
 export interface PythonWheel {
   readonly fileName: string;
   readonly bytes: Uint8Array;
 }
 
-/** The same for every process of a host. */
+/** Data that is the same for every Python process of a host. */
 export interface PythonSources {
-  /** Of the runtime, which is the bundle of every Python call. */
+  /** Hash of the runtime, which is the bundle of every Python call. */
   readonly sha256: string;
   readonly code: string;
   readonly wasm: Uint8Array;
   readonly stdlib: Uint8Array;
   readonly wheels?: readonly PythonWheel[];
-  /** Of those that are loaded ahead. */
+  /** Clock precision of interpreters that are loaded ahead. */
   readonly coarseTime: boolean;
   readonly codeCache: EngineCache;
   readonly snapshot: EngineCache;
 }
 
-/** One process's. */
+/** Setup of one process. */
 export class PythonSetup {
   readonly #sources: PythonSources;
   readonly #awaited: readonly EngineCache[];
@@ -36,22 +36,22 @@ export class PythonSetup {
     this.#awaited = [sources.snapshot, sources.codeCache].filter(({ bytes }) => bytes.byteLength === 0);
   }
 
-  /** An interpreter is loaded that nothing of a tool's has been near. */
+  /** Whether an interpreter is loaded that no tool has used. */
   get isReady(): boolean {
     return this.#isReady;
   }
 
-  /** Of the frame that it may answer with. */
+  /** Most bytes of the frame that the process may answer with. */
   get answerBytes(): number {
     return this.#awaited.reduce((sum, { maxBytes }) => sum + maxBytes, MiB);
   }
 
-  /** Each of them a message of its own: together they may be too much for one. */
+  /** Each wheel is a message of its own: together they may exceed the frame limit. */
   get wheels(): readonly PythonWheel[] {
     return this.#sources.wheels ?? [];
   }
 
-  /** One process loads one interpreter ahead: it runs one call at a time. */
+  /** A process loads one interpreter ahead, because it runs one call at a time. */
   get message(): object {
     const { sha256, coarseTime } = this.#sources;
     return { type: "python", sha256, coarseTime, spares: 1 };
@@ -63,11 +63,11 @@ export class PythonSetup {
   }
 
   /**
-   * The process is ready. What it has made nothing of a tool's has been near.
-   * @throws {Error} when it says so twice, or sends what it was not asked for
+   * Stores the caches that a ready process has made. No tool has run in it yet.
+   * @throws {Error} when it reports ready twice, or sends a cache that was not requested
    */
   answered([snapshot, codeCache]: readonly Buffer[]): void {
-    if (this.#isReady) throw new Error("The worker has loaded its interpreter already");
+    if (this.#isReady) throw new Error("The worker reported its interpreter twice");
     this.#isReady = true;
     const made = [
       [this.#sources.snapshot, snapshot],
@@ -75,7 +75,7 @@ export class PythonSetup {
     ] as const;
     for (const [cache, bytes] of made) {
       if (bytes === undefined || bytes.byteLength === 0) continue;
-      if (!this.#awaited.includes(cache)) throw new Error("The worker sent what it was given");
+      if (!this.#awaited.includes(cache)) throw new Error("The worker sent a Python cache that was not requested");
       cache.offer(bytes);
     }
   }

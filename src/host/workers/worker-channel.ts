@@ -1,18 +1,21 @@
-// The socket to one worker process, as frames. What is written before there is a socket waits for it; what comes in has its turn and
-// no more, so that one worker's flood is in nobody else's way.
+// Frames over the socket to one worker process. Messages written before the socket exists are queued. Processing of
+// incoming frames is limited in time, so that a flood from one worker does not delay others.
 import type { Socket } from "node:net";
 import { type Frame, FrameReader, FrameWriter } from "../../sandbox/protocol/frames.ts";
 
 export interface ChannelListener {
-  /** Throws at what is not our protocol. */
+  /** Handles a frame. Throws if it violates the protocol. */
   onFrame(frame: Frame): void;
-  /** What came is not our protocol: nothing this process says can be used any more. */
-  onNonsense(): void;
+  /** The worker violated the protocol. None of its further messages is usable. */
+  onProtocolError(): void;
   onClosed(): void;
 }
 
-/** Of the host's time, for one worker's messages before the next one's turn: a flood waits in its own socket. */
-const TURN_MS = 4;
+/**
+ * Longest time in ms to process one worker's messages before others get the event loop. The rest of a flood waits in
+ * the worker's socket.
+ */
+const SLICE_MS = 4;
 
 export class WorkerChannel implements Disposable {
   readonly #listener: ChannelListener;
@@ -20,10 +23,10 @@ export class WorkerChannel implements Disposable {
   readonly #writer = new FrameWriter();
   #socket: Socket | undefined;
   #backlog: Frame[] = [];
-  #speaksNonsense = false;
-  #isOver = false;
+  #isMalformed = false;
+  #isDisposed = false;
 
-  /** @param maxFrameBytes of what comes in, until `allow` says more */
+  /** @param maxFrameBytes limit for incoming frames until `allow` raises it */
   constructor(listener: ChannelListener, maxFrameBytes: number) {
     this.#listener = listener;
     this.#reader = new FrameReader(maxFrameBytes);
@@ -31,73 +34,73 @@ export class WorkerChannel implements Disposable {
 
   connect(socket: Socket): void {
     this.#socket = socket;
-    if (this.#isOver) {
+    if (this.#isDisposed) {
       socket.on("error", () => {}).destroy();
       return;
     }
-    // `close` follows.
+    // The event `close` follows.
     socket.on("error", () => {});
     socket.on("close", () => this.#listener.onClosed());
     socket.on("data", (chunk: Buffer) => {
       try {
         this.#reader.push(chunk, (frame) => this.#backlog.push(frame));
       } catch {
-        this.#speaksNonsense = true;
+        this.#isMalformed = true;
       }
-      this.#hear();
+      this.#processBacklog();
     });
     this.#writer.connect(socket);
   }
 
-  /** From now on frames may be this large, if they could not before. */
+  /** Raises the limit for incoming frames; never lowers it. */
   allow(maxFrameBytes: number): void {
     this.#reader.allow(maxFrameBytes);
   }
 
-  /** As {@link FrameWriter.write}. */
+  /** See {@link FrameWriter.write}. */
   write(message: object, parts?: readonly (string | Uint8Array)[]): number {
     return this.#writer.write(message, parts);
   }
-  /** As {@link FrameWriter.mayBeRead}. */
+  /** See {@link FrameWriter.mayBeRead}. */
   mayBeRead(frame: number): boolean {
     return this.#writer.mayBeRead(frame);
   }
 
-  /** Bytes that the worker has not taken yet. */
+  /** Bytes that the worker has not read yet. */
   get pendingBytes(): number {
     return this.#writer.pendingBytes;
   }
-  /** All that has come was handed on. */
-  get isHeardOut(): boolean {
+  /** Whether all received frames have been passed to the listener. */
+  get isDrained(): boolean {
     return this.#backlog.length === 0;
   }
 
-  /** Not longer than its turn: what is left waits for the next one, and the socket with it. */
-  #hear(): void {
+  /** Passes frames to the listener for at most `SLICE_MS`. Pauses the socket if some are left. */
+  #processBacklog(): void {
     try {
-      const until = performance.now() + TURN_MS;
+      const until = performance.now() + SLICE_MS;
       let index = 0;
-      while (index < this.#backlog.length && !this.#isOver && (index === 0 || performance.now() < until)) {
+      while (index < this.#backlog.length && !this.#isDisposed && (index === 0 || performance.now() < until)) {
         const frame = this.#backlog[index] as Frame;
         index += 1;
         this.#listener.onFrame(frame);
       }
       this.#backlog = index === this.#backlog.length ? [] : this.#backlog.slice(index);
-      if (this.#backlog.length === 0 && this.#speaksNonsense) throw new Error("The worker sent what are no frames");
+      if (this.#backlog.length === 0 && this.#isMalformed) throw new Error("The worker sent malformed frames");
     } catch {
-      this.#listener.onNonsense();
+      this.#listener.onProtocolError();
     }
-    if (this.#isOver || this.#backlog.length === 0) return;
+    if (this.#isDisposed || this.#backlog.length === 0) return;
     this.#socket?.pause();
     setImmediate(() => {
-      this.#hear();
+      this.#processBacklog();
       if (this.#backlog.length === 0) this.#socket?.resume();
     });
   }
 
-  /** Nothing is handed on any more. Twice is a no-op. */
+  /** Stops passing frames and closes the socket. Calling it twice is a no-op. */
   [Symbol.dispose](): void {
-    this.#isOver = true;
+    this.#isDisposed = true;
     this.#socket?.destroy();
   }
 }

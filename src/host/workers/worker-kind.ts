@@ -1,44 +1,45 @@
-// What a worker process is made ready for before anybody has it: one row each, with what such a process has at rest and may do unasked.
+// The kinds of worker processes: a table of what each kind uses at rest and may do without a call.
 import { dataLimitBytes } from "./hardening/launcher.ts";
 
 const MiB = 1024 * 1024;
 
-interface FlavourRow {
-  /** What one that nobody has comes to, in MiB of resident memory; 0 where that is nothing to speak of. */
-  readonly spareMiB: number;
-  /** Resident memory that a process may have for all that is no call's. */
+interface WorkerKindRow {
+  /** Resident memory of an unused warm process, in MiB; 0 where it is negligible. */
+  readonly warmMiB: number;
+  /** Resident memory in bytes that a process may use beyond that of its calls. */
   readonly baseBytes: number;
-  /** CPU time that it may use after its start, and after each call, though nothing runs in it. */
+  /** CPU time in ms that it may use after its start and after each call, although no call runs. */
   readonly idleWorkMs: number;
 }
 
-export const FLAVOURS = {
-  /** JavaScript; at rest it has 60 to 90 MiB. */
-  plain: { spareMiB: 0, baseBytes: 150 * MiB, idleWorkMs: 0 },
+export const WORKER_KINDS = {
+  /** JavaScript. Such a process uses 60 to 90 MiB at rest. */
+  plain: { warmMiB: 0, baseBytes: 150 * MiB, idleWorkMs: 0 },
   /**
-   * Python: at its start and after each call it loads an interpreter for the next one. It may hold three at one time (one that runs, one
-   * on its way out, one to come), of some 100 MiB each.
+   * Python. The process loads an interpreter for the next call at its start and after each call. It may contain three
+   * at once (the running one, the previous one, the next one) of about 100 MiB each.
    */
-  python: { spareMiB: 320, baseBytes: 500 * MiB, idleWorkMs: 15_000 },
-} as const satisfies { readonly [name: string]: FlavourRow };
-export type WorkerKind = keyof typeof FLAVOURS;
+  python: { warmMiB: 320, baseBytes: 500 * MiB, idleWorkMs: 15_000 },
+} as const satisfies { readonly [name: string]: WorkerKindRow };
+export type WorkerKind = keyof typeof WORKER_KINDS;
 
 /**
- * A process that is started ahead knows no call's limit, and the operating system's own cannot be raised later: calls of up to so much
- * memory share processes of one class, and the first class is what spares have.
+ * Memory classes of Python processes. A process that is started ahead does not know the limit of its call, and the
+ * operating system's limit cannot be raised later. Calls with limits up to a class share its processes; warm processes
+ * are of the first class.
  */
 const PYTHON_CLASSES_MIB = [256, 512, 1_024, 2_048] as const;
-/** Of an interpreter at rest, beside what every isolate has. */
+/** Memory of an interpreter at rest, in addition to that of any isolate. */
 const INTERPRETER_MIB = 128;
 const INTERPRETERS = 3;
 
-/** The class of process that a Python call with this limit runs in, in MiB. */
+/** Returns the class in MiB of the process that a Python call with this limit runs in. */
 export const pythonClassOf = (memoryMiB: number): number =>
-  PYTHON_CLASSES_MIB.find((most) => memoryMiB <= most) ?? PYTHON_CLASSES_MIB[3];
+  PYTHON_CLASSES_MIB.find((classMiB) => memoryMiB <= classMiB) ?? PYTHON_CLASSES_MIB[3];
 
-/** The operating system's limit on the data segment of a process of this class. */
+/** Returns the data limit in bytes of a process of this class, for the operating system. */
 export const pythonDataBytes = (classMiB: number): number =>
   dataLimitBytes(INTERPRETERS, INTERPRETERS * INTERPRETER_MIB + 2 * classMiB);
 
-/** Of the processes that are started ahead. */
-export const PYTHON_SPARE_CLASS_MIB: number = PYTHON_CLASSES_MIB[0];
+/** Class of the processes that are started ahead. */
+export const WARM_PYTHON_CLASS_MIB: number = PYTHON_CLASSES_MIB[0];

@@ -1,4 +1,5 @@
-// Which call goes to which process, when, and what is done when one dies. Every job that entered is ended exactly once.
+// Assigns queued calls to worker processes and handles calls whose process dies. Every job that is accepted ends
+// exactly once.
 import { availableParallelism } from "node:os";
 import { ToolError, toToolError, unavailable } from "../../sandbox/contract/errors.ts";
 import { CrashQuarantine } from "./health/crash-quarantine.ts";
@@ -6,7 +7,7 @@ import type { CallListener, CallLossReason } from "./open-call.ts";
 import type { PythonSources } from "./python-setup.ts";
 import { type Claim, canUseParentSlot, type Entry, FairQueue } from "./scheduling/fair-queue.ts";
 import type { OwnerState } from "./scheduling/priority.ts";
-import { type FleetOptions, type ProcessNeed, WorkerManager } from "./worker-manager.ts";
+import { type ProcessNeed, WorkerManager, type WorkerManagerOptions } from "./worker-manager.ts";
 import type {
   EndReason,
   SentBundle,
@@ -16,58 +17,61 @@ import type {
   WorkerToolProfile,
 } from "./worker-process.ts";
 
-export interface WorkerPoolOptions extends FleetOptions {
-  /** Calls that run in one process at one time. */
+export interface WorkerPoolOptions extends WorkerManagerOptions {
+  /** Most calls that run in one process at once. */
   readonly callsPerWorker: number;
-  /** And so many more, whose callers wait for them; none unless stated. */
+  /**
+   * Further nested calls that may run in one process, while their callers wait for them.
+   * @default 0
+   */
   readonly nestedPerWorker?: number;
-  /** Calls of all tenants that may wait. */
+  /** Most calls of all tenants that may wait. */
   readonly maxQueued: number;
 }
 
 /** A call for the pool to run. */
 export interface Job extends WorkerJob, ProcessNeed {
-  /** No process ever serves two owners, and all those of one are of the kind that its jobs need. */
+  /** No process ever serves two owners. All processes of one owner are of the kind that its jobs need. */
   readonly owner: string;
   readonly claim: Claim;
   readonly listener: CallListener;
   readonly memoryMiB: number;
-  /** It may wait this long for its turn, in ms. */
+  /** Longest time in ms that the job may wait in the queue. */
   readonly queueMs?: number;
-  /** It needs a process in which nothing has run yet, and nothing runs beside it. */
+  /** Needs an unused process, and shares it with no other call while it runs. */
   readonly fresh?: boolean;
-  /** Its process serves nobody afterwards: it is ended. */
+  /** The process is ended after the job. */
   readonly singleUse?: boolean;
-  /** It runs alone in its process. */
+  /** The job runs alone in its process. */
   readonly exclusive?: boolean;
-  /** It may be run again though it had begun. */
+  /** The job may run again after it has begun. */
   readonly idempotent?: boolean;
-  /** Whose isolate it runs in; `order.session` is its number. */
-  readonly session?: SessionSeat | undefined;
+  /** The session whose isolate it runs in; `order.session` has the session's id. */
+  readonly session?: SessionPlacement | undefined;
 }
 
-/** Where the isolate of a conversation is: calls of it go there and nowhere else. One at a time. */
-export interface SessionSeat {
+/** Location of a session's isolate. The session's calls run there and nowhere else, one at a time. */
+export interface SessionPlacement {
   readonly id: number;
-  /** Set when its first call was placed. */
+  /** Set when the first call of the session is placed. */
   worker: WorkerProcess | undefined;
-  /** Its process has ended, and its isolate with it. */
+  /** The process has ended, and the session's isolate with it. */
   onLost(reason: EndReason | undefined): void;
 }
 
-/** Where a tool is in use: in one process, for one tenant. */
+/** A use of a tool: in one process, by one tenant. */
 export interface WarmUse {
   readonly worker: WorkerProcess;
   readonly profile: WorkerToolProfile;
   readonly tenantId: string;
-  /** Warm isolates that its calls need there. */
+  /** Warm isolates that the tenant's calls need there. */
   readonly isolates: number;
 }
 
 interface PlacedJob {
   readonly job: Job;
-  /** Jobs of one kind find the same processes. */
-  readonly kind: string;
+  /** Jobs with the same key can use the same processes. */
+  readonly placementKey: string;
   attempts: number;
   entry: Entry<PlacedJob> | undefined;
   worker: WorkerProcess | undefined;
@@ -77,79 +81,90 @@ interface PlacedJob {
   state: "queued" | "placed" | "over";
 }
 
-/** A job's handle. */
+/** Handle of a job. */
 export interface Ticket {
-  /** Ends the call: out of the queue at once, or out of its process. The listener still hears how it ended, if it had begun. */
+  /** Ends the call in the queue or in its process. If the call had begun, its listener still receives how it ended. */
   cancel(): void;
-  /** So many more of its chunks have been taken. */
+  /** Allows `chunks` more chunks, because the reader has taken as many. */
   credit(chunks: number): void;
-  /** It waits for a person or a model, or does so no more; as often one as the other. Meanwhile others may have its place. */
+  /**
+   * Marks the call as waiting for a person or a model, or ends that mark. Each `true` needs one `false`. Other calls
+   * may use the slot meanwhile.
+   */
   rest(isResting: boolean): void;
-  /** Whether its listener hears of `onIdle`. */
+  /** Turns `onIdle` events of the listener on or off. */
   watchIdle(isWatched: boolean): void;
 }
 
-/** A job whose process dies before it has begun is tried this often in all: three deaths are not bad luck. */
+/** Attempts of a job whose process dies before it has begun. Three deaths in a row are no coincidence. */
 const MAX_ATTEMPTS = 3;
-/** Calls that a process is given at one time until it is seen that they mostly wait; and then so many more, again and again. */
+/**
+ * Calls that a process may run at once while it computes. The window grows by as many each time the process is full but
+ * mostly waits.
+ */
 const FIRST_WINDOW = 4;
-/** A tenant past its share of the machine: a second call, so that another of its tools is not kept waiting, and no more. */
+/** Window for a tenant past its CPU share. The second call keeps another of its tools from waiting. */
 const PAST_SHARE_WINDOW = 2;
-/** Cores that a process must use to count as busy. */
+/** CPU usage in cores from which a process counts as busy. */
 const BUSY_RATE = 0.5;
 
 /**
- * There is one event loop for all calls, so its time counts as time of every core, and what is made in it has to be collected. How much
- * more that is worth is a choice: at 1, 2 and 5 a flood of outputs cost its neighbours about as much, within the noise.
+ * Weight of event loop time in CPU time. All calls share one event loop, so its time counts for every core, and the
+ * garbage made in it must be collected. The factor 4 is a choice: with 1, 2 and 5 a flood of outputs slowed other
+ * tenants about equally, within the noise.
  */
 const HOST_TIME_FACTOR = 4 * availableParallelism();
 
 export class WorkerPool implements AsyncDisposable {
   readonly #options: WorkerPoolOptions;
-  readonly #fleet: WorkerManager;
+  readonly #manager: WorkerManager;
   readonly #queue: FairQueue<PlacedJob>;
-  readonly #suspects = new CrashQuarantine();
-  /** Of what waits. */
-  readonly #queuedOfKind = new Map<string, number>();
+  readonly #quarantine = new CrashQuarantine();
+  /** Queued jobs for each placement key. */
+  readonly #queuedByKey = new Map<string, number>();
   readonly #placed = new Map<WorkerProcess, Set<PlacedJob>>();
-  /** Accounts whose calls have run in a process since its CPU time was last read. */
-  readonly #payers = new Map<WorkerProcess, Set<string>>();
-  readonly #seats = new Map<WorkerProcess, Set<SessionSeat>>();
+  /** Tenants whose calls have run in a process since its CPU time was last read. */
+  readonly #chargedTenants = new Map<WorkerProcess, Set<string>>();
+  readonly #sessions = new Map<WorkerProcess, Set<SessionPlacement>>();
   #scheduling = false;
   #closed = false;
 
   constructor(sources: WorkerSources, options: WorkerPoolOptions) {
     this.#options = options;
     this.#queue = new FairQueue(options.maxQueued, { countsRoom: true });
-    this.#fleet = new WorkerManager(sources, options, {
+    this.#manager = new WorkerManager(sources, options, {
       onChange: (worker) => this.#onChange(worker),
       onRoom: () => this.#schedule(),
       onCpu: (worker, cpuMs) => this.#onCpu(worker, cpuMs),
-      standingOf: (owner) => this.#standingOf(owner),
+      ownerStateOf: (owner) => this.#ownerStateOf(owner),
     });
   }
 
   /** Process ids of all workers, for tests and the operator. */
   get pids(): readonly number[] {
-    return this.#fleet.pids;
+    return this.#manager.pids;
   }
 
-  /** Starts the first process, as `WorkerManager.start` does. */
+  /** Starts the first process; see `WorkerManager.start`. */
   async start(): Promise<void> {
-    await this.#fleet.start();
+    await this.#manager.start();
   }
 
-  /** As `WorkerManager.openPython`. */
+  /** See `WorkerManager.openPython`. */
   async openPython(python: PythonSources): Promise<void> {
-    if (!this.#closed) await this.#fleet.openPython(python);
+    if (!this.#closed) await this.#manager.openPython(python);
   }
 
-  /** @throws {ToolError} TOOL_UNAVAILABLE when the pool is closed; OVERLOADED, with `retryAfterMs`, when the queue is full */
+  /**
+   * Queues or starts a job.
+   * @throws {ToolError} TOOL_UNAVAILABLE when the pool is closed; OVERLOADED, with `retryAfterMs`, when the queue is
+   * full
+   */
   run(job: Job): Ticket {
     if (this.#closed) throw unavailable("closed", "Glovebox is closed");
     const placed: PlacedJob = {
       job,
-      kind: kindOf(job),
+      placementKey: placementKeyOf(job),
       attempts: 0,
       entry: undefined,
       worker: undefined,
@@ -160,9 +175,9 @@ export class WorkerPool implements AsyncDisposable {
     };
     const entry = this.#queue.add(placed, job.claim);
     placed.entry = entry;
-    this.#countKind(placed.kind, 1);
+    this.#countKey(placed.placementKey, 1);
     this.#schedule();
-    if (placed.state === "queued") this.#makeWait(placed, entry);
+    if (placed.state === "queued") this.#enqueue(placed, entry);
     return {
       cancel: () => this.#cancel(placed),
       credit: (chunks) => {
@@ -179,27 +194,31 @@ export class WorkerPool implements AsyncDisposable {
     };
   }
 
-  /** Where calls with these profiles have run. A process that serves one job, or one call at a time, is left out: it has no room. */
+  /**
+   * Lists where calls with these profiles have run. Omits processes that serve one job or one call at a time: they have
+   * no room.
+   */
   usesOf(profiles: readonly WorkerToolProfile[]): readonly WarmUse[] {
-    const workers = this.#fleet.open.filter(({ singleUse, isExclusive }) => !singleUse && !isExclusive);
+    const workers = this.#manager.open.filter(({ singleUse, isExclusive }) => !singleUse && !isExclusive);
     return workers.flatMap((worker) =>
       profiles.flatMap((profile) => worker.usesOf(profile).map((use) => ({ ...use, worker, profile }))),
     );
   }
 
   /**
-   * Makes one isolate of a tool in a process in which an earlier version is in use, for a call to come. It takes no slot of the tenant's and
-   * no place in the queue: an update must not make calls wait. Resolves when the isolate is there, or cannot be made. Never rejects.
+   * Makes an isolate of a tool, for a later call, in a process that uses an earlier version of it. It takes no
+   * concurrency slot and no place in the queue, because an update must not delay calls. Resolves when the isolate is
+   * ready or could not be made. Never rejects.
    */
   async prewarm(
     { worker, profile: earlier, tenantId }: WarmUse,
     profile: WorkerToolProfile,
     bundle: SentBundle,
   ): Promise<void> {
-    if (this.#closed || !this.#fleet.open.includes(worker)) return;
+    if (this.#closed || !this.#manager.open.includes(worker)) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     const listener: CallListener = {
-      ...{ onPlaced() {}, onLog() {}, onProgress() {}, onCapability() {}, onHeld() {}, onStuck() {} },
+      ...{ onPlaced() {}, onLog() {}, onProgress() {}, onCapability() {}, onPaused() {}, onStuck() {} },
       onEnded: () => resolve(),
       onLost: () => resolve(),
     };
@@ -209,43 +228,43 @@ export class WorkerPool implements AsyncDisposable {
     try {
       const seq = worker.start({ order, bundle, input: "" }, listener);
       timer = setTimeout(() => worker.cancel(seq), profile.limits.timeoutMs);
-      this.#fleet.watch();
+      this.#manager.watch();
       await promise;
     } catch {
-      // The process has ended: the next call of the tool starts another one.
+      // The process has ended. The next call of the tool starts another one.
     } finally {
       clearTimeout(timer);
     }
   }
 
   /**
-   * Releases what all processes keep warm of a tool. Calls of it that run go on.
-   * @param bundle its code, which is forgotten where no other tool uses it
+   * Releases a tool's warm isolates in all processes. Running calls continue.
+   * @param bundle the tool's code, which is dropped where no other tool uses it
    */
   release(profiles: readonly WorkerToolProfile[], bundle: SentBundle | undefined): void {
-    for (const worker of this.#fleet.open) {
+    for (const worker of this.#manager.open) {
       for (const profile of profiles) worker.release(profile, bundle);
     }
   }
 
-  #makeWait(placed: PlacedJob, entry: Entry<PlacedJob>): void {
-    const refusal = this.#queue.refusal(entry);
-    if (refusal !== undefined) {
+  #enqueue(placed: PlacedJob, entry: Entry<PlacedJob>): void {
+    const overload = this.#queue.overloadError(entry);
+    if (overload !== undefined) {
       this.#leaveQueue(placed, "over");
-      throw refusal;
+      throw overload;
     }
     const { queueMs, claim } = placed.job;
     if (queueMs === undefined) return;
     placed.queueTimer = setTimeout(() => {
       const retryAfterMs = this.#queue.retryAfterMs(claim.account);
-      const message = `The call waited ${queueMs} ms for its turn; try again in ${retryAfterMs} ms`;
+      const message = `The call waited ${queueMs} ms in the queue; try again in ${retryAfterMs} ms`;
       const cause = new ToolError("OVERLOADED", message, { details: { queueMs, retryAfterMs } });
       this.#giveUp(placed, { begun: false, cause });
     }, queueMs);
   }
 
   #cancel(placed: PlacedJob): void {
-    // Nobody waits for it any more: should its process die of the cancel, it is not run again.
+    // No caller waits for it. If the cancellation costs the process, the call is not run again.
     placed.attempts = MAX_ATTEMPTS;
     if (placed.state === "placed") placed.worker?.cancel(placed.seq);
     if (placed.state === "queued") this.#leaveQueue(placed, "over");
@@ -253,108 +272,113 @@ export class WorkerPool implements AsyncDisposable {
 
   #leaveQueue(placed: PlacedJob, state: PlacedJob["state"]): void {
     clearTimeout(placed.queueTimer);
-    if (placed.entry !== undefined && !placed.entry.isOver) {
+    if (placed.entry !== undefined && !placed.entry.isRemoved) {
       this.#queue.remove(placed.entry);
-      this.#countKind(placed.kind, -1);
+      this.#countKey(placed.placementKey, -1);
     }
     placed.state = state;
   }
 
-  #countKind(kind: string, change: 1 | -1): void {
-    const count = (this.#queuedOfKind.get(kind) ?? 0) + change;
-    if (count > 0) this.#queuedOfKind.set(kind, count);
-    else this.#queuedOfKind.delete(kind);
+  #countKey(placementKey: string, change: 1 | -1): void {
+    const count = (this.#queuedByKey.get(placementKey) ?? 0) + change;
+    if (count > 0) this.#queuedByKey.set(placementKey, count);
+    else this.#queuedByKey.delete(placementKey);
   }
 
-  /** Ending a process to make room comes back here: one round at a time. */
+  /** Ending a process to make room re-enters this method, so only the outer call runs the loop. */
   #schedule(): void {
     if (this.#scheduling || this.#closed) return;
     this.#scheduling = true;
     try {
-      // Each placing changes who is next.
+      // Each placement can change which job is next.
       while (this.#placeNext());
-      this.#fleet.refillSpares();
+      this.#manager.refillWarmPool();
     } finally {
       this.#scheduling = false;
     }
   }
 
   #placeNext(): boolean {
-    const hopeless = new Set<string>();
-    let hopeful = this.#queue.queued;
+    const blockedKeys = new Set<string>();
+    let untried = this.#queue.queued;
     for (const entry of this.#queue.candidates()) {
       const { item } = entry;
-      if (hopeless.has(item.kind)) continue;
-      const isSeated = canUseParentSlot(entry);
-      const worker = this.#workerFor(item.job, isSeated);
+      if (blockedKeys.has(item.placementKey)) continue;
+      const usesParentSlot = canUseParentSlot(entry);
+      const worker = this.#workerFor(item.job, usesParentSlot);
       if (worker !== undefined) {
         this.#place(item, worker);
         return true;
       }
-      // A suspect may have been too much where another of its kind is not, and a nested call where one with its caller's place is not.
-      const { lane, seat } = item.job.claim;
-      if (this.#suspects.has(lane) || (seat !== undefined && !isSeated)) continue;
-      hopeless.add(item.kind);
-      hopeful -= this.#queuedOfKind.get(item.kind) ?? 0;
-      // A thousand tenants that wait for the same processes are asked once, not each.
-      if (hopeful <= 0) return false;
+      // Other jobs with the same key may still fit: this tool may be quarantined, or this nested call may lack its
+      // parent's slot.
+      const { toolKey, parentSlot } = item.job.claim;
+      if (this.#quarantine.has(toolKey) || (parentSlot !== undefined && !usesParentSlot)) continue;
+      blockedKeys.add(item.placementKey);
+      untried -= this.#queuedByKey.get(item.placementKey) ?? 0;
+      // Jobs with the same key are tried once, even if a thousand tenants wait.
+      if (untried <= 0) return false;
     }
     return false;
   }
 
-  /** @param isSeated its caller waits for it in one of the places that there are: their number is no reason to let it wait */
-  #workerFor(job: Job, isSeated: boolean): WorkerProcess | undefined {
-    if (!isSeated && !this.#fleet.mayRunLast(job.owner)) return undefined;
-    const home = job.session?.worker;
-    if (home !== undefined) return this.#mayEnter(home, job) ? home : undefined;
-    if (!this.#fleet.makeRoomFor(job.memoryMiB, job.owner)) return undefined;
+  /** @param usesParentSlot the call runs in the slot of its parent, so limits on the number of calls do not apply */
+  #workerFor(job: Job, usesParentSlot: boolean): WorkerProcess | undefined {
+    if (!usesParentSlot && !this.#manager.mayRunLowPriority(job.owner)) return undefined;
+    const sessionWorker = job.session?.worker;
+    if (sessionWorker !== undefined) return this.#canEnterSession(sessionWorker, job) ? sessionWorker : undefined;
+    if (!this.#manager.makeRoomFor(job.memoryMiB, job.owner)) return undefined;
     const { callsPerWorker, nestedPerWorker = 0 } = this.#options;
-    const own = this.#fleet.usableBy(job.owner);
+    const own = this.#manager.usableBy(job.owner);
     if (job.fresh) return this.#freshFor(job, own.length);
-    const isAlone = job.exclusive === true || this.#suspects.has(job.claim.lane);
+    const isAlone = job.exclusive === true || this.#quarantine.has(job.claim.toolKey);
     let best: WorkerProcess | undefined;
     for (const worker of own) {
-      const window = isSeated ? callsPerWorker + nestedPerWorker : worker.window;
+      const window = usesParentSlot ? callsPerWorker + nestedPerWorker : worker.window;
       const isBelow = worker.busy < window && worker.load < callsPerWorker + nestedPerWorker;
       const hasRoom = worker.load === 0 || (!isAlone && !worker.isExclusive && isBelow);
       if (hasRoom && worker.load < (best?.load ?? Number.POSITIVE_INFINITY)) best = worker;
     }
-    // A process whose call waits for this one is as good as idle.
-    const isCrowded = best === undefined || (best.load > 0 && !isSeated);
-    if (isCrowded && this.#fleet.mayGrow(job.owner, isSeated)) best = this.#takeNew(job) ?? best;
+    // A process whose call waits for this one counts as idle.
+    const isCrowded = best === undefined || (best.load > 0 && !usesParentSlot);
+    if (isCrowded && this.#manager.mayGrow(job.owner, usesParentSlot)) best = this.#takeNew(job) ?? best;
     if (best?.load === 0) best.isExclusive = isAlone;
     return best;
   }
 
-  /** What its conversation's isolate is in has no room beside others that want to be alone, or are too many. */
-  #mayEnter(home: WorkerProcess, job: Job): boolean {
+  /**
+   * Whether the session's process has room. It has none if a call in it, or the job, must run alone, or if it is full.
+   */
+  #canEnterSession(sessionWorker: WorkerProcess, job: Job): boolean {
     const { callsPerWorker, nestedPerWorker = 0 } = this.#options;
-    if (home.isEnding || home.isReleasing) return false;
-    const isAlone = job.exclusive === true || home.isExclusive;
-    return home.load === 0 || (!isAlone && home.load < callsPerWorker + nestedPerWorker);
+    if (sessionWorker.isEnding || sessionWorker.isReleasing) return false;
+    const isAlone = job.exclusive === true || sessionWorker.isExclusive;
+    return sessionWorker.load === 0 || (!isAlone && sessionWorker.load < callsPerWorker + nestedPerWorker);
   }
 
-  /** Its isolate goes. Twice is a no-op. */
-  endSession(seat: SessionSeat): void {
-    const { worker } = seat;
+  /** Disposes the session's isolate. Calling it twice is a no-op. */
+  endSession(placement: SessionPlacement): void {
+    const { worker } = placement;
     if (worker === undefined) return;
-    this.#seats.get(worker)?.delete(seat);
-    worker.endSession(seat.id);
+    this.#sessions.get(worker)?.delete(placement);
+    worker.endSession(placement.id);
   }
 
-  #takeNew({ owner, flavour, dataBytes }: Job): WorkerProcess | undefined {
-    const worker = this.#fleet.takeNew(owner, { flavour, dataBytes });
-    const window = this.#fleet.isHeldBack(owner) ? PAST_SHARE_WINDOW : FIRST_WINDOW;
+  #takeNew({ owner, kind, dataBytes }: Job): WorkerProcess | undefined {
+    const worker = this.#manager.takeNew(owner, { kind, dataBytes });
+    const window = this.#manager.isThrottled(owner) ? PAST_SHARE_WINDOW : FIRST_WINDOW;
     if (worker !== undefined) worker.window = Math.min(window, this.#options.callsPerWorker);
     return worker;
   }
 
-  /** An owner's first process serves it from then on, unless the job says no; a further one is used for this job and ended. */
+  /**
+   * An owner's first process stays with it, unless the job is `singleUse`. Any further one runs this job and is ended.
+   */
   #freshFor(job: Job, owned: number): WorkerProcess | undefined {
     const worker = this.#takeNew(job);
     if (worker === undefined) return undefined;
     worker.singleUse = job.singleUse === true || owned > 0;
-    // Until it is empty: what ran beside it could forge what it makes.
+    // Exclusive until it is empty: a concurrent call could forge the result.
     worker.isExclusive = true;
     return worker;
   }
@@ -366,23 +390,23 @@ export class WorkerPool implements AsyncDisposable {
     placed.worker = worker;
     placed.attempts += 1;
     placed.placedAt = performance.now();
-    addTo(this.#placed, worker, placed);
+    addToSet(this.#placed, worker, placed);
     if (job.session !== undefined && job.session.worker === undefined) {
       job.session.worker = worker;
-      // What is alone in its process for a conversation nobody else can use afterwards.
+      // An exclusive session's process must not serve other calls later.
       if (job.exclusive) worker.singleUse = true;
-      addTo(this.#seats, worker, job.session);
+      addToSet(this.#sessions, worker, job.session);
     }
-    addTo(this.#payers, worker, job.claim.account);
+    addToSet(this.#chargedTenants, worker, job.claim.account);
     try {
       placed.seq = worker.start(job, this.#listen(placed, worker));
-      this.#fleet.watch();
+      this.#manager.watch();
     } catch (thrown) {
-      // Half of it may be on its way: the process is of no more use, and the call has not begun.
+      // Part of the call may have been sent. The process is unusable, and the call has not begun.
       this.#giveUp(placed, { begun: false, cause: toToolError(thrown) });
       worker.kill();
       this.#placed.delete(worker);
-      this.#payers.delete(worker);
+      this.#chargedTenants.delete(worker);
     }
   }
 
@@ -391,7 +415,7 @@ export class WorkerPool implements AsyncDisposable {
     return {
       onPlaced: () => listener.onPlaced(),
       onStarted: () => listener.onStarted?.(),
-      onHeld: (isHeld) => listener.onHeld(isHeld),
+      onPaused: (isHeld) => listener.onPaused(isHeld),
       onIdle: (isIdle) => listener.onIdle?.(isIdle),
       onLog: (level, time, text, place) => listener.onLog(level, time, text, place),
       onProgress: (text) => listener.onProgress(text),
@@ -400,17 +424,17 @@ export class WorkerPool implements AsyncDisposable {
       onEnded: (message, parts, peakBytes) => {
         this.#finish(placed);
         if (message.outcome === "output" || message.outcome === "streamed") {
-          this.#suspects.endedWell(claim.lane);
-          this.#fleet.endedWell(worker, message.usage.cpuMs);
+          this.#quarantine.recordSuccess(claim.toolKey);
+          this.#manager.recordSuccess(worker, message.usage.cpuMs);
         }
         listener.onEnded(message, parts, peakBytes);
       },
       onLost: (loss, peakBytes) => this.#onLost(placed, worker, loss, peakBytes),
-      onStuck: () => this.#suspects.add(claim.lane),
+      onStuck: () => this.#quarantine.add(claim.toolKey),
     };
   }
 
-  /** It runs no more, as far as the queue is concerned. */
+  /** Frees the job's slot in the queue. */
   #finish(placed: PlacedJob): void {
     const { entry, worker } = placed;
     if (placed.state !== "placed" || entry === undefined) return;
@@ -426,11 +450,11 @@ export class WorkerPool implements AsyncDisposable {
     placed.job.listener.onLost(loss, peakBytes);
   }
 
-  /** Run again elsewhere what had not begun; what had is over, unless its author says that twice does no harm. */
+  /** Runs a call again if it had not begun, or if its author declared it idempotent. Otherwise the call fails. */
   #onLost(placed: PlacedJob, worker: WorkerProcess, loss: CallLossReason, peakBytes: number): void {
     if (placed.state === "over") return;
     const { job } = placed;
-    if (loss.isSuspect) this.#suspects.add(job.claim.lane);
+    if (loss.isSuspect) this.#quarantine.add(job.claim.toolKey);
     const mayRunAgain =
       (!loss.begun || job.idempotent === true) && loss.outOfMemory !== true && job.session === undefined;
     if (mayRunAgain && placed.attempts < MAX_ATTEMPTS && !this.#closed) {
@@ -438,7 +462,7 @@ export class WorkerPool implements AsyncDisposable {
       placed.state = "queued";
       placed.worker = undefined;
       placed.entry = this.#queue.putBack(placed, job.claim);
-      this.#countKind(placed.kind, 1);
+      this.#countKey(placed.placementKey, 1);
       return;
     }
     this.#giveUp(placed, worker.isReady ? loss : { ...loss, cause: notStarted(worker), isNotStarted: true }, peakBytes);
@@ -447,83 +471,86 @@ export class WorkerPool implements AsyncDisposable {
   #onChange(worker: WorkerProcess): void {
     if (worker.isDead) {
       this.#placed.delete(worker);
-      this.#payers.delete(worker);
-      this.#loseSeats(worker);
+      this.#chargedTenants.delete(worker);
+      this.#loseSessions(worker);
     } else if (worker.load === 0) worker.isExclusive = false;
     this.#schedule();
   }
 
-  /** Calls of theirs that wait for it would wait for ever. */
-  #loseSeats(worker: WorkerProcess): void {
-    const seats = this.#seats.get(worker);
-    if (seats === undefined) return;
-    this.#seats.delete(worker);
+  /** Calls of a lost session would otherwise wait forever. */
+  #loseSessions(worker: WorkerProcess): void {
+    const placements = this.#sessions.get(worker);
+    if (placements === undefined) return;
+    this.#sessions.delete(worker);
     for (const { item } of [...this.#queue.entries()]) {
-      if (item.job.session !== undefined && seats.has(item.job.session)) this.#giveUp(item, { begun: false });
+      if (item.job.session !== undefined && placements.has(item.job.session)) this.#giveUp(item, { begun: false });
     }
-    for (const seat of seats) seat.onLost(worker.endReason);
+    for (const placement of placements) placement.onLost(worker.endReason);
   }
 
   /**
-   * What a process has used is its tenants': of several, in equal parts. Calls that mostly wait get company, calls that compute do
-   * not: threads past the cores only slow each other down.
+   * Charges CPU time to the tenants that used the process, in equal parts, and adapts its window. A process that mostly
+   * waits gets more calls; one that computes does not, because more threads than cores only slow each other down.
    */
   #onCpu(worker: WorkerProcess, cpuMs: number): void {
-    const payers = this.#payers.get(worker);
-    if (payers !== undefined) {
-      for (const account of payers) this.#queue.charge(account, cpuMs / payers.size);
-      this.#payers.set(worker, new Set([...(this.#placed.get(worker) ?? [])].map(({ job }) => job.claim.account)));
+    const tenants = this.#chargedTenants.get(worker);
+    if (tenants !== undefined) {
+      for (const account of tenants) this.#queue.charge(account, cpuMs / tenants.size);
+      this.#chargedTenants.set(
+        worker,
+        new Set([...(this.#placed.get(worker) ?? [])].map(({ job }) => job.claim.account)),
+      );
     }
     const isFull = worker.load >= worker.window;
-    if (worker.owner !== undefined && this.#fleet.isHeldBack(worker.owner))
+    if (worker.owner !== undefined && this.#manager.isThrottled(worker.owner))
       worker.window = Math.min(PAST_SHARE_WINDOW, this.#options.callsPerWorker);
     else if (worker.cpuRate >= BUSY_RATE) worker.window = FIRST_WINDOW;
-    else if (isFull && this.#fleet.hasIdleCpu)
+    else if (isFull && this.#manager.hasIdleCpu)
       worker.window = Math.min(worker.window + FIRST_WINDOW, this.#options.callsPerWorker);
     if (isFull) this.#schedule();
   }
 
-  /** Time of the host's own event loop that went into an account's values. */
+  /** Charges time of the host's event loop that went into an account's values. */
   chargeHostTime(account: string, ms: number): void {
     this.#queue.charge(account, HOST_TIME_FACTOR * ms);
   }
 
-  #standingOf(owner: string): OwnerState {
+  #ownerStateOf(owner: string): OwnerState {
     for (const [worker, jobs] of this.#placed) {
       if (worker.owner !== owner) continue;
       const [first] = jobs;
-      if (first !== undefined) return this.#queue.standingOf(first.job.claim.account);
+      if (first !== undefined) return this.#queue.ownerStateOf(first.job.claim.account);
     }
     return { weight: 1, isBacklogged: false };
   }
 
-  /** As `WorkerManager.endOwner`. */
+  /** See `WorkerManager.endOwner`. */
   endOwner(owner: string, isShared: boolean): number {
-    return this.#fleet.endOwner(owner, isShared);
+    return this.#manager.endOwner(owner, isShared);
   }
 
-  /** Ends every process. Calls in them, and those that wait, hear that they are lost. */
+  /** Ends every process. Running and queued calls fail as lost. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
     for (const { item } of [...this.#queue.entries()]) this.#giveUp(item, { begun: false });
-    this.#fleet[Symbol.dispose]();
+    this.#manager[Symbol.dispose]();
   }
 }
 
-/** What of a job decides which process it may have. */
-function kindOf({ owner, claim, memoryMiB, session, flavour = "plain", dataBytes = 0, ...job }: Job): string {
+/** Key of everything in a job that decides which process it may use. */
+function placementKeyOf({ owner, claim, memoryMiB, session, kind = "plain", dataBytes = 0, ...job }: Job): string {
   const { fresh = false, singleUse = false, exclusive = false } = job;
-  return `${session?.id ?? ""} ${claim.seat !== undefined} ${fresh} ${singleUse} ${exclusive} ${memoryMiB} ${flavour} ${dataBytes} ${owner}`;
+  return `${session?.id ?? ""} ${claim.parentSlot !== undefined} ${fresh} ${singleUse} ${exclusive} ${memoryMiB} ${kind} ${dataBytes} ${owner}`;
 }
 
-function addTo<Key, Value>(map: Map<Key, Set<Value>>, key: Key, value: Value): void {
+function addToSet<Key, Value>(map: Map<Key, Set<Value>>, key: Key, value: Value): void {
   const values = map.get(key);
   if (values === undefined) map.set(key, new Set([value]));
   else values.add(value);
 }
 
-/** Three processes died before they could be used: the machine has no room for one now. */
+/** Three processes died before they were usable, so the machine has no room for one now. */
 function notStarted(worker: WorkerProcess): ToolError {
   const cause = new Error(worker.diagnostics);
   return new ToolError("OVERLOADED", "A sandbox process could not be started", {

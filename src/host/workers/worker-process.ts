@@ -1,6 +1,6 @@
-// One worker process: started, spoken to, watched, killed. Nothing it says is believed: every message is bounded, parsed and checked
-// against what was asked, and what does not fit ends the process. The worst that a taken-over worker can do is answer the calls
-// that it was given.
+// Starts, drives, monitors and kills one worker process. The host does not trust the worker: it bounds, parses and
+// checks every message against what it requested, and ends the process on an invalid one. A compromised worker can at
+// worst answer the calls that it was given.
 
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
@@ -17,110 +17,125 @@ import type { Deterministic } from "../../sandbox/worker/seeded-bytes.ts";
 import { setBounded } from "../util/bounded-map.ts";
 import type { EngineCache } from "./engine-cache.ts";
 import type { Launcher, StartOptions } from "./hardening/launcher.ts";
-import { childrenOf, LAST_NICENESS } from "./health/process-meter.ts";
-import { type HealthFailure, ProcessWatch } from "./health/process-watch.ts";
+import { childrenOf, LOWEST_PRIORITY } from "./health/process-meter.ts";
+import { type HealthFailure, ProcessMonitor } from "./health/process-watch.ts";
 import type { InspectedIsolate, Inspector } from "./inspected-isolate.ts";
 import { type CallListener, type CallMessage, OpenCall } from "./open-call.ts";
 import { PythonSetup, type PythonSources } from "./python-setup.ts";
 import type { LaunchedProcess } from "./spawn/launched-process.ts";
 import type { Ending } from "./spawn/spawn-command.ts";
 import { WorkerChannel } from "./worker-channel.ts";
-import { FLAVOURS, type WorkerKind } from "./worker-kind.ts";
+import { WORKER_KINDS, type WorkerKind } from "./worker-kind.ts";
 
-/** How calls of a tool are run: told to a worker once, known there by the object's identity. */
+/** How a tool's calls run. The host sends a profile to a worker once and identifies it there by object identity. */
 export type WorkerToolProfile = Omit<ToolMessage, "type" | "toolId">;
 
-/** `once`: tool and bundle are this call's alone, and forgotten when it has begun. `resumes`: an earlier call has left its isolate. */
+/**
+ * `once`: tool and bundle belong to this call only, and the worker drops them when the call has begun. `resumes`: an
+ * earlier call of the session has left its isolate.
+ */
 export interface SessionOrder {
   readonly id: number;
   readonly once: boolean;
   readonly resumes?: true | undefined;
 }
 
-/** What the pool asks of a worker. */
+/** Instruction from the pool to a worker. */
 export type CallOrder =
   | {
       readonly type: "call";
       readonly tool: WorkerToolProfile;
       readonly callId: string;
       readonly tenantId: string;
-      /** Its chunks are wanted as they come. */
+      /** The caller reads chunks as the tool yields them. */
       readonly stream?: true | undefined;
       readonly deterministic?: Deterministic | undefined;
-      /** Its isolate is a session's, and lives on. */
+      /** The session whose isolate the call runs in. The isolate outlives the call. */
       readonly session?: SessionOrder | undefined;
-      /** The tool is only loaded, for a call to come; calls come as they do for the tool with the number `like`. */
+      /** Only loads the tool, for a later call. `like` is the id of the tool whose call rate predicts this one's. */
       readonly prewarm?: { readonly like: number | undefined } | undefined;
     }
   | ({ readonly type: "learn" } & Pick<ToolMessage, "sha256" | "limits" | "features" | "coarseTime">);
 
-/** A bundle to be sent once to each worker that runs it. */
+/** A bundle. It is sent once to each worker that runs it. */
 export interface SentBundle {
   readonly sha256: string;
   readonly code: string;
   readonly codeCache: Uint8Array;
-  /** What its isolates touch of the platform, as far as is known when a worker is sent it. */
+  /** Platform modules that its isolates use, as far as known when a worker receives the bundle. */
   readonly chunks: { readonly names: readonly ChunkName[] };
 }
 
-/** A call as a worker is given it. */
+/** A call together with everything that a worker needs to run it. */
 export interface WorkerJob {
   readonly order: CallOrder;
   readonly bundle: SentBundle;
-  /** JSON text; as bytes where it is large. */
+  /** JSON text, or its bytes where it is large. */
   readonly input: string | Uint8Array;
-  /** Bytes that belong into it: a BytesHeader as JSON text, and the bytes. */
+  /** Binary attachments of the input: a BytesHeader as JSON text, and the bytes. */
   readonly inputBytes?: readonly [header: string, data: Uint8Array] | undefined;
 }
 
 export interface WorkerSources {
-  /** Disposed of with the fleet. */
+  /** Disposed together with the worker manager. */
   readonly launcher: Launcher;
   readonly preludeSource: string;
   readonly preludeCache: EngineCache;
   readonly chunkCache: EngineCache;
-  /** For processes of the flavour `python`; undefined as long as there is no use for one. */
+  /** For Python processes; undefined until a Python tool is registered. */
   readonly python?: PythonSources | undefined;
-  /** Calls can be inspected: only where a person at this host's terminal has asked for it. */
+  /** Set only if an operator at the host's terminal enabled inspection. */
   readonly inspector?: Inspector | undefined;
 }
 
-/** How a process is started, and for what. */
+/** How a process is started, and of which kind. */
 export interface WorkerStart extends Omit<StartOptions, "dataBytes"> {
-  /** `plain` unless stated. */
-  readonly flavour?: WorkerKind | undefined;
+  /** @default "plain" */
+  readonly kind?: WorkerKind | undefined;
   readonly dataBytes?: number | undefined;
 }
 
-/** From `ended` or `cancel` to `released`; then the isolate counts as one that only SIGKILL stops. */
+/** Longest time in ms from `ended` or `cancel` to `released`. After that only SIGKILL can stop the isolate. */
 const RELEASE_MS = 200;
-/** A worker that does not answer by then will not. */
+/** Longest time in ms until a new worker reports `ready`. */
 const START_MS = 10_000;
-/** What loads an interpreter takes seconds where it makes the snapshot too, and many times as long on a busy machine. */
+/**
+ * The same until the interpreter is loaded. It takes seconds if the process also makes the snapshot, and far longer on
+ * a busy machine.
+ */
 const PYTHON_START_MS = 60_000;
-/** One that goes last may find no time at all where others keep all cores busy: from then on it starts like any other. */
-const START_LAST_MS = 250;
-/** From SIGKILL, or from a worker's exit, to the end of what it has said. */
-const HEAR_OUT_MS = 250;
-/** What a worker has not read by then it does not mean to read: it makes the host hold it. */
-const MAX_UNREAD_BYTES = 128 * 1024 * 1024;
+/**
+ * With idle scheduling a process may get no CPU time while others keep all cores busy. After this many ms it starts at
+ * normal priority.
+ */
+const MAX_IDLE_START_MS = 250;
+/** Time in ms to read the remaining output after SIGKILL or after the worker's exit. */
+const DRAIN_MS = 250;
+/**
+ * Most bytes that the host buffers for a worker that does not read. An attacker could otherwise exhaust the host's
+ * memory.
+ */
+const MAX_PENDING_BYTES = 128 * 1024 * 1024;
 const MiB = 1024 * 1024;
-/** Until a call is there that may cause more. */
+/** Frame limit until a call allows larger frames. */
 const FIRST_FRAME_BYTES = MiB;
-/** V8's limit is a guideline (isolated-vm's README says so); what passes it twice over is a way around it. */
+/** V8's heap limit is a guideline (README of isolated-vm). Memory beyond twice the limit has bypassed it. */
 const GROWTH_FACTOR = 2;
 /** Isolates kept warm in one worker, see IsolatePool. */
 const MAX_WARM = 16;
-/** Of bundles and their code caches that one worker is given: it keeps them while it lives, within what its flavour has at rest. */
+/**
+ * Bytes of bundles and code caches that one worker may receive. It keeps them all its life, within the base memory of
+ * its kind.
+ */
 const MAX_BUNDLE_BYTES = 32 * MiB;
 
-/** Why the host ended a process that had calls in it, or, for the room that it took, conversations. */
+/** Why the host ended a process that had calls or, for `room`, sessions in it. */
 export type EndReason = HealthFailure | "stuck" | "unread" | "budget" | "nonsense" | "room";
 
-/** Those that are the doing of what runs in it; a process may be stopped, or end, by somebody else's signal. */
-const BAD_ENDS: ReadonlySet<EndReason> = new Set(["memory", "stuck", "hung", "unread", "burning", "nonsense"]);
+/** Reasons that are the fault of the code in the process. Others can also result from a signal of another program. */
+const FAULT_REASONS: ReadonlySet<EndReason> = new Set(["memory", "stuck", "hung", "unread", "burning", "nonsense"]);
 
-/** V8's last words, and Node's: no guest can write to stderr. */
+/** Final messages of V8 and Node.js. Guests cannot write to stderr. */
 const OUT_OF_MEMORY = /JavaScript (?:heap )?out of memory|Fatal process out of memory|Allocation failed/i;
 
 const hasUncounted = ({ shapes }: WorkerToolProfile): boolean =>
@@ -132,19 +147,19 @@ export class WorkerProcess {
   readonly #calls = new Map<number, OpenCall>();
   readonly #bundles = new Set<string>();
   #bundleBytes = 0;
-  /** It was given no code cache of the prelude, and has one made when it is ready. */
+  /** Set if the process was started without the prelude's code cache: it returns one when it is ready. */
   #awaitedCache: EngineCache | undefined;
-  /** It was asked for the code caches of the chunks. */
+  /** Set while the worker makes the code caches of the platform modules. */
   #awaitedChunks: EngineCache | undefined;
-  /** Of a process for Python. */
+  /** Set for Python processes only. */
   readonly #python: PythonSetup | undefined;
   #isStuck = false;
   readonly #tools = new Map<WorkerToolProfile, number>();
-  /** The tenant that has called each of them last. */
+  /** For each profile the tenant that called it last. */
   readonly #callers = new Map<WorkerToolProfile, string>();
-  /** Memory limits of tools whose isolates may be kept warm, in MiB; the latest last. */
+  /** Memory limits in MiB of tools whose isolates may be kept warm, least recently used first. */
   readonly #warm = new Map<string, number>();
-  /** Sessions whose isolates are in it, with their memory limits in MiB. */
+  /** Memory limits in MiB of the sessions whose isolates are in this process. */
   readonly #sessions = new Map<number, number>();
   #lastToolId = 0;
   readonly #launcher: Launcher;
@@ -152,86 +167,86 @@ export class WorkerProcess {
   #inspected: { readonly seq: number; readonly isolate: InspectedIsolate } | undefined;
   readonly #onChange: (worker: WorkerProcess) => void;
   #startTimer: NodeJS.Timeout;
-  readonly #watch: ProcessWatch;
+  readonly #monitor: ProcessMonitor;
   #lastSeq = 0;
-  #hearOutTimer: NodeJS.Timeout | undefined;
-  #held = true;
-  #lettingGo = false;
+  #drainTimer: NodeJS.Timeout | undefined;
+  #isReferenced = true;
+  #isUnrefPending = false;
   #ready = false;
   #dead = false;
   #endReason: EndReason | undefined;
-  /** Who may use it; undefined for a spare that nobody has used. */
+  /** Owner that may use the process; undefined for an unused warm process. */
   owner: string | undefined;
-  /** It runs one job and is ended. */
+  /** Runs one job and is then ended. */
   singleUse = false;
-  /** It takes no more calls: another owner waits for its place, or it has grown too large. */
+  /** Takes no more calls, because another owner waits for its slot. */
   draining = false;
-  /** The call in it may not have company. */
+  /** The running call must not share the process. */
   isExclusive = false;
-  /** Calls that it is given at one time; see WorkerPool. */
+  /** Calls that the process may run at once; see WorkerPool. */
   window = 0;
-  /** CPU time of late, as cores: 1 is one thread all the time. */
+  /** Recent CPU usage in cores: 1 is one thread that is always busy. */
   cpuRate = 0;
-  /** Whether it was started to run on idle time only. */
-  readonly goesLast: boolean;
-  readonly flavour: WorkerKind;
-  /** The operating system's limit that it was started with, where it was not the usual one. */
+  /** Whether it was started with idle scheduling. */
+  readonly idlePriority: boolean;
+  readonly kind: WorkerKind;
+  /** Data limit of the operating system, if it differs from the default. */
   readonly dataBytes: number | undefined;
-  /** It was given up while it started. */
+  /** The host gave it up because it took too long to start. */
   isLate = false;
   /** `performance.now()` when it last ran a call. */
   lastUsed: number = performance.now();
 
   /** @param onChange called when a call is released, when the worker is ready, and when it has died */
   constructor(sources: WorkerSources, onChange: (worker: WorkerProcess) => void, start: WorkerStart = {}) {
-    const { flavour = "plain", dataBytes, ...rest } = start;
+    const { kind = "plain", dataBytes, ...rest } = start;
     const options: StartOptions = { ...rest, ...(dataBytes === undefined ? {} : { dataBytes }) };
-    this.flavour = flavour;
+    this.kind = kind;
     this.dataBytes = dataBytes;
-    this.#watch = new ProcessWatch(FLAVOURS[flavour].idleWorkMs);
+    this.#monitor = new ProcessMonitor(WORKER_KINDS[kind].idleWorkMs);
     this.#onChange = onChange;
     this.#launcher = sources.launcher;
     this.#inspector = sources.inspector;
-    this.goesLast = options.goesLast === true && sources.launcher.canGoLast;
+    this.idlePriority = options.idlePriority === true && sources.launcher.supportsIdlePriority;
     this.#channel = new WorkerChannel(
       {
         onFrame: (frame) => this.#receive(frame),
-        onNonsense: () => {
+        onProtocolError: () => {
           this.#endReason ??= "nonsense";
           this.kill();
         },
         onClosed: () => {
           this.#process.kill();
-          this.#hearOut();
+          this.#drainOutput();
         },
       },
       FIRST_FRAME_BYTES,
     );
-    const known = sources.preludeCache.bytes;
-    if (known.byteLength === 0) this.#awaitedCache = sources.preludeCache;
+    const cached = sources.preludeCache.bytes;
+    if (cached.byteLength === 0) this.#awaitedCache = sources.preludeCache;
     if (this.#inspector !== undefined) this.#channel.allow(MAX_INSPECT_BYTES + MiB);
     const inspect = this.#inspector === undefined ? {} : { inspect: true };
     this.#channel.write({ type: "init", protocolVersion: PROTOCOL_VERSION, ...inspect }, [
       sources.preludeSource,
-      known,
+      cached,
       sources.chunkCache.bytes,
     ]);
-    this.#startTimer = this.#expectStart(START_MS);
-    this.#python = flavour === "python" ? this.#openPython(sources) : undefined;
+    this.#startTimer = this.#limitStartTime(START_MS);
+    this.#python = kind === "python" ? this.#openPython(sources) : undefined;
     this.#process = sources.launcher.launch(
       {
         onConnected: (socket) => {
           this.#channel.connect(socket);
-          if (!this.#dead) this.#beginWatch(options);
+          if (!this.#dead) this.#beginMonitoring(options);
         },
-        onExit: () => this.#hearOut(),
+        onExit: () => this.#drainOutput(),
         onClose: () => this.#die(true),
       },
       options,
     );
   }
 
-  #expectStart(withinMs: number): NodeJS.Timeout {
+  #limitStartTime(withinMs: number): NodeJS.Timeout {
     return setTimeout(() => {
       this.isLate = true;
       this.kill();
@@ -239,7 +254,7 @@ export class WorkerProcess {
   }
 
   #openPython({ python }: WorkerSources): PythonSetup {
-    if (python === undefined) throw new Error("There is nothing to make a process for Python of");
+    if (python === undefined) throw new Error("The Python runtime is not configured");
     const setup = new PythonSetup(python);
     this.#channel.allow(Math.min(MAX_FRAME_BYTES, setup.answerBytes));
     for (const { fileName, bytes } of setup.wheels) {
@@ -250,93 +265,97 @@ export class WorkerProcess {
     return setup;
   }
 
-  #beginWatch({ niceness = 0 }: StartOptions): void {
+  #beginMonitoring({ niceness = 0 }: StartOptions): void {
     const { connection } = this.#process;
     if (connection === undefined) return;
-    this.#watch.begin(connection.pid, this.goesLast ? LAST_NICENESS : niceness);
-    this.#process.hold(this.#held);
+    this.#monitor.begin(connection.pid, this.idlePriority ? LOWEST_PRIORITY : niceness);
+    this.#process.setReferenced(this.#isReferenced);
   }
 
-  /** Of the process that runs the worker's own program, once it is up; before that, of the outermost wrapper. */
+  /** Id of the process that runs the worker program. Until that is up, id of the outermost wrapper. */
   get pid(): number | undefined {
-    return this.#watch.pid;
+    return this.#monitor.pid;
   }
   get isReady(): boolean {
     return this.#ready;
   }
-  /** How soon it could begin a call: of two processes the one that has more of this. */
+  /** How soon the process could begin a call. A higher number means sooner. */
   get readiness(): number {
     return Number(this.#ready) + Number(this.isPythonReady);
   }
-  /** It has loaded an interpreter since it was started. */
+  /** Whether it has loaded a Python interpreter. */
   get isPythonReady(): boolean {
     return this.#python?.isReady ?? false;
   }
   get isDead(): boolean {
     return this.#dead;
   }
-  /** It is being killed; what it has said is still heard. */
+  /** The process is being killed. The host still reads what it sent before. */
   get isEnding(): boolean {
     return this.#endReason !== undefined;
   }
-  /** Why it was ended, where the host did. */
+  /** Why the host ended it; undefined if the host did not. */
   get endReason(): EndReason | undefined {
     return this.#endReason;
   }
-  /** It takes no more calls: it holds as many bundles as one may, or something runs in it that cannot be stopped. */
+  /** Takes no more calls: it has received the most bundles allowed, or runs code that cannot be stopped. */
   get isSpent(): boolean {
     return this.#isStuck || this.#bundleBytes > MAX_BUNDLE_BYTES;
   }
-  /** Calls in it, those included that have ended but may still run. */
+  /** Calls in the process, including calls that have ended but may still run. */
   get load(): number {
     return this.#calls.size;
   }
-  /** Without those that wait for whoever called them, and compute nothing. */
+  /** Calls in the process that are not paused for an answer of their caller. A paused call computes nothing. */
   get busy(): number {
     let count = 0;
     for (const { resting } of this.#calls.values()) if (resting === 0) count += 1;
     return count;
   }
-  /** It is over with it because of what ran in it: it had to be killed, or it crashed. */
-  get hasEndedBadly(): boolean {
+  /** Whether it crashed or had to be killed because of the code in it. */
+  get hasFailed(): boolean {
     if (!this.#dead) return false;
-    return this.#isStuck || BAD_ENDS.has(this.#endReason ?? "stopped") || isCrash(this.#process.ending);
+    return this.#isStuck || FAULT_REASONS.has(this.#endReason ?? "stopped") || isCrash(this.#process.ending);
   }
-  /** A call in it has been ended and has not stopped yet: it may have to be killed, with all that is in it. */
+  /** A call in it has ended but has not stopped. The whole process may have to be killed. */
   get isReleasing(): boolean {
     for (const call of this.#calls.values()) if (call.isReleasing) return true;
     return false;
   }
-  /** CPU time that each of the calls in it has used since the oldest of them came, in ms, on average. */
+  /** Average CPU time in ms of each call in it, since the oldest of them started. */
   get cpuMsPerCall(): number {
     const [oldest] = this.#calls.values();
-    return oldest === undefined ? 0 : (this.#watch.cpuMs - oldest.cpuMsBefore) / this.#calls.size;
+    return oldest === undefined ? 0 : (this.#monitor.cpuMs - oldest.cpuMsBefore) / this.#calls.size;
   }
-  /** What it holds for conversations would be lost with it. */
+  /** Whether session isolates would be lost with the process. */
   get hasSessions(): boolean {
     return this.#sessions.size > 0;
   }
-  /** Calls it has ever been given. */
+  /** Number of calls that the process has received so far. */
   get served(): number {
     return this.#lastSeq;
   }
   /** Resident memory at the last reading, in bytes. */
   get rssBytes(): number {
-    return this.#watch.rssBytes;
+    return this.#monitor.rssBytes;
   }
-  /** What it last wrote to stderr: for the operator, never for a caller. */
+  /** Last output on stderr. For the operator only, never for a caller. */
   get diagnostics(): string {
     return this.#process.ending?.diagnostics ?? "";
   }
 
-  /** Sends a call, and its bundle if this worker has not seen it. Returns the call's number here. */
+  /**
+   * Sends a call, preceded by its bundle if this worker does not have it.
+   * @returns the call's sequence number in this process
+   * @throws {ToolError} OVERLOADED if the process has ended
+   */
   start({ order, bundle, input, inputBytes }: WorkerJob, listener: CallListener): number {
     if (this.#dead)
       throw new ToolError("OVERLOADED", "The sandbox process has ended", { details: { retryAfterMs: 1_000 } });
     this.#lastSeq += 1;
     const seq = this.#lastSeq;
     this.lastUsed = performance.now();
-    this.#watch.beginWork();
+    this.#monitor.beginWork();
     const limits = order.type === "call" ? order.tool.limits : order.limits;
     this.#channel.allow(largestFrame(limits, order.type === "learn" ? bundle.code.length : 0));
     const warmKey = this.#warmKeyOf(order);
@@ -344,11 +363,11 @@ export class WorkerProcess {
     const session = order.type === "call" ? order.session?.id : undefined;
     if (session !== undefined) this.#sessions.set(session, limits.memoryMiB);
     const call = new OpenCall({
-      ...{ listener, limits, warmKey, session, rssBytes: this.rssBytes, cpuMs: this.#watch.cpuMs },
+      ...{ listener, limits, warmKey, session, rssBytes: this.rssBytes, cpuMs: this.#monitor.cpuMs },
       hasUncounted: order.type === "call" && hasUncounted(order.tool),
     });
     this.#calls.set(seq, call);
-    this.#hold();
+    this.#updateReference();
     this.#send(seq, { order, bundle, input, inputBytes }, call);
     if (this.#ready) listener.onPlaced();
     return seq;
@@ -368,27 +387,29 @@ export class WorkerProcess {
       this.#callers.set(tool, tenantId);
       const message = { type, seq, toolId, callId, tenantId, stream, deterministic, session, prewarm };
       call.frame = this.#channel.write(message, inputBytes === undefined ? [input] : [input, ...inputBytes]);
-      if (session?.once === true) this.#forget(tool, bundle);
+      if (session?.once === true) this.#dropOneTimeTool(tool, bundle);
     }
   }
 
-  /** As the worker does when the call has begun. */
-  #forget(tool: WorkerToolProfile, { sha256, code, codeCache }: SentBundle): void {
+  /** Mirrors what the worker does when the call has begun. */
+  #dropOneTimeTool(tool: WorkerToolProfile, { sha256, code, codeCache }: SentBundle): void {
     this.#tools.delete(tool);
     this.#callers.delete(tool);
     if (this.#bundles.delete(sha256)) this.#bundleBytes -= code.length + codeCache.byteLength;
   }
 
-  /** The number by which the worker knows a tool. */
+  /** Id that the worker knows the tool by; undefined if it was never sent. */
   toolIdOf(profile: WorkerToolProfile): number | undefined {
     return this.#tools.get(profile);
   }
 
-  /** For which tenants a tool is in use here, and how many isolates it needs for that: as many as run, and one at least. */
+  /**
+   * Tenants that use a tool here, with the isolates that each needs: the number of its running calls, but at least one.
+   */
   usesOf(profile: WorkerToolProfile): readonly { readonly tenantId: string; readonly isolates: number }[] {
     const toolId = this.#tools.get(profile);
     if (toolId === undefined) return [];
-    // Isolates of single calls are no tenant's until one takes them; how many there are to be, the worker knows.
+    // An isolate of a single call has no tenant until a call takes it. The worker decides how many it keeps.
     const caller = this.#callers.get(profile);
     if (profile.isolation !== "tool") return caller === undefined ? [] : [{ tenantId: caller, isolates: 1 }];
     const prefix = `${toolId} `;
@@ -400,7 +421,7 @@ export class WorkerProcess {
     });
   }
 
-  /** Releases what it keeps warm of a tool, and the bundle if no other tool has it. Calls of it that run go on. */
+  /** Releases the warm isolates of a tool, and its bundle if no other tool uses it. Running calls continue. */
   release(profile: WorkerToolProfile, bundle: SentBundle | undefined): void {
     const toolId = this.#tools.get(profile);
     if (toolId === undefined || this.#dead) return;
@@ -413,7 +434,7 @@ export class WorkerProcess {
     this.#channel.write({ type: "forget-tool", toolId, bundle: isForgotten });
   }
 
-  /** Its isolate goes; twice is a no-op. */
+  /** Disposes the session's isolate. Calling it twice is a no-op. */
   endSession(session: number): void {
     if (!this.#sessions.delete(session) || this.#dead) return;
     this.#channel.write({ type: "end-session", session });
@@ -421,8 +442,8 @@ export class WorkerProcess {
   }
 
   #toolIdOf(tool: WorkerToolProfile): number {
-    const known = this.#tools.get(tool);
-    if (known !== undefined) return known;
+    const cached = this.#tools.get(tool);
+    if (cached !== undefined) return cached;
     this.#lastToolId += 1;
     const toolId = this.#lastToolId;
     this.#tools.set(tool, toolId);
@@ -430,23 +451,23 @@ export class WorkerProcess {
     return toolId;
   }
 
-  /** Under which an isolate is kept for the next call, if it is. */
+  /** Key under which the call's isolate is kept for the next call; undefined if it is not kept. */
   #warmKeyOf(order: CallOrder): string | undefined {
     if (order.type === "learn" || order.tool.isolation !== "tool") return undefined;
     return `${this.#toolIdOf(order.tool)} ${order.tenantId}`;
   }
 
-  /** Ends a call's isolate. If it has not really stopped soon, the process is killed. */
+  /** Ends a call's isolate. The process is killed if the isolate does not stop within `RELEASE_MS`. */
   cancel(seq: number): void {
     const call = this.#calls.get(seq);
     if (call === undefined || call.hasEnded) return;
     call.isCancelled = true;
     this.#channel.write({ type: "cancel", seq });
-    // One that is not up yet cannot answer: until then START_MS is its clock.
+    // A process that is still starting cannot answer: until then START_MS limits it.
     if (this.#ready) this.#expectRelease(call);
   }
 
-  /** Has the worker say whether the call's guest is idle. */
+  /** Starts or stops reports of the worker on whether the call's guest is idle. */
   watchGuest(seq: number, isWatched: boolean): void {
     const call = this.#calls.get(seq);
     if (call !== undefined && !call.hasEnded) this.#channel.write({ type: "watch-idle", seq, isWatched });
@@ -457,7 +478,7 @@ export class WorkerProcess {
     if (call !== undefined) call.resting += isResting ? 1 : -1;
   }
 
-  /** So many more of a call's chunks have been taken. */
+  /** Grants a call `chunks` more chunks, because the reader has taken as many. */
   credit(seq: number, chunks: number): void {
     const call = this.#calls.get(seq);
     if (call === undefined || call.hasEnded) return;
@@ -465,62 +486,68 @@ export class WorkerProcess {
     this.#channel.write({ type: "credit", seq, chunks });
   }
 
-  /** Hands a capability's answer to a call; one that is over is not told. */
+  /** Sends a capability's answer to a call. An ended call receives nothing. */
   #deliver(seq: number, requestId: number, envelope: string): void {
     const call = this.#calls.get(seq);
     if (call === undefined || call.hasEnded) return;
     this.#channel.write({ type: "capability-result", seq, requestId }, [envelope]);
-    if (this.#channel.pendingBytes > MAX_UNREAD_BYTES) this.end("unread");
+    if (this.#channel.pendingBytes > MAX_PENDING_BYTES) this.end("unread");
   }
 
-  /** Has the code caches of the chunks made: only by one that has been given no call, and takes none before it has answered. */
-  askForChunkCaches(cache: EngineCache): void {
+  /**
+   * Requests the code caches of the platform modules. Only for a process that has received no call and takes none
+   * before it has answered.
+   */
+  requestChunkCaches(cache: EngineCache): void {
     this.#awaitedChunks = cache;
     this.#channel.allow(cache.maxBytes + MiB);
     this.#channel.write({ type: "make-chunk-caches" });
   }
 
-  #takeChunkCaches([caches]: readonly Buffer[]): void {
+  #receiveChunkCaches([caches]: readonly Buffer[]): void {
     if (this.#awaitedChunks === undefined || caches === undefined) {
-      throw new Error("The worker sent code caches that it was not asked for");
+      throw new Error("The worker sent code caches that were not requested");
     }
-    // It may have been given a call meanwhile, and what a tool has been near is not for others.
+    // If it received a call meanwhile, a tool may have tampered with the caches: do not share them.
     if (this.served === 0) this.#awaitedChunks.offer(caches);
     this.#awaitedChunks = undefined;
   }
 
-  /** Looks after a process that has calls in it. `elapsedMs`: of the host's own time since the last look. */
+  /**
+   * Checks the health of a process that runs calls.
+   * @param elapsedMs time of the host's event loop since the last check
+   */
   watch(elapsedMs: number): void {
     if (!this.#ready) {
-      if (performance.now() - this.lastUsed > START_LAST_MS) this.#hurry();
+      if (performance.now() - this.lastUsed > MAX_IDLE_START_MS) this.#startAtNormalPriority();
       return;
     }
-    const ailment = this.#watch.look(elapsedMs, this.#ceilingBytes, () => this.#channel.write({ type: "ping" }));
+    const failure = this.#monitor.check(elapsedMs, this.#ceilingBytes, () => this.#channel.write({ type: "ping" }));
     for (const call of this.#calls.values()) call.meter(this.rssBytes);
-    if (ailment !== undefined) this.end(ailment);
+    if (failure !== undefined) this.end(failure);
   }
 
-  /** Ends its waiting for idle time while it starts: wrappers and all. */
-  #hurry(): void {
+  /** Ends idle scheduling of a starting process and its wrappers. */
+  #startAtNormalPriority(): void {
     const { pid } = this;
-    if (pid === undefined || !this.goesLast || this.#watch.niceness !== LAST_NICENESS) return;
-    this.#watch.niceness = 0;
-    for (const one of withDescendants(pid)) this.#launcher.setIdle(one, false);
+    if (pid === undefined || !this.idlePriority || this.#monitor.niceness !== LOWEST_PRIORITY) return;
+    this.#monitor.niceness = 0;
+    for (const processId of withDescendants(pid)) this.#launcher.setIdle(processId, false);
   }
 
-  /** Looks after one that has none. */
+  /** Checks the health of a process that runs no calls. */
   watchIdle(): void {
     if (!this.#ready || this.load > 0) return;
-    const ailment = this.#watch.lookIdle(this.#ceilingBytes);
-    if (ailment !== undefined) this.end(ailment);
+    const failure = this.#monitor.checkIdle(this.#ceilingBytes);
+    if (failure !== undefined) this.end(failure);
   }
 
-  /** CPU time since the last time this was asked, in ms. */
+  /** CPU time in ms since the previous call of this method. */
   takeCpuMs(): number {
-    return this.#watch.takeCpuMs();
+    return this.#monitor.takeCpuMs();
   }
 
-  /** Resident memory that what is in the process may come to. */
+  /** Resident memory in bytes that the contents of the process may reach. */
   get #ceilingBytes(): number {
     let memoryMiB = 0;
     const inUse = new Set<string | number | undefined>();
@@ -530,66 +557,66 @@ export class WorkerProcess {
     }
     for (const [session, keptMiB] of this.#sessions) if (!inUse.has(session)) memoryMiB += keptMiB;
     for (const [key, warmMiB] of this.#warm) if (!inUse.has(key)) memoryMiB += warmMiB;
-    return FLAVOURS[this.flavour].baseBytes + GROWTH_FACTOR * memoryMiB * MiB;
+    return WORKER_KINDS[this.kind].baseBytes + GROWTH_FACTOR * memoryMiB * MiB;
   }
 
-  /** Above 0 while its owner has used more than its share. */
+  /** Above 0 while its owner has used more than its CPU share. */
   get niceness(): number {
-    return this.#watch.niceness;
+    return this.#monitor.niceness;
   }
 
-  /** False when the operating system does not allow it. */
+  /** Returns false if the operating system does not allow it. */
   setNiceness(niceness: number): boolean {
-    const before = this.#watch.niceness;
-    if (!this.#watch.setNiceness(niceness)) return false;
-    const isLast = niceness === LAST_NICENESS;
-    if (this.pid !== undefined && isLast !== (before === LAST_NICENESS)) this.#launcher.setIdle(this.pid, isLast);
+    const before = this.#monitor.niceness;
+    if (!this.#monitor.setNiceness(niceness)) return false;
+    const isLast = niceness === LOWEST_PRIORITY;
+    if (this.pid !== undefined && isLast !== (before === LOWEST_PRIORITY)) this.#launcher.setIdle(this.pid, isLast);
     return true;
   }
 
-  /** SIGKILL, and what it has said is heard to the end: a call that had ended has ended. */
+  /** Sends SIGKILL and reads the remaining messages, so that a call that had ended keeps its result. */
   end(reason: EndReason): void {
     if (this.#dead || this.#endReason !== undefined) return;
     this.#endReason = reason;
     this.#process.kill();
-    this.#hearOut();
+    this.#drainOutput();
   }
 
-  /** SIGKILL, always: process.exit() waits for busy isolates. Calls in it are lost. Twice is a no-op. */
+  /** Sends SIGKILL: process.exit() would wait for busy isolates. Calls in it are lost. Calling it twice is a no-op. */
   kill(reason?: "room"): void {
     this.#endReason ??= reason;
     this.#process.kill();
     this.#die(false);
   }
 
-  /** A process of its own may hold the other end open, but none should. */
-  #hearOut(): void {
+  /** Limits the wait for the channel to close: a child process of the worker could hold the other end open. */
+  #drainOutput(): void {
     if (this.#dead) return;
-    this.#hearOutTimer ??= setTimeout(() => this.#die(false), HEAR_OUT_MS);
+    this.#drainTimer ??= setTimeout(() => this.#die(false), DRAIN_MS);
   }
 
-  /** @param isHeardOut whether all that it has ever said has been read */
-  #die(isHeardOut: boolean): void {
+  /** @param isDrained whether everything that the process sent has been read */
+  #die(isDrained: boolean): void {
     if (this.#dead) return;
-    if (isHeardOut && !this.#channel.isHeardOut) {
+    if (isDrained && !this.#channel.isDrained) {
       setImmediate(() => this.#die(true));
       return;
     }
     this.#dead = true;
-    clearTimeout(this.#hearOutTimer);
+    clearTimeout(this.#drainTimer);
     clearTimeout(this.#startTimer);
     this.#channel[Symbol.dispose]();
-    this.#watch[Symbol.dispose]();
+    this.#monitor[Symbol.dispose]();
     const open = [...this.#calls.values()].filter((call) => !call.hasEnded);
-    const ranOut =
+    const isOutOfMemory =
       this.#endReason === "memory" || (this.#endReason === undefined && OUT_OF_MEMORY.test(this.diagnostics));
-    const isSuspect = ranOut || isCrash(this.#process.ending);
+    const isSuspect = isOutOfMemory || isCrash(this.#process.ending);
     for (const call of this.#calls.values()) call.release();
     this.#calls.clear();
     this.#endInspection();
     for (const call of open) {
-      const begun = this.#ready && this.#channel.mayBeRead(call.frame) && call.hasBegun(isHeardOut);
-      call.listener.onLost({ begun, outOfMemory: ranOut && open.length === 1, isSuspect }, call.peakBytes);
+      const begun = this.#ready && this.#channel.mayBeRead(call.frame) && call.hasBegun(isDrained);
+      call.listener.onLost({ begun, outOfMemory: isOutOfMemory && open.length === 1, isSuspect }, call.peakBytes);
     }
     this.#onChange(this);
   }
@@ -602,16 +629,16 @@ export class WorkerProcess {
   }
 
   #receive([message, ...parts]: Frame): void {
-    if (message.length > MAX_MESSAGE_BYTES) throw new Error("A message of the worker is too long");
+    if (message.length > MAX_MESSAGE_BYTES) throw new Error("A message of the worker exceeds the size limit");
     const parsed = WorkerMessageSchema.parse(JSON.parse(message.toString()));
-    this.#watch.heard();
+    this.#monitor.recordMessage();
     if (parsed.type === "ready") this.#becomeReady(parts);
     else if (parsed.type === "pong") {
-      if (!this.#watch.takeAnswer()) throw new Error("The worker answered a question that it was not asked");
-    } else if (parsed.type === "python-ready") this.#loadedPython(parts);
-    else if (parsed.type === "chunk-caches") this.#takeChunkCaches(parts);
+      if (!this.#monitor.acceptPong()) throw new Error("The worker sent a pong without a ping");
+    } else if (parsed.type === "python-ready") this.#becomePythonReady(parts);
+    else if (parsed.type === "chunk-caches") this.#receiveChunkCaches(parts);
     else if (parsed.type === "inspect-open") this.#beginInspection(parsed.seq);
-    else if (parsed.type === "inspected") this.#hearInspected(parsed.seq, parts);
+    else if (parsed.type === "inspected") this.#receiveInspected(parsed.seq, parts);
     else if (parsed.type === "stuck") {
       this.#isStuck = true;
       if (this.load === 0) this.end("stuck");
@@ -620,7 +647,7 @@ export class WorkerProcess {
 
   #receiveForCall(parsed: CallMessage, parts: readonly Buffer[]): void {
     const call = this.#calls.get(parsed.seq);
-    if (call === undefined || !this.#ready) throw new Error("The worker named a call that it was not given");
+    if (call === undefined || !this.#ready) throw new Error("The worker named an unknown call");
     const isTooLarge = parsed.type === "ended" && this.#meterNow(call);
     if (parsed.type === "ended" && call.session !== undefined && parsed.kept !== true)
       this.#sessions.delete(call.session);
@@ -630,31 +657,31 @@ export class WorkerProcess {
     if (isTooLarge) this.end("memory");
   }
 
-  /** Of two calls beside each other only one is inspected, and the next one when that is over. */
+  /** Inspects one of several concurrent calls at a time. Inspection of the next call ends that of the previous one. */
   #beginInspection(seq: number): void {
     const call = this.#calls.get(seq);
     if (this.#inspector === undefined || call === undefined || call.hasEnded) {
-      throw new Error("The worker offered an isolate for inspection that it was not asked for");
+      throw new Error("The worker offered an isolate for inspection that was not requested");
     }
     this.#endInspection();
     const isolate: InspectedIsolate = {
       send: (text) => {
         if (!this.#dead) this.#channel.write({ type: "inspect", seq }, [text]);
-        if (this.#channel.pendingBytes > MAX_UNREAD_BYTES) this.end("unread");
+        if (this.#channel.pendingBytes > MAX_PENDING_BYTES) this.end("unread");
       },
       go: () => {
         if (!this.#dead) this.#channel.write({ type: "inspect-go", seq });
       },
-      hold: (isHeld) => this.#calls.get(seq)?.listener.onHeld(isHeld),
+      hold: (isHeld) => this.#calls.get(seq)?.listener.onPaused(isHeld),
     };
     this.#inspected = { seq, isolate };
     this.#inspector.onOpened(isolate);
   }
 
-  #hearInspected(seq: number, [text]: readonly Buffer[]): void {
+  #receiveInspected(seq: number, [text]: readonly Buffer[]): void {
     const inspected = this.#inspected;
     if (inspected?.seq !== seq || text === undefined || text.length > MAX_INSPECT_BYTES) {
-      throw new Error("The worker spoke for an isolate that is not inspected");
+      throw new Error("The worker sent an inspector message for an isolate that is not inspected");
     }
     this.#inspector?.onMessage(inspected.isolate, text.toString());
   }
@@ -664,26 +691,29 @@ export class WorkerProcess {
     this.#inspected = undefined;
   }
 
-  /** A call that ended between two looks, for want of memory, is looked at once more. True when there is more than may be. */
+  /**
+   * Reads memory again when a call ends, since it may have grown between two readings.
+   * @returns whether the process exceeds its ceiling
+   */
   #meterNow(call: OpenCall): boolean {
-    if (this.rssBytes < FLAVOURS[this.flavour].baseBytes) return false;
-    this.#watch.refresh();
+    if (this.rssBytes < WORKER_KINDS[this.kind].baseBytes) return false;
+    this.#monitor.refresh();
     call.meter(this.rssBytes);
     return this.rssBytes > this.#ceilingBytes;
   }
 
   #becomeReady([preludeCache]: readonly Buffer[]): void {
-    if (this.#ready) throw new Error("The worker was ready already");
+    if (this.#ready) throw new Error("The worker sent ready twice");
     if (preludeCache !== undefined) {
-      if (this.#awaitedCache === undefined) throw new Error("The worker sent a code cache that it was not asked for");
+      if (this.#awaitedCache === undefined) throw new Error("The worker sent a code cache that was not requested");
       this.#awaitedCache.offer(preludeCache);
       this.#awaitedCache = undefined;
     }
     this.#ready = true;
     clearTimeout(this.#startTimer);
-    if (this.#python !== undefined) this.#startTimer = this.#expectStart(PYTHON_START_MS);
-    this.#watch.attach();
-    this.#hold();
+    if (this.#python !== undefined) this.#startTimer = this.#limitStartTime(PYTHON_START_MS);
+    this.#monitor.attach();
+    this.#updateReference();
     for (const call of this.#calls.values()) {
       call.startMeter(this.rssBytes);
       if (call.isCancelled) this.#expectRelease(call);
@@ -692,8 +722,9 @@ export class WorkerProcess {
     this.#onChange(this);
   }
 
-  #loadedPython(parts: readonly Buffer[]): void {
-    if (this.#python === undefined || !this.#ready) throw new Error("The worker has no interpreter to load");
+  #becomePythonReady(parts: readonly Buffer[]): void {
+    if (this.#python === undefined || !this.#ready)
+      throw new Error("The worker reported an interpreter that was not requested");
     this.#python.answered(parts);
     clearTimeout(this.#startTimer);
     this.#onChange(this);
@@ -703,7 +734,7 @@ export class WorkerProcess {
     call.release();
     this.#calls.delete(seq);
     this.lastUsed = performance.now();
-    this.#hold();
+    this.#updateReference();
     this.#onChange(this);
   }
 
@@ -712,23 +743,23 @@ export class WorkerProcess {
   }
 
   /**
-   * An idle worker does not keep the host's process alive; a busy or a starting one does. It is let go a turn later: between two
-   * calls that follow each other nothing changes hands.
+   * An idle worker must not keep the host's process alive; a busy or starting one must. The reference is dropped one
+   * event loop turn later, so that consecutive calls do not toggle it.
    */
-  #hold(): void {
-    if (this.#isBusy && !this.#held) this.#setHeld(true);
-    else if (!this.#isBusy && this.#held && !this.#lettingGo) {
-      this.#lettingGo = true;
+  #updateReference(): void {
+    if (this.#isBusy && !this.#isReferenced) this.#setReferenced(true);
+    else if (!this.#isBusy && this.#isReferenced && !this.#isUnrefPending) {
+      this.#isUnrefPending = true;
       setImmediate(() => {
-        this.#lettingGo = false;
-        if (!this.#isBusy) this.#setHeld(false);
+        this.#isUnrefPending = false;
+        if (!this.#isBusy) this.#setReferenced(false);
       });
     }
   }
 
-  #setHeld(held: boolean): void {
-    this.#held = held;
-    this.#process.hold(held);
+  #setReferenced(isReferenced: boolean): void {
+    this.#isReferenced = isReferenced;
+    this.#process.setReferenced(isReferenced);
   }
 }
 
@@ -736,13 +767,16 @@ function withDescendants(pid: number): readonly number[] {
   return [pid, ...childrenOf(pid).flatMap(withDescendants)];
 }
 
-/** The largest frame that a call of these limits can cause: text that was counted in UTF-16 units is up to three bytes for each. */
+/**
+ * Returns the largest frame in bytes that a call with these limits can cause. A UTF-16 code unit takes up to three
+ * bytes.
+ */
 function largestFrame({ inputBytes, outputBytes, logBytes }: Limits, codeUnits: number): number {
   const largestPart = Math.max(outputBytes, 3 * inputBytes, 3 * logBytes, 4 * codeUnits);
   return Math.min(MAX_FRAME_BYTES, largestPart + 2 * MiB);
 }
 
-/** Signals by which a program ends itself when something is badly wrong in it. */
+/** Signals by which a program ends after a fatal error of its own. */
 const CRASH_SIGNALS: ReadonlyMap<string, number> = new Map([
   ["SIGILL", 4],
   ["SIGTRAP", 5],
@@ -751,7 +785,7 @@ const CRASH_SIGNALS: ReadonlyMap<string, number> = new Map([
   ["SIGSEGV", 11],
 ]);
 
-/** A wrapper passes its child's signal on as an exit code, as a shell does. */
+/** Returns whether a process crashed. Like a shell, a wrapper reports its child's signal as an exit code. */
 function isCrash(ending: Ending | undefined): boolean {
   if (ending === undefined) return false;
   if (ending.signal !== null) return CRASH_SIGNALS.has(ending.signal);

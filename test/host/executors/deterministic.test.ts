@@ -1,4 +1,4 @@
-// Calls that repeat exactly: with one seed, one input and the same answers of the host, the same output byte for byte.
+// Deterministic calls: the same seed, input and host answers give the same output, byte for byte.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ToolContext } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
@@ -6,7 +6,7 @@ import { errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
 type Deterministic = ToolContext["deterministic"];
 
-/** Reads everything that could differ, at its top level too. */
+/** Reads everything that could differ, including at its top level. */
 const SOURCE = `
   const atTop = [Math.random(), Date.now(), performance.now(), crypto.randomUUID()];
   let calls = 0;
@@ -53,13 +53,13 @@ async function run(step: string, deterministic: Deterministic, toolName = "fresh
 }
 
 describe("context.deterministic", () => {
-  test.for(STEPS)("with one seed gives one output: %s", async (step) => {
+  test.for(STEPS)("gives the same output for the same seed: %s", async (step) => {
     const first = await run(step, { seed: "one" });
     expect(await run(step, { seed: "one" })).toBe(first);
     expect(await run(step, { seed: "two" })).not.toBe(first);
   });
 
-  test("holds for a tool of which isolates are kept ready, and one whose isolate is kept", async () => {
+  test("applies to tools with warm isolates and with a kept isolate", async () => {
     for (let times = 0; times < 6; times += 1) await run("state", undefined);
     await new Promise((resolve) => setTimeout(resolve, 300));
     const first = await run("numbers", { seed: "one" });
@@ -70,7 +70,7 @@ describe("context.deterministic", () => {
     expect(JSON.parse(await run("state", undefined, "warm"))[1]).toBe(3);
   });
 
-  test("begins its clock where it is told, and moves it by timers only", async () => {
+  test("starts its clock at the given time, and only timers advance it", async () => {
     const now = Date.UTC(2031, 4, 6, 7, 8, 9);
     const [atTop, clocks] = JSON.parse(await run("clocks", { seed: "one", now }));
     expect([atTop[1], atTop[2], ...clocks.slice(0, 4)]).toEqual([
@@ -92,7 +92,7 @@ describe("context.deterministic", () => {
     ]);
   });
 
-  test("rings timers in the order in which they are due, those that were cleared left out", async () => {
+  test("runs timers in order of their due times, without cleared ones", async () => {
     const [, [seen, end]] = JSON.parse(await run("cleared", { seed: "one" }));
     expect([seen, end]).toEqual([
       [
@@ -104,13 +104,13 @@ describe("context.deterministic", () => {
     ]);
   });
 
-  test("waits for timers as long as they say", async () => {
+  test("waits for timers as long as requested", async () => {
     const started = performance.now();
     await run("timeout", { seed: "one" });
     expect(performance.now() - started).toBeGreaterThan(14);
   });
 
-  test("gives numbers that look random: even, different, within their range", async () => {
+  test("gives numbers that look random: uniform, distinct, within their range", async () => {
     const [, [, , text]] = JSON.parse(await run("numbers", { seed: "even" }));
     const numbers: readonly number[] = text.split(",").map(Number);
     const mean = numbers.reduce((sum, n) => sum + n, 0) / numbers.length;
@@ -121,13 +121,13 @@ describe("context.deterministic", () => {
     ]);
   });
 
-  test("reaches the tools that it calls, each call with numbers of its own", async () => {
+  test("applies to nested calls, each with numbers of its own", async () => {
     const [, [first, second]] = JSON.parse(await run("inner", { seed: "one" }));
     expect(first).not.toEqual(second);
     expect(first[0][1]).toBe(Date.UTC(2025, 0, 1));
   });
 
-  test("leaves other calls as they are", async () => {
+  test("does not affect other calls", async () => {
     const seen = await Promise.all([
       run("numbers", undefined),
       run("numbers", undefined),
@@ -149,7 +149,7 @@ describe("context.deterministic", () => {
     [".now", { seed: "a", now: 1.5 }],
     [".now", { seed: "a", now: 1e15 }],
     [".now", { seed: "a", now: new Date() }],
-  ])("is refused at %s: %j", async ([where, deterministic]) => {
+  ])("is rejected at %s: %j", async ([where, deterministic]) => {
     const context = { deterministic } as unknown as ToolContext;
     const error = errorOf(await box.execute({ id: "c", toolName: "fresh", arguments: { step: "state" } }, context));
     expect(error.code).toBe("PARAM_INVALID");

@@ -1,4 +1,4 @@
-// Engine features and the coarse clock through the public face: how a host grants them, who gets them, and what a tool is told.
+// Engine features and the coarse clock through the public API: how a host grants them, and what a tool observes.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
@@ -8,7 +8,7 @@ import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
 import { errorOf, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
 const EMPTY_MODULE = "new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0])";
-/** Tells which features it has: at its top level by its description, in a call by its output. */
+/** Reports its features: at its top level in its description, in a call in its output. */
 const SOURCE = `
   const powers = () => [
     typeof WebAssembly === "object" && "webAssembly", typeof SharedArrayBuffer === "function" && "sharedArrayBuffer",
@@ -29,13 +29,13 @@ const run = (toolName: string, args: JsonValue = {}, context: ToolContext = {}):
   box.execute({ id: "c1", toolName, arguments: args }, context);
 
 describe("an engine feature", () => {
-  test("is not given to a tool that only asks for it", async () => {
+  test("is not given to a tool that only requests it", async () => {
     const { description, capabilities } = await box.addTool({ name: "asks", source: SOURCE });
     expect([description, capabilities]).toEqual(["", { webAssembly: true, stringToCode: true }]);
     expect(outputOf(await run("asks"))).toEqual([]);
   });
 
-  test("that was asked for and not granted is a ReferenceError of the tool's own", async () => {
+  test("that was requested but not granted throws the tool's own ReferenceError", async () => {
     const source = `export const capabilities = { webAssembly: true }; export default () => WebAssembly.validate(${EMPTY_MODULE})`;
     await box.addTool({ name: "touches", source });
     const error = errorOf(await run("touches"));
@@ -57,14 +57,14 @@ describe("an engine feature", () => {
     expect(outputOf(await run("defined"))).toEqual(["webAssembly", "atomics"]);
   });
 
-  test("is no member of ctx, granted or not", async () => {
+  test("is not a member of ctx, granted or not", async () => {
     await box.addTool({ name: "members", source: SOURCE }, { grant: ["webAssembly"] });
     const members = ["callId", "log", "progress", "signal", "tenantId"];
     expect(outputOf(await run("members", { members: true }))).toEqual(members);
     expect(outputOf(await run("asks", { members: true }))).toEqual(members);
   });
 
-  test("is one tool's own, in isolates that are kept warm too", async () => {
+  test("belongs to one tool, also in warm isolates", async () => {
     const options = { isolation: "tool" as const };
     await box.addTool({ name: "with", source: SOURCE }, { ...options, grant: ["atomics", "sharedArrayBuffer"] });
     await box.addTool({ name: "without", source: SOURCE }, options);
@@ -75,12 +75,12 @@ describe("an engine feature", () => {
     }
   });
 
-  test("is a part of what inspectTool looks at", async () => {
+  test("is visible to inspectTool", async () => {
     const { definition } = await box.inspectTool({ source: SOURCE }, { grant: ["stringToCode"] });
     expect(definition.description).toBe("stringToCode");
   });
 
-  test("makes what was learned another thing: the cache tells them apart", async () => {
+  test("is part of the key of a cached definition", async () => {
     const learned: string[] = [];
     for (const [index, grant] of [
       [],
@@ -99,7 +99,7 @@ describe("an engine feature", () => {
     expect(define).toThrow(/none of callId, .*webAssembly.*stringToCode and no member of every object; got "/);
   });
 
-  test("compiles and runs WebAssembly, asynchronously too, in a worker", async () => {
+  test("compiles and runs WebAssembly, also asynchronously, in a worker", async () => {
     // (module (func (export "add") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1))))
     const module =
       "0,97,115,109,1,0,0,0,1,7,1,96,2,127,127,1,127,3,2,1,0,7,7,1,3,97,100,100,0,0,10,9,1,7,0,32,0,32,1,106,11";
@@ -115,7 +115,7 @@ describe("an engine feature", () => {
     expect(outputOf(await run("sum", { a: 40, b: 2 }))).toEqual([42, 4, 80]);
   });
 
-  test("traps in WebAssembly are errors of the tool, and its process lives on", async () => {
+  test("traps in WebAssembly are errors of the tool, and its process stays alive", async () => {
     // (module (memory 1) (func (export "f") (result i32) (i32.load (i32.const 0x1000000))))
     const module =
       "0,97,115,109,1,0,0,0,1,5,1,96,0,1,127,3,2,1,0,5,3,1,0,1,7,5,1,1,102,0,0,10,12,1,10,0,65,128,128,128,8,40,2,0,11";
@@ -145,7 +145,7 @@ describe("createGlovebox({ engine: { dynamicCode } })", () => {
     export default async () => [...results(), await (async () => {}).constructor("return 42")().catch?.((error) => error.name)];`;
   const FORTY_TWO = [42, 42, 42, 42, 42];
 
-  test("is true by default: tools in every isolation, their top levels and sessions have eval and Function", async () => {
+  test("is true by default: tools with any isolation, their top levels and sessions have eval and Function", async () => {
     await using open = await makeBox({ engine: {} });
     for (const isolation of ["call", "tool"] as const) {
       const { description } = await open.addTool({ name: isolation, source: DYNAMIC }, { isolation });
@@ -158,13 +158,13 @@ describe("createGlovebox({ engine: { dynamicCode } })", () => {
     expect(outputOf(await session.run("eval('6 * 7') + Function('return 1')()"))).toBe(43);
   });
 
-  test("is true by default for scripts too", async () => {
+  test("is true by default for scripts as well", async () => {
     await using open = await makeBox({ engine: {} });
     await open.addTool({ name: "script", mode: "script", source: "with (input) { eval('var b = a * 2'); } b" });
     expect(outputOf(await open.execute({ id: "c", toolName: "script", arguments: { a: 21 } }))).toBe(42);
   });
 
-  test("false turns them off, with an error that names the grant and the option", async () => {
+  test("false disables them, with an error that names the grant and the option", async () => {
     await box.addTool({ name: "off", source: "export default () => eval('1')" });
     const { code, message, details } = errorOf(await run("off"));
     expect([code, message]).toEqual([
@@ -176,7 +176,7 @@ describe("createGlovebox({ engine: { dynamicCode } })", () => {
     expect(errorOf(await session.run("Function('1')")).message).toContain("engine.dynamicCode");
   });
 
-  test("false leaves the grant: to one tool, to one session, and to no other", async () => {
+  test("false still allows the grant: to one tool, to one session, and to no other", async () => {
     await box.addTool({ name: "granted", source: DYNAMIC }, { grant: ["stringToCode"] });
     await box.addTool({ name: "neighbour", source: `${DYNAMIC} // its own` });
     expect(outputOf(await run("granted"))).toEqual(FORTY_TWO);
@@ -191,13 +191,13 @@ describe("createGlovebox({ engine: { dynamicCode } })", () => {
     expect(outputOf(await run("caught"))).toBe("EvalError");
   });
 
-  test("is accepted together with the grant where it is on", async () => {
+  test("is accepted together with the grant where it is enabled", async () => {
     await using open = await makeBox({ engine: { dynamicCode: true } });
     const { description } = await open.addTool({ name: "both", source: DYNAMIC }, { grant: ["stringToCode"] });
     expect(description).toBe("42,42,42,42");
   });
 
-  test("changes nothing of what inspectTool learns but what the top level sees", async () => {
+  test("does not affect inspectTool beyond what the top level observes", async () => {
     await using open = await makeBox({ engine: {} });
     const [on, off] = await Promise.all([open.inspectTool({ source: SOURCE }), box.inspectTool({ source: SOURCE })]);
     expect([on.definition.description, off.definition.description]).toEqual(["stringToCode", ""]);
@@ -221,21 +221,21 @@ describe("createGlovebox({ coarseTime })", () => {
     export const description = String(busy());
     export default async () => { const [spent] = busy(); const began = Date.now(); await new Promise((done) => setTimeout(done, 30)); return [spent, Date.now() - began > 0]; };`;
 
-  test("has the clock stand still while a tool's code runs, its top level included", async () => {
+  test("stops the clock while a tool's code runs, including its top level", async () => {
     await using coarse = await makeBox({ coarseTime: true });
     const { description } = await coarse.addTool({ name: "busy", source: BUSY });
     expect(description).toBe("0");
     expect(outputOf(await coarse.execute({ id: "c", toolName: "busy" }))).toEqual([0, true]);
   });
 
-  test("is off unless stated", async () => {
+  test("is off by default", async () => {
     const { description } = await box.addTool({ name: "busy", source: BUSY });
     expect(Number(description)).toBeGreaterThan(0);
     const [spent, moved] = outputOf(await run("busy")) as [number, boolean];
     expect([spent > 0, moved]).toEqual([true, true]);
   });
 
-  test.for([1, "yes", null])("refuses %j", async (coarseTime) => {
+  test.for([1, "yes", null])("rejects %j", async (coarseTime) => {
     const error = await failureOf(makeBox({ coarseTime: coarseTime as never }));
     expect(error).toMatchObject({ code: "PARAM_INVALID", message: expect.stringContaining("options.coarseTime") });
   });

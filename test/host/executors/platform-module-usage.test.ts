@@ -1,4 +1,4 @@
-// What a bundle touches of the platform is known to the next host that has its cache.
+// Platform modules used by a bundle are known to the next host with the same cache.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-test("a tool's top level and its calls leave what they have touched to the next host", async () => {
+test("a tool's top level and calls record the platform modules they use for the next host", async () => {
   await using box = await createGlovebox({ cache: { directory }, tenancy: "multi" });
   const { bundle } = await box.inspectTool({ source: SOURCE }, { scope: "global" });
   const known = (): Promise<readonly string[]> =>
@@ -31,7 +31,7 @@ test("a tool's top level and its calls leave what they have touched to the next 
   await expect.poll(known).toEqual(expect.arrayContaining(["fetch", "url", "url-parser"]));
 });
 
-test("PlatformModuleUsage writes what is new, and only that", async () => {
+test("PlatformModuleUsage writes new names only", async () => {
   const cache = createBundleCache();
   const touched = new PlatformModuleUsage(cache, "a".repeat(64), ["url"]);
   touched.add(["url"]);

@@ -1,4 +1,4 @@
-// Sandboxed tools through the public face: outputs, errors with the author's own lines, logs, progress, usage, isolation, placement.
+// Sandboxed tools through the public API: outputs, errors with the author's own lines, logs, progress, usage, isolation, placement.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
@@ -70,24 +70,24 @@ describe("sandbox executor: outputs", () => {
     {},
     [[1], { a: { b: [null] } }],
     { constructor: 1, toJSON: 2 },
-  ])("gives back %j as it was", async (value) => {
+  ])("returns %j unchanged", async (value) => {
     expect(outputOf(await run("echo", { value }))).toEqual(value);
   });
 
-  test("gives back lone surrogates as they were", async () => {
+  test("returns lone surrogates unchanged", async () => {
     expect(outputOf(await run("echo", { value: "a\ud800b" }))).toBe("a\ud800b");
   });
 
-  test("makes null of nothing", async () => {
+  test("returns null for no output", async () => {
     expect(outputOf(await run("echo", {}))).toBeNull();
   });
 
-  test("carries a megabyte there and back", async () => {
+  test("returns a megabyte unchanged", async () => {
     const value = "ü".repeat(1_000_000);
     expect(outputOf(await run("echo", { value }))).toBe(value);
   });
 
-  test("is not forged by a tool that replaces the intrinsics, and the next call has them whole", async () => {
+  test("is not forged by a tool that replaces intrinsics, and the next call has the originals", async () => {
     expect(outputOf(await run("script", { step: "mutate" }))).toEqual({ honest: true });
     expect(({} as { readonly polluted?: unknown }).polluted).toBeUndefined();
     expect(outputOf(await run("echo", { value: [1] }))).toEqual([1]);
@@ -95,7 +95,7 @@ describe("sandbox executor: outputs", () => {
 });
 
 describe("sandbox executor: thrown errors", () => {
-  test("name the author's own file, line and column, and no frame of ours", async () => {
+  test("names the author's own file, line and column, and no internal frame", async () => {
     const result = await run("thrower", { city: "" });
     const error = errorOf(result);
     expect(error).toMatchObject({
@@ -114,7 +114,7 @@ describe("sandbox executor: thrown errors", () => {
 });
 
 describe("sandbox executor: logs and progress", () => {
-  test("keep their order, level and data, and a time", async () => {
+  test("keeps their order, level, data and time", async () => {
     const began = Date.now();
     const { logs } = await run("script", { step: "logs" });
     expect(logs.map(({ level, message }) => [level, message])).toEqual([
@@ -138,7 +138,7 @@ describe("sandbox executor: logs and progress", () => {
     expect(outputOf(await running)).toBe("done");
   });
 
-  test("and reports of ctx.log and ctx.progress come as they happen, with their data", async () => {
+  test("of ctx.log and ctx.progress arrive as they happen, with their data", async () => {
     const source = `export default async (input, ctx) => {
       ctx.progress({ progress: 1, total: 2 });
       await ctx.log("half way", { rows: 5 });
@@ -146,16 +146,16 @@ describe("sandbox executor: logs and progress", () => {
       return "done";
     }`;
     await box.addTool({ name: "reporter", source });
-    const heard: unknown[] = [];
+    const events: unknown[] = [];
     const heardAt: number[] = [];
-    const hear = (what: unknown): void => {
-      heard.push(what);
+    const record = (what: unknown): void => {
+      events.push(what);
       heardAt.push(performance.now());
     };
     const call = { id: "c1", toolName: "reporter" };
-    const result = await box.execute(call, { onLog: hear, onProgress: hear });
-    hear("over");
-    expect(heard).toEqual([
+    const result = await box.execute(call, { onLog: record, onProgress: record });
+    record("over");
+    expect(events).toEqual([
       { progress: 1, total: 2 },
       { level: "info", time: expect.any(Number), message: "half way", data: { rows: 5 } },
       "over",
@@ -171,7 +171,7 @@ describe("sandbox executor: logs and progress", () => {
     expect(reports).toEqual([1, 2, 3].map((n) => ({ progress: n, total: 3, message: `step ${n}` })));
   });
 
-  test("do not end the call whose listeners throw", async () => {
+  test("do not end the call if a listener throws", async () => {
     const fail = (): never => {
       throw new Error("a listener's own affair");
     };
@@ -179,13 +179,13 @@ describe("sandbox executor: logs and progress", () => {
     expect(codeOf(await run("script", { step: "progress" }, { onProgress: fail }))).toBe("ok");
   });
 
-  test("are none of the next call's when they come after the result", async () => {
+  test("do not count towards the next call when they arrive after the result", async () => {
     expect(outputOf(await run("script", { step: "late" }))).toBe("early");
     const next = await run("script", { step: "slow" });
     expect(next.logs.map(({ message }) => message)).toEqual(["begun"]);
   });
 
-  test("every line of ctx.log is kept or counted, awaited or not", async () => {
+  test("keeps or counts every line of ctx.log, awaited or not", async () => {
     const source =
       'export default (_, ctx) => { for (let n = 0; n < 300; n += 1) void ctx.log("line " + n).catch(() => {}); return null; }';
     await box.addTool({ name: "chatty", source });
@@ -211,14 +211,14 @@ describe("sandbox executor: usage", () => {
     expect(usage.cpuMs).toBeLessThan(usage.executeMs);
   });
 
-  test("tells the heap in use", async () => {
+  test("reports the heap in use", async () => {
     const small = await run("script", { step: "progress" });
     const large = await run("script", { step: "hold" });
     expect(small.usage.heapBytes).toBeGreaterThan(100_000);
     expect(large.usage.heapBytes).toBeGreaterThan(small.usage.heapBytes + 1_000_000);
   });
 
-  test("tells who called", async () => {
+  test("reports the caller", async () => {
     expect(outputOf(await run("script", { step: "who" }))).toEqual({
       callId: "c1",
       tenantId: "default",
@@ -228,7 +228,7 @@ describe("sandbox executor: usage", () => {
 });
 
 describe("sandbox executor: isolation", () => {
-  test('"call" shares nothing between calls, one after the other or at once', async () => {
+  test('"call" shares nothing between calls, sequential or concurrent', async () => {
     const first = outputOf(await run("counter", {}));
     const rest = await Promise.all([1, 2, 3, 4].map(() => run("counter", {})));
     expect([first, ...rest.map(outputOf)]).toEqual([
@@ -258,7 +258,7 @@ describe("sandbox executor: isolation", () => {
     }
   });
 
-  test('"tool" shares nothing between tenants in one process either', async () => {
+  test('"tool" shares nothing between tenants in the same process', async () => {
     await using shared = await makeBox({
       tenancy: "multi",
       placement: "shared",
@@ -289,7 +289,7 @@ describe("sandbox executor: isolation", () => {
     expect(outputOf(await run("warm", {}))).toEqual([1, 1]);
   });
 
-  test('"tool" ends an isolate that has failed its call', async () => {
+  test('"tool" ends an isolate after a failed call', async () => {
     await box.addTool(
       {
         name: "grumpy",
@@ -307,7 +307,7 @@ describe("sandbox executor: isolation", () => {
 });
 
 describe("sandbox executor: placement", () => {
-  test('"tenant" gives each tenant processes of its own, which nobody else ever enters', async () => {
+  test('"tenant" gives each tenant processes of its own, which no other tenant enters', async () => {
     await using own = await makeBox({ cache: false, tenancy: "multi", workers: { max: 8 } });
     await own.addTool({ name: "echo", source: "export default ({ value }) => value" }, { scope: "global" });
     const seen = new Map<string, Set<number>>();
@@ -319,7 +319,7 @@ describe("sandbox executor: placement", () => {
       seen.set(tenantId, new Set(pids));
     }
     expect([...seen.values()].map((pids) => pids.size)).toEqual([1, 1, 1]);
-    // A second round finds the processes of the first: nobody needs a new one.
+    // A second round uses the processes of the first, so no tenant needs a new one.
     await Promise.all(["a", "b", "c"].map((tenantId) => own.execute({ id: "c", toolName: "echo" }, { tenantId })));
     expect(own.workerPids.filter((pid) => !before.has(pid))).toEqual([]);
   });
@@ -336,7 +336,7 @@ describe("sandbox executor: placement", () => {
     expect(pids.size).toBe(3);
   });
 
-  test("a process that only learned a global tool's definition is not kept", async () => {
+  test("a process that only extracted a global tool's definition is not kept", async () => {
     await using fresh = await makeBox({ cache: false, workers: { max: 8 } });
     for (const n of [1, 2, 3]) await fresh.addTool({ name: `t${n}`, source: `export default () => ${n}` });
     expect(fresh.workerPids).toEqual([]);

@@ -1,4 +1,4 @@
-// A package that is WebAssembly runs where the host grants it, in a process with a limit of the operating system's, and nowhere else.
+// A WebAssembly package runs only where the host grants it, in a process limited by the operating system.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -21,7 +21,7 @@ const STATEMENTS = [
 const QUERY = "SELECT customer, sum(total) AS total FROM orders GROUP BY customer ORDER BY customer";
 
 describe("sql.js", () => {
-  // Bytes cross as bytes: the module is an argument like any other.
+  // Bytes cross as bytes, because the module is an argument like any other.
   const wasm = new Uint8Array(
     readFileSync(createRequire(import.meta.url).resolve("sql.js/dist/sql-wasm-browser.wasm")),
   );
@@ -33,7 +33,7 @@ describe("sql.js", () => {
     return () => box.close();
   });
 
-  test("answers queries where webAssembly is granted", async () => {
+  test("answers queries if webAssembly is granted", async () => {
     await box.addTool({ name: "sqlite", source: SQLITE }, { tenantId: "granted", grant: ["webAssembly"] });
     expect(outputOf(await box.execute(call, { tenantId: "granted" }))).toMatchObject({
       columns: ["customer", "total"],
@@ -44,7 +44,7 @@ describe("sql.js", () => {
     });
   });
 
-  test("says that there is no WebAssembly where it is not", async () => {
+  test("reports missing WebAssembly if it is not", async () => {
     await box.addTool({ name: "sqlite", source: SQLITE }, { tenantId: "plain" });
     const result = await box.execute(call, { tenantId: "plain" });
     expect(result).toMatchObject({ success: false, error: { code: "TOOL_FAILED" } });

@@ -1,4 +1,4 @@
-// Which sources are tools in Python, and what of them goes along.
+// Which sources are Python tools, and which of their files are included.
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -47,7 +47,7 @@ describe("importedFiles()", () => {
     expect([...importedFiles(importer, code)]).toEqual(files);
   });
 
-  test("never names a file outside of the folder, whatever the text", () => {
+  test("never names a file outside the folder, for any text", () => {
     const word = fc.constantFrom(
       "import ",
       "from ",
@@ -73,7 +73,7 @@ describe("importedFiles()", () => {
     );
   });
 
-  test("looks at a long text in no time that grows with its square", () => {
+  test("takes linear time for a long text", () => {
     const began = process.cpuUsage();
     importedFiles("tool.py", "from a import (".repeat(100_000));
     importedFiles("tool.py", "from a import (\n".repeat(100_000));
@@ -83,7 +83,7 @@ describe("importedFiles()", () => {
 });
 
 describe("locatePythonTool()", () => {
-  test("takes a file by its extension, with what it imports of its folder and nothing else", () => {
+  test("reads a file by its extension, with only what it imports of its folder", () => {
     const folder = folderOf({
       "count.py": "import words\nfrom lib.text import split",
       "words.py": "from lib import other",
@@ -110,7 +110,7 @@ describe("locatePythonTool()", () => {
     expect(locatePythonTool({ files }, undefined, MiB)?.entry).toBe(entry);
   });
 
-  test("leaves other languages alone", () => {
+  test("ignores other languages", () => {
     expect(locatePythonTool({ source: "print(1)" }, undefined, MiB)).toBeUndefined();
     expect(locatePythonTool({ path: "/no/such/tool.py" }, undefined, MiB)).toBeUndefined();
     expect(locatePythonTool({ files: { "a.ts": "" }, entry: "a.ts" }, undefined, MiB)).toBeUndefined();
@@ -118,20 +118,20 @@ describe("locatePythonTool()", () => {
   });
 
   test.for([
-    [{ path: "/no/such/tool.py" }, /"tool\.py" is no tool in Python/],
+    [{ path: "/no/such/tool.py" }, /"tool\.py" is not a Python tool/],
     [{ files: {} }, /no entry in Python/],
     [{ files: { "a.ts": "" }, entry: "a.ts" }, /"a\.ts" is not a Python file/],
     [{ files: { "main.py": "" }, entry: "b.py" }, /"b\.py" is not a file/],
     [{ files: { "main.py": "", "../x.py": "" } }, /it leaves the tool's folder/],
     [{ files: { "main.py": "\uD800" } }, /not Unicode text/],
     [{ source: "#".repeat(MiB + 1) }, /sourceBytes is 1048576 bytes/],
-  ] as const)("refuses %#", ([source, message]) => {
+  ] as const)("rejects %#", ([source, message]) => {
     const locate = (): unknown => locatePythonTool(source, "python", MiB);
     expect(locate).toThrow(message);
     expect(locate).toThrow(expect.objectContaining({ code: "BUNDLE_FAILED" }));
   });
 
-  test("follows no link out of the folder, and reads no more than it may", () => {
+  test("follows no link out of the folder, and reads no more than the limit", () => {
     const outside = folderOf({ "secret.py": "SECRET = 1" });
     const folder = folderOf({ "tool.py": "import secret, big", "big.py": "#".repeat(2_000) });
     symlinkSync(join(outside, "secret.py"), join(folder, "secret.py"));
@@ -139,7 +139,7 @@ describe("locatePythonTool()", () => {
     expect(() => locatePythonTool({ path: folder }, undefined, 1_000)).toThrow(/sourceBytes is 1000/);
   });
 
-  test("has a hash of all that it is", () => {
+  test("hashes all its files", () => {
     const hashes = [
       { source: "1" },
       { source: "2" },
@@ -151,8 +151,8 @@ describe("locatePythonTool()", () => {
   });
 });
 
-describe("what a call is given to run", () => {
-  test("is one JSON text, whatever code and arguments hold", () => {
+describe("the input of a call", () => {
+  test("is one JSON text for any code and arguments", () => {
     fc.assert(
       fc.property(fc.string(), fc.json(), fc.boolean(), (code, json, isLarge) => {
         const source = locatePythonTool({ source: code.toWellFormed() }, "python", MiB);
@@ -181,7 +181,7 @@ describe("createPythonStackMapper()", () => {
   const stack =
     "ZeroDivisionError: division by zero\n    at main (tool.py:2:12)\n    at x (/usr/lib/python/json.py:1:1)";
 
-  test("believes frames of the author's own files only", () => {
+  test("keeps frames of the author's own files only", () => {
     const mapped = mapper.mapStack(stack);
     expect(mapped.frames).toEqual([{ file: "tool.py", line: 2, column: 12, functionName: "main", isOwn: true }]);
     expect(mapped.stack).toBe("ZeroDivisionError: division by zero\n    at main (tool.py:2:12)");
@@ -195,7 +195,7 @@ describe("createPythonStackMapper()", () => {
     expect(frame && source && createStackMapper(toPythonBundle(source).sourceMap).codeFrameOf(frame)).toBe(shown);
   });
 
-  test("bounds what a guest says", () => {
+  test("limits the size of a guest's stack", () => {
     const flood = `E\n${"    at f (tool.py:1:1)\n".repeat(10_000)}`;
     expect(mapper.mapStack(flood).frames).toHaveLength(50);
     expect(mapper.mapStack("x".repeat(1_000_000)).stack.length).toBeLessThan(5_000);

@@ -1,4 +1,4 @@
-// Tools in Python, and python_exec, through a box: what each call gives, and what becomes of one that misbehaves.
+// Python tools and python_exec through the public API: results of each call, and the handling of misbehaving code.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -43,7 +43,7 @@ const exec = (code: string, context: ToolContext = {}, input?: unknown): Promise
 const outputOf = (result: ToolResult): unknown => (result.success ? result.output : result.error);
 
 describe("python_exec", () => {
-  test("keeps its names for the next call of a conversation, and for no other call", async () => {
+  test("keeps its names for the next call of a session, and for no other call", async () => {
     const session = { sessionId: "notebook", tenantId: "keeper" };
     expect(outputOf(await exec("x = 20\nx + 1", session))).toBe(21);
     expect(outputOf(await exec("x + input", session, 22))).toBe(42);
@@ -54,14 +54,14 @@ describe("python_exec", () => {
     await box.closeSessions({ tenantId: "another" });
   });
 
-  test("gives the value of the last expression, with input as a Python object", async () => {
+  test("returns the value of the last expression, with input as a Python object", async () => {
     expect(outputOf(await exec("import statistics\nstatistics.median(input['xs'])", {}, { xs: [3, 1, 2] }))).toBe(2);
     expect(outputOf(await exec("def main(input):\n    return {'n': input['n'] * 2}", {}, { n: 21 }))).toEqual({
       n: 42,
     });
   });
 
-  test("prints into the log, line by line, as it comes", async () => {
+  test("prints into the log, line by line, as it runs", async () => {
     const lines: string[] = [];
     const result = await exec("import sys\nprint('a')\nprint('b', file=sys.stderr)\n1", {
       onLog: ({ level, message }) => lines.push(`${level} ${message}`),
@@ -82,9 +82,11 @@ describe("python_exec", () => {
     expect(outputOf(await exec("import numpy"))).toMatchObject({ details: { errorName: "ModuleNotFoundError" } });
   });
 
-  test("finds what the host has granted it by name, says so, and claims no more that it only reads", async () => {
+  test("lists its granted capabilities, and is then no longer declared read-only", async () => {
     const definition = (await box.listTools({ tenantId: "acme" })).find(({ name }) => name === "python_exec");
-    expect(definition).toMatchObject({ description: expect.stringContaining("To be awaited: kv, tools") });
+    expect(definition).toMatchObject({
+      description: expect.stringContaining("Capabilities, to be awaited: kv, tools"),
+    });
     expect(definition?.annotations).not.toHaveProperty("readOnlyHint");
     expect(outputOf(await exec("await kv.set('n', 5)\nawait kv.get('n')"))).toBe(5);
     expect(outputOf(await exec("await fetch('https://example.com')"))).toMatchObject({
@@ -92,7 +94,7 @@ describe("python_exec", () => {
     });
   });
 
-  test("gives main None where it is given no input", async () => {
+  test("passes None to main without an input", async () => {
     expect(outputOf(await exec("def main(input): return input is None"))).toBe(true);
   });
 
@@ -106,17 +108,17 @@ describe("python_exec", () => {
     expect(outputOf(await exec("1 +"))).toMatchObject({ code: "TOOL_FAILED", details: { errorName: "SyntaxError" } });
   });
 
-  test("takes no argument that it does not know", async () => {
+  test("rejects unknown arguments", async () => {
     expect(outputOf(await run("python_exec", { code: "1", mode: "session" }))).toMatchObject({ code: "PARAM_INVALID" });
     expect(outputOf(await run("python_exec", {}))).toMatchObject({ code: "PARAM_INVALID" });
   });
 
-  test("a loop ends at its time, and the next call is served", async () => {
+  test("ends a loop at its timeout, and serves the next call", async () => {
     let hasBegun = false;
     const onLog = (): void => {
       hasBegun = true;
     };
-    // On a busy machine a short time is up before the loop begins.
+    // On a busy machine a short timeout would expire before the loop begins.
     for (let timeoutMs = 1_000; !hasBegun && timeoutMs <= 32_000; timeoutMs *= 2) {
       const result = await exec("print('begun')\nwhile True: pass", { timeoutMs, onLog });
       expect(outputOf(result)).toMatchObject({ code: "TOOL_TIMEOUT" });
@@ -125,24 +127,24 @@ describe("python_exec", () => {
     expect(outputOf(await exec("6 * 7"))).toBe(42);
   });
 
-  test("a memory bomb ends at the limit, with Python's own error and the author's line, and the next call is served", async () => {
+  test("ends a memory bomb at the limit, with Python's own error and the author's line, and serves the next call", async () => {
     expect(errorOf(await exec("x = []\nwhile True: x.append(bytearray(10_000_000))"))).toMatchObject({
       code: "MEMORY_LIMIT",
       message: expect.stringContaining("MiB"),
       details: { errorName: "MemoryError", line: 2, limitMiB: 256, peakMiB: expect.any(Number) },
     });
-    // Nothing was refused here.
+    // Nothing was rejected here.
     expect(errorOf(await exec("raise MemoryError('mine')"))).toMatchObject({ code: "TOOL_FAILED", message: "mine" });
     expect(outputOf(await exec("6 * 7"))).toBe(42);
   });
 
-  test("first calls of many tenants at one time are all served, each in a process of its own", async () => {
+  test("serves concurrent first calls of many tenants, each in a process of its own", async () => {
     const tenants = Array.from({ length: 3 }, (_, index) => `tenant-${index}`);
     const results = await Promise.all(tenants.map((tenantId) => exec("__import__('os').getpid()", { tenantId })));
     for (const result of results) expect(result).toMatchObject({ success: true });
   });
 
-  test("a call whose process is killed says so, and the next one is served", async () => {
+  test("reports a killed process, and serves the next call", async () => {
     const onLog = (): void => {
       for (const pid of box.workerPids) process.kill(pid, "SIGKILL");
     };
@@ -153,7 +155,7 @@ describe("python_exec", () => {
 });
 
 describe("a tool in Python", () => {
-  test("is learned by running its module: description and schema", async () => {
+  test("gets its description and schema by running its module", async () => {
     const definition = await box.addTool(
       {
         name: "words",
@@ -186,7 +188,7 @@ describe("a tool in Python", () => {
     });
   });
 
-  test("that cannot be compiled is BUNDLE_FAILED with its place", async () => {
+  test("that cannot be compiled is BUNDLE_FAILED with its source location", async () => {
     const [code, file, line] = ["x = 1\n\nif x\n    pass\n", "tool.py", 3] as const;
     await expect(
       box.addTool({ source: code, language: "python", name: "broken" }, { scope: "global" }),
@@ -201,7 +203,7 @@ describe("a tool in Python", () => {
     ["limits = 5", "limits: Expected a plain object, got a number"],
     ["input_schema = {'enum': {1, 2}}", "The tool's definition is not JSON: it has a set at /inputSchema/enum"],
     ["x = '\0'", '"tool.py" has a NUL character in line 1'],
-  ] as const)("whose definition cannot be one is BUNDLE_FAILED, and says why: %j", async ([code, says]) => {
+  ] as const)("with an invalid definition is BUNDLE_FAILED, with the reason: %j", async ([code, says]) => {
     const source = `${code}\ndef main(input): pass`;
     await expect(
       box.addTool({ source, language: "python", name: "faulty" }, { scope: "global" }),
@@ -211,7 +213,7 @@ describe("a tool in Python", () => {
     });
   });
 
-  test("that ends its process while it is learned is TOOL_FAILED with its line", async () => {
+  test("that ends its process during definition extraction is TOOL_FAILED with its line", async () => {
     const source = "import sys\nsys.exit(0)\ndef main(input): pass";
     await expect(
       box.addTool({ source, language: "python", name: "leaves" }, { scope: "global" }),
@@ -236,7 +238,7 @@ describe("a tool in Python", () => {
     ).rejects.toMatchObject({ code: "TOOL_FAILED", details: { errorName: "ValueError", line: 1 } });
   });
 
-  test("uses what it is granted, and learns what it is not", async () => {
+  test("uses its granted capabilities, and gets an error for denied ones", async () => {
     const code = `
 async def main(input, ctx):
     if input.get("bare"):
@@ -301,7 +303,7 @@ async def main(input, ctx):
       ["a_host_name", "ctx.look_up", "look_up"],
       ["a_builtin", "kv", "kv"],
       ["an_import", "kv", "kv"],
-    ])("fails by the capability's name: %s", async ([use, member, capability]) => {
+    ])("fails with the capability's name: %s", async ([use, member, capability]) => {
       expect(outputOf(await run("several", { use }))).toMatchObject({
         code: "CAPABILITY_DENIED",
         message: `${member} is not granted to this tool; the host can grant it: grant: ["${capability}"]`,
@@ -309,11 +311,11 @@ async def main(input, ctx):
       });
     });
 
-    test("fails as a tool that asks for a capability by a name of any length", async () => {
+    test("fails as a tool that requests a capability with a name of any length", async () => {
       expect(outputOf(await run("several", { use: "a_long_name" }))).toMatchObject({ code: "CAPABILITY_DENIED" });
     });
 
-    test("asks what it has with hasattr and getattr", async () => {
+    test("can test for capabilities with hasattr and getattr", async () => {
       expect(outputOf(await run("several", { use: "asks" }))).toEqual([false, 1, true, "kv"]);
     });
 
@@ -323,7 +325,7 @@ async def main(input, ctx):
       });
     });
 
-    test("keeps its module between calls with isolation: tool, and only then", async () => {
+    test("keeps its module between calls only with isolation: tool", async () => {
       const add = { name: "warm", language: "python", source: SOURCE } as const;
       await box.addTool(add, { tenantId: "acme", isolation: "tool" });
       const counts = async (name: string): Promise<unknown[]> => [

@@ -1,4 +1,4 @@
-// Which wheels of a store are taken, and what is said of those that cannot be.
+// Which wheels of a folder are accepted, and the messages for those that are not.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ function storeOf(...fileNames: readonly string[]): string {
 
 const NATIVE = "numpy-2.4.6-cp314-cp314-pyemscripten_2026_0_wasm32.whl";
 
-test("readWheels() takes what is allowed and fits this interpreter, by names as packagers compare them", async () => {
+test("readWheels() reads the allowed wheels that fit this interpreter, by normalized names", async () => {
   const pure = "Foo_Bar-1.0-py2.py3-none-any.whl";
   const store = storeOf(
     pure,
@@ -33,12 +33,12 @@ test("readWheels() takes what is allowed and fits this interpreter, by names as 
 });
 
 test.for([
-  [["a-1.0-py3-none-any.whl"], "b", /there is no wheel of b in the store/],
+  [["a-1.0-py3-none-any.whl"], "b", /the folder has no wheel of b/],
   [["a-1.0-py3-none-any.whl", "a-2.0-py3-none-any.whl"], "a", /expected one wheel of a, got a-1\.0.*, a-2\.0/],
   [["a-1.0-cp314-cp314-win_amd64.whl"], "a", /built for cp314-cp314-win_amd64; expected py3-none-any or cp314-/],
   [["a-1.0-cp313-cp313-pyemscripten_2026_0_wasm32.whl"], "a", /built for cp313/],
   [["a-1.0-py2-none-any.whl"], "a", /built for py2-none-any/],
-] as const)("readWheels() refuses %#", async ([fileNames, name, message]) => {
+] as const)("readWheels() rejects %#", async ([fileNames, name, message]) => {
   const store = storeOf(...fileNames);
   await expect(readWheels({ store, allow: [name] })).rejects.toMatchObject({
     code: "PARAM_INVALID",
@@ -46,8 +46,8 @@ test.for([
   });
 });
 
-test("readWheels() says that a store cannot be read, and not where it is", async () => {
-  const refusal = await readWheels({ store: "/no/such/store", allow: ["a"] }).catch((thrown: Error) => thrown);
-  expect(String(refusal)).toMatch(/options\.python\.packages: the store/);
-  expect(String(refusal)).not.toContain("/no/such");
+test("readWheels() reports an unreadable store without its path", async () => {
+  const error = await readWheels({ store: "/no/such/store", allow: ["a"] }).catch((thrown: Error) => thrown);
+  expect(String(error)).toMatch(/options\.python\.packages: the store/);
+  expect(String(error)).not.toContain("/no/such");
 });

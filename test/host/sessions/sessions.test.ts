@@ -1,4 +1,4 @@
-// box.openSession(): code run after run in one isolate, in three languages: what stays, what ends it, whose it is.
+// openSession(): code that runs cell by cell in one isolate, in three languages. What persists, what ends a session, and tenant isolation.
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
@@ -20,7 +20,7 @@ async function open(options: SessionOptions = {}): Promise<Session> {
   return session;
 }
 
-/** Code, and what it gives; or the code of its failure. */
+/** Code and its output, or the code of its failure. */
 type Cells = readonly (readonly [code: string, value: unknown])[];
 
 async function expectCells(session: Session, cells: Cells): Promise<void> {
@@ -32,7 +32,7 @@ async function expectCells(session: Session, cells: Cells): Promise<void> {
 }
 
 describe("a session in TypeScript", () => {
-  test("keeps what its cells declare, and gives the value of their last expression", async () => {
+  test("keeps what its cells declare, and returns the value of their last expression", async () => {
     await expectCells(await open(), [
       ["const x: number = 1; x + 1", 2],
       ["x + 41", 42],
@@ -80,7 +80,7 @@ describe("a session in TypeScript", () => {
     ]);
   });
 
-  test("refuses cells that cannot be built, and goes on", async () => {
+  test("rejects cells that cannot be built, and continues", async () => {
     const session = await open();
     await session.run("const kept = 1");
     for (const [code, word] of [
@@ -96,7 +96,7 @@ describe("a session in TypeScript", () => {
     }
   });
 
-  test("says where in which cell something was thrown, also from an earlier one", async () => {
+  test("names the cell and line of a thrown error, also from an earlier cell", async () => {
     const session = await open();
     await session.run("function fails() {\n  throw new RangeError('no');\n}");
     const error = errorOf(await session.run("1;\n2; fails()"));
@@ -108,7 +108,7 @@ describe("a session in TypeScript", () => {
     });
   });
 
-  test("has an input for each run, logs, and only the capabilities that it was granted", async () => {
+  test("has an input for each run, logs, and only granted capabilities", async () => {
     const session = await open({ grant: ["kv"] });
     const bytes = new Uint8Array([1, 2]);
     expect(outputOf(await session.run("input.list.length", { input: { list: [bytes, bytes] } }))).toBe(2);
@@ -119,8 +119,8 @@ describe("a session in TypeScript", () => {
   });
 });
 
-describe("what a run has begun and not awaited", () => {
-  test("goes on with its timers in the next one, and says that no answer will come from the host", async () => {
+describe("what a run has started and not awaited", () => {
+  test("continues with its timers in the next run, and reports that the host will not answer", async () => {
     const session = await open({ grant: ["kv"] });
     await expectCells(session, [
       [
@@ -138,7 +138,7 @@ describe("what a run has begun and not awaited", () => {
 });
 
 describe("a session in Python", () => {
-  test("keeps its names, and gives the value of the last expression", async () => {
+  test("keeps its names, and returns the value of the last expression", async () => {
     const session = await open({ language: "python" });
     await expectCells(session, [
       ["x = 1\nx + 1", 2],
@@ -152,7 +152,7 @@ describe("a session in Python", () => {
       ["def fails():\n    raise ValueError('no')", null],
     ]);
     expect(errorOf(await session.run("1\nfails()")).details).toMatchObject({ file: "cell-9.py", line: 2 });
-    // A process that has been a session's is of no use to anybody: some 300 MiB go with it.
+    // A session's process cannot be reused, so some 300 MiB are freed with it.
     const during = box.workerPids;
     await session.close();
     await expect.poll(() => during.every((pid) => box.workerPids.includes(pid)), { timeout: 10_000 }).toBe(false);
@@ -164,18 +164,18 @@ describe("a session's end", () => {
     ["its time", "await new Promise(() => {})", { timeoutMs: 1_500 }, "TOOL_TIMEOUT"],
     ["its CPU time", "for (;;);", {}, "CPU_LIMIT"],
     ["its memory", "const all = []; for (;;) all.push(new Array(100_000).fill(all.length))", {}, "MEMORY_LIMIT"],
-  ] as const)("comes with a run that passes %s, and later runs say so", async ([, code, options, expected]) => {
+  ] as const)("follows a run that exceeds %s, and later runs report it", async ([, code, options, expected]) => {
     const session = await open({ limits: { cpuMs: 400, memoryMiB: 32 } });
     expect(codeOf(await session.run("const x = 1"))).toBe("ok");
     expect(codeOf(await session.run(code, options))).toBe(expected);
     const later = await session.run("x");
     expect(codeOf(later)).toBe("TOOL_UNAVAILABLE");
-    expect(errorOf(later).message).toContain("over");
+    expect(errorOf(later).message).toContain("has ended");
     expect(session.isOver).toBe(true);
     expect(box.listSessions({ tenantId: session.info.tenantId })).toEqual([]);
   });
 
-  test("comes when a run is cancelled; one that had not begun leaves it as it was", async () => {
+  test("follows a cancelled run; a run cancelled before it began has no effect", async () => {
     const session = await open();
     await session.run("const x = 1");
     const waiting = new AbortController();
@@ -192,16 +192,16 @@ describe("a session's end", () => {
     expect(codeOf(await session.run("x"))).toBe("TOOL_UNAVAILABLE");
   });
 
-  test("comes when nobody has used it, or it has had its runs, or its CPU time", async () => {
+  test("follows idle time, the maximum number of runs, or the CPU time limit", async () => {
     const idle = await open({ idleMs: 150 });
     await idle.run("1");
     await expect.poll(() => idle.isOver, { timeout: 5_000 }).toBe(true);
-    expect(errorOf(await idle.run("1")).message).toContain("nobody has used it");
+    expect(errorOf(await idle.run("1")).message).toContain("it was idle for");
     const short = await open({ total: { lifetimeMs: 400 } });
     const busy = await Promise.all(
       Array.from({ length: 40 }, () => short.run("await new Promise((done) => setTimeout(done, 20))")),
     );
-    expect(errorOf(busy.at(-1) as ToolResult).message).toContain("its time is up");
+    expect(errorOf(busy.at(-1) as ToolResult).message).toContain("its lifetime has expired");
     const few = await open({ total: { runs: 2 } });
     for (const n of [1, 2]) expect(outputOf(await few.run(String(n)))).toBe(n);
     expect(errorOf(await few.run("3")).message).toContain("2 runs");
@@ -209,7 +209,7 @@ describe("a session's end", () => {
     expect(codeOf(await little.run("for (const end = Date.now() + 5_000; Date.now() < end;);"))).toBe("CPU_LIMIT");
   });
 
-  test("comes with its process: one clear result, and then why", async () => {
+  test("follows the end of its process: one result, and then the reason", async () => {
     const session = await open();
     await session.run("const x = 1");
     const before = new Set(box.workerPids);
@@ -221,7 +221,7 @@ describe("a session's end", () => {
     expect(codeOf(await session.run("x"))).toBe("TOOL_UNAVAILABLE");
   });
 
-  test("comes when it is closed, with the run that is under way; those behind it and later ones are told why", async () => {
+  test("follows close(), together with the current run; queued and later runs fail with the reason", async () => {
     const session = await open();
     const begun = Promise.withResolvers<void>();
     const running = session.run("console.log('on'); await new Promise(() => {})", { onLog: () => begun.resolve() });
@@ -232,7 +232,7 @@ describe("a session's end", () => {
     expect(errorOf(await session.run("1")).message).toContain("it was closed");
   });
 
-  test("is not brought about by options that are wrong", async () => {
+  test("does not follow invalid options", async () => {
     const session = await open();
     for (const options of [
       null,
@@ -254,7 +254,7 @@ describe("a session's end", () => {
     expect(outputOf(await session.run("3"))).toBe(3);
   });
 
-  test("comes when its box is closed", async () => {
+  test("follows the end of its Glovebox instance", async () => {
     const own = await makeBox();
     const session = await own.openSession();
     const begun = Promise.withResolvers<void>();
@@ -268,7 +268,7 @@ describe("a session's end", () => {
 });
 
 describe("sessions of tenants", () => {
-  test("are listed and closed by their own", async () => {
+  test("are listed and closed by their own tenant only", async () => {
     const [a, b] = [await open({ tenantId: "ann", id: "same" }), await open({ tenantId: "bob", id: "same" })];
     await a.run("globalThis.secret = 'of ann'");
     expect(outputOf(await b.run("typeof secret"))).toBe("undefined");
@@ -283,7 +283,7 @@ describe("sessions of tenants", () => {
     expect(await box.closeSessions({ tenantId: "bob" })).toBe(1);
   });
 
-  test("are as many as the tenant's limit says", async () => {
+  test("are limited by the tenant's quota", async () => {
     const own = await makeBox({ tenancy: "multi", limits: { sessions: 2 } });
     onTestFinished(() => own.close());
     const openOne = () => own.openSession({ tenantId: "acme" });
@@ -330,7 +330,7 @@ describe('a tool with isolation "session"', () => {
         ["a", "1", 3],
       ],
     ],
-    // Each conversation has an interpreter of its own to load.
+    // Each session loads an interpreter of its own.
     [
       "python",
       "n = 0\ndef main(input):\n    global n\n    n += 1\n    return n",
@@ -340,7 +340,7 @@ describe('a tool with isolation "session"', () => {
         ["a", "1", 2],
       ],
     ],
-  ])("finds what its conversation has left, in %s", async ([language, source, calls]) => {
+  ])("finds the state of its session, in %s", async ([language, source, calls]) => {
     const toolName = `counter_${language}`;
     await box.addTool({ name: toolName, source, language }, { scope: "global", isolation: "session" });
     for (const [tenant, session, count] of calls) {
@@ -350,7 +350,7 @@ describe('a tool with isolation "session"', () => {
     if (language === "javascript") expect(outputOf(await call(toolName, "a", "1"))).toBe(1);
   });
 
-  test("says once that its conversation has ended, and begins a new one", async () => {
+  test("reports once that its session has ended, and starts a new one", async () => {
     const source = "let n = 0; export default ({ loop }) => { n += 1; while (loop); return n; }";
     await box.addTool({ name: "loops", source }, { scope: "global", isolation: "session" });
     expect(outputOf(await call("loops", "c", "1"))).toBe(1);
@@ -362,7 +362,7 @@ describe('a tool with isolation "session"', () => {
     expect(outputOf(await call("loops", "c", "1"))).toBe(1);
   });
 
-  test("ends its conversation's call when that is closed", async () => {
+  test("ends its session's call when the session is closed", async () => {
     const source = "export default async () => { console.log('on'); await new Promise(() => {}); }";
     await box.addTool({ name: "waits", source }, { scope: "global", isolation: "session" });
     const begun = Promise.withResolvers<void>();
@@ -376,7 +376,7 @@ describe('a tool with isolation "session"', () => {
     expect(box.listSessions({ tenantId: "d" })).toEqual([]);
   });
 
-  test.for([[""], ["x".repeat(257)], [3]])("is not called with the session %j", async ([sessionId]) => {
+  test.for([[""], ["x".repeat(257)], [3]])("rejects the session id %j", async ([sessionId]) => {
     const result = await call("loops", "c", sessionId as string);
     expect([codeOf(result), errorOf(result).message]).toEqual(["PARAM_INVALID", expect.stringContaining("sessionId")]);
   });

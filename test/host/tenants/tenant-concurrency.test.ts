@@ -62,9 +62,7 @@ describe("queuedCalls", () => {
     const error = errorOf(await wait());
     expect([error.code, error.recoverable, error.details?.queuedCalls]).toEqual(["OVERLOADED", true, 1]);
     expect(error.details?.retryAfterMs).toBeGreaterThan(0);
-    expect(error.message).toMatch(
-      /^The queue is full: 1 calls of this tenant may wait at one time; try again in \d+ ms$/,
-    );
+    expect(error.message).toMatch(/^The queue is full: at most 1 calls of this tenant may wait; try again in \d+ ms$/);
     const other = wait("other");
     await running(2);
     open();

@@ -1,14 +1,14 @@
-// Owners whose processes end badly, and tools that may have caused it.
+// Back-off for owners whose processes fail, and quarantine of tools that may have caused it.
 import { describe, expect, test } from "vitest";
 import { StartBackoff } from "../../../src/host/workers/health/backoff.ts";
 import { CrashQuarantine } from "../../../src/host/workers/health/crash-quarantine.ts";
 import { codeOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
 describe("StartBackoff", () => {
-  test("lets three bad ends pass, then doubles the wait up to two seconds", () => {
+  test("allows three failures, then doubles the wait up to two seconds", () => {
     const backoff = new StartBackoff();
     const delays = Array.from({ length: 10 }, () => {
-      backoff.endedBadly("evil", 0);
+      backoff.recordFailure("evil", 0);
       return backoff.delayMs("evil", 0);
     });
     expect(delays).toEqual([0, 0, 0, 100, 200, 400, 800, 1_600, 2_000, 2_000]);
@@ -16,27 +16,27 @@ describe("StartBackoff", () => {
     expect(backoff.delayMs("good", 0)).toBe(0);
   });
 
-  test("forgets an owner that has been well for ten seconds", () => {
+  test("forgets an owner after ten seconds without a failure", () => {
     const backoff = new StartBackoff();
-    for (let ends = 0; ends < 6; ends += 1) backoff.endedBadly("evil", 0);
-    backoff.endedBadly("evil", 11_000);
+    for (let ends = 0; ends < 6; ends += 1) backoff.recordFailure("evil", 0);
+    backoff.recordFailure("evil", 11_000);
     expect(backoff.delayMs("evil", 11_000)).toBe(0);
   });
 });
 
-describe("Suspects", () => {
-  test("are let go after ten calls that ended well, and not before", () => {
+describe("CrashQuarantine", () => {
+  test("releases a tool after ten successful calls, and not before", () => {
     const suspects = new CrashQuarantine();
     suspects.add("tool");
-    for (let calls = 0; calls < 9; calls += 1) suspects.endedWell("tool");
+    for (let calls = 0; calls < 9; calls += 1) suspects.recordSuccess("tool");
     expect(suspects.has("tool")).toBe(true);
-    suspects.endedWell("tool");
+    suspects.recordSuccess("tool");
     expect(suspects.has("tool")).toBe(false);
   });
 });
 
-describe("a tool that has cost its process its life", () => {
-  test("runs alone from then on: its tenant's other calls go on", async () => {
+describe("a tool that has crashed its process", () => {
+  test("runs alone from then on, while its tenant's other calls go on", async () => {
     await using box = await makeBox({ limits: { timeoutMs: 3_000 } });
     const stuck = "export default () => Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)";
     await box.addTool({ name: "stuck", source: stuck });

@@ -1,4 +1,4 @@
-// How many calls of a burst are admitted: as many as may run and wait, whether or not there are processes for them yet.
+// How many calls of a burst are admitted: as many as may run and wait, even before there are processes for them.
 import { expect, test } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import type { AddToolOptions, GloveboxOptions } from "../../../src/host/config/options.ts";
@@ -8,11 +8,11 @@ import { codeOf, makeBox, PYTHON_CACHE } from "../../support/host-zone.ts";
 
 const CALLS = 10;
 const SESSIONS = 10;
-/** Each call of Python has an interpreter of its own. */
+/** Each Python call has an interpreter of its own. */
 const PYTHON_LIMITS = { concurrentCalls: 2, queuedCalls: 1, timeoutMs: 60_000, sessions: SESSIONS } as const;
 const LIMITS = { ...PYTHON_LIMITS, concurrentCalls: 5, queuedCalls: 2 } as const;
 
-/** Every call that is admitted waits until the rejected ones have been answered. */
+/** Every admitted call waits until the rejected ones have been answered. */
 const WAITS = "export default (_, ctx) => ctx.gate()";
 const PYTHON_WAITS = "async def main(input, ctx):\n    return await ctx.gate()\n";
 

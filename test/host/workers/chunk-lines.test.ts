@@ -1,4 +1,4 @@
-// A frame of chunks, cut: what was sent line by line comes back line by line, and what no worker of ours sends does not.
+// Splitting of chunk frames: lines come back as sent, and invalid frames are rejected.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { toRawChunks } from "../../../src/host/workers/chunk-lines.ts";
@@ -7,7 +7,7 @@ import { STREAM_WINDOW } from "../../../src/sandbox/protocol/guest-messages.ts";
 const toParts = (...parts: readonly string[]): Buffer[] => parts.map((part) => Buffer.from(part));
 
 describe("toRawChunks()", () => {
-  test("gives back any JSON texts that were sent as lines", () => {
+  test("returns any JSON texts that were sent as lines", () => {
     const texts = fc.array(
       fc.jsonValue().map((value) => JSON.stringify(value)),
       {
@@ -31,7 +31,7 @@ describe("toRawChunks()", () => {
     expect(small?.text).toBe("1");
   });
 
-  test("has one chunk where there are bytes, and reads them when they are asked for", async () => {
+  test("returns one chunk for binary attachments, and reads them on demand", async () => {
     const [chunk, ...others] = toRawChunks(toParts('"m:0"', '{"mark":"m:","lengths":[2]}', "hi"));
     expect(others).toEqual([]);
     expect(chunk?.size).toBe(7);
@@ -44,12 +44,12 @@ describe("toRawChunks()", () => {
     ["no parts", []],
     ["a header without bytes", ["1", "{}"]],
     ["too many parts", ["1", "{}", "", ""]],
-    ["more lines than were asked for", ["\n".repeat(STREAM_WINDOW.chunks + 1)]],
+    ["more lines than requested", ["\n".repeat(STREAM_WINDOW.chunks + 1)]],
   ] as const)("throws for %s", ([, parts]) => {
     expect(() => toRawChunks(toParts(...parts))).toThrow();
   });
 
-  test("never gives anything but chunks, or throws, whatever the bytes are", () => {
+  test("returns chunks or throws for arbitrary bytes", () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array(), { maxLength: 4 }), (parts) => {
         try {

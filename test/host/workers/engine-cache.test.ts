@@ -1,4 +1,4 @@
-// The prelude's code cache: which process makes it, who is given it, and what is refused.
+// The prelude's code cache: which process makes it, which processes receive it, and what is rejected.
 import { describe, expect, onTestFinished, test } from "vitest";
 import { loadSandboxArtifacts } from "../../../src/bundler/artifacts/sandbox-artifacts.ts";
 import { EngineCache } from "../../../src/host/workers/engine-cache.ts";
@@ -8,7 +8,7 @@ import { CHUNK_NAMES } from "../../../src/sandbox/protocol/platform-modules.ts";
 import { launcherOf } from "../../support/launchers.ts";
 
 describe("EngineCache", () => {
-  test("keeps the first one that it is offered, in memory of its own", () => {
+  test("keeps a copy of the first cache that it is offered", () => {
     const made: Uint8Array[] = [];
     const cache = new EngineCache(4 * "some text".length, undefined, (bytes) => made.push(bytes));
     const frame = new Uint8Array(1_000);
@@ -19,13 +19,13 @@ describe("EngineCache", () => {
     expect(cache.bytes.buffer.byteLength).toBe(2);
   });
 
-  test("refuses what is larger than any cache of such a text", () => {
+  test("rejects a cache above the size limit", () => {
     const cache = new EngineCache(4 * "some text".length);
     expect(() => cache.offer(new Uint8Array(37))).toThrow("too large");
     expect(cache.bytes).toHaveLength(0);
   });
 
-  test("is made by the first process where none is known, and given to the next ones", async () => {
+  test("is made by the first process if none is known, and given to later ones", async () => {
     const { workerPath, ...texts } = await loadSandboxArtifacts();
     const made: Uint8Array[] = [];
     const start = async (known: Uint8Array | undefined): Promise<void> => {
@@ -48,7 +48,7 @@ describe("EngineCache", () => {
     expect(made).toHaveLength(1);
   });
 
-  test("of the chunks is made by a spare that nobody has used, once a host has lived for a while", async () => {
+  test("code caches of the platform modules are made by an unused warm process once the host has run for a while", async () => {
     const { workerPath, ...texts } = await loadSandboxArtifacts();
     const made: Uint8Array[] = [];
     const chunkCache = new EngineCache(4 * texts.chunks.units, undefined, (bytes) => made.push(bytes));

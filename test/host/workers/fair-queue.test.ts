@@ -1,4 +1,4 @@
-// The queue alone: who is next, and who may not wait.
+// The queue alone: which call is next, and which calls may not wait.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { NestedCallSlot } from "../../../src/host/routing/call-chain.ts";
@@ -9,9 +9,9 @@ const OPEN = { concurrentCalls: 1_000, queuedCalls: 1_000 };
 const claim = (account: string, parts: Partial<Claim> = {}): Claim => ({
   account,
   weight: 1,
-  lane: "tool",
+  toolKey: "tool",
   accountLimits: OPEN,
-  laneLimits: OPEN,
+  toolLimits: OPEN,
   ...parts,
 });
 
@@ -20,7 +20,7 @@ function next(queue: FairQueue<string>): Entry<string> | undefined {
   return entry;
 }
 
-/** Takes the next one out and lets it run. */
+/** Takes the next entry out and starts it. */
 function begin(queue: FairQueue<string>): Entry<string> {
   const entry = next(queue);
   if (entry === undefined) throw new Error("Expected an entry, got none");
@@ -40,7 +40,7 @@ function refusalOf(add: () => unknown): ToolError | undefined {
 }
 
 describe("FairQueue.candidates()", () => {
-  test("gives one account's calls in the order they came", () => {
+  test("returns one account's calls in the order of arrival", () => {
     const queue = new FairQueue<string>(100);
     for (const item of ["a", "b", "c"]) queue.add(item, claim("acme"));
     expect([begin(queue), begin(queue), begin(queue)].map(({ item }) => item)).toEqual(["a", "b", "c"]);
@@ -81,7 +81,7 @@ describe("FairQueue.candidates()", () => {
     expect(served.gold / served.basic).toBeLessThan(3.3);
   });
 
-  test("gives an account no credit for the time it was idle", () => {
+  test("gives an account no credit for the time that it was idle", () => {
     const queue = new FairQueue<string>(1_000);
     for (let index = 0; index < 100; index += 1) {
       queue.add("busy", claim("busy"));
@@ -103,21 +103,21 @@ describe("FairQueue.candidates()", () => {
     expect(items.filter((item) => item === "late").length).toBeLessThan(13);
   });
 
-  test("lets an account's other tool pass the one that runs most", () => {
+  test("lets another tool of an account pass the one with the most running calls", () => {
     const queue = new FairQueue<string>(100);
-    for (let index = 0; index < 5; index += 1) queue.add("loop", claim("acme", { lane: "loop" }));
+    for (let index = 0; index < 5; index += 1) queue.add("loop", claim("acme", { toolKey: "loop" }));
     begin(queue);
     begin(queue);
-    queue.add("light", claim("acme", { lane: "light" }));
+    queue.add("light", claim("acme", { toolKey: "light" }));
     expect(next(queue)?.item).toBe("light");
   });
 
-  test("holds an account, and a tool, to as many calls as may run", () => {
+  test("limits the running calls of an account and of a tool", () => {
     const queue = new FairQueue<string>(100);
-    const laneLimits = { concurrentCalls: 1, queuedCalls: 10 };
+    const toolLimits = { concurrentCalls: 1, queuedCalls: 10 };
     const accountLimits = { concurrentCalls: 2, queuedCalls: 10 };
-    for (const lane of ["one", "one", "two", "three"])
-      queue.add(lane, claim("acme", { lane, laneLimits, accountLimits }));
+    for (const toolKey of ["one", "one", "two", "three"])
+      queue.add(toolKey, claim("acme", { toolKey, toolLimits, accountLimits }));
     const first = begin(queue);
     const second = begin(queue);
     expect([first.item, second.item]).toEqual(["one", "two"]);
@@ -130,7 +130,7 @@ describe("FairQueue.candidates()", () => {
 });
 
 describe("FairQueue.add()", () => {
-  test("refuses an account that has no room, with the time to come back after", () => {
+  test("rejects calls of an account whose queue is full, with retryAfterMs", () => {
     const queue = new FairQueue<string>(100);
     const accountLimits = { concurrentCalls: 1, queuedCalls: 2 };
     const add = (): Entry<string> => queue.add("call", claim("acme", { accountLimits }));
@@ -143,15 +143,19 @@ describe("FairQueue.add()", () => {
     expect(refusalOf(() => queue.add("other", claim("other")))).toBeUndefined();
   });
 
-  test("refuses everybody when all that may wait do", () => {
+  test("rejects calls of every account when the whole queue is full", () => {
     const queue = new FairQueue<string>(2);
     const entries = ["a", "b", "c"].map((account) => queue.add(account, claim(account)));
-    expect(entries.map((entry) => queue.refusal(entry)?.code)).toEqual(["OVERLOADED", "OVERLOADED", "OVERLOADED"]);
+    expect(entries.map((entry) => queue.overloadError(entry)?.code)).toEqual([
+      "OVERLOADED",
+      "OVERLOADED",
+      "OVERLOADED",
+    ]);
     for (const entry of entries.slice(2)) queue.remove(entry);
-    expect(entries.slice(0, 2).map((entry) => queue.refusal(entry))).toEqual([undefined, undefined]);
+    expect(entries.slice(0, 2).map((entry) => queue.overloadError(entry))).toEqual([undefined, undefined]);
   });
 
-  test("says a longer time when more wait and calls take longer", () => {
+  test("returns a longer retryAfterMs when more calls wait and calls take longer", () => {
     const queue = new FairQueue<string>(1_000);
     queue.add("a", claim("acme"));
     const entry = begin(queue);
@@ -163,11 +167,11 @@ describe("FairQueue.add()", () => {
 });
 
 describe("FairQueue", () => {
-  test("gives each entry once, whatever comes in whatever order", () => {
+  test("returns each entry once, in any order of operations", () => {
     const step = fc.record({
       kind: fc.constantFrom("add", "begin", "end", "cancel", "charge"),
       account: fc.constantFrom("a", "b", "c"),
-      lane: fc.constantFrom("x", "y"),
+      toolKey: fc.constantFrom("x", "y"),
       at: fc.nat(20),
     });
     fc.assert(
@@ -176,8 +180,8 @@ describe("FairQueue", () => {
         const waiting: Entry<number>[] = [];
         const running: Entry<number>[] = [];
         const begun = new Set<number>();
-        for (const [id, { kind, account, lane, at }] of steps.entries()) {
-          if (kind === "add") waiting.push(queue.add(id, claim(account, { lane })));
+        for (const [id, { kind, account, toolKey, at }] of steps.entries()) {
+          if (kind === "add") waiting.push(queue.add(id, claim(account, { toolKey })));
           if (kind === "charge") queue.charge(account, at);
           const [candidate] = queue.candidates();
           if (kind === "begin" && candidate !== undefined) {
@@ -200,35 +204,35 @@ describe("FairQueue", () => {
   });
 });
 
-describe("a call that is nested in a running one", () => {
+describe("a nested call", () => {
   const ONE = { concurrentCalls: 1, queuedCalls: 10 };
-  const nested = (seat: NestedCallSlot, parts: Partial<Claim> = {}): Claim =>
-    claim("acme", { accountLimits: ONE, laneLimits: ONE, lane: "inner", seat, ...parts });
+  const nested = (parentSlot: NestedCallSlot, parts: Partial<Claim> = {}): Claim =>
+    claim("acme", { accountLimits: ONE, toolLimits: ONE, toolKey: "inner", parentSlot, ...parts });
   const outer = (): {
     readonly queue: FairQueue<string>;
     readonly entry: Entry<string>;
-    readonly seat: NestedCallSlot;
+    readonly parentSlot: NestedCallSlot;
   } => {
     const queue = new FairQueue<string>(100);
-    queue.add("outer", claim("acme", { accountLimits: ONE, laneLimits: ONE }));
-    return { queue, entry: begin(queue), seat: { isTaken: false } };
+    queue.add("outer", claim("acme", { accountLimits: ONE, toolLimits: ONE }));
+    return { queue, entry: begin(queue), parentSlot: { isTaken: false } };
   };
 
-  test("runs in its caller's place, past every limit on running calls, one at a time", () => {
-    const { queue, seat } = outer();
-    queue.add("first", nested(seat));
-    queue.add("second", nested(seat));
+  test("runs in its parent's slot, beyond every limit on running calls, one at a time", () => {
+    const { queue, parentSlot } = outer();
+    queue.add("first", nested(parentSlot));
+    queue.add("second", nested(parentSlot));
     const first = begin(queue);
-    expect([first.item, first.isSeated, next(queue)]).toEqual(["first", true, undefined]);
+    expect([first.item, first.usesParentSlot, next(queue)]).toEqual(["first", true, undefined]);
     queue.end(first, 1);
     expect(begin(queue).item).toBe("second");
     expect(next(queue)).toBeUndefined();
   });
 
-  test("goes before calls of its account that have come before it, and behind them in its lane", () => {
-    const { queue, entry, seat } = outer();
-    queue.add("earlier", claim("acme", { accountLimits: ONE, laneLimits: ONE, lane: "inner" }));
-    queue.add("nested", nested(seat));
+  test("runs before earlier calls of its account, but behind earlier ones in its tool queue", () => {
+    const { queue, entry, parentSlot } = outer();
+    queue.add("earlier", claim("acme", { accountLimits: ONE, toolLimits: ONE, toolKey: "inner" }));
+    queue.add("nested", nested(parentSlot));
     const seated = begin(queue);
     expect([seated.item, next(queue)]).toEqual(["nested", undefined]);
     queue.end(seated, 1);
@@ -236,37 +240,37 @@ describe("a call that is nested in a running one", () => {
     expect(begin(queue).item).toBe("earlier");
   });
 
-  test("takes a place of its own where there is one and its caller's is taken, and counts there", () => {
+  test("takes a slot of its own if there is one and its parent's is taken", () => {
     const queue = new FairQueue<string>(100);
     const two = { concurrentCalls: 2, queuedCalls: 10 };
     queue.add("outer", claim("acme", { accountLimits: two }));
     begin(queue);
-    const seat = { isTaken: false };
-    for (const item of ["a", "b", "c"]) queue.add(item, nested(seat, { accountLimits: two, laneLimits: two }));
-    expect([begin(queue), begin(queue)].map(({ item, isSeated }) => [item, isSeated])).toEqual([
+    const parentSlot = { isTaken: false };
+    for (const item of ["a", "b", "c"]) queue.add(item, nested(parentSlot, { accountLimits: two, toolLimits: two }));
+    expect([begin(queue), begin(queue)].map(({ item, usesParentSlot }) => [item, usesParentSlot])).toEqual([
       ["a", true],
       ["b", false],
     ]);
     expect(next(queue)).toBeUndefined();
   });
 
-  test("that leaves the queue leaves nothing behind", () => {
-    const { queue, entry, seat } = outer();
-    queue.remove(queue.add("gone", nested(seat)));
-    expect([next(queue), queue.queued, seat.isTaken]).toEqual([undefined, 0, false]);
+  test("that is removed from the queue frees everything", () => {
+    const { queue, entry, parentSlot } = outer();
+    queue.remove(queue.add("gone", nested(parentSlot)));
+    expect([next(queue), queue.queued, parentSlot.isTaken]).toEqual([undefined, 0, false]);
     queue.end(entry, 1);
     queue.add("later", claim("acme", { accountLimits: ONE }));
     expect(begin(queue).item).toBe("later");
   });
 
-  test("each in the place of the one before it: however deep, one runs", () => {
-    const { queue, seat } = outer();
-    const seats = [seat, { isTaken: false }, { isTaken: false }];
+  test("uses the slot of the call above it, so one runs at any depth", () => {
+    const { queue, parentSlot } = outer();
+    const seats = [parentSlot, { isTaken: false }, { isTaken: false }];
     const running = seats.map((place, depth) => {
       queue.add(`depth ${depth}`, nested(place));
       return begin(queue);
     });
-    expect(running.map(({ isSeated }) => isSeated)).toEqual([true, true, true]);
+    expect(running.map(({ usesParentSlot }) => usesParentSlot)).toEqual([true, true, true]);
     for (const one of running.toReversed()) queue.end(one, 1);
     expect(seats.map(({ isTaken }) => isTaken)).toEqual([false, false, false]);
   });

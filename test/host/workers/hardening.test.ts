@@ -1,4 +1,4 @@
-// What worker processes are wrapped in, on this very machine: by the kernel's word, and by failing at what is forbidden.
+// Hardening of worker processes on this machine, checked against the kernel and by attempting what is forbidden.
 import { execFile } from "node:child_process";
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import type { Socket } from "node:net";
@@ -41,7 +41,7 @@ describe("createGlovebox({ hardening })", () => {
   const CACHE = mkdtempSync(join(tmpdir(), "glovebox-hardening-"));
   afterAll(() => rmSync(CACHE, { recursive: true, force: true }));
 
-  test.for(CASES)("runs tools without %j, and says so", async (without) => {
+  test.for(CASES)("runs tools without %j, and reports it", async (without) => {
     await using box = await makeBox({ cache: { directory: CACHE }, hardening: { without } });
     await box.addTool({ name: "add", source: "export default ({ a, b }) => a + b" });
     const result = await box.execute({ id: "c", toolName: "add", arguments: { a: 1, b: 2 } });
@@ -50,7 +50,7 @@ describe("createGlovebox({ hardening })", () => {
     for (const layer of BUILT_IN_LAYERS) expect(box.hardening[layer]).toBe("holds");
   });
 
-  test("names each layer that is missing, and how to get it, where one is required", async () => {
+  test("names each required layer that is missing, and how to get it", async () => {
     const required: readonly Layer[] = ["lean-root", "seccomp"];
     const error = await failureOf(makeBox({ hardening: { require: required, without: ["lean-root"] } }));
     expect(error.code).toBe("TOOL_UNAVAILABLE");
@@ -58,7 +58,7 @@ describe("createGlovebox({ hardening })", () => {
     expect(error.details).toEqual({ reason: "unsupported", missing: ["lean-root", "seccomp"] });
   });
 
-  test("strict starts where every layer holds, and nowhere else", async () => {
+  test("strict starts only where every layer works", async () => {
     const attempt = makeBox({ hardening: "strict" });
     if (MISSING_HERE.length > 0) {
       expect((await failureOf(attempt)).details).toEqual({ missing: MISSING_HERE });
@@ -68,14 +68,14 @@ describe("createGlovebox({ hardening })", () => {
     expect(Object.values(box.hardening)).not.toContain("missing");
   });
 
-  test("names the option that is wrong", async () => {
+  test("names the invalid option", async () => {
     const error = await failureOf(makeBox({ hardening: { require: ["moat" as Layer] } }));
     expect(error.code).toBe("PARAM_INVALID");
     expect(error.message).toContain("options.hardening");
     expect(error.message).toContain("lean-root");
   });
 
-  test("jitless runs tools, and code caches of the two do not mix", async () => {
+  test("jitless runs tools, with code caches of its own", async () => {
     const source = "export default () => { let sum = 0; for (let n = 0; n < 1e4; n += 1) sum += n; return sum; }";
     for (const hardening of [{ jitless: true }, "auto"] as const) {
       await using box = await makeBox({ hardening });
@@ -86,7 +86,7 @@ describe("createGlovebox({ hardening })", () => {
 });
 
 describe("a worker process", () => {
-  test("is what its layers say, by the kernel's word", async () => {
+  test("has the layers that its report names, according to the kernel", async () => {
     await using box = await makeBox();
     await box.addTool({ name: "one", source: "export default () => 1" });
     expect(codeOf(await box.execute({ id: "c", toolName: "one" }))).toBe("ok");
@@ -100,7 +100,7 @@ describe("a worker process", () => {
     }
   });
 
-  test("tells a guest nothing of where the host is: not even its time zone", async () => {
+  test("does not disclose the host's location to a guest, not even its time zone", async () => {
     await using box = await makeBox();
     const source =
       "export default () => [new Date(0).getTimezoneOffset(), Intl.DateTimeFormat().resolvedOptions().timeZone]";
@@ -108,7 +108,7 @@ describe("a worker process", () => {
     expect(outputOf(await box.execute({ id: "c", toolName: "zone" }))).toEqual([0, "UTC"]);
   });
 
-  test("lives on when a signal is sent to everybody, because the host has calls to finish", async () => {
+  test("survives a signal to the whole process group, because the host still has calls to finish", async () => {
     await using box = await makeBox();
     const source = `export default async () => { console.log("begun"); await new Promise((done) => setTimeout(done, 300)); return 1; }`;
     await box.addTool({ name: "wait", source });
@@ -125,11 +125,11 @@ describe("a worker process", () => {
 });
 
 describe("Launcher", () => {
-  test("retreats layer by layer, and never from those that Node brings", async () => {
+  test("drops layer by layer, and never the ones built into Node", async () => {
     const { workerPath } = await loadSandboxArtifacts();
     using launcher = await launcherOf(workerPath);
     let before = launcher.layers.size;
-    while (launcher.retreat()) {
+    while (launcher.dropLayers()) {
       expect(launcher.layers.size).toBeLessThan(before);
       before = launcher.layers.size;
     }
@@ -139,13 +139,13 @@ describe("Launcher", () => {
 
 describe("a process that is killed while it starts", () => {
   test.each(["host", "spawner"] as const)(
-    "leaves none of its wrappers behind, in whichever moment, started by the %s",
+    "leaves none of its wrappers behind at any moment, started by the %s",
     async (parent) => {
       const folder = realpathSync(mkdtempSync(join(tmpdir(), "glovebox-early-end-")));
       chmodSync(folder, 0o755);
       onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
       const script = join(folder, "worker.mjs");
-      // As a worker does: without its host it ends.
+      // Ends without its host, as a worker does.
       const ends =
         'import { Socket } from "node:net"; new Socket({ fd: 3 }).on("close", () => process.exit()).resume();';
       writeFileSync(script, ends);
@@ -161,7 +161,7 @@ describe("a process that is killed while it starts", () => {
         });
         await new Promise((resolve) => setTimeout(resolve, delayMs));
         launched.kill();
-        // As whoever speaks to it does when it is to end.
+        // Closes the channel, as the host does to end the process.
         for (const socket of sockets.splice(0)) socket.destroy();
       }
       const left = (): readonly string[] =>
@@ -202,14 +202,14 @@ describe("toCommand()", () => {
     expect(chain(layers, isRoot)).toEqual(expected);
   });
 
-  test("enters a user namespace only where the host is not root", () => {
+  test("enters a user namespace only if the host is not root", () => {
     expect(toCommand(wrapping(["namespaces", "lean-root"], true), ["node"])).not.toContain("--unshare-user");
     expect(toCommand(wrapping(["namespaces", "lean-root"], false), ["node"])).toContain("--unshare-user");
   });
 });
 
 describe("a worker's descriptors", () => {
-  test("are its own: what the host was left by whoever started it is closed", async () => {
+  test("do not include descriptors that the host inherited from its parent", async () => {
     const script = `
       import { readdirSync, readlinkSync } from "node:fs";
       import { createGlovebox } from ${JSON.stringify(new URL("../../../src/host/index.ts", import.meta.url).href)};

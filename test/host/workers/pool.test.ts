@@ -1,4 +1,4 @@
-// The pool with a program that does not come up: a broken installation, or a machine without room.
+// The pool with a program that fails to start: a broken installation, or a machine without room.
 import { chmodSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ import { TOOL_PROFILE } from "../../support/tool-profile.ts";
 
 const PLACES = { max: 4, spares: 0, maxPerOwner: 2, callsPerWorker: 4, idleMs: 60_000, memoryMiB: 4_096 };
 
-/** A pool of processes that end as soon as they have begun. */
+/** A pool of processes that end as soon as they have started. */
 async function poolOfBroken(): Promise<WorkerPool> {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "glovebox-broken-worker-")));
   chmodSync(folder, 0o755);
@@ -34,7 +34,7 @@ async function poolOfBroken(): Promise<WorkerPool> {
 
 const job = (onLost: (loss: CallLossReason) => void): Job => ({
   owner: "acme",
-  claim: { account: "acme", weight: 1, lane: "tool", accountLimits: DEFAULT_LIMITS, laneLimits: DEFAULT_LIMITS },
+  claim: { account: "acme", weight: 1, toolKey: "tool", accountLimits: DEFAULT_LIMITS, toolLimits: DEFAULT_LIMITS },
   order: {
     type: "call",
     tool: TOOL_PROFILE,
@@ -49,7 +49,7 @@ const job = (onLost: (loss: CallLossReason) => void): Job => ({
     onProgress() {},
     onCapability() {},
     onPlaced() {},
-    onHeld() {},
+    onPaused() {},
     onEnded() {},
     onStuck() {},
     onLost,
@@ -57,7 +57,7 @@ const job = (onLost: (loss: CallLossReason) => void): Job => ({
 });
 
 describe("WorkerPool", () => {
-  test("answers OVERLOADED, with retryAfterMs, when three processes have died before they could be used", async () => {
+  test("answers OVERLOADED, with retryAfterMs, when three processes have died before they were usable", async () => {
     const pool = await poolOfBroken();
     const { promise, resolve } = Promise.withResolvers<CallLossReason>();
     pool.run(job(resolve));
@@ -70,7 +70,7 @@ describe("WorkerPool", () => {
     expect(cause?.details?.retryAfterMs).toBeGreaterThan(0);
   });
 
-  test("starts a first process that was late again, with every layer that it was to have", async () => {
+  test("restarts a first process that was late, with every requested layer", async () => {
     const { workerPath, ...texts } = await loadSandboxArtifacts();
     const launcher = await launcherOf(workerPath);
     const before = launcher.report;
@@ -89,7 +89,7 @@ describe("WorkerPool", () => {
     expect(pool.pids).toHaveLength(1);
   });
 
-  test("refuses to start where no process comes up with any layer of hardening, and keeps what it said", async () => {
+  test("fails to start if no process starts with any layers of hardening, and keeps its diagnostics", async () => {
     const pool = await poolOfBroken();
     const error = await failureOf(pool.start());
     expect([error.code, error.message]).toEqual(["INTERNAL", "A sandbox process could not be started"]);

@@ -1,7 +1,7 @@
-// What a process may use though nothing runs in it: nothing to speak of, or what its flavour does ahead.
+// CPU time that a process may use without a call: almost none, or what its kind does ahead.
 import { spawn } from "node:child_process";
 import { expect, onTestFinished, test } from "vitest";
-import { ProcessWatch } from "../../../src/host/workers/health/process-watch.ts";
+import { ProcessMonitor } from "../../../src/host/workers/health/process-watch.ts";
 
 function startBurning(): number {
   const child = spawn(process.execPath, ["-e", "for (;;);"], { stdio: "ignore" });
@@ -9,15 +9,15 @@ function startBurning(): number {
   return child.pid as number;
 }
 
-test("ProcessWatch.lookIdle() lets a process use what its flavour may, anew after each call, and no more", async () => {
+test("ProcessMonitor.checkIdle() allows the idle work of the process's kind, again after each call, and no more", async () => {
   const pid = startBurning();
-  const watches = [0, 400, 3_600_000].map((idleWorkMs) => new ProcessWatch(idleWorkMs));
+  const watches = [0, 400, 3_600_000].map((idleWorkMs) => new ProcessMonitor(idleWorkMs));
   for (const watch of watches) {
     onTestFinished(() => watch[Symbol.dispose]());
     watch.begin(pid, 0);
-    expect(watch.lookIdle(Number.POSITIVE_INFINITY)).toBeUndefined();
+    expect(watch.checkIdle(Number.POSITIVE_INFINITY)).toBeUndefined();
   }
-  const [strict, some, generous] = watches as [ProcessWatch, ProcessWatch, ProcessWatch];
+  const [strict, some, generous] = watches as [ProcessMonitor, ProcessMonitor, ProcessMonitor];
   const burnt = (ms: number): Promise<void> => {
     const { cpuMs } = generous;
     return expect
@@ -31,11 +31,11 @@ test("ProcessWatch.lookIdle() lets a process use what its flavour may, anew afte
       .toBeGreaterThan(ms);
   };
   await burnt(350);
-  expect(strict.lookIdle(Number.POSITIVE_INFINITY)).toBe("burning");
+  expect(strict.checkIdle(Number.POSITIVE_INFINITY)).toBe("burning");
   await burnt(100);
-  expect(some.lookIdle(Number.POSITIVE_INFINITY)).toBe("burning");
+  expect(some.checkIdle(Number.POSITIVE_INFINITY)).toBe("burning");
   some.beginWork();
-  expect(some.lookIdle(Number.POSITIVE_INFINITY)).toBeUndefined();
-  expect(generous.lookIdle(Number.POSITIVE_INFINITY)).toBeUndefined();
-  expect(generous.lookIdle(0)).toBe("memory");
+  expect(some.checkIdle(Number.POSITIVE_INFINITY)).toBeUndefined();
+  expect(generous.checkIdle(Number.POSITIVE_INFINITY)).toBeUndefined();
+  expect(generous.checkIdle(0)).toBe("memory");
 });

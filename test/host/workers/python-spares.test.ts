@@ -1,4 +1,4 @@
-// Processes with a loaded interpreter: none where there is no place for one, and no end of starting what does not come up.
+// Warm Python processes: none without a slot for one, and no endless restarts of one that fails.
 import { afterEach, beforeAll, expect, test } from "vitest";
 import { loadSandboxArtifacts, type SandboxArtifacts } from "../../../src/bundler/artifacts/sandbox-artifacts.ts";
 import { loadPythonAssets, type PythonAssets } from "../../../src/bundler/python/python-assets.ts";
@@ -38,16 +38,16 @@ const sources = (): PythonSources => ({
 });
 
 test.for([
-  ["where there is no place for one", { max: 1 }],
-  ["where there is no memory for one", { memoryMiB: 256 }],
-  ["where none is wanted", { pythonSpares: 0 }],
-] as const)("WorkerPool.openPython() starts none %s", async ([, options]) => {
+  ["without a free process slot", { max: 1 }],
+  ["without enough memory", { memoryMiB: 256 }],
+  ["if none are configured", { pythonSpares: 0 }],
+] as const)("WorkerPool.openPython() starts no warm process %s", async ([, options]) => {
   const started = await start(options);
   await started.openPython(sources());
   expect(started.pids).toHaveLength(1);
 });
 
-test("A process for Python that never comes up is not started for ever", async () => {
+test("a Python process that never starts is not restarted forever", async () => {
   const started = await start();
   const [plain] = started.pids;
   const killed = new Set<number>();

@@ -1,4 +1,4 @@
-// A host that retries calls in a loop when they are rejected at once: its timers fire, its signal handlers run, and SIGTERM ends it.
+// A host that retries rejected calls in a loop: its timers fire, its signal handlers run, and SIGTERM ends it.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
@@ -37,14 +37,14 @@ const LOOPS: readonly (readonly [attempt: string, state: "open" | "closed" | "fu
   ["removeServer", "open"],
 ];
 
-test("a loop of calls that are rejected at once lets timers and signals through, and SIGTERM ends the host", async () => {
+test("a loop of calls that are rejected at once lets timers and signals run, and SIGTERM ends the host", async () => {
   const args = ["--no-node-snapshot", SCRIPT, JSON.stringify(LOOPS)];
   const host = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   onTestFinished(() => void host.kill("SIGKILL"));
   const exit = once(host, "exit") as Promise<[number | null, NodeJS.Signals | null]>;
   const said: string[] = [];
   createInterface({ input: host.stdout }).on("line", (line) => said.push(line));
-  // A loop that lets nothing through is the first one that is missing.
+  // A loop that starves the event loop would miss the first of these.
   const all = LOOPS.map(([attempt, state]) => `${attempt} ${state}`);
   await expect.poll(() => said, { timeout: 50_000 }).toEqual(all);
   host.kill("SIGTERM");

@@ -1,4 +1,4 @@
-// The filter as the kernel would run it: a small machine for classic BPF goes through every system call.
+// The filter as the kernel would run it: an interpreter for classic BPF checks every system call.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createSeccompFilter } from "../../../src/host/workers/hardening/seccomp.ts";
@@ -14,7 +14,7 @@ interface SystemCall {
   readonly firstArgument: number;
 }
 
-/** The instructions that the filter uses, by linux/bpf_common.h. Throws for a jump or a code that is none. */
+/** The instructions that the filter uses, by linux/bpf_common.h. Throws for an invalid jump or code. */
 function run(program: Buffer, { arch, number, firstArgument }: SystemCall): number {
   const data = new Map([
     [0, number],
@@ -59,13 +59,13 @@ describe("createSeccompFilter()", () => {
   test.for([
     ["x64", X64, [0, 1, 9, 10, 11, 59, 202, 231, 318]],
     ["arm64", ARM64, [63, 64, 222, 226, 215, 221, 98, 94, 278]],
-  ] as const)("%s: allows what Node lives on", ([name, arch, numbers]) => {
+  ] as const)("%s: allows what Node needs", ([name, arch, numbers]) => {
     for (const number of numbers) expect(run(filterOf(name), { arch, number, firstArgument: 0 })).toBe(ALLOW);
   });
 
-  test("lets threads be made, and no namespaces", () => {
+  test("allows new threads, but no namespaces", () => {
     const clone = (firstArgument: number): number => run(filterOf("x64"), { arch: X64, number: 56, firstArgument });
-    // What pthread_create asks for.
+    // Flags of pthread_create.
     expect(clone(0x003d0f00)).toBe(ALLOW);
     for (const namespace of [0x20000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000]) {
       expect(clone(namespace | 17)).toBe(DENY);
@@ -73,13 +73,13 @@ describe("createSeccompFilter()", () => {
     expect(run(filterOf("x64"), { arch: X64, number: 435, firstArgument: 0 })).toBe(ABSENT);
   });
 
-  test("ends a process that speaks for another architecture, and knows no x32", () => {
+  test("kills a process of another architecture, and denies x32 calls", () => {
     const i386 = 0x40000003;
     expect(run(filterOf("x64"), { arch: i386, number: 1, firstArgument: 0 })).toBe(KILL);
     expect(run(filterOf("x64"), { arch: X64, number: 0x40000000 + 41, firstArgument: 0 })).toBe(ABSENT);
   });
 
-  test("comes to an end for every call there could be", () => {
+  test("terminates for every possible call", () => {
     const known = new Set([ALLOW, DENY, ABSENT, KILL]);
     fc.assert(
       fc.property(fc.nat(0xffffffff), fc.nat(0xffffffff), fc.constantFrom("x64", "arm64"), (number, argument, name) => {
@@ -89,7 +89,7 @@ describe("createSeccompFilter()", () => {
     );
   });
 
-  test("gives none for an architecture that it has no table for", () => {
+  test("returns undefined for an architecture without a table", () => {
     expect(createSeccompFilter("mips")).toBeUndefined();
   });
 });

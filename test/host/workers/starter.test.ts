@@ -1,4 +1,4 @@
-// Processes started by a spawner: the host hears the same as if it had started them itself, and nothing depends on the spawner's life.
+// Processes started by a spawner: the host gets the same events as for its own, and nothing depends on the spawner's life.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Socket } from "node:net";
@@ -14,7 +14,7 @@ import { type Parent, starterBy } from "../../support/launchers.ts";
 import { commandOf } from "../../support/process-tree.ts";
 import { expectDead } from "../../support/processes.ts";
 
-/** Sends back what it is sent, and ends with its socket, as a worker does. */
+/** Echoes its input, and ends with its socket, as a worker does. */
 const ECHO =
   'new (require("node:net").Socket)({ fd: 3 }).on("close", () => process.exit()).on("data", function (data) { this.write(data); });';
 
@@ -60,7 +60,7 @@ async function echo(socket: Socket | undefined, text: string): Promise<string> {
 const spawners = (): readonly number[] =>
   childrenOf(process.pid).filter((pid) => /\/spawner-entry\.(ts|js) \d+$/.test(commandOf(pid)));
 
-/** The one spawner that there is. */
+/** The only spawner. */
 async function spawnerPid(): Promise<number> {
   return await vi.waitFor(() => {
     const [pid, ...others] = spawners();
@@ -70,7 +70,7 @@ async function spawnerPid(): Promise<number> {
 }
 
 describe.each<Parent>(["host", "spawner"])("a process that the %s starts", (parent) => {
-  test("has a channel, and is told to have ended when it has", async () => {
+  test("has a channel, and reports its end", async () => {
     using starter = starterBy(parent);
     const { launched, socket, exited, closed } = start(starter, ECHO);
     expect(await echo(await socket, "hello")).toBe("hello");
@@ -81,7 +81,7 @@ describe.each<Parent>(["host", "spawner"])("a process that the %s starts", (pare
     expect(launched.ending).toMatchObject({ code: null, signal: "SIGKILL" });
   });
 
-  test("leaves its exit code, and the last of what it wrote to stderr", async () => {
+  test("reports its exit code and its last output on stderr", async () => {
     using starter = starterBy(parent);
     const { launched, closed } = start(
       starter,
@@ -100,7 +100,7 @@ describe.each<Parent>(["host", "spawner"])("a process that the %s starts", (pare
     expect(launched.ending?.signal ?? "SIGKILL").toBe("SIGKILL");
   });
 
-  test("is told not to have started where there is no such program", async () => {
+  test("reports that it could not be started if there is no such program", async () => {
     using starter = starterBy(parent);
     const onClose = Promise.withResolvers<void>();
     const launched = starter.start(() => ({ ...commandOfScript(""), argv: ["/nowhere/at-all"] }), {
@@ -115,7 +115,7 @@ describe.each<Parent>(["host", "spawner"])("a process that the %s starts", (pare
 });
 
 describe("when the spawner", () => {
-  test("dies, what it has started goes on and can be ended, and what it was to start is started", async () => {
+  test("dies, running processes continue and can be ended, and pending ones are started", async () => {
     using starter = starterBy("spawner");
     const first = start(starter, ECHO);
     const socket = await first.socket;
@@ -129,7 +129,7 @@ describe("when the spawner", () => {
     await expectDead([first.launched.connection?.pid ?? 0]);
   });
 
-  test("dies twice, what the first has started is still ended with the third", async () => {
+  test("dies twice, processes of the first one are still ended by the third", async () => {
     const starter = starterBy("spawner");
     const first = start(starter, "setInterval(() => {}, 1_000)");
     await first.socket;
@@ -145,7 +145,7 @@ describe("when the spawner", () => {
     await first.closed;
   });
 
-  test("dies while there are no file descriptors, the host goes on, and has another when there are", async () => {
+  test("dies without free file descriptors, the host continues, and starts another one later", async () => {
     const script = fileURLToPath(new URL("../../support/spawner-script.ts", import.meta.url));
     const child = spawn("sh", ["-c", `ulimit -n 128; exec "${process.execPath}" "${script}"`], {
       stdio: ["ignore", "pipe", "inherit"],
@@ -168,7 +168,7 @@ describe("when the spawner", () => {
     await expectDead([stopped]);
   });
 
-  test("is disposed of, it ends, and so does all that it has started", async () => {
+  test("is disposed, it ends together with everything that it has started", async () => {
     const starter = starterBy("spawner");
     const { launched, closed } = start(starter, 'setInterval(() => {}, 1_000); require("node:net");');
     await vi.waitFor(() => expect(launched.connection).toBeDefined(), { timeout: 5_000 });
@@ -190,16 +190,16 @@ describe("killProcess()", () => {
     return child as ChildProcess & { readonly pid: number };
   }
 
-  test("ends the process that was meant", async () => {
+  test("ends the given process", async () => {
     const { pid } = await sleeper();
     killProcess({ pid, startTime: startTimeOf(pid) ?? "" });
     await expectDead([pid]);
   });
 
-  test("leaves alone whoever has its number by then", async () => {
+  test("does not affect a later process with the same pid", async () => {
     const child = await sleeper();
     killProcess({ pid: child.pid, startTime: "1" });
-    // A signal that was sent would have been delivered by then; that none was can only be waited for.
+    // A signal would have been delivered by then. Its absence can only be awaited.
     await pause(100);
     expect([child.exitCode, child.signalCode]).toEqual([null, null]);
   });

@@ -1,4 +1,4 @@
-// Places in processes: who gets one, when none is free, and that no failure to get one stops the others.
+// Process slots: which owner gets one when none is free, and that a failure to get one does not stop other calls.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
@@ -9,7 +9,7 @@ import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { codeOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
 const SLEEP = "export default async ({ ms }) => { await new Promise((done) => setTimeout(done, ms)); return ms; }";
-/** Only SIGKILL of its process stops it. */
+/** Only SIGKILL of the process stops it. */
 const HANG = "export default () => Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1);";
 
 async function boxOf(options: GloveboxOptions, tenants: readonly string[], tools: object): Promise<Glovebox> {
@@ -24,8 +24,8 @@ async function boxOf(options: GloveboxOptions, tenants: readonly string[], tools
 const call = (box: Glovebox, toolName: string, tenantId: string, ms: number, timeoutMs = 60_000): Promise<ToolResult> =>
   box.execute({ id: "c", toolName, arguments: { ms } }, { tenantId, timeoutMs });
 
-describe("WorkerPool with one place", () => {
-  test("gives it to the next owner when the calls in it have ended, though its owner has more", async () => {
+describe("WorkerPool with one process slot", () => {
+  test("gives it to the next owner when its calls have ended, though its owner has more calls", async () => {
     const box = await boxOf({ workers: { max: 1, spares: 0 } }, ["busy", "other"], { sleep: SLEEP });
     let isOver = false;
     const keepBusy = async (): Promise<void> => {
@@ -38,10 +38,10 @@ describe("WorkerPool with one place", () => {
     expect(codeOf(other)).toBe("ok");
   });
 
-  test("lets an owner's calls pass its own learning that waits for a process", async () => {
-    // With a cache, another test's build of the same source would do.
+  test("lets an owner's calls pass its own definition extraction that waits for a process", async () => {
+    // With a cache, another test could have built the same source.
     const box = await boxOf({ cache: false, workers: { max: 1, spares: 0 } }, ["acme"], { sleep: SLEEP });
-    // The process is the first call's until that ends.
+    // The process belongs to the first call until that ends.
     const stop = new AbortController();
     const long = box.execute(
       { id: "long", toolName: "sleep", arguments: { ms: 120_000 } },
@@ -63,7 +63,7 @@ describe("WorkerPool with one place", () => {
 });
 
 describe("a process in which a call will not stop", () => {
-  test("is given no more calls: the next one is served elsewhere", async () => {
+  test("gets no more calls: the next one runs elsewhere", async () => {
     const box = await boxOf({ workers: { max: 4 } }, ["acme"], { sleep: SLEEP, hang: HANG });
     const hung = await Promise.all([call(box, "hang", "acme", 0, 300), call(box, "hang", "acme", 0, 300)]);
     expect(hung.map(codeOf)).toEqual(["TOOL_TIMEOUT", "TOOL_TIMEOUT"]);
@@ -74,10 +74,10 @@ describe("a process in which a call will not stop", () => {
 describe("a host without file descriptors", () => {
   const SCRIPT = fileURLToPath(new URL("../../support/descriptors-script.ts", import.meta.url));
 
-  test("answers OVERLOADED, lives, and serves again when there are some", async () => {
+  test("answers OVERLOADED, stays alive, and serves calls again when some are free", async () => {
     const child = spawn("sh", ["-c", `ulimit -n 128; exec "${process.execPath}" "${SCRIPT}"`], {
       stdio: ["ignore", "pipe", "inherit"],
-      // Before this test is given up: nobody else would end it.
+      // Must run before the test times out, because nothing else ends the process.
       ...{ timeout: 55_000, killSignal: "SIGKILL" },
     });
     let stdout = "";

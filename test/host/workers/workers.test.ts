@@ -1,4 +1,4 @@
-// Supervision with real processes: what happens to a call, and to the next one, when a process dies, stops, or cannot be stopped.
+// Supervision of real processes: the fate of a call and of the next one when a process dies, stops, or cannot be stopped.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -18,7 +18,7 @@ import { expectDead, expectIdle, isAlive } from "../../support/processes.ts";
 const SLOW =
   'export default async ({ ms = 5_000 }) => { console.log("begun"); await new Promise((done) => setTimeout(done, ms)); return "done"; }';
 
-/** The same few tools again and again: each is built and learned once. */
+/** A few tools are reused, so that each is built only once. */
 const CACHE = mkdtempSync(join(tmpdir(), "glovebox-workers-"));
 afterAll(() => rmSync(CACHE, { recursive: true, force: true }));
 
@@ -32,10 +32,10 @@ const run = (box: Glovebox, toolName: string, context?: ToolContext, args: unkno
   box.execute({ id: "c1", toolName, arguments: args }, { tenantId: "acme", ...context });
 
 const TOP_LEVEL_MS = 100;
-/** A top level that takes longer than that in a call that has to wait for it; a guest sees a coarse clock. */
+/** Duration of a top level in ms, long enough to see whether a call waited for it with a coarse clock. */
 const SLOW_TOP_LEVEL = `for (const end = Date.now() + ${2 * TOP_LEVEL_MS}; Date.now() < end; );`;
 
-/** Whether the top level of a tool was run before its call: a call that runs it takes longer to start. */
+/** Whether the top level of a tool ran before its call. Otherwise the call takes longer to start. */
 async function startsAtOnce(box: Glovebox, toolName: string, output: unknown, args: unknown = {}): Promise<boolean> {
   const result = await run(box, toolName, {}, args);
   expect(outputOf(result)).toBe(output);
@@ -48,8 +48,8 @@ function signalAll(box: Glovebox, signal: NodeJS.Signals): readonly number[] {
   return pids;
 }
 
-describe("a process that was given more bundles than it may keep", () => {
-  test("makes way for a new one, and no call is lost", async () => {
+describe("a process that has received the most bundles allowed", () => {
+  test("is replaced, and no call is lost", async () => {
     const text = "x".repeat(2_000_000);
     const names = Array.from({ length: 18 }, (_, index) => `big_${index}`);
     const source = (name: string): string =>
@@ -62,7 +62,7 @@ describe("a process that was given more bundles than it may keep", () => {
     const [first] = box.workerPids;
     for (const name of names) await call(name);
     await call("big_0");
-    // At once: a process that has grown too large at rest is ended a second later.
+    // Checked at once: an idle process that has grown too large is ended a second later.
     expect(box.workerPids).not.toContain(first);
   });
 });
@@ -74,7 +74,7 @@ describe("a tool whose top level is run ahead", () => {
     await expect.poll(async () => await startsAtOnce(box, "counter", 1), { timeout: 30_000, interval: 300 }).toBe(true);
   });
 
-  test("is not run twice when its process dies, though it has said nothing", async () => {
+  test("does not run twice when its process dies before it has sent anything", async () => {
     const box = await boxOf({
       quiet: "export default ({ ms }) => new Promise((done) => setTimeout(() => done(1), ms));",
     });
@@ -87,7 +87,7 @@ describe("a tool whose top level is run ahead", () => {
     expect([error.code, error.details]).toEqual(["SANDBOX_CRASHED", { begun: true }]);
   });
 
-  test("still logs in every call what it logs at its top level", async () => {
+  test("still logs its top level's output in every call", async () => {
     const box = await boxOf({ talker: 'console.log("top level"); export default () => 1;' });
     for (let call = 0; call < 3; call += 1) {
       const lines: string[] = [];
@@ -96,7 +96,7 @@ describe("a tool whose top level is run ahead", () => {
     }
   });
 
-  test("and then cannot be stopped costs its process, and no call", async () => {
+  test("that then cannot be stopped costs its process, but no call", async () => {
     const STUCK_AFTER_MS = 3_000;
     const trap = `if (Date.now() > ${Date.now() + STUCK_AFTER_MS}) Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1);`;
     const box = await boxOf({ trap: `${trap} export default () => 1;` }, { workers: { spares: 0 }, cache: false });
@@ -105,17 +105,17 @@ describe("a tool whose top level is run ahead", () => {
       expect((await run(box, "trap")).usage.startMs).toBeLessThan(0.5);
       pids = box.workerPids;
     });
-    // Its top level goes by the clock: it has become a trap by then.
+    // Its top level depends on the clock and is a trap by then.
     await pause(STUCK_AFTER_MS);
-    // The last one that was made before it became a trap; the next one is made behind it.
+    // The last isolate made before the trap; the next one is made behind it.
     expect(outputOf(await run(box, "trap"))).toBe(1);
-    // A state, not a bound: on a busy machine the kernel takes its time.
+    // Polls for a state instead of a time limit, because the kernel may be slow on a busy machine.
     await expectDead(pids, 20_000);
   });
 });
 
 describe("a process that dies", () => {
-  test("costs the call in it SANDBOX_CRASHED, once, and the next call nothing", async () => {
+  test("fails the call in it once with SANDBOX_CRASHED, and does not affect the next call", async () => {
     const box = await boxOf({ slow: SLOW });
     const begun = vi.fn(() => signalAll(box, "SIGKILL"));
     const error = errorOf(await run(box, "slow", { onLog: begun }));
@@ -128,7 +128,7 @@ describe("a process that dies", () => {
     expect(outputOf(await run(box, "slow", {}, { ms: 0 }))).toBe("done");
   });
 
-  test("costs every call in it one result", async () => {
+  test("ends every call in it with one result", async () => {
     const box = await boxOf({ slow: SLOW });
     let begun = 0;
     const onLog = (): void => {
@@ -139,7 +139,7 @@ describe("a process that dies", () => {
     expect(results.map(codeOf)).toEqual(Array.from({ length: 5 }, () => "SANDBOX_CRASHED"));
   });
 
-  test("costs no other tenant anything", async () => {
+  test("does not affect other tenants", async () => {
     const box = await boxOf({ slow: SLOW });
     const { promise: begun, resolve } = Promise.withResolvers<void>();
     const other = run(box, "slow", { tenantId: "other", onLog: () => resolve() }, { ms: 300 });
@@ -152,7 +152,7 @@ describe("a process that dies", () => {
     expect(outputOf(await other)).toBe("done");
   });
 
-  test("while nobody uses it is not noticed", async () => {
+  test("while it is idle is replaced without a failed call", async () => {
     const box = await boxOf({ slow: SLOW });
     await run(box, "slow", {}, { ms: 0 });
     const pids = signalAll(box, "SIGKILL");
@@ -162,7 +162,7 @@ describe("a process that dies", () => {
 
   const LOADING =
     'console.log("loading"); await new Promise((done) => setTimeout(done, 50)); export default () => "ran";';
-  test("before a call has begun: the call is run again", async () => {
+  test("before a call has begun: the call runs again", async () => {
     const box = await boxOf({ loading: LOADING });
     let deaths = 0;
     const onLog = (): void => {
@@ -173,7 +173,7 @@ describe("a process that dies", () => {
     expect(deaths).toBe(2);
   });
 
-  test("before a call has begun, three times: that is not bad luck", async () => {
+  test("before a call has begun, three times: the call fails", async () => {
     const box = await boxOf({ loading: LOADING });
     const onLog = vi.fn(() => signalAll(box, "SIGKILL"));
     expect(errorOf(await run(box, "loading", { onLog }))).toMatchObject({
@@ -183,7 +183,7 @@ describe("a process that dies", () => {
     expect(onLog).toHaveBeenCalledTimes(3);
   });
 
-  test("in a call that its author calls idempotent: the call is run again", async () => {
+  test("in a call declared idempotent: the call runs again", async () => {
     const box = await boxOf({ again: `${SLOW}; export const annotations = { idempotentHint: true };` });
     let begun = 0;
     const onLog = (): void => {
@@ -194,12 +194,12 @@ describe("a process that dies", () => {
     expect(begun).toBe(2);
   });
 
-  test("in a call whose time is up: the call is not run again, though its author calls it idempotent", async () => {
+  test("in a call that has timed out: the call does not run again, though it is declared idempotent", async () => {
     const source = `export const annotations = { idempotentHint: true };
       export default () => { console.log("begun"); return Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1); }`;
     const box = await boxOf({ bomb: source }, { limits: { cpuMs: 60_000 } });
     const onLog = vi.fn();
-    // On a busy machine a short time is up before the call begins.
+    // On a busy machine a short timeout would expire before the call begins.
     for (let timeoutMs = 500; onLog.mock.calls.length === 0 && timeoutMs < 30_000; timeoutMs *= 2) {
       expect(codeOf(await run(box, "bomb", { onLog, timeoutMs }))).toBe("TOOL_TIMEOUT");
     }
@@ -207,7 +207,7 @@ describe("a process that dies", () => {
     expect(onLog).toHaveBeenCalledTimes(1);
   });
 
-  test("leaves no answer of the host to the run that comes after it", async () => {
+  test("leaves no answer of the host to the next run of the call", async () => {
     const requests: PromiseWithResolvers<string>[] = [];
     const second = Promise.withResolvers<void>();
     const ask = defineCapability({
@@ -236,7 +236,7 @@ describe("a process that dies", () => {
 });
 
 describe("a process that does not start", () => {
-  test("is not counted against the time that a tool's top level has", async () => {
+  test("does not count towards the timeout of a tool's top level", async () => {
     const timeoutMs = 3_000;
     const { start } = ProcessStarter.prototype;
     const slowly = ["/bin/sh", "-c", `sleep ${timeoutMs / 1_000 + 0.5}; exec "$@"`, "sh"];
@@ -261,7 +261,7 @@ describe("a process that does not start", () => {
 });
 
 describe("a process that does not answer", () => {
-  test("is ended as soon as it is seen to be stopped, and is replaced", async () => {
+  test("is ended once it is found stopped, and is replaced", async () => {
     const box = await boxOf({ slow: SLOW });
     let stopped: readonly number[] = [];
     const onLog = (): void => {
@@ -270,7 +270,7 @@ describe("a process that does not answer", () => {
     // Long before the call's own deadline, which would be a TOOL_TIMEOUT.
     expect(codeOf(await run(box, "slow", { onLog, timeoutMs: 30_000 }, { ms: 50_000 }))).toBe("SANDBOX_CRASHED");
     expect(outputOf(await run(box, "slow", { timeoutMs: 30_000 }, { ms: 0 }))).toBe("done");
-    // The one that the tool was learned in was idle: nobody waits for it.
+    // The process that extracted the definition was idle: no call waits for it.
     await expect.poll(() => stopped.filter(isAlive).length, { timeout: 30_000 }).toBeLessThan(stopped.length);
     expect(box.workerPids.some((pid) => !stopped.includes(pid))).toBe(true);
   });
@@ -282,7 +282,7 @@ const UNSTOPPABLE: readonly (readonly [name: string, body: string])[] = [
   ["a promise that never settles", "await new Promise(() => {})"],
   ["indexOf over 2 ** 53 - 1 holes", "Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)"],
 ];
-/** A call that only waits, begun at the same moment, has this much longer: it ends later, however busy the machine is. */
+/** Extra time in ms of a call that only waits and started at the same moment, so that it ends later on a busy machine too. */
 const LATE_MS = 1_500;
 
 describe("a tool that does not stop", () => {
@@ -299,8 +299,8 @@ describe("a tool that does not stop", () => {
 
   const indexOf = (body: string): number => UNSTOPPABLE.findIndex(([, other]) => other === body);
 
-  test.for(UNSTOPPABLE)("%s: ended soon after its deadline, and nothing of it runs on", async ([, body]) => {
-    // The process is there: all of the time is the tool's.
+  test.for(UNSTOPPABLE)("%s: ends soon after its deadline, and none of its code runs on", async ([, body]) => {
+    // The process is up, so all of the time is the tool's.
     expect(outputOf(await run(shared, "good"))).toBe(1);
     const timeoutMs = 400;
     const ended: string[] = [];
@@ -315,7 +315,7 @@ describe("a tool that does not stop", () => {
     await expectIdle(() => shared.workerPids);
   });
 
-  test.for(UNSTOPPABLE)("%s: ended at once when its caller cancels", async ([, body]) => {
+  test.for(UNSTOPPABLE)("%s: ends at once when its caller cancels", async ([, body]) => {
     const controller = new AbortController();
     const control = new AbortController();
     const ended: string[] = [];
@@ -333,7 +333,7 @@ describe("a tool that does not stop", () => {
     await expectIdle(() => shared.workerPids);
   });
 
-  test("leaves the other calls of its process alone where dispose() is enough", async () => {
+  test("does not affect other calls of its process where dispose() is enough", async () => {
     const box = await boxOf({ bad: "export default () => { for (;;); }", slow: SLOW });
     const neighbour = run(box, "slow", { timeoutMs: 60_000 }, { ms: 700 });
     expect(codeOf(await run(box, "bad", { timeoutMs: 200 }))).toBe("TOOL_TIMEOUT");
@@ -342,7 +342,7 @@ describe("a tool that does not stop", () => {
 });
 
 describe("many calls", () => {
-  test("are all served by a few processes", async () => {
+  test("are served by a few processes", async () => {
     const box = await boxOf({ echo: "export default ({ n }) => n" }, { workers: { max: 2 } });
     const calls = Array.from({ length: 60 }, (_, n) =>
       run(box, "echo", { tenantId: `t${n % 3}`, timeoutMs: 30_000 }, { n }),
@@ -373,8 +373,8 @@ describe("many calls", () => {
   });
 });
 
-describe("the end", () => {
-  test("close() gives every call its result, waiting ones too, and leaves no process", async () => {
+describe("shutdown", () => {
+  test("close() gives every call a result, including waiting ones, and leaves no process", async () => {
     const box = await boxOf(
       { slow: SLOW, bad: "export default () => { for (;;); }" },
       { workers: { max: 2, spares: 1 }, limits: { cpuMs: 60_000 } },
@@ -392,7 +392,7 @@ describe("the end", () => {
     await box.close();
   });
 
-  test("close() ends an addTool under way with one ToolError", async () => {
+  test("close() ends a pending addTool with one ToolError", async () => {
     const box = await makeBox();
     const adding = box.addTool({ name: "x", source: "await new Promise(() => {}); export default () => 1" });
     const failed = expect(adding).rejects.toMatchObject({
@@ -404,7 +404,7 @@ describe("the end", () => {
     await failed;
   });
 
-  test("of the host by SIGKILL leaves no process behind, busy ones included", async () => {
+  test("by SIGKILL of the host leaves no process, not even a busy one", async () => {
     const script = fileURLToPath(new URL("../../support/host-script.ts", import.meta.url));
     const host = spawn(process.execPath, [script], { stdio: ["ignore", "pipe", "inherit"] });
     onTestFinished(() => {

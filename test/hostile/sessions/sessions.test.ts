@@ -109,7 +109,7 @@ test("Memory of all runs together is the session's one limit", async () => {
     );
   }
   expect(codes.slice(-2)).toEqual(["MEMORY_LIMIT", "TOOL_UNAVAILABLE"]);
-  expect(errorOf(await session.run("1")).message).toMatch(/is over: .*; open a new one/);
+  expect(errorOf(await session.run("1")).message).toMatch(/has ended: .*. Open a new one/);
 });
 
 /** Each fills the memory of a session run by run; V8 finds some of them over the limit only after the run has given its result. */
@@ -214,7 +214,7 @@ test("A session that nobody uses holds no machine that others need, and says so 
   expect(outputOf(await other.run("2"))).toBe(2);
   expect(errorOf(await session.run("kept"))).toMatchObject({
     code: "TOOL_UNAVAILABLE",
-    message: expect.stringContaining("nobody was using it, and others needed its place"),
+    message: expect.stringContaining("it was idle, and other calls needed its process slot"),
   });
 });
 

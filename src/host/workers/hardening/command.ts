@@ -1,9 +1,10 @@
-// The command line of a wrapped process: prlimit → bubblewrap or unshare → setpriv → the program. Pure: layers in, arguments out.
+// Builds the command line of a wrapped process: prlimit → bubblewrap or unshare → setpriv → the program. A pure
+// function of the layers.
 import { dirname } from "node:path";
 import type { LinkedFolder } from "../spawn/launch.ts";
 import type { Layer } from "./layers.ts";
 
-/** Programs found on this machine, by absolute path. */
+/** Absolute paths of programs found on this machine. */
 export interface WrapperTools {
   readonly prlimit?: string | undefined;
   readonly setpriv?: string | undefined;
@@ -11,34 +12,37 @@ export interface WrapperTools {
   readonly bwrap?: string | undefined;
   readonly chrt?: string | undefined;
   readonly sh?: string | undefined;
-  /** GNU's, which can ignore signals. */
+  /** GNU env, which can ignore signals. */
   readonly env?: string | undefined;
 }
 
-/** Where a file is to be seen, and where it really lies. */
+/** A file's path in the sandbox, and its real path. */
 export type LinkedFile = LinkedFolder;
 
 export interface Wrapping {
   readonly layers: ReadonlySet<Layer>;
   readonly tools: WrapperTools;
   readonly isRoot: boolean;
-  /** The user that the process becomes, with the layer `user`; nobody else runs under it. */
+  /** User that the process runs as, with the layer `user`. No other process runs as this user. */
   readonly uid: number;
-  /** All that a lean root holds. */
+  /** Every file in a lean root. */
   readonly files: readonly LinkedFile[];
   readonly cwd: string;
-  /** Of its data segment, reservations included, in bytes. */
+  /** Limit on the data segment in bytes, reservations included. */
   readonly dataBytes: number;
-  /** The kernel ends it when its parent dies: otherwise its parent looks after that when the host dies. */
+  /** The kernel ends the process when its parent dies. Otherwise the parent ends it when the host dies. */
   readonly diesWithParent: boolean;
 }
 
 /** Descriptor at which bubblewrap reads the seccomp program. */
 export const SECCOMP_DESCRIPTOR = 4;
 
-/** Descriptors of Node, libuv and a few dozen isolates; a worker opens nothing else. */
+/** Enough for Node, libuv and a few dozen isolates. A worker opens nothing else. */
 const MAX_DESCRIPTORS = 256;
-/** Threads of Node, and one for each isolate that runs; only counted where the user is the worker's own. */
+/**
+ * Threads of Node and one for each running isolate. Limited only with a user of its own, since the kernel counts by
+ * user.
+ */
 const MAX_THREADS = 256;
 
 function limitResources({ layers, tools, dataBytes }: Wrapping): readonly string[] {
@@ -55,15 +59,15 @@ function limitResources({ layers, tools, dataBytes }: Wrapping): readonly string
   ];
 }
 
-/** Every folder above a path, outermost first, the root left out. */
+/** Returns every folder above a path, outermost first, without the root. */
 function ancestorsOf(path: string): readonly string[] {
   const parent = dirname(path);
   return parent === dirname(parent) ? [] : [...ancestorsOf(parent), parent];
 }
 
 /**
- * A root file system of exactly the files named: an empty one, with each file bound at its place. The folders on the way are
- * made first, because those that bubblewrap makes by itself are open to root only.
+ * Binds exactly the named files into an empty root file system. Parent folders are made first, because folders that
+ * bubblewrap makes by itself are accessible to root only.
  */
 function bindFiles(files: readonly LinkedFile[]): readonly string[] {
   const folders = new Set(files.flatMap(({ path, real }) => [...ancestorsOf(real), ...ancestorsOf(path)]));
@@ -78,19 +82,20 @@ function bindFiles(files: readonly LinkedFile[]): readonly string[] {
   ];
 }
 
-/** What setpriv needs to become another user; it gives them up, and the bounding set with them. */
+/** Capabilities that setpriv needs to change the user. It drops them afterwards, with the bounding set. */
 const USER_CHANGE = ["CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP"];
 
 /**
- * bubblewrap's child waits for its parent before it asks to die with it: a parent killed in that moment would leave it waiting for
- * ever. So the PID namespace is made by unshare before: what is in it dies with its first process, wherever that stands.
+ * Wraps with bubblewrap. Its child waits for its parent before it requests to die with it, so a parent killed in that
+ * moment would leave it waiting forever. Therefore unshare makes the PID namespace before: its processes die with its
+ * first process at any time.
  */
 function enterLeanRoot({ layers, tools, isRoot, files, cwd }: Wrapping): readonly string[] {
   if (tools.bwrap === undefined) return [];
   const capabilities = layers.has("user") ? USER_CHANGE.flatMap((name) => ["--cap-add", name]) : [];
   return [
     tools.bwrap,
-    // Root needs no user namespace; anybody else gets the others only through one.
+    // Root needs no user namespace. Other users get the other namespaces only through one.
     ...(isRoot ? [] : ["--unshare-user"]),
     ...(tools.unshare === undefined ? ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"] : []),
     "--unshare-cgroup-try",
@@ -117,20 +122,21 @@ function enterNamespaces({ tools, isRoot }: Wrapping): readonly string[] {
     "--uts",
     "--mount",
     "--fork",
-    // SIGKILL to unshare kills what it started.
+    // SIGKILL to unshare also kills what it started.
     "--kill-child=SIGKILL",
   ];
 }
 
 /**
- * The first process of a PID namespace ignores its own SIGSTOP, SIGKILL and crash signals (pid_namespaces(7)): a worker in that place could
- * neither end itself nor be seen to stop. So a shell is the first process. It waits for the worker, and exits with its status.
+ * Adds a shell as the first process of the PID namespace. That process ignores its own SIGSTOP, SIGKILL and crash
+ * signals (pid_namespaces(7)), so a worker in its place could neither end itself nor be seen to stop. The shell waits
+ * for the worker and exits with its status.
  */
 function beginNamespace({ tools }: Wrapping): readonly string[] {
   return tools.sh === undefined ? [] : [tools.sh, "-c", '"$@"; exit $?', "sh"];
 }
 
-/** @param isWrapped whether a wrapper is its parent: it always dies with that */
+/** @param isWrapped whether its parent is a wrapper; it then always dies with the wrapper */
 function dropPrivileges(wrapping: Wrapping, isWrapped: boolean): readonly string[] {
   const { layers, tools, isRoot, uid, diesWithParent } = wrapping;
   if (tools.setpriv === undefined) return [];
@@ -139,33 +145,35 @@ function dropPrivileges(wrapping: Wrapping, isWrapped: boolean): readonly string
     ...(changesUser ? [`--reuid=${uid}`, `--regid=${uid}`, "--clear-groups"] : []),
     ...(layers.has("no-new-privileges") ? ["--no-new-privs"] : []),
     ...(isRoot && layers.has("no-new-privileges") ? ["--inh-caps=-all", "--bounding-set=-all"] : []),
-    // Last: a change of user clears it.
+    // Last, because a change of user clears it.
     ...(layers.has("parent-death-signal") && (isWrapped || diesWithParent) ? ["--pdeathsig", "KILL"] : []),
   ];
   return wanted.length === 0 ? [] : [tools.setpriv, ...wanted];
 }
 
-/** The outermost wrapper; those inside die with it. */
+/** Lets the outermost wrapper die with the host. The inner ones die with it. */
 function dieWithHost({ layers, tools, diesWithParent }: Wrapping): readonly string[] {
   if (!diesWithParent || tools.setpriv === undefined || !layers.has("parent-death-signal")) return [];
   return [tools.setpriv, "--pdeathsig", "KILL"];
 }
 
-/** Ends meant for the whole group are the host's to pass on: a wrapper that died of one would take its worker along. */
+/**
+ * Ignores signals to the whole process group, which the host handles: a wrapper that died of one would end its worker.
+ */
 function ignoreSignals({ tools }: Wrapping): readonly string[] {
   return tools.env === undefined ? [] : [tools.env, "--ignore-signal=TERM,INT,HUP"];
 }
 
-/** The program and its arguments, wrapped in the layers that are asked for. */
+/** Returns the command line of the program, wrapped in the requested layers. */
 export function toCommand(wrapping: Wrapping, program: readonly string[]): readonly string[] {
   const { layers, isRoot } = wrapping;
   const isLean = layers.has("lean-root");
   const inside = [
     ...(layers.has("namespaces") ? enterNamespaces(wrapping) : []),
-    // Where bubblewrap is, it is the first process.
+    // With bubblewrap, that is the first process.
     ...(isLean ? enterLeanRoot(wrapping) : layers.has("namespaces") ? beginNamespace(wrapping) : []),
   ];
-  // bubblewrap does all that setpriv would, except becoming another user.
+  // bubblewrap does everything that setpriv would, except change the user.
   const asUser = isLean && !(isRoot && layers.has("user")) ? [] : dropPrivileges(wrapping, inside.length > 0);
   if (inside.length === 0) return [...limitResources(wrapping), ...asUser, ...program];
   const isolated = [...ignoreSignals(wrapping), ...inside];

@@ -1,4 +1,4 @@
-// Starts processes wrapped in as many layers as hold on this machine, and knows which do.
+// Starts processes wrapped in the strongest hardening layers that work on this machine, and reports which do.
 import { execFile } from "node:child_process";
 import { accessSync, closeSync, constants, openSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -23,15 +23,15 @@ import { createSeccompFilter } from "./seccomp.ts";
 const execFileAsync = promisify(execFile);
 
 export interface HardeningOptions {
-  /** Layers without which nothing starts. */
+  /** Layers without which no process starts. */
   readonly require: readonly Layer[];
-  /** Layers that are left out though they would hold. */
+  /** Layers that are disabled even where they would work. */
   readonly without: readonly Layer[];
-  /** No machine code is made at run time: nothing of V8's compilers to attack, and computing takes about 7 times as long. */
+  /** Disables machine code generation: no JIT compilers to attack, but computation takes about 7 times as long. */
   readonly jitless: boolean;
 }
 
-/** Fixed places, because PATH is whoever started the host's to set. */
+/** Fixed folders, because PATH is controlled by the environment of the host. */
 const TOOL_FOLDERS = ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin", "/run/current-system/sw/bin"];
 
 export function findTool(name: string): string | undefined {
@@ -41,13 +41,13 @@ export function findTool(name: string): string | undefined {
       accessSync(path, constants.X_OK);
       return path;
     } catch {
-      // Not here.
+      // The program is not in this folder.
     }
   }
   return undefined;
 }
 
-/** Shared libraries that the files load, as the dynamic linker finds them; none where it cannot be asked. */
+/** Returns the shared libraries that the files load, as found by the dynamic linker; empty if ldd is not available. */
 async function librariesOf(files: readonly string[]): Promise<readonly string[]> {
   const ldd = findTool("ldd");
   if (ldd === undefined) return [];
@@ -60,7 +60,7 @@ async function librariesOf(files: readonly string[]): Promise<readonly string[]>
   }
 }
 
-/** Other implementations do not know the option, and fail. */
+/** Returns the path of GNU env. Other implementations do not support the option and fail. */
 async function findGnuEnv(): Promise<string | undefined> {
   const env = findTool("env");
   if (env === undefined) return undefined;
@@ -74,14 +74,14 @@ async function findGnuEnv(): Promise<string | undefined> {
 
 const toLinked = (path: string): LinkedFile => ({ path, real: realpathSync(path) });
 
-/** Users that systemd sets aside for services without a name of their own (systemd.exec, DynamicUser=). */
+/** Users that systemd reserves for services without a fixed user (systemd.exec, DynamicUser=). */
 const FIRST_UID = 61_184;
 export const LAST_UID = 65_519;
-/** The last of them are for programs that are no workers: upstream MCP servers. */
+/** The last of them are for other programs: upstream MCP servers. */
 export const OTHER_UIDS = 1_024;
 const LAST_WORKER_UID: number = LAST_UID - OTHER_UIDS;
 
-/** Whether this user namespace has those users: in a container it may not. */
+/** Returns whether these users exist in the current user namespace. They may not in a container. */
 export function hasOwnUsers(): boolean {
   try {
     const map = readFileSync("/proc/self/uid_map", "utf8").trim().split("\n");
@@ -103,11 +103,11 @@ function hasTerminal(): boolean {
   }
 }
 
-/** What there is to work with, asked once when the host starts. */
+/** Properties of the machine, determined once when the host starts. */
 interface Machine {
   readonly tools: WrapperTools;
   readonly isRoot: boolean;
-  /** Node's own program. */
+  /** Path of the Node.js executable. */
   readonly node: string;
   readonly packages: readonly LinkedFolder[];
   readonly inherited: readonly string[];
@@ -140,7 +140,7 @@ async function surveyMachine(scriptPath: string): Promise<Machine> {
   return { tools, isRoot, node, packages, inherited, hasTerminal: hasTerminal(), leanFiles, seccompFilter };
 }
 
-/** Layers for which this machine has what they need; whether they work is seen by starting a process. */
+/** Returns the layers whose requirements are met. Only starting a process shows whether they work. */
 function possibleLayers({ tools, isRoot, leanFiles, seccompFilter }: Machine): ReadonlySet<Layer> {
   const possible = new Set<Layer>(BUILT_IN_LAYERS);
   const canBeLean = tools.bwrap !== undefined && leanFiles.length > 0;
@@ -157,7 +157,7 @@ function possibleLayers({ tools, isRoot, leanFiles, seccompFilter }: Machine): R
   return possible;
 }
 
-/** What is given up, in this order, when a process does not start: the least likely to hold first. */
+/** Layers to drop, in this order, when a process does not start: the least likely to work first. */
 const FALLBACKS: readonly (readonly Layer[])[] = [
   ["seccomp"],
   ["lean-root"],
@@ -166,12 +166,12 @@ const FALLBACKS: readonly (readonly Layer[])[] = [
   ["resource-limits", "user", "no-new-privileges", "parent-death-signal", "namespaces", "lean-root"],
 ];
 
-/** bubblewrap installs the filter: without the one there is not the other. */
+/** Removes layers. bubblewrap installs the seccomp filter, so that goes together with `lean-root`. */
 function without(layers: ReadonlySet<Layer>, left: readonly Layer[]): ReadonlySet<Layer> {
   return layers.difference(new Set(left.includes("lean-root") ? [...left, "seccomp"] : left));
 }
 
-/** Each set of layers that is worth a try, the strongest first. */
+/** Returns each set of layers to try, strongest first. */
 function candidatesOf(possible: ReadonlySet<Layer>): ReadonlySet<Layer>[] {
   const candidates = [possible];
   for (const left of FALLBACKS) {
@@ -182,12 +182,12 @@ function candidatesOf(possible: ReadonlySet<Layer>): ReadonlySet<Layer>[] {
 }
 
 export interface LauncherOptions {
-  /** What is run, unless a launch says otherwise. */
+  /** Script to run, unless a launch names another one. */
   readonly script: string;
   readonly hardening: HardeningOptions;
-  /** How many isolates one process may hold at one time. */
+  /** Most isolates in one process at once. */
   readonly isolatesPerProcess: number;
-  /** Disposed of with the launcher. */
+  /** Disposed together with the launcher. */
   readonly starter?: ProcessStarter;
 }
 
@@ -196,21 +196,24 @@ export interface LaunchOptions {
   readonly script?: string;
   readonly args?: readonly string[];
   readonly permission?: boolean;
-  /** Limit on the data segment; for as many isolates as any process may hold, unless stated. */
+  /** Limit on the data segment in bytes. Default: enough for the most isolates in one process. */
   readonly dataBytes?: number;
-  /** It goes last: it runs only on what time of the processor nobody else wants, from its first instruction. */
-  readonly goesLast?: boolean;
-  /** Soon after its start; 0 unless stated. */
+  /** Runs only on CPU time that no other process wants, from its first instruction. */
+  readonly idlePriority?: boolean;
+  /**
+   * Niceness, set shortly after the start.
+   * @default 0
+   */
   readonly niceness?: number;
 }
 
-/** What a worker may be started with, other than its kind. */
-export type StartOptions = Pick<LaunchOptions, "dataBytes" | "goesLast" | "niceness">;
+/** Start options of a worker, other than its kind. */
+export type StartOptions = Pick<LaunchOptions, "dataBytes" | "idlePriority" | "niceness">;
 
 /**
- * Data segment of a worker, as the kernel counts it: 572 MiB of Node's own and 526 for each isolate, nearly all of them V8's
- * reservations for code (measured). A backstop that ends a runaway process before the machine; the ceiling that holds is on
- * resident memory.
+ * Size of a worker's data segment, as the kernel counts it: 572 MiB for Node and 526 MiB for each isolate, nearly all
+ * of it reserved by V8 for code (measured). This limit only ends a runaway process before the machine fails; the
+ * effective limit is on resident memory.
  */
 const NODE_DATA_MIB = 640;
 const ISOLATE_DATA_MIB = 560;
@@ -235,19 +238,19 @@ export class Launcher implements Disposable {
     this.#candidates = candidatesOf(without(possibleLayers(machine), hardening.without));
   }
 
-  /** @throws {ToolError} TOOL_UNAVAILABLE when this machine has not what a required layer needs */
+  /** @throws {ToolError} TOOL_UNAVAILABLE when this machine lacks what a required layer needs */
   static async create(options: LauncherOptions): Promise<Launcher> {
     const launcher = new Launcher(await surveyMachine(options.script), options);
-    launcher.#refuseWithout();
+    launcher.#checkRequiredLayers();
     return launcher;
   }
 
-  /** Whether a process can be put last, to run on idle time only. */
-  get canGoLast(): boolean {
+  /** Whether processes can run on idle CPU time only. */
+  get supportsIdlePriority(): boolean {
     return this.#machine.tools.chrt !== undefined;
   }
 
-  /** The layers that processes are started with. */
+  /** Layers that processes are started with. */
   get layers(): ReadonlySet<Layer> {
     return this.#candidates[0] ?? new Set(BUILT_IN_LAYERS);
   }
@@ -267,42 +270,42 @@ export class Launcher implements Disposable {
   }
 
   /**
-   * Gives up the layers that most likely kept a process from starting; false when there are none left to give up.
-   * @throws {ToolError} TOOL_UNAVAILABLE when a required one would have to go
+   * Drops the layers that most likely kept a process from starting. Returns false if none are left to drop.
+   * @throws {ToolError} TOOL_UNAVAILABLE when a required layer would be dropped
    */
-  retreat(): boolean {
+  dropLayers(): boolean {
     if (this.#candidates.length <= 1) return false;
     this.#candidates = this.#candidates.slice(1);
-    this.#refuseWithout();
+    this.#checkRequiredLayers();
     return true;
   }
 
-  #refuseWithout(): void {
+  #checkRequiredLayers(): void {
     const { report } = this;
     const missing = this.#options.require.filter(
       (layer) => report[layer] === "missing" || report[layer] === "switched-off",
     );
     if (missing.length === 0) return;
-    const ways = missing.map((layer) => `${layer} (${LAYERS[layer].get})`);
-    throw unavailable("unsupported", `hardening: this machine does not give what was required: ${ways.join("; ")}`, {
+    const missingLayers = missing.map((layer) => `${layer} (${LAYERS[layer].get})`);
+    throw unavailable("unsupported", `hardening.require: this machine does not support ${missingLayers.join("; ")}`, {
       details: { missing },
     });
   }
 
-  /** Starts the script. Its one channel is the socket at descriptor 3; what it writes elsewhere is for diagnosis only. */
+  /** Starts the script. Its only channel is the socket at descriptor 3. Other output is for diagnosis only. */
   launch(listener: ProcessListener, options: LaunchOptions = {}): LaunchedProcess {
     return this.#starter.start((parent) => this.#commandFor(parent, options), listener);
   }
 
   #commandFor(parent: "host" | "spawner", options: LaunchOptions): SpawnCommand {
-    const { script = this.#scriptPath, permission = true, dataBytes, goesLast = false, niceness = 0 } = options;
+    const { script = this.#scriptPath, permission = true, dataBytes, idlePriority = false, niceness = 0 } = options;
     const { tools, isRoot, node, packages, inherited, leanFiles, seccompFilter } = this.#machine;
-    // The spawner has nothing open that a worker could inherit.
+    // The spawner has no open descriptors that a worker could inherit.
     const args = options.args ?? (parent === "host" ? inherited : []);
     const { layers } = this;
     const cwd = dirname(script);
     const program = [node, ...nodeArguments({ script, packages, jitless: this.#options.jitless, permission }), ...args];
-    const scheduled = goesLast && tools.chrt !== undefined ? [tools.chrt, "--idle", "0"] : [];
+    const scheduled = idlePriority && tools.chrt !== undefined ? [tools.chrt, "--idle", "0"] : [];
     const wrapped = toCommand(
       {
         layers,
@@ -320,15 +323,19 @@ export class Launcher implements Disposable {
       argv: [...scheduled, ...wrapped],
       env: workerEnvironment(),
       cwd,
-      // A session of its own, so that nothing in it can reach the host's terminal. Without a terminal they share one: where the kernel
-      // schedules sessions as groups (sched(7), autogroup), only within one can it let one process at once pass another.
+      // With a terminal, each worker gets its own session, so that it cannot access the host's terminal. Otherwise
+      // workers share a session: where the kernel schedules sessions as groups (sched(7), autogroup), a process
+      // preempts another at once only within a session.
       detached: this.#machine.hasTerminal,
-      niceness: goesLast ? 0 : niceness,
+      niceness: idlePriority ? 0 : niceness,
       filter: layers.has("seccomp") ? seccompFilter : undefined,
     };
   }
 
-  /** SCHED_IDLE for all threads of a process, or no more: it runs only on what time of the processor nobody else wants. */
+  /**
+   * Sets or ends SCHED_IDLE for all threads of a process. With it, they run only on CPU time that no other process
+   * wants.
+   */
   setIdle(pid: number, isIdle: boolean): void {
     const { chrt } = this.#machine.tools;
     if (chrt !== undefined) this.#starter.setIdle({ chrt, pid, isIdle });
@@ -339,7 +346,7 @@ export class Launcher implements Disposable {
     return this.#nextUid;
   }
 
-  /** What it has started ends no later than this. Twice is a no-op. */
+  /** Ends everything that it has started. Calling it twice is a no-op. */
   [Symbol.dispose](): void {
     this.#starter[Symbol.dispose]();
   }

@@ -1,9 +1,9 @@
-// What a worker process is wrapped in, layer by layer: a table of what each stops and where it comes from.
+// The hardening layers around a worker process: a table of what each one stops and where it comes from.
 
 export interface LayerRow {
-  /** What it takes from a process that has been taken over. */
+  /** Attacks of a compromised process that the layer stops. */
   readonly stops: string;
-  /** How to get it where it is missing. */
+  /** How to get the layer where it is missing. */
   readonly get: string;
 }
 
@@ -22,7 +22,7 @@ export const LAYERS = {
   },
   "empty-environment": { stops: "reading secrets from environment variables", get: "comes with Glovebox" },
   "resource-limits": {
-    stops: "writing files, core dumps, processes and descriptors without number, memory past a last backstop",
+    stops: "writing files, core dumps, unlimited processes and descriptors, memory beyond a last limit",
     get: "install prlimit (package util-linux)",
   },
   user: {
@@ -46,7 +46,7 @@ export const LAYERS = {
     get: "install bubblewrap (Debian: apt-get install bubblewrap) and ldd",
   },
   seccomp: {
-    stops: "system calls that a worker has no use for: sockets, tracing, mounts, namespaces, BPF, io_uring",
+    stops: "system calls that a worker does not need: sockets, tracing, mounts, namespaces, BPF, io_uring",
     get: "install bubblewrap, on x64 or arm64",
   },
 } as const satisfies Record<string, LayerRow>;
@@ -54,7 +54,7 @@ export const LAYERS = {
 export type Layer = keyof typeof LAYERS;
 export const LAYER_NAMES: readonly Layer[] = Object.keys(LAYERS) as Layer[];
 
-/** Those that Glovebox brings along: they hold wherever Node runs. */
+/** Layers that need no other software: they work wherever Node.js runs. */
 export const BUILT_IN_LAYERS: readonly Layer[] = [
   "permission-model",
   "no-native-modules",
@@ -63,10 +63,10 @@ export const BUILT_IN_LAYERS: readonly Layer[] = [
 ];
 
 /**
- * `not-needed`: there is nothing for it to take away (a host that is not root has no root to drop).
- * `switched-off`: the host's own `hardening.without` says so.
+ * State of a layer. `not-needed`: it has nothing to remove (a host without root has no root to drop).
+ * `switched-off`: disabled by the host's `hardening.without`.
  */
 export type LayerState = "holds" | "missing" | "not-needed" | "switched-off";
 
-/** Which layers hold on this machine, for the operator. */
+/** State of each layer on this machine, for the operator. */
 export type HardeningReport = { readonly [Name in Layer]: LayerState };

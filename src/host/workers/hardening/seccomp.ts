@@ -1,7 +1,7 @@
-// The system calls that a worker may not make, as a classic BPF program for bubblewrap's --seccomp. A list of what is denied,
-// because Node and V8 need many and change which. See seccomp(2) and linux/seccomp.h for the layout.
+// Builds the seccomp filter of a worker: a classic BPF program for bubblewrap's --seccomp. It lists denied system
+// calls, because Node and V8 need many others, which change. See seccomp(2) and linux/seccomp.h for the layout.
 
-/** AUDIT_ARCH_* of linux/audit.h, and the numbers of what is denied (asm/unistd_64.h; asm-generic/unistd.h). */
+/** AUDIT_ARCH_* of linux/audit.h, and the numbers of denied calls (asm/unistd_64.h; asm-generic/unistd.h). */
 const ARCHITECTURES: { readonly [arch: string]: Architecture } = {
   x64: {
     audit: 0xc000003e,
@@ -108,7 +108,7 @@ interface Architecture {
   readonly denied: { readonly [name: string]: number };
 }
 
-/** The same numbers on every architecture: those of calls newer than 2019. */
+/** Calls newer than 2019 have the same number on every architecture. */
 const DENIED_EVERYWHERE = {
   pidfd_send_signal: 424,
   io_uring_setup: 425,
@@ -127,7 +127,7 @@ const DENIED_EVERYWHERE = {
 const CLONE3 = 435;
 /** All CLONE_NEW* flags of sched.h that clone() takes. */
 const CLONE_NEW = 0x7e020000;
-/** On x64 a second table of numbers begins here (x32): a way around a list of numbers. */
+/** First number of x64's second table (x32), which would bypass a list of numbers. */
 const X32_BIT = 0x40000000;
 
 const LOAD = 0x20;
@@ -141,11 +141,11 @@ const FIRST_ARGUMENT_OFFSET = 16;
 const ALLOW = 0x7fff0000;
 const KILL_PROCESS = 0x80000000;
 const EPERM = 0x00050001;
-/** The C library then falls back to clone(), whose flags can be read. */
+/** Makes the C library fall back to clone(), whose flags the filter can read. */
 const ENOSYS = 0x00050026;
 const INSTRUCTION_BYTES = 8;
 
-/** Where a jump goes: on, or to one of the returns at the program's end, in this order. */
+/** Jump targets: the next step, or one of the returns at the program's end, in this order. */
 const ENDS = { allow: ALLOW, deny: EPERM, absent: ENOSYS, kill: KILL_PROCESS } as const;
 type Target = "next" | keyof typeof ENDS;
 
@@ -161,7 +161,7 @@ const denyCall = (number: number): Step => ({ code: JUMP_EQUAL, operand: number,
 
 function assemble(steps: readonly Step[]): Buffer {
   const names = Object.keys(ENDS);
-  /** Jumps count from the step after them. */
+  /** Jump distances count from the following step. */
   const distance = (from: number, target: Target): number =>
     target === "next" ? 0 : steps.length + names.indexOf(target) - from - 1;
   const program = Buffer.alloc((steps.length + names.length) * INSTRUCTION_BYTES);
@@ -179,7 +179,10 @@ function assemble(steps: readonly Step[]): Buffer {
   return program;
 }
 
-/** The program for an architecture as Node names it, or undefined where we have no table. What it does not name is allowed. */
+/**
+ * Returns the program for an architecture in Node's naming, or undefined for one without a table. Calls that are not
+ * listed are allowed.
+ */
 export function createSeccompFilter(arch: string): Buffer | undefined {
   const architecture = ARCHITECTURES[arch];
   if (architecture === undefined) return undefined;

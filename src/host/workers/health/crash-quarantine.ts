@@ -1,28 +1,28 @@
-// Tools that may have cost a process its life: their calls get no company until they have shown that they are harmless, so that
-// whatever they do next costs only their own call.
+// Quarantines tools that may have crashed a process. Their calls run alone in a process until enough have succeeded, so
+// that a further crash costs only their own call.
 
 import { setBounded } from "../../util/bounded-map.ts";
 
-/** Calls that must end well before a tool is trusted with company again. */
+/** Successful calls after which a tool may share a process again. */
 const PROBATION_CALLS = 10;
-const MAX_SUSPECTS = 1_000;
+const MAX_TOOLS = 1_000;
 
 export class CrashQuarantine {
-  /** Calls that are still to end well; the latest offender last. */
-  readonly #left = new Map<string, number>();
+  /** Successful calls that each tool still needs; most recently added last. */
+  readonly #remaining = new Map<string, number>();
 
-  has(lane: string): boolean {
-    return this.#left.size > 0 && this.#left.has(lane);
+  has(tool: string): boolean {
+    return this.#remaining.size > 0 && this.#remaining.has(tool);
   }
 
-  add(lane: string): void {
-    setBounded(this.#left, lane, PROBATION_CALLS, MAX_SUSPECTS);
+  add(tool: string): void {
+    setBounded(this.#remaining, tool, PROBATION_CALLS, MAX_TOOLS);
   }
 
-  endedWell(lane: string): void {
-    const left = this.#left.get(lane);
-    if (left === undefined) return;
-    if (left > 1) this.#left.set(lane, left - 1);
-    else this.#left.delete(lane);
+  recordSuccess(tool: string): void {
+    const remaining = this.#remaining.get(tool);
+    if (remaining === undefined) return;
+    if (remaining > 1) this.#remaining.set(tool, remaining - 1);
+    else this.#remaining.delete(tool);
   }
 }

@@ -1,35 +1,36 @@
-// What the kernel says of a worker process: its state, its CPU time, its resident memory. Never the worker's own word.
+// Reads a worker process's state, CPU time and resident memory from the kernel, because values from the worker are not
+// trusted.
 
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync, writeFileSync } from "node:fs";
 import { setPriority } from "node:os";
 
 /** One reading of /proc/PID/stat, see proc(5). */
 export interface ProcessReading {
-  /** Stopped by a signal: it answers nothing until somebody continues it. */
+  /** Stopped by a signal. It answers nothing until another process continues it. */
   readonly isStopped: boolean;
-  /** User and system time of all its threads, in ms; the kernel counts in steps of 10. */
+  /** User and system time of all its threads, in ms. The kernel counts in steps of 10 ms. */
   readonly cpuMs: number;
   readonly rssBytes: number;
 }
 
-/** Fields after the command's name, counted from 0; proc(5) counts from 1 and two come before. */
+/** Field indexes after the command's name, counted from 0. proc(5) counts from 1, and two fields come before. */
 const STATE = 0;
 const USER_TICKS = 11;
 const SYSTEM_TICKS = 12;
 const START_TICKS = 19;
 const RESIDENT_PAGES = 21;
-/** sysconf(_SC_CLK_TCK) is 100 on every Linux of today. */
+/** sysconf(_SC_CLK_TCK) is 100 on every current Linux. */
 const TICK_MS = 10;
-/** Also on arm64 distributions with 4 KiB pages, which is what Node is built for; with larger ones memory reads low. */
+/** Page size of the systems that Node.js is built for, including arm64. With larger pages, memory reads too low. */
 const PAGE_BYTES = 4_096;
-/** A stat line is some 350 bytes. */
+/** Buffer size: a stat line has about 350 bytes. */
 const LINE_BYTES = 1_024;
 
-/** Niceness of those that go last. */
-export const LAST_NICENESS = 19;
+/** Niceness of the lowest priority. */
+export const LOWEST_PRIORITY = 19;
 
-/** Whether this process has a capability, by its number in linux/capability.h. */
-function holdsCapability(number: bigint): boolean {
+/** Returns whether this process has a capability, by its number in linux/capability.h. */
+function hasCapability(number: bigint): boolean {
   try {
     const mask = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1];
     return mask !== undefined && ((BigInt(`0x${mask}`) >> number) & 1n) === 1n;
@@ -38,14 +39,17 @@ function holdsCapability(number: bigint): boolean {
   }
 }
 
-/** CAP_SYS_NICE: without it a priority that was lowered stays low. */
+/** CAP_SYS_NICE. Without it, a lowered priority cannot be raised again. */
 const CAP_SYS_NICE = 23n;
-export const MAY_RAISE: boolean = holdsCapability(CAP_SYS_NICE);
+export const CAN_RAISE_PRIORITY: boolean = hasCapability(CAP_SYS_NICE);
 
-/** The fields after the name, which is in parentheses and may hold spaces and parentheses. */
+/** Returns the fields after the name. The name is in parentheses and may contain spaces and parentheses. */
 const fieldsOf = (line: string): readonly string[] => line.slice(line.lastIndexOf(")") + 2).split(" ");
 
-/** When a process was started, in ticks since the machine was: with its number it names one process only. Undefined where it is gone. */
+/**
+ * Returns the start time of a process in ticks since boot; pid and start time identify a process uniquely. Undefined if
+ * it has ended.
+ */
 export function startTimeOf(pid: number): string | undefined {
   try {
     return fieldsOf(readFileSync(`/proc/${pid}/stat`, "latin1"))[START_TICKS];
@@ -54,7 +58,7 @@ export function startTimeOf(pid: number): string | undefined {
   }
 }
 
-/** Those that its first thread has started and that still run; none where that cannot be seen. */
+/** Returns the running children of a process's first thread; empty where the kernel does not report them. */
 export function childrenOf(pid: number): readonly number[] {
   try {
     return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
@@ -63,22 +67,27 @@ export function childrenOf(pid: number): readonly number[] {
   }
 }
 
-/** The process that runs the worker: a wrapper (bwrap, unshare) is the parent of the next until there is no further one. */
+/**
+ * Returns the process that runs the worker: follows the chain of wrappers (bwrap, unshare), each with a single child.
+ */
 export function innermostProcess(pid: number): number {
   const [child, second] = childrenOf(pid);
   return child === undefined || second !== undefined ? pid : innermostProcess(child);
 }
 
-/** Its process has it already, so the right is there. */
+/** Sets one thread's niceness. The right to do so is known to be there. */
 function setPriorityOfThread(thread: number, niceness: number): void {
   try {
     setPriority(thread, niceness);
   } catch {
-    // It has ended.
+    // The thread has ended.
   }
 }
 
-/** Reads one process; undefined readings where there is no /proc or the process is gone. Dispose it to give the descriptor back. */
+/**
+ * Reads one process. Readings are undefined without /proc or if the process has ended. Dispose it to close its
+ * descriptor.
+ */
 export class ProcessMeter implements Disposable {
   readonly pid: number;
   readonly #line = Buffer.alloc(LINE_BYTES);
@@ -90,7 +99,7 @@ export class ProcessMeter implements Disposable {
     this.#niceness = niceness;
     if (process.platform !== "linux") return;
     try {
-      // Kept open: the descriptor is of this very process, also when its number is another's one day.
+      // The open descriptor keeps referring to this process, even if its pid is reused later.
       this.#descriptor = openSync(`/proc/${pid}/stat`, "r");
     } catch {
       this.#descriptor = undefined;
@@ -116,25 +125,25 @@ export class ProcessMeter implements Disposable {
     return this.#niceness;
   }
 
-  /** Somebody else has set it. */
+  /** Records a value that another program has set. */
   set niceness(niceness: number) {
     this.#niceness = niceness;
   }
 
   /**
-   * Sets the niceness of every thread (Linux keeps one for each; new ones inherit their maker's). False when it may not be
-   * lowered: only root may.
+   * Sets the niceness of every thread. Linux keeps one value for each thread, and new threads inherit it. Returns false
+   * if it may not be lowered, which only root may do.
    */
   setNiceness(niceness: number): boolean {
     if (niceness === this.#niceness) return true;
-    // Nor is SCHED_IDLE left without the right to.
-    if (this.#niceness === LAST_NICENESS && !MAY_RAISE) return false;
+    // Leaving SCHED_IDLE requires the same right.
+    if (this.#niceness === LOWEST_PRIORITY && !CAN_RAISE_PRIORITY) return false;
     try {
       setPriority(this.pid, niceness);
       this.#niceness = niceness;
       if (process.platform !== "linux") return true;
       for (const thread of readdirSync(`/proc/${this.pid}/task`)) setPriorityOfThread(Number(thread), niceness);
-      // Where sessions are scheduled as groups (sched(7), autogroup), a thread's niceness counts only within its own.
+      // Where sessions are scheduled as groups (sched(7), autogroup), niceness applies only within a group.
       if (existsSync(`/proc/${this.pid}/autogroup`)) writeFileSync(`/proc/${this.pid}/autogroup`, String(niceness));
       return true;
     } catch {

@@ -1,52 +1,61 @@
-// Looks after one worker process: is it stopped, does it answer, what does it use. Only says what is wrong; who asks ends it.
+// Checks the health of one worker process: whether it is stopped, whether it answers, and what it uses. Reports
+// failures; the caller ends the process.
 import { innermostProcess, ProcessMeter, type ProcessReading } from "./process-meter.ts";
 
-/** A busy worker that has said nothing for so long is asked whether it is there … */
-const ASK_AFTER_MS = 250;
-/** … and has so long to answer. Isolates run on threads of their own: the worker itself is never busy for long. */
-const ANSWER_WITHIN_MS = 5_000;
-/** CPU time that a process in which nothing runs may burn within a second: collecting garbage takes some. */
+/** Silence in ms after which a busy worker receives a ping. */
+const PING_AFTER_MS = 250;
+/**
+ * Longest time in ms to answer it. Isolates run on threads of their own, so the worker's main thread is never busy for
+ * long.
+ */
+const PONG_WITHIN_MS = 5_000;
+/** CPU time in ms that a process without a call may use within a second, for example for garbage collection. */
 const IDLE_CPU_MS = 300;
 
-/** What a look finds wrong. */
+/** Failure that a health check finds. */
 export type HealthFailure = "stopped" | "memory" | "hung" | "burning";
 
-export class ProcessWatch implements Disposable {
+export class ProcessMonitor implements Disposable {
   #meter: ProcessMeter | undefined;
   #rssBytes = 0;
   #lastCpuMs = 0;
-  /** What has been told by `takeCpuMs`. */
+  /** CPU time already reported by `takeCpuMs`. */
   #cpuMs = 0;
   #idleCpuMs: number | undefined;
   #silentMs = 0;
-  #wasAsked = false;
+  #awaitsPong = false;
   readonly #idleWorkMs: number;
-  /** Left of it. */
+  /** Remaining part of `#idleWorkMs`. */
   #idleLeftMs: number;
 
-  /** @param idleWorkMs CPU time that it may use at its start and after each call, though nothing runs in it */
+  /**
+   * @param idleWorkMs CPU time in ms that the process may use at its start and after each call, although no call runs
+   */
   constructor(idleWorkMs = 0) {
     this.#idleWorkMs = idleWorkMs;
     this.#idleLeftMs = idleWorkMs;
   }
 
-  /** It has been started, as or beneath this process, with this niceness. */
+  /**
+   * Starts monitoring.
+   * @param pid the process, or its outermost wrapper
+   */
   begin(pid: number, niceness: number): void {
     this.#meter = new ProcessMeter(pid, niceness);
   }
 
-  /** It is up: from now on the process that runs the worker's own program is looked at. */
+  /** Switches from the outermost wrapper to the worker itself, which is now up. */
   attach(): void {
     const outermost = this.#meter;
     if (outermost === undefined) return;
-    // What a process starts has its niceness.
+    // A child process inherits its parent's niceness.
     this.#meter = new ProcessMeter(innermostProcess(outermost.pid), outermost.niceness);
     outermost[Symbol.dispose]();
-    // Starting was not its owner's doing.
+    // CPU time of the start is not charged to the owner.
     this.#cpuMs = this.#read()?.cpuMs ?? 0;
   }
 
-  /** Of the process that runs the worker's own program, once that is up; before, of the outermost wrapper. */
+  /** Id of the process that runs the worker program. Until that is up, id of the outermost wrapper. */
   get pid(): number | undefined {
     return this.#meter?.pid;
   }
@@ -61,7 +70,7 @@ export class ProcessWatch implements Disposable {
     return this.#lastCpuMs;
   }
 
-  /** A further reading. */
+  /** Takes a new reading. */
   refresh(): void {
     this.#read();
   }
@@ -74,19 +83,19 @@ export class ProcessWatch implements Disposable {
     return reading;
   }
 
-  /** The worker has said something. */
-  heard(): void {
+  /** Records that a message from the worker arrived. */
+  recordMessage(): void {
     this.#silentMs = 0;
   }
 
-  /** Whether an answer was waited for; it is, no longer. */
-  takeAnswer(): boolean {
-    const wasAsked = this.#wasAsked;
-    this.#wasAsked = false;
-    return wasAsked;
+  /** Returns whether a pong was due, and clears that state. */
+  acceptPong(): boolean {
+    const awaitsPong = this.#awaitsPong;
+    this.#awaitsPong = false;
+    return awaitsPong;
   }
 
-  /** A call has come: what is used from now on is used by it. */
+  /** Records that a call has started, so that further CPU time counts as its own. */
   beginWork(): void {
     this.#idleCpuMs = undefined;
     this.#idleLeftMs = this.#idleWorkMs;
@@ -94,35 +103,35 @@ export class ProcessWatch implements Disposable {
   }
 
   /**
-   * At a process with calls in it.
-   * @param elapsedMs of the host's own time since the last look: a host that was held up has not been listening
-   * @param ask is called when the worker should be asked whether it is there
+   * Checks a process that runs calls.
+   * @param elapsedMs time of the host's event loop since the last check; a blocked host could not receive messages
+   * @param ping called when the worker should be pinged
    */
-  look(elapsedMs: number, ceilingBytes: number, ask: () => void): HealthFailure | undefined {
+  check(elapsedMs: number, ceilingBytes: number, ping: () => void): HealthFailure | undefined {
     const reading = this.#read();
     if (reading?.isStopped) return "stopped";
     if (this.#rssBytes > ceilingBytes) return "memory";
     this.#silentMs += elapsedMs;
-    if (this.#silentMs > ASK_AFTER_MS && !this.#wasAsked) {
-      this.#wasAsked = true;
-      ask();
+    if (this.#silentMs > PING_AFTER_MS && !this.#awaitsPong) {
+      this.#awaitsPong = true;
+      ping();
     }
-    return this.#silentMs > ASK_AFTER_MS + ANSWER_WITHIN_MS ? "hung" : undefined;
+    return this.#silentMs > PING_AFTER_MS + PONG_WITHIN_MS ? "hung" : undefined;
   }
 
-  /** At one that has none, once a second: it may have been stopped, it may burn what it was not given, it may have grown. */
-  lookIdle(ceilingBytes: number): HealthFailure | undefined {
+  /** Checks a process without calls, once a second: it may be stopped, use CPU time, or have grown. */
+  checkIdle(ceilingBytes: number): HealthFailure | undefined {
     const reading = this.#read();
     if (reading === undefined) return undefined;
-    const burnt = reading.cpuMs - (this.#idleCpuMs ?? reading.cpuMs);
+    const usedMs = reading.cpuMs - (this.#idleCpuMs ?? reading.cpuMs);
     this.#idleCpuMs = reading.cpuMs;
     if (reading.isStopped) return "stopped";
-    if (burnt > IDLE_CPU_MS) this.#idleLeftMs -= burnt;
+    if (usedMs > IDLE_CPU_MS) this.#idleLeftMs -= usedMs;
     if (this.#idleLeftMs < 0) return "burning";
     return reading.rssBytes > ceilingBytes ? "memory" : undefined;
   }
 
-  /** CPU time since the last time this was asked, in ms. */
+  /** Returns the CPU time in ms since the previous call of this method. */
   takeCpuMs(): number {
     const cpuMs = this.#read()?.cpuMs;
     if (cpuMs === undefined) return 0;
@@ -135,12 +144,12 @@ export class ProcessWatch implements Disposable {
     return this.#meter?.niceness ?? 0;
   }
 
-  /** Somebody else has set it. */
+  /** Records a value that another program has set. */
   set niceness(niceness: number) {
     if (this.#meter !== undefined) this.#meter.niceness = niceness;
   }
 
-  /** False when the operating system does not allow it. */
+  /** Returns false if the operating system does not allow it. */
   setNiceness(niceness: number): boolean {
     return this.#meter?.setNiceness(niceness) ?? true;
   }

@@ -1,70 +1,71 @@
-// Who is next: calls wait by account (a tenant) and lane (a tool), and the account that has used the least CPU time for its
-// weight goes first. Start-time fair queuing (Goyal, Vin, Cheng 1996) with the CPU time used in the place of packet lengths.
+// Decides which queued call runs next. Calls wait by account (a tenant) and tool; the account that has used the least
+// CPU time for its weight goes first. This is start-time fair queuing (Goyal, Vin, Cheng 1996) with CPU time in place
+// of packet lengths.
 import { ToolError } from "../../../sandbox/contract/errors.ts";
 import type { NestedCallSlot } from "../../routing/call-chain.ts";
 import type { OwnerState } from "./priority.ts";
 
-/** How much an account may have in the queue and out of it. */
+/** Limits on running and queued calls. */
 export interface QueueLimits {
-  /** Running at one time. */
+  /** Most calls that run at once. */
   readonly concurrentCalls: number;
-  /** Waiting at one time. */
+  /** Most calls that wait at once. */
   readonly queuedCalls: number;
 }
 
-/** Whose an entry is, and what may pass. */
+/** The account and tool of an entry, with their limits. */
 export interface Claim {
-  /** Who pays: a tenant. */
+  /** Account that is charged: a tenant. */
   readonly account: string;
-  /** Of all accounts' CPU time, this one's share counts so many times. */
+  /** Relative share of the CPU time of all accounts. */
   readonly weight: number;
-  /** Which of the account's tools. */
-  readonly lane: string;
+  /** Key of the tool within the account. */
+  readonly toolKey: string;
   readonly accountLimits: QueueLimits;
-  readonly laneLimits: QueueLimits;
+  readonly toolLimits: QueueLimits;
   /**
-   * Of the running call that this one is nested in, which waits for it: one call at a time may run there, past the limits on running
-   * ones. Else callers that hold all places, and wait for calls that wait for a place, would wait for ever.
+   * Slot of the running call that this nested call belongs to. One nested call at a time may use it, beyond the limits
+   * on running calls. Without it, callers that hold every slot and wait for nested calls would deadlock.
    */
-  readonly seat?: NestedCallSlot | undefined;
+  readonly parentSlot?: NestedCallSlot | undefined;
 }
 
-/** A place in the queue. */
+/** A queued or running call. */
 export interface Entry<Item> {
   readonly item: Item;
   readonly claim: Claim;
   readonly order: number;
-  /** Left in its lane, to be passed over: taking one out of the middle of many would cost as many steps. */
-  isOver: boolean;
-  /** It runs in its caller's place. */
-  isSeated: boolean;
+  /** Removed, but still in its tool queue, where it is skipped: removal from the middle of a long array is slow. */
+  isRemoved: boolean;
+  /** It runs in its parent's slot. */
+  usesParentSlot: boolean;
 }
 
-/** Whether it could run in its caller's place now. */
-export const canUseParentSlot = ({ claim }: Entry<unknown>): boolean => claim.seat?.isTaken === false;
+/** Returns whether the entry could run in its parent's slot now. */
+export const canUseParentSlot = ({ claim }: Entry<unknown>): boolean => claim.parentSlot?.isTaken === false;
 
-interface Lane<Item> {
+interface ToolQueue<Item> {
   readonly waiting: Entry<Item>[];
   queued: number;
   running: number;
 }
 
 interface Account<Item> {
-  readonly lanes: Map<string, Lane<Item>>;
-  /** Those that wait, in their lanes too, and are nested in a running call. */
+  readonly toolQueues: Map<string, ToolQueue<Item>>;
+  /** Queued entries nested in a running call. They are in their tool queues too. */
   readonly nested: Set<Entry<Item>>;
   weight: number;
-  /** CPU time used, divided by the weight; never behind those that were busy while this one was idle. */
+  /** CPU time used, divided by the weight. At least that of the accounts that were busy while this one was idle. */
   virtualMs: number;
   queued: number;
-  /** Among those that wait. */
+  /** Whether the account is in the list of waiting accounts. */
   isListed: boolean;
   running: number;
-  /** Mean time that a call of this account runs, in ms; undefined before the first has ended. */
+  /** Mean run time of this account's calls, in ms; undefined before the first has ended. */
   serviceMs: number | undefined;
 }
 
-/** What a call is taken to cost until its CPU time is known: so that accounts of equal standing take turns. */
+/** Cost of a call until its CPU time is known, so that accounts with equal usage alternate. */
 const PROVISIONAL_MS = 1;
 /** Weight of the newest call in an account's mean. */
 const SMOOTHING = 0.2;
@@ -74,20 +75,20 @@ const MAX_RETRY_MS = 30_000;
 
 export class FairQueue<Item> {
   readonly #accounts = new Map<string, Account<Item>>();
-  /** Accounts with something in the queue, and some that have nothing any more; in the order of the last time somebody asked. */
+  /** Accounts with queued entries, and some that no longer have any. Sorted as of the latest `candidates()`. */
   #waiting: Account<Item>[] = [];
-  #forgetAbove = MAX_REMEMBERED;
+  #dropAbove = MAX_IDLE_ACCOUNTS;
   readonly #maxQueued: number;
   readonly #countsRoom: boolean;
-  /** Standing of the account that was served last: where one that was idle comes in. */
+  /** Virtual time of the account served last. An account that was idle starts there. */
   #virtualMs = 0;
   #queued = 0;
   #order = 0;
 
   /**
-   * @param maxQueued entries of all accounts that may wait
-   * @param countsRoom whether entries that `concurrentCalls` admits may be in the queue beside the `queuedCalls` that wait, because they
-   *   lack only a process: a cold pool has few processes, each with a small window. Default: false
+   * @param maxQueued most entries of all accounts that may wait
+   * @param countsRoom whether entries within `concurrentCalls` may be queued in addition to `queuedCalls`, because they
+   * only lack a process: a cold pool has few processes, each with a small window. Default: false
    */
   constructor(maxQueued: number, { countsRoom = false }: { readonly countsRoom?: boolean } = {}) {
     this.#maxQueued = maxQueued;
@@ -99,129 +100,132 @@ export class FairQueue<Item> {
   }
 
   /**
-   * Adds what may be able to run at once: whether it may wait is asked afterwards, by `refusal`.
-   * @throws {ToolError} OVERLOADED, with `retryAfterMs`, when those that wait already leave no room
+   * Adds an entry that may be able to run at once. If it cannot, `overloadError` tells whether it may wait.
+   * @throws {ToolError} OVERLOADED, with `retryAfterMs`, when the account's queue is already full
    */
   add(item: Item, claim: Claim): Entry<Item> {
     const account = this.#accountOf(claim);
     const { accountLimits } = claim;
-    const isFull = account.queued > 0 && account.queued >= this.#mostQueued(account, accountLimits);
+    const isFull = account.queued > 0 && account.queued >= this.#maxQueuedOf(account, accountLimits);
     if (isFull) throw overloaded("this tenant", accountLimits.queuedCalls, account);
     return this.#push(item, claim, account);
   }
 
-  /** Puts back what was taken, past every limit: it has been admitted before. */
+  /** Adds an entry again, beyond every limit, because it was admitted before. */
   putBack(item: Item, claim: Claim): Entry<Item> {
     return this.#push(item, claim, this.#accountOf(claim));
   }
 
-  /** Why an entry that could not run at once may not wait either; undefined when it may. */
-  refusal({ claim }: Entry<Item>): ToolError | undefined {
+  /** Returns why an entry that could not run at once may not wait, or undefined if it may. */
+  overloadError({ claim }: Entry<Item>): ToolError | undefined {
     const account = this.#accountOf(claim);
-    const { accountLimits, laneLimits } = claim;
+    const { accountLimits, toolLimits } = claim;
     if (this.#queued > this.#maxQueued) return overloaded("all tenants", this.#maxQueued, account);
-    if (account.queued > this.#mostQueued(account, accountLimits)) {
+    if (account.queued > this.#maxQueuedOf(account, accountLimits)) {
       return overloaded("this tenant", accountLimits.queuedCalls, account);
     }
-    const lane = laneOf(account, claim.lane);
-    const isOver = lane.queued > this.#mostQueued(lane, laneLimits);
-    return isOver ? overloaded("this tool", laneLimits.queuedCalls, account) : undefined;
+    const queue = toolQueueOf(account, claim.toolKey);
+    const isFull = queue.queued > this.#maxQueuedOf(queue, toolLimits);
+    return isFull ? overloaded("this tool", toolLimits.queuedCalls, account) : undefined;
   }
 
-  /** Entries of an account, or of a lane, that may be in the queue at one time. */
-  #mostQueued({ running }: { readonly running: number }, { queuedCalls, concurrentCalls }: QueueLimits): number {
+  /** Most entries of an account or a tool that may be queued at once. */
+  #maxQueuedOf({ running }: { readonly running: number }, { queuedCalls, concurrentCalls }: QueueLimits): number {
     return this.#countsRoom ? queuedCalls + Math.max(0, concurrentCalls - running) : queuedCalls;
   }
 
   #push(item: Item, claim: Claim, account: Account<Item>): Entry<Item> {
-    const lane = laneOf(account, claim.lane);
+    const queue = toolQueueOf(account, claim.toolKey);
     this.#order += 1;
-    const entry: Entry<Item> = { item, claim, order: this.#order, isOver: false, isSeated: false };
+    const entry: Entry<Item> = { item, claim, order: this.#order, isRemoved: false, usesParentSlot: false };
     if (account.queued + account.running === 0) account.virtualMs = Math.max(account.virtualMs, this.#virtualMs);
-    lane.waiting.push(entry);
-    if (claim.seat !== undefined) account.nested.add(entry);
+    queue.waiting.push(entry);
+    if (claim.parentSlot !== undefined) account.nested.add(entry);
     if (!account.isListed) this.#waiting.push(account);
     account.isListed = true;
-    lane.queued += 1;
+    queue.queued += 1;
     account.queued += 1;
     this.#queued += 1;
     return entry;
   }
 
-  /** How long an account's next call should wait before it is tried again, in ms. */
+  /** Time in ms after which an account should retry. */
   retryAfterMs(account: string): number {
     return retryAfterMs(this.#accounts.get(account));
   }
 
-  /** Takes an entry out, for whatever reason. */
+  /** Removes an entry from the queue. */
   remove(entry: Entry<Item>): void {
-    if (entry.isOver) return;
-    entry.isOver = true;
+    if (entry.isRemoved) return;
+    entry.isRemoved = true;
     const account = this.#accountOf(entry.claim);
-    const lane = laneOf(account, entry.claim.lane);
+    const queue = toolQueueOf(account, entry.claim.toolKey);
     account.nested.delete(entry);
-    lane.queued -= 1;
+    queue.queued -= 1;
     account.queued -= 1;
     this.#queued -= 1;
-    while (lane.waiting[0]?.isOver) lane.waiting.shift();
+    while (queue.waiting[0]?.isRemoved) queue.waiting.shift();
   }
 
-  /** An entry that was removed now runs. */
+  /** Marks a removed entry as running. */
   begin(entry: Entry<Item>): void {
     const account = this.#accountOf(entry.claim);
-    const { seat, lane } = entry.claim;
-    entry.isSeated = canUseParentSlot(entry);
-    if (entry.isSeated && seat !== undefined) seat.isTaken = true;
+    const { parentSlot, toolKey } = entry.claim;
+    entry.usesParentSlot = canUseParentSlot(entry);
+    if (entry.usesParentSlot && parentSlot !== undefined) parentSlot.isTaken = true;
     else {
       account.running += 1;
-      laneOf(account, lane).running += 1;
+      toolQueueOf(account, toolKey).running += 1;
     }
     account.virtualMs += PROVISIONAL_MS / account.weight;
     this.#virtualMs = Math.max(this.#virtualMs, account.virtualMs - PROVISIONAL_MS / account.weight);
   }
 
-  /** An entry that ran has ended, after so many ms. */
+  /**
+   * Marks a running entry as ended.
+   * @param serviceMs how long it ran, in ms
+   */
   end(entry: Entry<Item>, serviceMs: number): void {
     const account = this.#accountOf(entry.claim);
-    const { seat } = entry.claim;
-    const lane = laneOf(account, entry.claim.lane);
-    if (entry.isSeated && seat !== undefined) seat.isTaken = false;
+    const { parentSlot } = entry.claim;
+    const queue = toolQueueOf(account, entry.claim.toolKey);
+    if (entry.usesParentSlot && parentSlot !== undefined) parentSlot.isTaken = false;
     else {
       account.running -= 1;
-      lane.running -= 1;
+      queue.running -= 1;
     }
     account.serviceMs = (account.serviceMs ?? serviceMs) * (1 - SMOOTHING) + serviceMs * SMOOTHING;
-    if (lane.running + lane.queued === 0) account.lanes.delete(entry.claim.lane);
-    this.#forgetIdle();
+    if (queue.running + queue.queued === 0) account.toolQueues.delete(entry.claim.toolKey);
+    this.#dropIdleAccounts();
   }
 
-  /** CPU time that an account has used. */
+  /** Charges CPU time to an account. */
   charge(name: string, cpuMs: number): void {
     const account = this.#accounts.get(name);
     if (account !== undefined) account.virtualMs += cpuMs / account.weight;
   }
 
-  standingOf(name: string): OwnerState {
+  ownerStateOf(name: string): OwnerState {
     const account = this.#accounts.get(name);
     return { weight: account?.weight ?? 1, isBacklogged: (account?.queued ?? 0) > 0 };
   }
 
   /**
-   * What may run next, best first: of the least served account what its caller has a place for, then the head of each lane that has room,
-   * if the account has; and so on.
+   * Yields the entries that may run next, best first. The least served account comes first. Within an account, nested
+   * calls whose parent's slot is free come first, then the head of each tool queue that is below its limits.
    */
   *candidates(): Generator<Entry<Item>> {
     if (this.#queued === 0) return;
     for (const account of this.#waiting) account.isListed = account.queued > 0;
-    // Mostly in order already, which takes a sort one look at each.
+    // The list is nearly sorted, so the sort takes about linear time.
     this.#waiting = this.#waiting.filter(({ isListed }) => isListed).sort((a, b) => a.virtualMs - b.virtualMs);
     for (const account of this.#waiting) yield* candidatesOf(account);
   }
 
-  /** Every entry that waits. */
+  /** Yields every queued entry. */
   *entries(): Generator<Entry<Item>> {
-    for (const { lanes } of this.#accounts.values()) {
-      for (const { waiting } of lanes.values()) yield* waiting.filter(({ isOver }) => !isOver);
+    for (const { toolQueues } of this.#accounts.values()) {
+      for (const { waiting } of toolQueues.values()) yield* waiting.filter(({ isRemoved }) => !isRemoved);
     }
   }
 
@@ -231,7 +235,7 @@ export class FairQueue<Item> {
       const virtualMs = this.#virtualMs;
       const [queued, running] = [0, 0];
       account = {
-        lanes: new Map(),
+        toolQueues: new Map(),
         nested: new Set(),
         weight,
         virtualMs,
@@ -246,53 +250,56 @@ export class FairQueue<Item> {
     return account;
   }
 
-  /** Accounts that have nothing to gain from being remembered: as good as new. Looked for when there are many. */
-  #forgetIdle(): void {
-    if (this.#accounts.size <= this.#forgetAbove) return;
+  /** Drops idle accounts whose state equals that of a new account. Runs only if there are many. */
+  #dropIdleAccounts(): void {
+    if (this.#accounts.size <= this.#dropAbove) return;
     for (const [name, { queued, running, virtualMs }] of this.#accounts) {
       if (queued + running === 0 && virtualMs <= this.#virtualMs) this.#accounts.delete(name);
     }
-    // Not again for each call, where all of them have a reason to stay.
-    this.#forgetAbove = Math.max(MAX_REMEMBERED, 2 * this.#accounts.size);
+    // If most accounts had to stay, do not scan again for each call.
+    this.#dropAbove = Math.max(MAX_IDLE_ACCOUNTS, 2 * this.#accounts.size);
   }
 }
 
-const MAX_REMEMBERED = 1_000;
+const MAX_IDLE_ACCOUNTS = 1_000;
 
-function laneOf<Item>(account: Account<Item>, name: string): Lane<Item> {
-  let lane = account.lanes.get(name);
-  if (lane === undefined) {
-    lane = { waiting: [], queued: 0, running: 0 };
-    account.lanes.set(name, lane);
+function toolQueueOf<Item>(account: Account<Item>, name: string): ToolQueue<Item> {
+  let queue = account.toolQueues.get(name);
+  if (queue === undefined) {
+    queue = { waiting: [], queued: 0, running: 0 };
+    account.toolQueues.set(name, queue);
   }
-  return lane;
+  return queue;
 }
 
-/** Of one account: the tool that runs least comes first, so that many calls of one do not keep another waiting. */
-function candidatesOf<Item>({ lanes, nested, running }: Account<Item>): readonly Entry<Item>[] {
+/**
+ * Candidates of one account. The tool with the fewest running calls comes first, so that many calls of one tool do not
+ * delay another.
+ */
+function candidatesOf<Item>({ toolQueues, nested, running }: Account<Item>): readonly Entry<Item>[] {
   const heads: { readonly entry: Entry<Item>; readonly running: number }[] = [];
-  for (const lane of lanes.values()) {
-    const entry = lane.waiting[0];
+  for (const queue of toolQueues.values()) {
+    const entry = queue.waiting[0];
     if (entry === undefined || running >= entry.claim.accountLimits.concurrentCalls) continue;
-    if (lane.running < entry.claim.laneLimits.concurrentCalls) heads.push({ entry, running: lane.running });
+    if (queue.running < entry.claim.toolLimits.concurrentCalls) heads.push({ entry, running: queue.running });
   }
   if (heads.length > 1) heads.sort((a, b) => a.running - b.running || a.entry.order - b.entry.order);
   const ready = heads.map(({ entry }) => entry);
   return nested.size === 0 ? ready : [...[...nested].filter(canUseParentSlot), ...ready];
 }
 
-/** The time in which what waits will have run, by the mean of the calls before. */
+/** Time in ms in which the queued calls will have run, estimated from the mean of earlier calls. */
 function retryAfterMs(account: Account<unknown> | undefined): number {
   if (account?.serviceMs === undefined) return DEFAULT_RETRY_MS;
   const rounds = Math.ceil((account.queued + 1) / Math.max(1, account.running));
   return Math.round(Math.min(MAX_RETRY_MS, Math.max(MIN_RETRY_MS, rounds * account.serviceMs)));
 }
 
-function overloaded(whose: string, queuedCalls: number, account: Account<unknown>): ToolError {
+function overloaded(owner: string, queuedCalls: number, account: Account<unknown>): ToolError {
   const retryMs = retryAfterMs(account);
   return new ToolError(
     "OVERLOADED",
-    `The queue is full: ${queuedCalls} calls of ${whose} may wait at one time; try again in ${retryMs} ms`,
+    `The queue is full: at most ${queuedCalls} calls of ${owner} may wait; try again in ${retryMs} ms`,
     { details: { queuedCalls, retryAfterMs: retryMs } },
   );
 }

@@ -1,244 +1,256 @@
-// Which niceness an owner's processes get: the operating system then lets those go first that have used less than their share, and
-// whose calls are short. Measured from the kernel's word on each process, ten times a second.
+// Sets the niceness of each owner's processes, ten times a second. The operating system then prefers owners that have
+// used less than their share and whose calls are short. CPU usage is read from the kernel.
 import { availableParallelism } from "node:os";
 import { setBounded } from "../../util/bounded-map.ts";
-import { LAST_NICENESS, MAY_RAISE } from "../health/process-meter.ts";
+import { CAN_RAISE_PRIORITY, LOWEST_PRIORITY } from "../health/process-meter.ts";
 
-/** What an owner's processes have used since the last time. */
+/** CPU usage of an owner's processes since the previous sample. */
 export interface CpuUsage {
   readonly cpuMs: number;
-  /** Of it, what was used by processes with a call that has run for long. */
+  /** The part used by processes with a long-running call. */
   readonly longCallMs: number;
 }
 
-/** How an owner stands with the queue. */
+/** An owner's scheduling state in the queue. */
 export interface OwnerState {
   /** Its share of the machine relative to others. */
   readonly weight: number;
-  /** Calls of it wait: it wants as much as it can get, and one call's time matters less to it. */
+  /** Calls of the owner are queued, so throughput matters more to it than the latency of one call. */
   readonly isBacklogged: boolean;
 }
 
-/** What is known of the time since the last turn. */
+/** Usage since the previous sample. */
 export interface SchedulingSample {
-  readonly uses: ReadonlyMap<string, CpuUsage>;
-  /** Of this process, all its threads. */
+  readonly usages: ReadonlyMap<string, CpuUsage>;
+  /** CPU time of the host process, all its threads included. */
   readonly hostCpuMs: number;
   readonly elapsedMs: number;
-  readonly standingOf: (owner: string) => OwnerState;
+  readonly ownerStateOf: (owner: string) => OwnerState;
 }
 
-/** A call that has used so much CPU time is a long one. */
+/** CPU time in ms from which a call counts as long. */
 export const LONG_CALL_MS = 40;
-/** Of the newest reading in a rate. */
+/** Weight of the newest reading in a rate. */
 const SMOOTHING = 0.3;
 const NEGLIGIBLE_CORES = 0.01;
 
 interface Penalty {
-  /** The turn after which it is let go. */
+  /** Sample number until which the owner stays at the lowest priority. */
   readonly until: number;
-  readonly turns: number;
+  readonly samples: number;
 }
 
 interface Probation {
-  /** Both by performance.now(): until then it has idle time only, and until then it counts as one of long calls. */
+  /**
+   * Times by performance.now(). Until `idleUntil` the owner gets only idle CPU time, until `until` it is treated as one
+   * of long calls.
+   */
   readonly idleUntil: number;
   readonly until: number;
-  readonly isForBadEnd: boolean;
+  readonly isForFailure: boolean;
 }
 
 interface Rates {
-  /** CPU time of late, as cores: 1 is one thread all the time. */
+  /** Recent CPU usage in cores: 1 is one thread that is always busy. */
   cores: number;
   longCallCores: number;
 }
 
 /**
- * By how much of its fair share of the machine an owner has used of late. Owners of long calls, and those past their share that have
- * calls waiting, go last, but keep a tenth of their share whatever the others do; the rest goes first until it has used its
- * share. Niceness 19 counts a seventieth of 0, 10 a ninth, 5 a third (the kernel's sched_prio_to_weight).
+ * Niceness by the fraction of its fair CPU share that an owner has used recently. Owners of long calls, and owners past
+ * their share that have queued calls, get the lowest priority but keep a tenth of their share. Other owners come first
+ * until they have used their share. Compared with niceness 0, the kernel weights niceness 19 at 1/70, 10 at 1/9 and 5
+ * at 1/3 (sched_prio_to_weight).
  */
 const STEPS = {
-  inBulk: [
-    { shareUsed: 0.1, niceness: LAST_NICENESS },
+  batch: [
+    { shareUsed: 0.1, niceness: LOWEST_PRIORITY },
     { shareUsed: 0, niceness: 10 },
   ],
-  oneByOne: [{ shareUsed: 1, niceness: 5 }],
+  interactive: [{ shareUsed: 1, niceness: 5 }],
 } as const;
 
-/** Those that go last have on average less than this of their shares: then nobody may have more than its own before them. */
-const STARVED_BELOW = 0.5;
-/** Of its share: a burst of some 100 ms is no reason to be put last for two seconds. */
-const GIVES_WAY_ABOVE = 1.5;
-/** Turns that an owner stays last; twice as many each time it is put there again soon after it was let go, up to … */
-const STAYS_LAST = 20;
-const STAYS_LAST_AT_MOST = 320;
-/** Turns after which it is not the same matter any more. */
-const SOON = 100;
-/** Owners that go last have at least this. */
+/**
+ * If low-priority owners get less than this fraction of their shares on average, no other owner may exceed its own
+ * share.
+ */
+const STARVATION_BELOW = 0.5;
+/**
+ * Fraction of its share above which an owner yields to them. Demotion lasts two seconds, which a burst of 100 ms must
+ * not cause.
+ */
+const YIELD_ABOVE = 1.5;
+/**
+ * Samples that an owner stays at the lowest priority. Doubles on each demotion soon after the previous one, up to
+ * `MAX_PENALTY`.
+ */
+const FIRST_PENALTY = 20;
+const MAX_PENALTY = 320;
+/** Samples after which a demotion no longer counts as soon after the previous one. */
+const RELAPSE_WITHIN = 100;
+/** Least niceness of low-priority owners. */
 export const LOW_PRIORITY_NICENESS = 10;
 /**
- * Of the cores, used by this host and its processes: above the first the owners are in each other's way and going last means idle time
- * only; below the second they are not, and whoever goes last has niceness 10. On a machine that others keep busy there may be no idle
- * time at all, and there is nobody of ours to give way to.
+ * Fractions of the cores in use by this host and its processes. Above the first, owners compete, and the lowest
+ * priority means idle CPU time only. Below the second, they do not, and the lowest priority is niceness 10: on a
+ * machine that other programs keep busy there may be no idle time, and no owner would benefit from it.
  */
-const CROWDED = { above: 0.6, below: 0.4 };
+const CONTENTION = { above: 0.6, below: 0.4 };
 /**
- * Of a process that starts, which takes a tenth of a second of CPU time, and of owners of which no call has ended well yet: those that
- * are known go first, and where nobody else wants the processor it makes no difference.
+ * Niceness of a starting process, which takes 100 ms of CPU time, and of owners without a successful call. Known owners
+ * go first. Without contention it makes no difference.
  */
-export const NEW_NICENESS = MAY_RAISE ? 9 : 0;
-/** For so long an owner counts as one of long calls whose process came to a bad end, unless a call ends well before … */
-const TROUBLED_MS = 60_000;
+export const NEW_NICENESS = CAN_RAISE_PRIORITY ? 9 : 0;
 /**
- * … and one that is new where others' calls run: by then it has shown what it is. So long both have idle time only: to start a
- * process takes 100 ms of CPU time, and whatever is not SCHED_IDLE is preempted at the end of its slice of some milliseconds,
- * however nice it is, while a call wakes up ten times.
+ * After a failure of its process, an owner is treated as one of long calls for this many ms, unless a call succeeds
+ * before.
+ */
+const FAILURE_PROBATION_MS = 60_000;
+/**
+ * A new owner that starts while other owners' calls run is treated the same for this many ms. During this time both get
+ * only idle CPU time. Starting a process takes 100 ms of CPU time, and any policy but SCHED_IDLE, at any niceness,
+ * keeps the CPU for a slice of some milliseconds, while a call wakes up ten times.
  */
 const PROBATION_MS = 500;
-const MAX_REMEMBERED = 10_000;
+const MAX_OWNERS = 10_000;
 
 export class Priorities {
   readonly #rates = new Map<string, Rates>();
   readonly #cores = Math.max(1, availableParallelism());
   #hostCores = 0;
-  #isCrowded = false;
+  #isContended = false;
   #niceness: ReadonlyMap<string, number> = new Map();
-  /** Owners that are last, or were of late. */
+  /** Owners that are or recently were at the lowest priority. */
   readonly #penalties = new Map<string, Penalty>();
-  #turn = 0;
-  /** Owners of which a short call has ended well since a process of theirs last came to a bad end. */
+  #sampleCount = 0;
+  /** Owners of which a short call has succeeded since their last process failure. */
   readonly #known = new Map<string, true>();
-  /** Of owners that are not known. */
+  /** Owners that are not known. */
   readonly #probations = new Map<string, Probation>();
 
-  /** CPU time of late of all owners. */
+  /** Recent CPU usage of all owners, in cores. */
   get coresInUse(): number {
     let cores = 0;
     for (const rates of this.#rates.values()) cores += rates.cores;
     return cores;
   }
 
-  /** Remembered for a while when an owner has no process any more: the next one does not start with a clean slate. */
+  /** Returns an owner's niceness. It outlives the owner's processes, so that a new process does not reset it. */
   nicenessOf(owner: string): number {
     const decided = this.#niceness.get(owner) ?? 0;
-    const niceness = decided === LAST_NICENESS && !this.#isCrowded ? LOW_PRIORITY_NICENESS : decided;
+    const niceness = decided === LOWEST_PRIORITY && !this.#isContended ? LOW_PRIORITY_NICENESS : decided;
     if (this.#known.has(owner)) return niceness;
     if (!this.isOnProbation(owner)) return Math.max(niceness, NEW_NICENESS);
-    const isAtItsBeginning = performance.now() < (this.#probations.get(owner)?.idleUntil ?? 0);
-    return isAtItsBeginning ? LAST_NICENESS : Math.max(niceness, LOW_PRIORITY_NICENESS);
+    const isIdleOnly = performance.now() < (this.#probations.get(owner)?.idleUntil ?? 0);
+    return isIdleOnly ? LOWEST_PRIORITY : Math.max(niceness, LOW_PRIORITY_NICENESS);
   }
 
-  /** It is new where others' calls run, or a process of it has come to a bad end. */
+  /** Whether the owner is new and started while other owners' calls ran, or one of its processes failed recently. */
   isOnProbation(owner: string): boolean {
     return !this.#known.has(owner) && performance.now() < (this.#probations.get(owner)?.until ?? 0);
   }
 
-  /** No short call of it has ended well yet, and none of its processes badly. */
+  /** Whether no short call of the owner has succeeded yet, and none of its processes has failed. */
   isNew(owner: string): boolean {
-    return !this.#known.has(owner) && this.#probations.get(owner)?.isForBadEnd !== true;
+    return !this.#known.has(owner) && this.#probations.get(owner)?.isForFailure !== true;
   }
 
-  /** Whether more threads of this owner would only keep others from theirs. */
+  /** Whether more threads of this owner would only take CPU time from other owners. */
   isPastShare(owner: string): boolean {
     return (this.#niceness.get(owner) ?? 0) > 0;
   }
 
-  /** Whether a short call of it has ended well, and nothing badly since. */
+  /** Whether a short call of the owner has succeeded since its last process failure. */
   isKnown(owner: string): boolean {
     return this.#known.has(owner);
   }
 
-  /** This owner gets its first process, where others' calls run. */
-  beginsBesideOthers(owner: string): void {
+  /** Records that an owner gets its first process while other owners' calls run. */
+  recordContendedStart(owner: string): void {
     if (!this.#known.has(owner) && !this.#probations.has(owner)) this.#putOnProbation(owner, PROBATION_MS, false);
   }
 
-  /** A call of this owner has ended as it should. From the first short one on it is known. */
-  endedWell(owner: string, cpuMs: number): void {
+  /** Records a successful call. The first short one makes the owner known. */
+  recordSuccess(owner: string, cpuMs: number): void {
     if (cpuMs > LONG_CALL_MS) {
-      if (this.#probations.get(owner)?.isForBadEnd) this.#probations.delete(owner);
+      if (this.#probations.get(owner)?.isForFailure) this.#probations.delete(owner);
       return;
     }
     this.#probations.delete(owner);
-    if (!this.#known.has(owner)) setBounded(this.#known, owner, true, MAX_REMEMBERED);
+    if (!this.#known.has(owner)) setBounded(this.#known, owner, true, MAX_OWNERS);
   }
 
-  /** A process of this owner had to be killed, or crashed. */
-  endedBadly(owner: string): void {
+  /** Records that a process of this owner crashed or had to be killed. */
+  recordFailure(owner: string): void {
     this.#known.delete(owner);
-    this.#putOnProbation(owner, TROUBLED_MS, true);
+    this.#putOnProbation(owner, FAILURE_PROBATION_MS, true);
   }
 
-  #putOnProbation(owner: string, ms: number, isForBadEnd: boolean): void {
-    if (!MAY_RAISE) return;
+  #putOnProbation(owner: string, ms: number, isForFailure: boolean): void {
+    if (!CAN_RAISE_PRIORITY) return;
     const now = performance.now();
-    setBounded(
-      this.#probations,
-      owner,
-      { idleUntil: now + PROBATION_MS, until: now + ms, isForBadEnd },
-      MAX_REMEMBERED,
-    );
+    setBounded(this.#probations, owner, { idleUntil: now + PROBATION_MS, until: now + ms, isForFailure }, MAX_OWNERS);
   }
 
-  /** Takes what has been used in the last `elapsedMs`, by the host itself as well. */
-  follow({ uses, hostCpuMs, elapsedMs, standingOf }: SchedulingSample): void {
-    this.#turn += 1;
+  /** Processes one sample and decides each owner's niceness. */
+  update({ usages, hostCpuMs, elapsedMs, ownerStateOf }: SchedulingSample): void {
+    this.#sampleCount += 1;
     this.#hostCores += (hostCpuMs / elapsedMs - this.#hostCores) * SMOOTHING;
-    for (const owner of new Set([...this.#rates.keys(), ...uses.keys()])) {
-      const { cpuMs, longCallMs } = uses.get(owner) ?? { cpuMs: 0, longCallMs: 0 };
+    for (const owner of new Set([...this.#rates.keys(), ...usages.keys()])) {
+      const { cpuMs, longCallMs } = usages.get(owner) ?? { cpuMs: 0, longCallMs: 0 };
       const rates = this.#rates.get(owner) ?? { cores: 0, longCallCores: 0 };
       rates.cores += (cpuMs / elapsedMs - rates.cores) * SMOOTHING;
       rates.longCallCores += (longCallMs / elapsedMs - rates.longCallCores) * SMOOTHING;
-      if (rates.cores < NEGLIGIBLE_CORES && !uses.has(owner)) {
+      if (rates.cores < NEGLIGIBLE_CORES && !usages.has(owner)) {
         this.#rates.delete(owner);
       } else this.#rates.set(owner, rates);
     }
-    this.#niceness = this.#decide(standingOf);
+    this.#niceness = this.#decide(ownerStateOf);
     const used = (this.coresInUse + this.#hostCores) / this.#cores;
-    this.#isCrowded = used > (this.#isCrowded ? CROWDED.below : CROWDED.above);
+    this.#isContended = used > (this.#isContended ? CONTENTION.below : CONTENTION.above);
   }
 
-  #decide(standingOf: (owner: string) => OwnerState): ReadonlyMap<string, number> {
-    const shares = this.#sharesOf(standingOf);
-    const inBulk = [...shares].filter(([owner, share]) => this.#isInBulk(owner, share));
-    const isStarved = inBulk.length > 0 && mean(inBulk.map(([, { used }]) => used)) < STARVED_BELOW;
-    const bulk = new Set(inBulk.map(([owner]) => owner));
+  #decide(ownerStateOf: (owner: string) => OwnerState): ReadonlyMap<string, number> {
+    const shares = this.#sharesOf(ownerStateOf);
+    const batchOwners = [...shares].filter(([owner, share]) => this.#isBatch(owner, share));
+    const isStarved = batchOwners.length > 0 && mean(batchOwners.map(([, { used }]) => used)) < STARVATION_BELOW;
+    const batch = new Set(batchOwners.map(([owner]) => owner));
     const niceness = new Map<string, number>();
     for (const [owner, { used }] of shares) {
-      // Well past its share, and others wait for theirs: its turn to wait.
-      const givesWay = isStarved && used > GIVES_WAY_ABOVE;
-      const steps = bulk.has(owner) || givesWay ? STEPS.inBulk : STEPS.oneByOne;
+      // This owner is well past its share while low-priority owners starve: demote it.
+      const yields = isStarved && used > YIELD_ABOVE;
+      const steps = batch.has(owner) || yields ? STEPS.batch : STEPS.interactive;
       niceness.set(owner, this.#settle(owner, steps.find(({ shareUsed }) => used >= shareUsed)?.niceness ?? 0));
     }
     return niceness;
   }
 
   /**
-   * Whoever has been put last stays there for a while: each change takes a program for each of its processes. And there its rates
-   * fall, since others go first: what it would do with its freedom is known from the last time.
+   * Keeps a demoted owner at the lowest priority for a while: each change starts a program for each of its processes.
+   * Its rates fall there because other owners go first, so they say nothing about its demand.
    */
   #settle(owner: string, niceness: number): number {
-    const known = this.#penalties.get(owner);
-    if (niceness !== LAST_NICENESS) return this.#turn < (known?.until ?? 0) ? LAST_NICENESS : niceness;
-    const turns = known === undefined || this.#turn > known.until + SOON ? STAYS_LAST : known.turns;
-    const isOver = known === undefined || this.#turn >= known.until;
-    const next = isOver && known !== undefined ? Math.min(2 * turns, STAYS_LAST_AT_MOST) : turns;
-    setBounded(this.#penalties, owner, { until: this.#turn + next, turns: next }, MAX_REMEMBERED);
-    return LAST_NICENESS;
+    const previous = this.#penalties.get(owner);
+    if (niceness !== LOWEST_PRIORITY) return this.#sampleCount < (previous?.until ?? 0) ? LOWEST_PRIORITY : niceness;
+    const samples =
+      previous === undefined || this.#sampleCount > previous.until + RELAPSE_WITHIN ? FIRST_PENALTY : previous.samples;
+    const hasExpired = previous === undefined || this.#sampleCount >= previous.until;
+    const next = hasExpired && previous !== undefined ? Math.min(2 * samples, MAX_PENALTY) : samples;
+    setBounded(this.#penalties, owner, { until: this.#sampleCount + next, samples: next }, MAX_OWNERS);
+    return LOWEST_PRIORITY;
   }
 
-  #isInBulk(owner: string, { used, isBacklogged }: Share): boolean {
+  #isBatch(owner: string, { used, isBacklogged }: Share): boolean {
     const { cores = 0, longCallCores = 0 } = this.#rates.get(owner) ?? {};
     if (this.isOnProbation(owner)) return true;
     return longCallCores > cores / 2 || (isBacklogged && (used >= 1 || this.nicenessOf(owner) > 0));
   }
 
-  #sharesOf(standingOf: (owner: string) => OwnerState): ReadonlyMap<string, Share> {
-    const standings = [...this.#rates].map(([owner, { cores }]) => ({ owner, cores, ...standingOf(owner) }));
-    const weights = standings.reduce((sum, { weight }) => sum + weight, 0);
+  #sharesOf(ownerStateOf: (owner: string) => OwnerState): ReadonlyMap<string, Share> {
+    const states = [...this.#rates].map(([owner, { cores }]) => ({ owner, cores, ...ownerStateOf(owner) }));
+    const weights = states.reduce((sum, { weight }) => sum + weight, 0);
     return new Map(
-      standings.map(({ owner, cores, weight, isBacklogged }) => {
+      states.map(({ owner, cores, weight, isBacklogged }) => {
         const used = (cores * weights) / (this.#cores * weight);
         return [owner, { used, isBacklogged }];
       }),
@@ -246,7 +258,7 @@ export class Priorities {
   }
 }
 
-/** What an owner has used of its share, 1 being all of it. */
+/** An owner's usage relative to its share; 1 is all of it. */
 interface Share {
   readonly used: number;
   readonly isBacklogged: boolean;

@@ -1,4 +1,4 @@
-// The Node process itself: which flags, which files, which environment. What it is wrapped in is hardening/'s to say.
+// Builds the command line and environment of the worker's Node.js process. hardening/ decides what wraps it.
 import { existsSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
@@ -6,31 +6,31 @@ import { dirname, join } from "node:path";
 const require = createRequire(import.meta.url);
 
 const V8_FLAGS: readonly string[] = ["--no-turboshaft-loop-unrolling", "--no-wasm-async-compilation"];
-/** A code cache is good only under the flags that it was made under: they are a part of its key. */
+/** V8 flags of a worker. Code caches are valid only under the same flags, so the flags are part of a cache's key. */
 export const v8FlagsOf = ({ jitless }: { readonly jitless: boolean }): readonly string[] =>
   jitless ? [...V8_FLAGS, "--jitless"] : V8_FLAGS;
 
-/** A folder as it is linked, and as it really lies: a package manager may link it. */
+/** A folder's path and its real path. They differ where a package manager links packages. */
 export interface LinkedFolder {
   readonly path: string;
   readonly real: string;
 }
 
-const linked = (path: string): LinkedFolder => ({ path, real: realpathSync(path) });
+const toLinkedFolder = (path: string): LinkedFolder => ({ path, real: realpathSync(path) });
 
-/** Packages that the worker loads. */
+/** Returns the packages that the worker loads. */
 export function packageFolders(): readonly LinkedFolder[] {
   const isolatedVm = dirname(require.resolve("isolated-vm/package.json"));
-  const fromThere = createRequire(join(isolatedVm, "package.json"));
-  const nodeGypBuild = dirname(fromThere.resolve("node-gyp-build/package.json"));
-  return [linked(isolatedVm), linked(nodeGypBuild)];
+  const requireFromPackage = createRequire(join(isolatedVm, "package.json"));
+  const nodeGypBuild = dirname(requireFromPackage.resolve("node-gyp-build/package.json"));
+  return [toLinkedFolder(isolatedVm), toLinkedFolder(nodeGypBuild)];
 }
 
-/** isolated-vm's native addon, to be asked for the libraries it needs. */
+/** Returns the path of isolated-vm's native addon, to find the shared libraries that it needs. */
 export function addonPath(): string {
   const isolatedVm = dirname(require.resolve("isolated-vm/package.json"));
-  const fromThere = createRequire(join(isolatedVm, "package.json"));
-  const find = fromThere("node-gyp-build") as { readonly path: (folder: string) => string };
+  const requireFromPackage = createRequire(join(isolatedVm, "package.json"));
+  const find = requireFromPackage("node-gyp-build") as { readonly path: (folder: string) => string };
   return realpathSync(find.path(isolatedVm));
 }
 
@@ -38,20 +38,20 @@ const UNWANTED_MODULES = ["experimental-ffi", "experimental-sqlite"] as const;
 
 export interface NodeArguments {
   readonly script: string;
-  /** Packages that the script loads, as `packageFolders()` finds them. */
+  /** Packages that the script loads, from `packageFolders()`. */
   readonly packages: readonly LinkedFolder[];
   readonly jitless: boolean;
-  /** Node's permission model; left out only to show what holds without it. */
+  /** Enables Node's permission model. Tests disable it to check the other layers alone. */
   readonly permission: boolean;
 }
 
 /**
- * Each with its reason:
- * - the permission model from the first instruction: no files but its own, no child processes, no network, no workers
- * - addons: isolated-vm is one
- * - FFI and SQLite are on by default in Node 26 and ways around it: SQLite opens files by itself
- * - V8: loop unrolling by Turboshaft let an allocating loop pass memoryLimit and survive dispose(); asynchronous
- *   WebAssembly compilation escapes an isolate's end (both measured with isolated-vm 7.0.1, Node 26.10)
+ * Returns Node's arguments. The reasons for each:
+ * - Permission model: from the first instruction no files but its own, no child processes, no network, no workers.
+ * - Addons: isolated-vm is one.
+ * - FFI and SQLite: on by default in Node 26, and both bypass the permission model (SQLite opens files by itself).
+ * - V8: loop unrolling by Turboshaft let an allocating loop pass memoryLimit and survive dispose(). Asynchronous
+ *   WebAssembly compilation survives the end of its isolate (both measured with isolated-vm 7.0.1, Node 26.10).
  */
 export function nodeArguments({ script, packages, jitless, permission }: NodeArguments): readonly string[] {
   const folders = packages.flatMap(({ path, real }) => [path, real]);
@@ -67,7 +67,7 @@ export function nodeArguments({ script, packages, jitless, permission }: NodeArg
     ...UNWANTED_MODULES.filter((name) => process.allowedNodeEnvironmentFlags.has(`--${name}`)).map(
       (name) => `--no-${name}`,
     ),
-    // Newer algorithms are a guest's to ask for, and nobody reads what Node would say of them.
+    // Guests may use experimental algorithms, and the warnings would have no reader.
     "--disable-warning=ExperimentalWarning",
     ...v8FlagsOf({ jitless }),
     script,
@@ -76,12 +76,12 @@ export function nodeArguments({ script, packages, jitless, permission }: NodeArg
 
 /** O_CLOEXEC of fcntl.h, as /proc writes it. */
 const CLOSE_ON_EXEC = 0o2000000;
-/** The worker's own: standard streams, its socket, and what bubblewrap reads. */
+/** Descriptors of the worker itself: standard streams, its socket, and the one that bubblewrap reads. */
 const OWN_DESCRIPTORS = 5;
 
 /**
- * Descriptors that whoever started the host left open in it: Node closes the first few in what it starts, and no more. A worker is told to
- * close the others before anything else.
+ * Returns the descriptors that the parent of the host left open in it. Node closes only the first few in its children.
+ * A worker receives this list and closes them before anything else.
  */
 export function inheritedDescriptors(): readonly string[] {
   try {
@@ -104,8 +104,8 @@ function readOrEmpty(path: string): string {
 }
 
 /**
- * All that a worker's environment holds. `LIBC`: otherwise node-gyp-build looks for a file from inside, where it may not.
- * `TZ`: a guest is not told where the host is.
+ * Returns the whole environment of a worker. `LIBC` keeps node-gyp-build from looking for a file that it may not read.
+ * `TZ` hides the host's time zone from guests.
  */
 export const workerEnvironment = (): NodeJS.ProcessEnv => ({
   LIBC: existsSync("/etc/alpine-release") ? "musl" : "glibc",

@@ -1,18 +1,21 @@
-// A process that was asked for. Who starts it, the host or its spawner, makes no difference to whoever uses it.
+// A launched process, independent of whether the host or its spawner started it.
 import type { Socket } from "node:net";
 import type { Ending } from "./spawn-command.ts";
 
-/** Hears what becomes of a process, never within the call that asked for it. */
+/** Receives the events of a process, never synchronously within the call that launched it. */
 export interface ProcessListener {
-  /** It runs. What its one channel brings is to be listened to at once. */
+  /** The process runs. The listener must read the socket from now on. */
   onConnected(socket: Socket): void;
-  /** It has ended; what it has said may still be on its way. Without `onConnected` before, it could not be started. */
+  /**
+   * The process has ended, but its last output may still arrive. Without an earlier `onConnected`, it could not be
+   * started.
+   */
   onExit(): void;
-  /** It has ended, and all that it has said has been read. */
+  /** The process has ended, and all its output has been read. */
   onClose(): void;
 }
 
-interface Holdable {
+interface RefHandle {
   ref(): unknown;
   unref(): unknown;
 }
@@ -20,10 +23,10 @@ interface Holdable {
 export interface LaunchedConnection {
   readonly pid: number;
   readonly socket: Socket;
-  /** SIGKILL, to this very process or to none. */
+  /** Sends SIGKILL to this process, and never to a later one with the same id. */
   readonly kill: () => void;
-  /** What keeps this process alive while it runs. */
-  readonly handles: readonly Holdable[];
+  /** Handles that keep the host's event loop alive while the process runs. */
+  readonly handles: readonly RefHandle[];
 }
 
 export const UNKNOWN_ENDING: Ending = { code: null, signal: null, diagnostics: "" };
@@ -32,7 +35,7 @@ export class LaunchedProcess {
   readonly #listener: ProcessListener;
   #connection: LaunchedConnection | undefined;
   #ending: Ending | undefined;
-  #isUnwanted = false;
+  #isKilled = false;
   #isLost = false;
   #isSocketClosed = false;
 
@@ -40,30 +43,30 @@ export class LaunchedProcess {
     this.#listener = listener;
   }
 
-  /** Undefined until it runs, and when it could not be started. */
+  /** Undefined until the process runs, or if it could not be started. */
   get connection(): LaunchedConnection | undefined {
     return this.#connection;
   }
-  /** Undefined until it has ended. */
+  /** Undefined until the process has ended. */
   get ending(): Ending | undefined {
     return this.#ending;
   }
 
-  /** SIGKILL, now or as soon as it runs. Twice is a no-op. */
+  /** Sends SIGKILL, now or as soon as the process runs. Calling it twice is a no-op. */
   kill(): void {
-    this.#isUnwanted = true;
+    this.#isKilled = true;
     if (this.#ending === undefined) this.#connection?.kill();
   }
 
-  /** Whether it keeps this process alive. */
-  hold(isHeld: boolean): void {
+  /** Sets whether the process keeps the host's event loop alive. */
+  setReferenced(isReferenced: boolean): void {
     for (const handle of this.#connection?.handles ?? []) {
-      if (isHeld) handle.ref();
+      if (isReferenced) handle.ref();
       else handle.unref();
     }
   }
 
-  /** Whoever started it says: it runs. */
+  /** Called by the starter when the process runs. */
   connected(connection: LaunchedConnection): void {
     this.#connection = connection;
     connection.socket.once("close", () => {
@@ -71,11 +74,11 @@ export class LaunchedProcess {
       if (this.#isLost) this.ended(UNKNOWN_ENDING);
       else if (this.#ending !== undefined) this.#listener.onClose();
     });
-    if (this.#isUnwanted) this.kill();
+    if (this.#isKilled) this.kill();
     this.#listener.onConnected(connection.socket);
   }
 
-  /** Whoever started it says: it has ended, or could not be started. */
+  /** Called by the starter when the process has ended or could not be started. */
   ended(ending: Ending): void {
     if (this.#ending !== undefined) return;
     this.#ending = ending;
@@ -83,7 +86,9 @@ export class LaunchedProcess {
     if (this.#isSocketClosed || this.#connection === undefined) this.#listener.onClose();
   }
 
-  /** Whoever started it has died: nobody will say when it ends, but its socket does. */
+  /**
+   * Called when the spawner has died and cannot report the end of the process. The end of the socket reports it then.
+   */
   lost(): void {
     this.#isLost = true;
     if (this.#isSocketClosed) this.ended(UNKNOWN_ENDING);

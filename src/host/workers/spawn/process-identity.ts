@@ -1,17 +1,18 @@
-// One process, told from any other that may have its number one day.
+// Identifies a process beyond its pid, which the operating system may reuse.
 import { childrenOf, startTimeOf } from "../health/process-meter.ts";
 
 export interface ProcessIdentity {
   readonly pid: number;
-  /** As `startTimeOf` tells it. */
+  /** Value of `startTimeOf`. */
   readonly startTime: string;
 }
 
 export const isAlive = ({ pid, startTime }: ProcessIdentity): boolean => startTimeOf(pid) === startTime;
 
 /**
- * SIGKILL, for it and what it wraps; whoever has the number now that it is gone is left alone. A wrapper's child asks to die with it only
- * a moment after it was made: so the wrapper is stopped first, and makes no more of them.
+ * Sends SIGKILL to a process and its children. A later process with the same pid is not affected. A wrapper's child
+ * only requests to die with its parent shortly after it has started, so the wrapper is stopped first and cannot start
+ * further ones.
  */
 export function killProcess(identity: ProcessIdentity): void {
   if (!isAlive(identity)) return;
@@ -25,6 +26,6 @@ function signal(pid: number, name: "SIGSTOP" | "SIGKILL"): void {
   try {
     process.kill(pid, name);
   } catch {
-    // It is gone.
+    // The process has ended.
   }
 }

@@ -1,5 +1,6 @@
-// Starts processes: the first few by itself, and when that has cost the host's own time, through a spawner, which costs it none. When
-// the spawner dies nothing else does: what was to be started the host starts itself, what runs is looked after by the next one.
+// Starts processes: the first few from the host itself and, once that has cost it enough time, through a spawner. If
+// the spawner dies, running processes go on: the host starts pending ones itself, and the next spawner adopts the
+// running ones.
 import { startTimeOf } from "../health/process-meter.ts";
 import { type IdlePolicy, setIdlePolicy } from "./idle-policy.ts";
 import { LaunchedProcess, type ProcessListener, UNKNOWN_ENDING } from "./launched-process.ts";
@@ -8,12 +9,15 @@ import { spawnCommand } from "./spawn-command.ts";
 import { type OrphanedWork, Spawner, type StartOrder } from "./spawner.ts";
 
 /**
- * Time that the host may spend on starting processes before it has one started to do it. A spawner is 45 MiB of memory and 40 ms of CPU
- * time: too much for a host that runs one tool and ends.
+ * Time in ms that the host may spend on starting processes before it uses a spawner. A spawner takes 45 MiB of memory
+ * and 40 ms of CPU time: too much for a host that runs one tool and exits.
  */
 const OWN_TIME_MS = 50;
 
-/** Where no spawner can be started: to try again at once, and again, would leave the host no time for anything else. */
+/**
+ * Delay in ms before the next attempt where no spawner can be started. Immediate retries would take all of the host's
+ * time.
+ */
 const RETRY_MS = 250;
 
 export class ProcessStarter implements Disposable {
@@ -22,43 +26,43 @@ export class ProcessStarter implements Disposable {
   #spawner: Spawner | undefined;
   #isDisposed = false;
 
-  /** @param ownTimeMs after so much of the host's time a spawner is started; Infinity for never */
+  /** @param ownTimeMs host time in ms after which a spawner is used; Infinity to never use one */
   constructor(ownTimeMs: number = OWN_TIME_MS) {
-    // Elsewhere the operating system starts a process without a copy of its parent.
+    // On other systems, starting a process does not copy the page tables of its parent.
     this.#ownTimeMs = process.platform === "linux" ? ownTimeMs : Number.POSITIVE_INFINITY;
   }
 
   start(commandFor: StartOrder["commandFor"], listener: ProcessListener): LaunchedProcess {
     const launched = new LaunchedProcess(listener);
     const spawner = this.#useSpawner();
-    if (spawner === undefined) this.#startHere({ commandFor, launched });
+    if (spawner === undefined) this.#startFromHost({ commandFor, launched });
     else spawner.start({ commandFor, launched });
     return launched;
   }
 
   setIdle(policy: IdlePolicy): void {
-    // That takes a program each time, for each of a worker's processes: worth a spawner from the first on.
+    // Each change starts a program for each process of a worker, which justifies a spawner from the first one.
     this.#spentMs = Math.max(this.#spentMs, OWN_TIME_MS);
     const spawner = this.#useSpawner();
     if (spawner !== undefined) spawner.setIdle(policy);
-    else this.#spend(() => setIdlePolicy(policy));
+    else this.#measureHostTime(() => setIdlePolicy(policy));
   }
 
   #useSpawner(): Spawner | undefined {
     if (this.#spentMs < this.#ownTimeMs || this.#isDisposed) return undefined;
-    this.#spawner ??= new Spawner((legacy) => this.#inherit(legacy));
+    this.#spawner ??= new Spawner((orphaned) => this.#recover(orphaned));
     return this.#spawner;
   }
 
-  #spend<Result>(action: () => Result): Result {
+  #measureHostTime<Result>(action: () => Result): Result {
     const began = performance.now();
     const result = action();
     this.#spentMs += performance.now() - began;
     return result;
   }
 
-  #startHere({ commandFor, launched }: StartOrder): void {
-    const started = this.#spend(() => spawnCommand(commandFor("host")));
+  #startFromHost({ commandFor, launched }: StartOrder): void {
+    const started = this.#measureHostTime(() => spawnCommand(commandFor("host")));
     if (started === undefined) {
       queueMicrotask(() => launched.ended(UNKNOWN_ENDING));
       return;
@@ -74,11 +78,11 @@ export class ProcessStarter implements Disposable {
     void ended.then((ending) => launched.ended(ending));
   }
 
-  #inherit({ unstarted, running, hasLived }: OrphanedWork): void {
+  #recover({ unstarted, running, hasLived }: OrphanedWork): void {
     this.#spawner = undefined;
-    // What dies at once, again and again, is not worth a start each time.
+    // A spawner that keeps dying is not restarted each time.
     this.#spentMs = 0;
-    for (const order of unstarted) this.#startHere(order);
+    for (const order of unstarted) this.#startFromHost(order);
     if (running.length === 0) return;
     if (hasLived) this.#adopt(running);
     else setTimeout(() => this.#adopt(running), RETRY_MS).unref();
@@ -89,7 +93,7 @@ export class ProcessStarter implements Disposable {
     for (const identity of running) this.#useSpawner()?.adopt(identity);
   }
 
-  /** Ends the spawner, and with it what it has started. Twice is a no-op. */
+  /** Ends the spawner and everything that it started. Calling it twice is a no-op. */
   [Symbol.dispose](): void {
     this.#isDisposed = true;
     this.#spawner?.[Symbol.dispose]();

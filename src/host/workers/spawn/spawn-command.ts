@@ -1,42 +1,42 @@
-// One command started as a child of this very process: of the host, or of its spawner.
+// Starts one command as a child of the current process: the host or its spawner.
 import { type ChildProcess, spawn } from "node:child_process";
 import { Socket } from "node:net";
 import { setPriority } from "node:os";
 
-/** A process as it is to be started. */
+/** A process to start. */
 export interface SpawnCommand {
   readonly argv: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<NodeJS.ProcessEnv>;
-  /** In a session of its own. */
+  /** Starts the process in a session of its own. */
   readonly detached: boolean;
-  /** Soon after its first instruction. */
+  /** Niceness, set shortly after the start. */
   readonly niceness: number;
-  /** What is to be read at descriptor 4, to its end. */
+  /** Content for descriptor 4, which the process reads to its end. */
   readonly filter: Uint8Array | undefined;
 }
 
-/** How a process ended; of one that was lost sight of nothing is known. */
+/** How a process ended. All fields are empty if the end was not observed. */
 export interface Ending {
   readonly code: number | null;
   readonly signal: string | null;
-  /** The last of what it wrote to stderr, for the operator. */
+  /** Last output on stderr, for the operator. */
   readonly diagnostics: string;
 }
 
 export interface Started {
   readonly child: ChildProcess;
   readonly pid: number;
-  /** Its one channel: its descriptor 3. */
+  /** Channel at the child's descriptor 3. */
   readonly socket: Socket;
   readonly ended: Promise<Ending>;
 }
 
-const DIAGNOSTICS_UNITS = 4_096;
-/** From a process's exit to the end of what it has written to stderr. */
+const DIAGNOSTICS_LENGTH = 4_096;
+/** Longest time in ms to read stderr after the process has exited. */
 const STDERR_MS = 100;
 
-/** Undefined when the operating system gives no process, or no descriptors for one. */
+/** Starts the command. Returns undefined if the operating system provides no process or no descriptors. */
 export function spawnCommand({ argv, cwd, env, detached, niceness, filter }: SpawnCommand): Started | undefined {
   const [program = "", ...args] = argv;
   const child = trySpawn(() =>
@@ -47,7 +47,7 @@ export function spawnCommand({ argv, cwd, env, detached, niceness, filter }: Spa
       stdio: ["ignore", "ignore", "pipe", "pipe", ...(filter === undefined ? [] : (["pipe"] as const))],
     }),
   );
-  // A spawn that failed has no streams, though its type says so.
+  // A failed spawn has no streams, contrary to its type.
   const socket: unknown = (child?.stdio as ChildProcess["stdio"] | undefined)?.[3];
   if (child?.pid === undefined || !(socket instanceof Socket)) return undefined;
   sendFilter(child, filter);
@@ -57,14 +57,14 @@ export function spawnCommand({ argv, cwd, env, detached, niceness, filter }: Spa
 
 function trySpawn(start: () => ChildProcess): ChildProcess | undefined {
   try {
-    // A spawn that fails may say so by this event, and without a listener it would end whoever started it.
+    // A failed spawn may emit this event. Without a listener it would end the host.
     return start().on("error", () => {});
   } catch {
     return undefined;
   }
 }
 
-/** bubblewrap reads the program to its end before it starts anything. */
+/** Sends the seccomp program, which bubblewrap reads to its end before it starts anything. */
 function sendFilter(child: ChildProcess, filter: Uint8Array | undefined): void {
   const pipe = child.stdio[4];
   if (filter === undefined || pipe === null || pipe === undefined || !("end" in pipe)) return;
@@ -77,17 +77,17 @@ function setNiceness(pid: number, niceness: number): void {
   try {
     setPriority(pid, niceness);
   } catch {
-    // It has ended, or the right is missing: it then runs like any other.
+    // The process has ended, or the right is missing: it then runs at normal priority.
   }
 }
 
 async function endOf(child: ChildProcess): Promise<Ending> {
   let diagnostics = "";
-  const { promise: isHeardOut, resolve } = Promise.withResolvers<void>();
+  const { promise: drained, resolve } = Promise.withResolvers<void>();
   child.stderr
     ?.setEncoding("utf8")
     .on("data", (text: string) => {
-      diagnostics = (diagnostics + text).slice(-DIAGNOSTICS_UNITS);
+      diagnostics = (diagnostics + text).slice(-DIAGNOSTICS_LENGTH);
     })
     .on("error", () => {})
     .once("close", resolve);
@@ -96,7 +96,7 @@ async function endOf(child: ChildProcess): Promise<Ending> {
     setTimeout(resolve, STDERR_MS).unref();
     onExit({ code, signal });
   });
-  const how = await exit;
-  await isHeardOut;
-  return { ...how, diagnostics };
+  const exitStatus = await exit;
+  await drained;
+  return { ...exitStatus, diagnostics };
 }

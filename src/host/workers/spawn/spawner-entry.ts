@@ -1,6 +1,6 @@
-// The spawner: a small process that starts workers for the host. To start one, the operating system copies its parent's page tables,
-// which takes 1 ms of a small process's time and 28 ms of a host's that holds 600 MiB (measured); meanwhile that host answers nobody.
-// What it has started it ends when the host is gone, stopped or not.
+// Entry of the spawner, a small process that starts workers for the host. To start a process, the operating system
+// copies the page tables of its parent: 1 ms for a small parent, 28 ms for a host of 600 MiB (measured), during which
+// the host cannot respond. When the host ends, the spawner ends everything that it started, even stopped processes.
 
 import { closeSync } from "node:fs";
 import type { Socket } from "node:net";
@@ -11,19 +11,19 @@ import { killProcess, type ProcessIdentity } from "./process-identity.ts";
 import { type SpawnCommand, spawnCommand } from "./spawn-command.ts";
 import type { SpawnerReply, SpawnerRequest } from "./spawner-protocol.ts";
 
-const HOST_LOOK_MS = 250;
+const HOST_CHECK_MS = 250;
 
-/** What is to be ended with the host. */
+/** Processes to end together with the host. */
 const running = new Set<ProcessIdentity>();
 
 function reply(message: SpawnerReply, socket?: Socket): void {
-  // A host that is gone is told nothing: `disconnect` says so.
+  // Without a connection the host is gone, and `disconnect` ends the spawner.
   if (process.connected) process.send?.(message, socket, undefined, () => {});
 }
 
 async function start(id: number, command: SpawnCommand): Promise<void> {
   const started = spawnCommand(command);
-  // Read while nobody can have waited for it yet.
+  // Read at once: until the child is reaped, its pid cannot be reused.
   const startTime = started && startTimeOf(started.pid);
   if (started === undefined || startTime === undefined) {
     started?.child.kill("SIGKILL");
@@ -52,12 +52,12 @@ function end(): never {
 
 process.on("disconnect", end);
 
-// Meant for the whole group, they are the host's to act on: it drains.
+// Signals to the whole process group are for the host, which drains first.
 for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
-// What whoever started the host left open in it is no worker's.
+// Workers must not inherit descriptors that the parent of the host left open.
 for (const descriptor of inheritedDescriptors()) closeSync(Number(descriptor));
-// A host that died while this was being loaded, or an answer was on its way, may be gone without a word.
+// A host that died while this module was loading may not cause `disconnect`, so the parent id is polled as well.
 const hostPid = Number(process.argv[2]);
 setInterval(() => {
   if (process.ppid !== hostPid) end();
-}, HOST_LOOK_MS);
+}, HOST_CHECK_MS);

@@ -1,4 +1,4 @@
-// The host's side of its spawner: hands over what is to be started, gets back sockets, and knows when it is of no more use.
+// The host's side of its spawner: sends start requests, receives sockets, and detects a spawner that has died or hangs.
 import { type ChildProcess, fork } from "node:child_process";
 import { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
@@ -9,52 +9,55 @@ import { isAlive, killProcess, type ProcessIdentity } from "./process-identity.t
 import type { SpawnCommand } from "./spawn-command.ts";
 import type { SpawnerReply, SpawnerRequest } from "./spawner-protocol.ts";
 
-/** Our entry, whether we run from `.ts` source or from built `.js`. */
+/** Entry file, as `.ts` source or built `.js`. */
 const ENTRY = new URL(`./spawner-entry${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url);
-const LOOK_MS = 250;
+const CHECK_MS = 250;
 /**
- * It starts a process in a few milliseconds; one that has not at so many looks is stopped, or worse. Looks are counted, not time: a host
- * that was held up itself has not listened.
+ * Checks without an answer after which the spawner counts as hung. It normally starts a process in a few milliseconds.
+ * Checks are counted instead of time, because a blocked host cannot receive answers.
  */
-const ANSWER_LOOKS = 8;
-/** It ends in a millisecond. */
+const MAX_MISSED_CHECKS = 8;
+/** Longest time in ms to end by itself; it normally takes 1 ms. */
 const END_MS = 2_000;
-/** It holds a few dozen descriptors and no data. */
+/** Small limits: the spawner keeps a few dozen descriptors and no data. */
 const NODE_FLAGS = ["--max-semi-space-size=1", "--max-old-space-size=64"];
 
-/** What it starts may inherit nothing of the host's: the spawner has only where the host's Node keeps what it has compiled, if it does. */
+/**
+ * Returns the spawner's environment. Workers must inherit nothing from the host; the compile cache only speeds up the
+ * spawner's start.
+ */
 function environment(): NodeJS.ProcessEnv {
   const { NODE_COMPILE_CACHE } = process.env;
   return NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE };
 }
 
-/** What is to be started, and who is told. Whoever starts it says how it is bound to it. */
+/** A process to start. `commandFor` builds its command for the parent that starts it. */
 export interface StartOrder {
   readonly commandFor: (parent: "host" | "spawner") => SpawnCommand;
   readonly launched: LaunchedProcess;
 }
 
-/** What a spawner leaves behind that has died, or stopped answering. */
+/** Processes of a spawner that has died or hangs. */
 export interface OrphanedWork {
   readonly unstarted: readonly StartOrder[];
   readonly running: readonly ProcessIdentity[];
-  /** Of the spawner itself; one that was never there leaves only what it was to adopt. */
+  /** Whether the spawner ever ran. Otherwise `running` contains only the processes that it was to adopt. */
   readonly hasLived: boolean;
 }
 
 export class Spawner implements Disposable {
   readonly #child: ChildProcess;
-  readonly #onGone: (legacy: OrphanedWork) => void;
-  readonly #unstarted = new Map<number, StartOrder & { looks: number }>();
+  readonly #onGone: (orphaned: OrphanedWork) => void;
+  readonly #unstarted = new Map<number, StartOrder & { checks: number }>();
   readonly #running = new Map<number, { readonly launched: LaunchedProcess; readonly identity: ProcessIdentity }>();
   readonly #adopted: ProcessIdentity[] = [];
   readonly #meter: ProcessMeter;
-  readonly #look: NodeJS.Timeout;
+  readonly #checkTimer: NodeJS.Timeout;
   #lastId = 0;
-  #isOver = false;
+  #hasEnded = false;
 
-  /** @param onGone called once, unless it is disposed of before */
-  constructor(onGone: (legacy: OrphanedWork) => void) {
+  /** @param onGone called once, unless the spawner is disposed first */
+  constructor(onGone: (orphaned: OrphanedWork) => void) {
     this.#onGone = onGone;
     this.#child = fork(fileURLToPath(ENTRY), [String(process.pid)], {
       env: environment(),
@@ -67,27 +70,27 @@ export class Spawner implements Disposable {
     this.#child.unref();
     this.#child.channel?.unref();
     this.#meter = new ProcessMeter(this.#child.pid ?? 0);
-    this.#look = setInterval(() => this.#lookAfter(), LOOK_MS).unref();
+    this.#checkTimer = setInterval(() => this.#checkHealth(), CHECK_MS).unref();
   }
 
   start(order: StartOrder): void {
     this.#lastId += 1;
-    this.#unstarted.set(this.#lastId, { ...order, looks: 0 });
-    // Somebody waits for it: the host goes on until it is there.
+    this.#unstarted.set(this.#lastId, { ...order, checks: 0 });
+    // A call waits for this process, so the host must stay alive until it is there.
     this.#child.channel?.ref();
     this.#send({ type: "start", id: this.#lastId, command: order.commandFor("spawner") });
   }
 
-  #lookAfter(): void {
+  #checkHealth(): void {
     let isLate = this.#meter.read()?.isStopped === true;
     for (const order of this.#unstarted.values()) {
-      order.looks += 1;
-      isLate ||= order.looks > ANSWER_LOOKS;
+      order.checks += 1;
+      isLate ||= order.checks > MAX_MISSED_CHECKS;
     }
     if (isLate) this.#giveUp();
   }
 
-  /** Ends it with the host from now on, though another has started it. */
+  /** Ends a process of an earlier spawner together with the host. */
   adopt(identity: ProcessIdentity): void {
     this.#adopted.push(identity);
     this.#send({ type: "adopt", identity });
@@ -98,7 +101,7 @@ export class Spawner implements Disposable {
   }
 
   #send(request: SpawnerRequest): void {
-    // What cannot be sent is told by `disconnect`.
+    // If sending fails, `disconnect` follows.
     if (this.#child.connected) this.#child.send(request, () => {});
   }
 
@@ -123,31 +126,31 @@ export class Spawner implements Disposable {
   }
 
   #giveUp(): void {
-    if (this.#isOver) return;
+    if (this.#hasEnded) return;
     this.#end();
     this.#child.kill("SIGKILL");
     for (const { launched } of this.#running.values()) launched.lost();
     const own = [...this.#running.values()].map(({ identity }) => identity);
     const hasLived = this.#child.pid !== undefined;
-    // Whoever has no descriptor to look with sees nobody alive.
+    // If the spawner could not start, descriptors may be exhausted. `isAlive` would then report every process as dead.
     const running = [...own, ...(hasLived ? this.#adopted.filter(isAlive) : this.#adopted)];
     this.#onGone({ unstarted: [...this.#unstarted.values()], running, hasLived });
   }
 
   #end(): void {
-    this.#isOver = true;
-    clearInterval(this.#look);
+    this.#hasEnded = true;
+    clearInterval(this.#checkTimer);
     this.#meter[Symbol.dispose]();
   }
 
-  /** Ends it, and all that it has started and that still runs. Twice is a no-op. */
+  /** Ends the spawner and everything that it started. Calling it twice is a no-op. */
   [Symbol.dispose](): void {
-    if (this.#isOver) return;
+    if (this.#hasEnded) return;
     this.#end();
     for (const { launched } of this.#unstarted.values()) launched.ended(UNKNOWN_ENDING);
     for (const { launched } of this.#running.values()) launched.lost();
     if (this.#child.connected) this.#child.disconnect();
-    // One that is stopped does not hear it.
+    // A stopped process does not react to the disconnect.
     setTimeout(() => this.#child.kill("SIGKILL"), END_MS).unref();
   }
 }
