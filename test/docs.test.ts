@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ERROR_CODES } from "../src/sandbox/contract/errors.ts";
 import { cliEnvironment } from "./support/cli-process.ts";
 import { type OpenAIServer, startOpenAIServer } from "./support/openai-server.ts";
 
@@ -41,7 +42,10 @@ const docstrings = (source: string): string =>
   [...source.matchAll(/\/\*\*[\s\S]*?\*\//g)].map(([comment]) => comment.replace(/^\s*\/?\*+ ?/gm, "")).join("\n");
 
 /** Documents whose examples run and whose links must resolve. */
-const DOCUMENTS = ["README.md", ...globSync("docs/{*,guides/*,tutorials/*,decisions/*}.md", { cwd: ROOT })];
+const DOCUMENTS = [
+  "README.md",
+  ...globSync("docs/{*,guides/*,tutorials/*,decisions/*,reference/errors/*}.md", { cwd: ROOT }),
+];
 
 const EXAMPLES: readonly Example[] = [
   ...DOCUMENTS.flatMap((path) => toExamples(path, read(path))),
@@ -125,6 +129,15 @@ describe("an example in the documents", () => {
   );
 });
 
+describe("the reference", () => {
+  test.for(Object.keys(ERROR_CODES))("has a page for %s", (code) => {
+    const page = read(`docs/reference/errors/${code}.md`);
+    const headings = [...page.matchAll(/^#+ (.+)$/gm)].map(([, heading]) => heading);
+    expect(headings).toEqual([code, "Causes", "What to do", "Example"]);
+    expect(page).toMatch(/```ts\n/);
+  });
+});
+
 describe("a link in the documents", () => {
   test.for([
     ...DOCUMENTS,
@@ -132,6 +145,7 @@ describe("a link in the documents", () => {
     "THREATS.md",
     "SECURITY.md",
     "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "tools/README.md",
     "examples/README.md",
     "benchmarks/README.md",
