@@ -117,13 +117,13 @@ describe("ResourceServer.authenticate()", () => {
 
   const claimCases: readonly (readonly [string, () => JWTPayload, string])[] = [
     ["has expired", () => ({ exp: now() - 60 }), "expired"],
-    ["does not expire", () => ({ exp: undefined }) as unknown as JWTPayload, "expires"],
+    ["does not expire", () => ({ exp: undefined }) as unknown as JWTPayload, "expiration"],
     ["is not valid yet", () => ({ nbf: now() + 60 }), "not valid yet"],
-    ["is another resource's", () => ({ aud: "https://other.example.com/mcp" }), "not meant"],
-    ["is for a resource above", () => ({ aud: "https://tools.example.com" }), "not meant"],
-    ["is for a resource below", () => ({ aud: `${RESOURCE}/x` }), "not meant"],
-    ["has no audience", () => ({ aud: undefined }) as unknown as JWTPayload, "not meant"],
-    ["has a list of other audiences", () => ({ aud: ["a", "b"] }), "not meant"],
+    ["is another resource's", () => ({ aud: "https://other.example.com/mcp" }), "not issued for"],
+    ["is for a resource above", () => ({ aud: "https://tools.example.com" }), "not issued for"],
+    ["is for a resource below", () => ({ aud: `${RESOURCE}/x` }), "not issued for"],
+    ["has no audience", () => ({ aud: undefined }) as unknown as JWTPayload, "not issued for"],
+    ["has a list of other audiences", () => ({ aud: ["a", "b"] }), "not issued for"],
     ["is another issuer's", () => ({ iss: "https://as.example.com" }), "issuer"],
     ["has no issuer", () => ({ iss: undefined }) as unknown as JWTPayload, "issuer"],
     ["is bound to a key", () => ({ cnf: { jkt: "x" } }), "bound to a key"],
@@ -250,7 +250,7 @@ describe("ResourceServer.authenticate()", () => {
     if (status === 200) return expect(answer).not.toBeInstanceOf(Response);
     expect(answer).toHaveProperty("status", status);
     expect((answer as Response).headers.get("www-authenticate")).toBe(
-      `Bearer error="insufficient_scope", error_description="Its scopes are too few for this", scope="a b", resource_metadata="${METADATA_URL}"`,
+      `Bearer error="insufficient_scope", error_description="The token lacks a required scope", scope="a b", resource_metadata="${METADATA_URL}"`,
     );
   });
 });

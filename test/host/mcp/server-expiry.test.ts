@@ -141,14 +141,14 @@ describe("a host callback that never answers", () => {
     const response = await post(url, initializeRequest());
     expect([response.status, response.headers.get("retry-after")]).toEqual([503, "1"]);
     expect(await response.json()).toMatchObject({ jsonrpc: "2.0", id: null, error: { code: -32_000 } });
-    expect(errors).toMatchObject([{ message: `${name}() did not answer within 50 ms (limits.identifyMs)` }]);
+    expect(errors).toMatchObject([{ message: `${name}() timed out after 50 ms (limits.identifyMs)` }]);
   });
 
   test("register: the request is answered with 500 within 5 s", async () => {
     const errors: unknown[] = [];
     const url = await start({ register: never, onError: (error) => errors.push(error) });
     expect((await post(url, initializeRequest())).status).toBe(500);
-    expect(errors).toMatchObject([{ message: "options.register did not end within 5000 ms" }]);
+    expect(errors).toMatchObject([{ message: "options.register timed out after 5000 ms" }]);
   });
 
   test("onError: the request is answered all the same", async () => {
