@@ -71,7 +71,7 @@ describe.for(["headersFor", "authProviderFor"] as const)("%s", (name) => {
     box.mcp.addServer("up", options as McpHttpServer);
     expect(errorOf(await call())).toMatchObject({
       code: "TOOL_UNAVAILABLE",
-      message: "There are no credentials for the MCP server up",
+      message: 'No credentials are available for the MCP server "up"',
     });
     expect(seen).toEqual([]);
   });
@@ -81,7 +81,7 @@ describe("envFor", () => {
   test.for(HOOKS)("that %s starts no process", async ([, hook]) => {
     const options = { command: process.execPath, args: [HOSTILE, "calls"], connectTimeoutMs: 200, envFor: hook };
     box.mcp.addServer("up", options as UpstreamServerOptions);
-    expect(errorOf(await call()).message).toBe("There are no credentials for the MCP server up");
+    expect(errorOf(await call()).message).toBe('No credentials are available for the MCP server "up"');
     expect(box.mcp.servers().find(({ server: name }) => name === "up")?.connections).toBe(0);
   });
 });

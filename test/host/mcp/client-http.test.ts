@@ -142,7 +142,7 @@ describe("an error of the protocol", () => {
     expect(codeOf(await call())).toBe("PARAM_INVALID");
     isThere = false;
     await pause(1_100);
-    expect(errorOf(await call())).toMatchObject({ code: "TOOL_UNAVAILABLE", message: /has no tool t any more/ });
+    expect(errorOf(await call())).toMatchObject({ code: "TOOL_UNAVAILABLE", message: /no longer has the tool "t"/ });
     expect(box.router.hasTool("up__t", { tenantId: "acme" })).toBe(false);
   });
 });
@@ -161,7 +161,7 @@ describe("a stream that breaks off", () => {
     const result = await call();
     expect(errorOf(result)).toMatchObject({
       code: "TOOL_UNAVAILABLE",
-      message: "The MCP server up was lost while t ran",
+      message: 'The MCP server "up" disconnected while "t" ran',
     });
     expect(result.durationMs).toBeLessThan(10_000);
   });
@@ -383,7 +383,7 @@ describe("where requests go", () => {
       { authProvider: { token: async () => undefined } },
     );
     expect(errorOf(await call()).message).toBe(
-      "The MCP server up asks for an authorization that its authProvider does not have",
+      'The MCP server "up" requires authorization that its authProvider does not have',
     );
   });
 
@@ -413,7 +413,7 @@ describe("where requests go", () => {
     const error = errorOf(await call());
     expect(error).toMatchObject({
       code: "TOOL_UNAVAILABLE",
-      message: "There are no credentials for the MCP server up",
+      message: 'No credentials are available for the MCP server "up"',
     });
   });
 });

@@ -116,7 +116,7 @@ describe("a connection", () => {
 
   test("to a program that does not speak the protocol that is asked for is none, and does not say that it has ended", async () => {
     await using _up = withServer({ ...stubborn("old"), protocol: "2026-07-28" });
-    expect(errorOf(await call(box, "up__t")).message).toBe("The MCP server up could not be connected");
+    expect(errorOf(await call(box, "up__t")).message).toBe('The MCP server "up" could not be connected');
   });
 
   test("that takes too long is given up, and its program is dead", async () => {
@@ -124,7 +124,7 @@ describe("a connection", () => {
     const error = errorOf(await call(box, "up__t", { timeoutMs: 20_000 }));
     expect(error).toMatchObject({
       code: "TOOL_UNAVAILABLE",
-      message: "The MCP server up could not be connected within 700 ms",
+      message: 'The MCP server "up" could not be connected within 700 ms (connectTimeoutMs)',
     });
   });
 

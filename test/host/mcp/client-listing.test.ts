@@ -54,7 +54,7 @@ describe("a listing", () => {
     }));
     expect(names).toEqual(["ta", "tb", "tundefined"]);
     expect(asked).toBe(3);
-    expect(status.listProblem).toMatch(/cursor of page 3 has come before/);
+    expect(status.listProblem).toMatch(/cursor of page 3 repeats an earlier one/);
   });
 
   test("ends after so many pages, and so many tools", async () => {

@@ -68,7 +68,7 @@ describe("discovery", () => {
   test("signs in at an authorization server that the host has configured", async () => {
     server.answers = protectedBy(server, metadataOf(server), issuer.origin);
     add({ issuers: [issuer.origin] });
-    expect(errorOf(await call()).message).toMatch(/asks for an authorization that its authProvider does not have/);
+    expect(errorOf(await call()).message).toMatch(/requires authorization that its authProvider does not have/);
     expect(provider.pages).toEqual([`${issuer.origin}/authorize`]);
     expect(provider.client).toMatchObject({ client_id: "registered", issuer: issuer.origin });
   });
@@ -103,7 +103,7 @@ describe("discovery", () => {
       };
       server.answers = protectedBy(server, metadataOf(server), issuer.origin);
       add({ issuers: [issuer.origin] });
-      expect(errorOf(await call()).message).toMatch(/asks for an authorization that its authProvider does not have/);
+      expect(errorOf(await call()).message).toMatch(/requires authorization that its authProvider does not have/);
       expect(issuer.paths).toContain("GET /.well-known/openid-configuration");
       expect(provider.pages).toEqual([`${issuer.origin}/authorize`]);
     },
@@ -193,7 +193,7 @@ describe("discovery", () => {
       return undefined;
     };
     add();
-    expect(errorOf(await call()).message).toMatch(/longer than|no JSON that can be read/);
+    expect(errorOf(await call()).message).toMatch(/longer than|is not valid JSON/);
   });
 
   test("what was discovered before is discovered again where it leads elsewhere", async () => {
@@ -322,7 +322,7 @@ describe("an authProvider", () => {
       redirectToAuthorization: (page: URL) => provider.redirectToAuthorization(page),
     });
     add({ issuers: [issuer.origin] }, { authProvider: frozen });
-    expect(errorOf(await call()).message).toMatch(/asks for an authorization that its authProvider does not have/);
+    expect(errorOf(await call()).message).toMatch(/requires authorization that its authProvider does not have/);
     expect(provider.pages).toEqual([`${issuer.origin}/authorize`]);
   });
 

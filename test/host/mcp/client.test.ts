@@ -113,7 +113,7 @@ describe("createGlovebox({ mcp })", () => {
     });
     expect(tools.some(({ name }) => name === "echo" || name.startsWith("gone"))).toBe(false);
     expect(box.mcp.servers().find(({ server }) => server === "gone")?.lastError?.message).toBe(
-      "The MCP server gone could not be started. Its command is no program",
+      'The MCP server "gone" could not be started: The command is not an executable file',
     );
   });
 
@@ -281,7 +281,7 @@ describe("a server that ends in mid-call", () => {
     setTimeout(() => process.kill(before, "SIGKILL"), 200);
     for (const error of (await Promise.all(hanging)).map(errorOf)) {
       expect(error).toMatchObject({ code: "TOOL_UNAVAILABLE", recoverable: true, details: { server: "stdio-new" } });
-      expect(error.message).toBe("The MCP server stdio-new was lost while hang ran");
+      expect(error.message).toBe('The MCP server "stdio-new" disconnected while "hang" ran');
     }
     expect(box.health({ scope: "all" }).find(({ sourceId }) => sourceId === "stdio-new")).toMatchObject({
       failures: 1,
@@ -319,7 +319,7 @@ describe("box.mcp", () => {
     const early = call("late__pid");
     await expect.poll(() => box.mcp.servers().find(({ server }) => server === "late")?.state).toBe("connecting");
     await box.mcp.removeServer("late");
-    expect(errorOf(await early).message).toBe("The MCP server late has been removed");
+    expect(errorOf(await early).message).toBe('The MCP server "late" was removed');
   });
 
   test("refuses options that are wrong, naming them", () => {

@@ -103,8 +103,8 @@ describe("what a server says of its tools", () => {
     const reasons = Object.fromEntries(leftOut.map(({ toolName, problem }) => [toolName, problem]));
     expect(Object.keys(reasons).sort()).toEqual(["", "deep", "long", "pattern", "ref", "twice"]);
     expect(reasons.ref).toMatch(/reference within this schema.*evil\.example/);
-    expect(reasons.twice).toBe("Listed before");
-    expect(reasons[""]).toBe("2 without a name");
+    expect(reasons.twice).toBe("The name is listed twice");
+    expect(reasons[""]).toBe("The name is missing (2 times)");
   });
 
   test("is data: words for a model stay words, and the tool is its server's", async () => {
@@ -129,7 +129,7 @@ describe("what a server says of its tools", () => {
   test.for<[Mode, number, RegExp]>([
     ["many", 500, /at most 500 tools, got more/],
     ["endless", 64, /at most 64 pages, got more/],
-    ["circle", 2, /cursor of page 2 has come before/],
+    ["circle", 2, /cursor of page 2 repeats an earlier one/],
     ["fat", 0, /at most 16777216 characters of tools, got more/],
     ["no-list", 0, /expected a list of tools/],
   ])("%s: as much as there may be is taken", async ([mode, tools, problem]) => {
@@ -220,9 +220,9 @@ describe("what a server asks for", () => {
 
 describe("a server's process", () => {
   test.for<[Mode, RegExp]>([
-    ["mute", /mute could not be connected/],
-    ["exit", /exit ended while it was being connected/],
-    ["garbage", /garbage could not be connected/],
+    ["mute", /"mute" could not be connected/],
+    ["exit", /"exit" exited while it was being connected/],
+    ["garbage", /"garbage" could not be connected/],
   ])("%s: one clear result, and what it wrote is for the operator only", async ([mode, message]) => {
     const error = errorOf(await call(`${mode}__good`));
     expect(error.code).toBe("TOOL_UNAVAILABLE");
@@ -232,7 +232,7 @@ describe("a server's process", () => {
     if (mode === "exit") {
       expect(diagnostics).toMatchObject({
         stderr: "SECRET_PLACE=/srv/private is missing\n",
-        ending: "It ended with code 3",
+        ending: "Exited with code 3",
       });
     }
     if (mode === "garbage") expect(diagnostics).toMatchObject({ lastStrayLine: "garbage" });
@@ -240,7 +240,7 @@ describe("a server's process", () => {
 
   test("that dies in mid-call costs its calls; the next one connects again", async () => {
     const results = await Promise.all([call("calls__hang"), call("calls__die")]);
-    for (const result of results) expect(errorOf(result).message).toMatch(/^The MCP server calls was lost while/);
+    for (const result of results) expect(errorOf(result).message).toMatch(/^The MCP server "calls" disconnected while/);
     expect(outputOf(await call("calls__good"))).toBe("good");
   });
 

@@ -92,16 +92,36 @@ describe("the official servers", () => {
       [
         "everything",
         12,
-        [{ toolName: "simulate-research-query", problem: "It can only be called as a task" }],
+        [
+          {
+            toolName: "simulate-research-query",
+            problem: "The tool can only be called as a task, which is not supported",
+          },
+        ],
         undefined,
       ],
       [
         "hooked",
         expect.any(Number),
-        [{ toolName: "simulate-research-query", problem: "It can only be called as a task" }],
+        [
+          {
+            toolName: "simulate-research-query",
+            problem: "The tool can only be called as a task, which is not supported",
+          },
+        ],
         undefined,
       ],
-      ["web", 12, [{ toolName: "simulate-research-query", problem: "It can only be called as a task" }], undefined],
+      [
+        "web",
+        12,
+        [
+          {
+            toolName: "simulate-research-query",
+            problem: "The tool can only be called as a task, which is not supported",
+          },
+        ],
+        undefined,
+      ],
       ["files", 14, [], undefined],
       ["memory", 9, [], undefined],
       ["thinking", 1, [], undefined],
@@ -216,7 +236,7 @@ describe("the official servers", () => {
     setTimeout(() => process.kill(before, "SIGKILL"), 100);
     expect(errorOf(await cut)).toMatchObject({
       code: "TOOL_UNAVAILABLE",
-      message: "The MCP server everything was lost while trigger-long-running-operation ran",
+      message: 'The MCP server "everything" disconnected while "trigger-long-running-operation" ran',
     });
     expect(outputOf(await call("everything__echo", { message: "back" }))).toBe("Echo: back");
     expect(statusOf("everything")?.pid).not.toBe(before);

@@ -67,9 +67,9 @@ describe("ServerProcess", () => {
   });
 
   test("says what is wrong with a program that is not there, and no path", async () => {
-    await expect(start("glovebox-no-such-program")).rejects.toThrow("Its command is no program on its PATH");
-    await expect(start("/no/such/program")).rejects.toThrow("Its command is no program");
-    await expect(start("/etc")).rejects.toThrow("Its command is no program");
+    await expect(start("glovebox-no-such-program")).rejects.toThrow("The command was not found on the PATH");
+    await expect(start("/no/such/program")).rejects.toThrow("The command is not an executable file");
+    await expect(start("/etc")).rejects.toThrow("The command is not an executable file");
   });
 
   test("has no environment of the host's, no rights to gain, limits, and a user of its own where there is one to give", async () => {
@@ -78,7 +78,7 @@ describe("ServerProcess", () => {
     const { server, closed } = await shell(`{ ${script}; } >&2`, { env: { GIVEN: "1" }, environment });
     await closed;
     const { stderr, ending } = server.diagnostics;
-    expect(ending).toBe("It ended with code 0");
+    expect(ending).toBe("Exited with code 0");
     expect(stderr).toMatch(/^GIVEN=1$/m);
     expect(stderr).not.toContain("hunter2");
     expect(stderr).toMatch(/NoNewPrivs:\t1/);
@@ -118,7 +118,7 @@ describe("ServerProcess", () => {
     await expect.poll(() => messages.length).toBe(4);
     expect(messages).toMatchObject(
       [
-        { id: 1, error: { message: "The answer is longer than 10000 bytes" } },
+        { id: 1, error: { message: "The response is longer than 10000 bytes" } },
         { id: 2, error: { message: /__proto__/ } },
         { id: 3, error: { message: /nested/ } },
         { id: 4, result: "fine" },
@@ -144,10 +144,10 @@ describe("ServerProcess", () => {
     const send = async (): Promise<void> => {
       for (let id = 0; id < 100; id += 1) await server.send(ping(id, { params: { text: "x".repeat(50_000) } }));
     };
-    await expect(send()).rejects.toThrow(/does not read what it is sent/);
+    await expect(send()).rejects.toThrow(/does not read its stdin/);
     // Ended all the same, and not waited for: what it has not read it will not read.
     await server.close();
-    await expect(server.send(ping(1))).rejects.toThrow("The server has ended");
+    await expect(server.send(ping(1))).rejects.toThrow("The server process has ended");
   });
 
   test("of what it writes to stderr the end is kept", async () => {
@@ -187,7 +187,7 @@ describe("ServerProcess.close()", () => {
     const { server, closed } = await shell("cat >/dev/null; echo saved >&2; exit 7");
     await server.close();
     await closed;
-    expect(server.diagnostics).toMatchObject({ stderr: "saved\n", ending: "It ended with code 7" });
+    expect(server.diagnostics).toMatchObject({ stderr: "saved\n", ending: "Exited with code 7" });
     await server.close();
   });
 
@@ -241,7 +241,7 @@ describe("what a server leaves behind", () => {
     await server.send(ping(1));
     await closed;
     await expectDead(tree);
-    expect(server.diagnostics.ending).toBe("It ended with code 3");
+    expect(server.diagnostics.ending).toBe("Exited with code 3");
   });
 
   test.for<[string, readonly ServerLayer[]]>([
@@ -285,6 +285,6 @@ describe("a sandbox that is asked for", () => {
       environment: process.env,
       sandbox: { require: ["namespaces"], without: ["namespaces"] },
     });
-    await expect(server.start()).rejects.toThrow(/does not give what was required: namespaces/);
+    await expect(server.start()).rejects.toThrow(/required layers are not available on this machine: namespaces/);
   });
 });
