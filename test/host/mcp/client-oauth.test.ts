@@ -299,7 +299,7 @@ describe("stored credentials", () => {
       redirectUrl: undefined,
     });
     add({ issuers: [issuer.origin] }, { authProvider: fixed });
-    expect(errorOf(await call()).message).toMatch(/client information has no issuer/);
+    expect(errorOf(await call()).message).toMatch(/clientInformation\(\) returned a missing or different issuer/);
     expect(sent()).not.toContain("client-secret");
   });
 });

@@ -323,7 +323,9 @@ describe("box.mcp", () => {
   });
 
   test("refuses options that are wrong, naming them", () => {
-    expect(() => box.mcp.addServer("bad name", script)).toThrow(/^The server's name: Expected 1 to 64 of A-Z/);
+    expect(() => box.mcp.addServer("bad name", script)).toThrow(
+      /^The server's name: Expected 1 to 64 characters out of A-Z/,
+    );
     expect(() => box.mcp.addServer("bad", { command: "x", timeout: 5 } as never)).toThrow(
       /^options\.timeout: Unknown option\. Did you mean "timeoutMs"\?/,
     );

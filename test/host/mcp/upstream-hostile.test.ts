@@ -131,7 +131,7 @@ describe("what a server says of its tools", () => {
     ["endless", 64, /at most 64 pages, got more/],
     ["circle", 2, /cursor of page 2 repeats an earlier one/],
     ["fat", 0, /at most 16777216 characters of tools, got more/],
-    ["no-list", 0, /expected a list of tools/],
+    ["no-list", 0, /Expected a list of tools/],
   ])("%s: as much as there may be is taken", async ([mode, tools, problem]) => {
     expect(await namesOf(mode)).toHaveLength(tools);
     expect(statusOf(mode).listProblem).toMatch(problem);

@@ -220,7 +220,7 @@ describe("ServerProcess.close()", () => {
     const early = new ServerProcess({ command: "sleep", args: ["1000"], environment: process.env });
     const starting = early.start();
     await early.close();
-    await expect(starting).rejects.toThrow("closed before");
+    await expect(starting).rejects.toThrow("closed while it was starting");
     expect(early.pid).toBeNull();
   });
 });

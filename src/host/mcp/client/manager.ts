@@ -18,7 +18,7 @@ function checkTenants({ tenants, scope }: McpServerConfig, { mode }: Tenancy, wh
     throw new ToolError("PARAM_INVALID", `${where}${message}`);
   };
   if (mode === "single" && tenants !== undefined)
-    fail('.tenants: Requires tenancy: "multi"; this Glovebox has one tenant');
+    fail('.tenants: Needs tenancy: "multi"; this Glovebox has one tenant');
   if (tenants !== undefined && scope !== undefined) fail(': Expected one of tenants and scope: "global", got both');
   if (mode === "multi" && tenants === undefined && scope === undefined) {
     fail(
