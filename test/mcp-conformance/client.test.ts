@@ -1,5 +1,5 @@
-// What others have written about MCP clients, run against a Glovebox with their server upstream: every scenario that a revision requires,
-// on that revision's wire, each with a Glovebox of its own.
+// Runs the official MCP conformance suite for clients against a Glovebox with the suite's server upstream: every scenario that a revision
+// requires, each with its own Glovebox.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
@@ -8,7 +8,7 @@ import { REVISIONS } from "./expectations.ts";
 import { expectSuitePasses } from "./run-suite.ts";
 import { runScenario, type Scenario } from "./suite-client.ts";
 
-/** As many as each set scored when it was read. */
+/** Number of scored scenarios of each set, at the installed version of the suite. */
 const SCORED = { "2025-11-25": 18, "2026-07-28": 32 } as const;
 const RELAY = fileURLToPath(new URL("relay.ts", import.meta.url));
 
@@ -29,12 +29,12 @@ afterAll(() => {
 });
 
 test.for(REVISIONS)(
-  "the conformance suite, of the client: what %s requires",
+  "the conformance suite for clients: passes the requirements of %s",
   { timeout: 180_000 },
   async (revision) => {
     const { port } = driver.address() as AddressInfo;
     const command = `${process.execPath} ${RELAY} ${port}`;
-    // Its scenarios all run at one time.
+    // All scenarios run concurrently.
     const target = ["--command", command, "--timeout", "120000"];
     await expectSuitePasses("client", revision, target, SCORED[revision]);
   },

@@ -1,10 +1,10 @@
-// What of the suite is expected to fail, and why. Nothing that is scored is in here: what a requirement set only runs for show may be.
+// Lists the scenarios that are expected to fail, with reasons. No scored scenario is among them.
 
 export type Leg = "server" | "client";
 
 export interface Expectation {
   readonly leg: Leg;
-  /** Names of scenarios begin with this. */
+  /** Prefix of the scenarios' names. */
   readonly scenarios: string;
   readonly reason: string;
 }
@@ -16,15 +16,14 @@ export const EXPECTED_FAILURES: readonly Expectation[] = [
   {
     leg: "server",
     scenarios: "tasks-",
-    reason:
-      "The extension io.modelcontextprotocol/tasks is not offered: a call is answered by the request that made it",
+    reason: "The extension io.modelcontextprotocol/tasks is not supported: the response to a call contains its result",
   },
   ...["auth/client-credentials-", "auth/enterprise-managed-authorization", "auth/dpop", "auth/wif-jwt-bearer"].map(
     (scenarios): Expectation => ({
       leg: "client",
       scenarios,
       reason:
-        "An extension of OAuth: what it takes is the host's to bring, as its authProvider; the suite's driver signs in as a person",
+        "An extension of OAuth that the host's authProvider would have to implement; the suite's driver signs in as a user",
     }),
   ),
 ];

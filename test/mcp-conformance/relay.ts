@@ -1,5 +1,5 @@
-// What the suite starts for each client scenario: it hands the scenario to the process that has the client, and ends as that one says. To
-// load a Glovebox fifty times would take a minute of CPU time.
+// Runs once for each client scenario: passes the scenario to the process with the client, and exits with its status. Loading a Glovebox fifty
+// times would take a minute of CPU time.
 import { request } from "node:http";
 
 const {

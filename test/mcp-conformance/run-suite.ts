@@ -1,4 +1,4 @@
-// Runs the conformance suite's own command against a server or a client of ours, and reads what it says of each scenario.
+// Runs the command of the conformance suite against the server or the client, and parses its report on each scenario.
 import { execFile } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -15,16 +15,16 @@ const TRIES = 2;
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
 
 interface SuiteRun {
-  /** 0 where all that is scored has passed. */
+  /** 0 if all scored scenarios have passed. */
   readonly exitCode: number;
   readonly passed: readonly string[];
   readonly failed: readonly string[];
-  /** All that it said. */
+  /** The whole output. */
   readonly output: string;
 }
 
 const scenarios = (output: string, mark: string): readonly string[] => [
-  // One line for each, and then one for each check.
+  // One line for each scenario, followed by one for each check.
   ...new Set([...output.matchAll(new RegExp(`^${mark} ([\\w./-]+): \\d+ passed`, "gm"))].map(([, name = ""]) => name)),
 ];
 
@@ -43,7 +43,7 @@ async function runSuite(leg: Leg, ...args: readonly string[]): Promise<SuiteRun>
   }
 }
 
-/** By itself: some of its checks give an answer half a second, which a machine that is busy with other tests may take. */
+/** Runs one suite at a time: some checks allow half a second for an answer, which is too short on a busy machine. */
 async function passesAlone(revision: Revision, target: readonly string[], scenario: string): Promise<boolean> {
   for (let tries = 1; tries <= TRIES; tries += 1) {
     const run = await runSuite("server", ...target, "--scenario", scenario, "--spec-version", revision);
@@ -53,9 +53,9 @@ async function passesAlone(revision: Revision, target: readonly string[], scenar
 }
 
 /**
- * Passes where nothing has failed that is not expected to.
- * @param target how the suite reaches what it tests: `--url` or `--command`
- * @param scored so many have passed when the set was read: one that is no longer run would pass unseen
+ * Asserts that only expected scenarios have failed.
+ * @param target how the suite reaches the tested server or client: `--url` or `--command`
+ * @param scored expected number of scored scenarios, so that a scenario that no longer runs is noticed
  */
 export async function expectSuitePasses(
   leg: Leg,

@@ -1,4 +1,4 @@
-// What others have written about MCP servers, run against ours: every scenario that a revision requires, on that revision's wire.
+// Runs the official MCP conformance suite for servers: every scenario that a revision requires.
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { REVISIONS } from "./expectations.ts";
@@ -6,7 +6,7 @@ import { expectSuitePasses } from "./run-suite.ts";
 import { type SuiteServer, startSuiteServer } from "./suite-server.ts";
 import { PIXEL, SILENCE } from "./tools.ts";
 
-/** As many as each set scored when it was read. */
+/** Number of scored scenarios of each set, at the installed version of the suite. */
 const SCORED = { "2025-11-25": 30, "2026-07-28": 37 } as const;
 
 let server: SuiteServer;
@@ -15,8 +15,8 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(async () => await server[Symbol.asyncDispose]());
 
-/** The scenarios look at kinds of content; that it is what the tools have said is looked at here. */
-describe.for(["auto", "legacy"] as const)("the suite's server, asked by the SDK's client (%s)", (mode) => {
+/** The suite checks the kinds of content only. These tests check the content itself. */
+describe.for(["auto", "legacy"] as const)("the suite's server with the SDK's client (%s)", (mode) => {
   let client: Client;
   beforeAll(async () => {
     const capabilities = { elicitation: { form: {} }, sampling: {}, roots: {} };
@@ -85,7 +85,7 @@ describe.for(["auto", "legacy"] as const)("the suite's server, asked by the SDK'
     expect(result.isError ?? false).toBe(false);
   });
 
-  test("contents are what the tools have said", async () => {
+  test("returns the content of the tools", async () => {
     expect((await call("test_image_content")).content).toEqual([{ type: "image", data: PIXEL, mimeType: "image/png" }]);
     expect((await call("test_audio_content")).content).toEqual([
       { type: "audio", data: SILENCE, mimeType: "audio/wav" },
@@ -111,7 +111,7 @@ describe.for(["auto", "legacy"] as const)("the suite's server, asked by the SDK'
     ]);
   });
 
-  test("errors are the tool's own, arguments that do not fit are refused, and a tool that there is not is no result", async () => {
+  test("returns tool errors, rejects invalid arguments, and answers an unknown tool with an error", async () => {
     const failed = await call("test_error_handling");
     expect(failed.isError).toBe(true);
     expect(failed.content).toMatchObject([{ text: expect.stringContaining("intentionally returns an error") }]);
@@ -120,14 +120,14 @@ describe.for(["auto", "legacy"] as const)("the suite's server, asked by the SDK'
     await expect(call("there_is_no_such_tool")).rejects.toThrow("Unknown tool");
   });
 
-  test("progress comes as it is made", async () => {
+  test("reports progress in order", async () => {
     const seen: unknown[] = [];
     const onprogress = (progress: unknown): void => void seen.push(progress);
     await client.callTool({ name: "test_tool_with_progress", arguments: {} }, { onprogress });
     expect(seen).toEqual([0, 50, 100].map((progress) => expect.objectContaining({ progress, total: 100 })));
   });
 
-  test("resources, prompts and completions are the host's", async () => {
+  test("serves the host's resources, prompts and completions", async () => {
     const read = await client.readResource({ uri: "test://template/123/data" });
     expect(read.contents).toMatchObject([{ text: '{"id":"123","templateTest":true,"data":"Data for ID: 123"}' }]);
     const prompt = await client.getPrompt({ name: "test_prompt_with_arguments", arguments: { arg1: "a", arg2: "b" } });
@@ -138,9 +138,9 @@ describe.for(["auto", "legacy"] as const)("the suite's server, asked by the SDK'
   });
 });
 
-// Last, since it leaves calls behind that wait for answers which never come.
-describe("the conformance suite, of the server", () => {
-  test.for(REVISIONS)("passes what %s requires", { timeout: 120_000 }, async (revision) => {
+// Runs last, because it leaves calls behind that wait for answers.
+describe("the conformance suite for servers", () => {
+  test.for(REVISIONS)("passes the requirements of %s", { timeout: 120_000 }, async (revision) => {
     await expectSuitePasses("server", revision, ["--url", server.url], SCORED[revision]);
   });
 });

@@ -1,11 +1,11 @@
-// The client under test: a Glovebox with the suite's server upstream, which lists that server's tools and calls them. Who signs in is stood
-// in for by somebody who agrees to everything.
+// The client under test: a Glovebox with the suite's server upstream, which lists that server's tools and calls them. A stub provider signs in
+// and agrees to everything.
 import { randomUUID } from "node:crypto";
 import { auth, type OAuthClientProvider } from "@modelcontextprotocol/client";
 import type { JsonSchema } from "../../src/sandbox/contract/definition.ts";
 import { makeBox } from "../support/host-zone.ts";
 
-/** What the suite tells of a scenario. */
+/** The suite's description of a scenario. */
 export interface Scenario {
   readonly url: string;
   readonly name: string;
@@ -17,13 +17,13 @@ export interface Scenario {
   };
 }
 
-/** Client ID of whoever has published what it is (a Client ID Metadata Document): the suite's own example. */
+/** Client ID of a published Client ID Metadata Document: the suite's own example. */
 const CLIENT_METADATA_URL = "https://conformance-test.local/client-metadata.json";
 const CALLBACK = "http://localhost:3000/callback";
 
 type Discovery = Awaited<ReturnType<NonNullable<OAuthClientProvider["discoveryState"]>>>;
 
-/** Keeps what it is given in memory, and follows every redirect as a person would who says yes. */
+/** A provider that stores credentials in memory, and follows every redirect like a user who agrees. */
 function createProvider({ url, context }: Scenario, issuer: string): OAuthClientProvider {
   const kept = new Map<string, unknown>();
   const keeper = <Value>(name: string) => ({
@@ -60,7 +60,7 @@ function createProvider({ url, context }: Scenario, issuer: string): OAuthClient
     saveClientInformation: client.set,
     codeVerifier: () => verifier.get() ?? "",
     saveCodeVerifier: verifier.set,
-    // Kept for one sign-in only: the server may name another authorization server next time.
+    // Kept for one sign-in only, because the server can name another authorization server next time.
     discoveryState: () => (isSigningIn ? (discovery.get() as Discovery) : undefined),
     saveDiscoveryState: discovery.set,
     redirectToAuthorization: async (page) => {
@@ -77,7 +77,7 @@ function createProvider({ url, context }: Scenario, issuer: string): OAuthClient
   return provider;
 }
 
-/** The authorization servers that the suite's server names: a host knows those of the servers that it trusts. */
+/** The authorization servers that the suite's server names, which a host would configure. */
 async function issuersOf(url: string): Promise<readonly string[]> {
   const refused = await fetch(url, { method: "POST", body: "{}" });
   const [, named] = /resource_metadata="([^"]+)"/.exec(refused.headers.get("www-authenticate") ?? "") ?? [];
@@ -93,7 +93,7 @@ async function issuersOf(url: string): Promise<readonly string[]> {
   return [origin];
 }
 
-/** An argument for each required member. */
+/** Returns an argument for each required property. */
 function toArguments(schema: { readonly properties?: unknown; readonly required?: unknown }): Record<string, unknown> {
   const values: Record<string, unknown> = {
     number: 5,
@@ -107,7 +107,7 @@ function toArguments(schema: { readonly properties?: unknown; readonly required?
   return Object.fromEntries(Object.entries(properties).map(([name, { type = "string" }]) => [name, values[type]]));
 }
 
-/** @returns what came of each call, a line each */
+/** @returns the outcome of each call, one line each */
 export async function runScenario(scenario: Scenario): Promise<string> {
   const { url, name, revision, context } = scenario;
   const signsIn = name.startsWith("auth/");
@@ -124,7 +124,7 @@ export async function runScenario(scenario: Scenario): Promise<string> {
     });
   };
   add();
-  /** As a host does whose server has moved to another authorization server, and which trusts that one too. */
+  /** Acts like a host whose server has moved to another authorization server that the host trusts too. */
   let hasMoved = false;
   const followMove = async (): Promise<boolean> => {
     const [status] = box.mcp.servers();
@@ -137,7 +137,7 @@ export async function runScenario(scenario: Scenario): Promise<string> {
     return true;
   };
   let definitions: Awaited<ReturnType<typeof box.listTools>> = [];
-  // Signing in fails the request that asked for it; the next one has a token.
+  // The request that causes the sign-in fails; the next one has a token.
   for (let attempt = 0; attempt < 3 && definitions.length === 0; attempt += 1) definitions = await box.listTools();
   if (definitions.length === 0 && (await followMove())) {
     for (let attempt = 0; attempt < 3 && definitions.length === 0; attempt += 1) definitions = await box.listTools();
@@ -156,7 +156,7 @@ export async function runScenario(scenario: Scenario): Promise<string> {
   const lines: string[] = [];
   for (const { name: toolName, args } of calls) {
     let result = await box.execute({ id: randomUUID(), toolName, arguments: args });
-    // It has signed in once more, for more scopes.
+    // The client signs in again for more scopes.
     if (!result.success && signsIn) result = await box.execute({ id: randomUUID(), toolName, arguments: args });
     if (!result.success && (await followMove())) {
       await box.listTools();
@@ -167,6 +167,6 @@ export async function runScenario(scenario: Scenario): Promise<string> {
   return lines.join("\n");
 }
 
-/** Null says that there is no argument. */
+/** Null stands for a missing argument. */
 const withoutNulls = (args: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(args).filter(([, value]) => value !== null));

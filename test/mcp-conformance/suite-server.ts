@@ -1,4 +1,4 @@
-// The server under test: a Glovebox with the suite's tools in its sandbox, behind our handler, over real HTTP.
+// The server under test: a Glovebox with the suite's tools in its sandbox, behind the MCP handler, over real HTTP.
 import type { AddressInfo } from "node:net";
 import { serve } from "@hono/node-server";
 import * as z from "zod";
@@ -32,7 +32,7 @@ export async function startSuiteServer(): Promise<SuiteServer> {
   });
   const box = await makeBox({ limits: { timeoutMs: 20_000 }, capabilities: [changeList] });
   const handler = createMcpHandler(box, { name: "suite", register: registerSurroundings });
-  // Each is learned in a process of its own: one after the other.
+  // In sequence, because each definition is extracted in its own process.
   for (const { name, source, asks = [] } of SUITE_TOOLS) {
     const capabilities = Object.fromEntries(asks.map((capability) => [capability, true]));
     await box.addTool({ name, source, definition: { capabilities } });

@@ -1,5 +1,5 @@
-// What the suite expects of a server beside tools: resources, templates, subscriptions, prompts, completions. A host registers them with
-// the SDK's own methods, as `register` of our handler lets it.
+// Registers what the suite expects of a server in addition to tools: resources, templates, subscriptions, prompts and completions. A host
+// registers them with the SDK's own methods in the option `register`.
 import {
   acceptedContent,
   completable,
@@ -40,7 +40,7 @@ function registerResources(mcp: McpServer): void {
       ],
     }),
   );
-  // 2025's subscriptions; those of 2026-07-28 are the transport's.
+  // Subscriptions of the 2025 revisions; the transport handles those of 2026-07-28.
   const subscribed = new Set<string>();
   mcp.server.registerCapabilities({ resources: { subscribe: true } });
   mcp.server.setRequestHandler("resources/subscribe", ({ params }) => {

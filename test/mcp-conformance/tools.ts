@@ -1,4 +1,4 @@
-// The tools that the conformance suite expects of a server, as authors write them for a sandbox: source, and what each asks for.
+// Defines the tools that the conformance suite expects of a server, as sandboxed source with their capabilities.
 
 export interface SuiteTool {
   readonly name: string;

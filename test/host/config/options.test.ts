@@ -22,7 +22,10 @@ describe("parseConfig()", () => {
     [{ tool: {} }, /^options\.tool: Unknown option. Did you mean "tools"\?$/],
     [{ zzzzzzzz: 1 }, /^options\.zzzzzzzz: Unknown option. Expected one of: tools, flags, limits/],
     [{ tools: { enable: true } }, /^options\.tools\.enable: Unknown option. Did you mean "enabled"\?$/],
-    [{ mcp: { servers: { "a b": { command: "x" } } } }, /^options\.mcp\.servers\.a b: Expected 1 to 64 of A-Z a-z 0-9/],
+    [
+      { mcp: { servers: { "a b": { command: "x" } } } },
+      /^options\.mcp\.servers\.a b: Expected 1 to 64 characters out of A-Z a-z 0-9/,
+    ],
     [{ tools: { enabled: "yes" } }, /^options\.tools\.enabled: .*expected boolean/],
     [{ tools: { builtinTools: ["run_js"] } }, /^options\.tools\.builtinTools\.0: .*"run-js"/],
     [{ tools: { builtinTools: false } }, /^options\.tools\.builtinTools: .*true.*array/],

@@ -38,7 +38,7 @@ async function callerOf(server: ReturnType<typeof serverOf>, token: string): Pro
 const now = (): number => Math.floor(Date.now() / 1_000);
 
 describe("ResourceServer.serveMetadata()", () => {
-  test("answers at the well-known URL between host and path (RFC 9728), and nowhere else", async () => {
+  test("serves metadata at the well-known URL between host and path (RFC 9728) only", async () => {
     const server = serverOf({ requiredScopes: ["tools:call"], resourceName: "Tools" });
     expect(server.metadataUrl).toBe(METADATA_URL);
     const answer = server.serveMetadata(new Request(METADATA_URL));
@@ -69,7 +69,7 @@ describe("ResourceServer.serveMetadata()", () => {
       "https://tools.example.com/mcp?team=1",
       "https://tools.example.com/.well-known/oauth-protected-resource/mcp?team=1",
     ],
-  ] as const)("of %s are at %s", ([resource, url]) => {
+  ] as const)("serves the metadata of %s at %s", ([resource, url]) => {
     const server = serverOf({ resource });
     expect(server.metadataUrl).toBe(url);
     expect(server.serveMetadata(new Request(url))?.status).toBe(200);
@@ -77,7 +77,7 @@ describe("ResourceServer.serveMetadata()", () => {
 });
 
 describe("ResourceServer.authenticate()", () => {
-  test("tells who calls, and keeps the token to itself", async () => {
+  test("returns the caller without its token", async () => {
     const token = await issuer.token(RESOURCE, { scope: "tools:call tools:list", tenant: "acme" });
     const caller = await callerOf(serverOf({ requiredScopes: ["tools:call"] }), token);
     expect(caller).toMatchObject({
@@ -91,7 +91,7 @@ describe("ResourceServer.authenticate()", () => {
     expect(JSON.stringify(caller)).not.toContain(token.split(".")[2]);
   });
 
-  test("asks whoever has no token for one, and says where to get it", async () => {
+  test("challenges a request without a token and names the metadata URL", async () => {
     const answer = await refusalOf(serverOf({ requiredScopes: ["a", "b"] }));
     expect(answer.status).toBe(401);
     expect(answer.headers.get("www-authenticate")).toBe(`Bearer scope="a b", resource_metadata="${METADATA_URL}"`);
@@ -100,14 +100,14 @@ describe("ResourceServer.authenticate()", () => {
     );
   });
 
-  test("takes a token out of the header only", async () => {
+  test("accepts a token in the Authorization header only", async () => {
     const token = await issuer.token(RESOURCE);
     const url = `${RESOURCE}?access_token=${token}`;
     expect(await serverOf().authenticate(new Request(url))).toHaveProperty("status", 401);
   });
 
   test.for(["Bearer", "Bearer ", "Bearer a b", "Bearer a, Bearer b", `Bearer ${"a".repeat(17_000)}`, 'Bearer "a"'])(
-    "calls %.20s no bearer token",
+    "rejects the header %.20s with 400",
     async (header) => {
       const answer = await refusalOf(serverOf(), header);
       expect(answer.status).toBe(400);
@@ -117,18 +117,18 @@ describe("ResourceServer.authenticate()", () => {
 
   const claimCases: readonly (readonly [string, () => JWTPayload, string])[] = [
     ["has expired", () => ({ exp: now() - 60 }), "expired"],
-    ["does not expire", () => ({ exp: undefined }) as unknown as JWTPayload, "expires"],
+    ["does not expire", () => ({ exp: undefined }) as unknown as JWTPayload, "expiration"],
     ["is not valid yet", () => ({ nbf: now() + 60 }), "not valid yet"],
-    ["is another resource's", () => ({ aud: "https://other.example.com/mcp" }), "not meant"],
-    ["is for a resource above", () => ({ aud: "https://tools.example.com" }), "not meant"],
-    ["is for a resource below", () => ({ aud: `${RESOURCE}/x` }), "not meant"],
-    ["has no audience", () => ({ aud: undefined }) as unknown as JWTPayload, "not meant"],
-    ["has a list of other audiences", () => ({ aud: ["a", "b"] }), "not meant"],
+    ["is another resource's", () => ({ aud: "https://other.example.com/mcp" }), "not issued for"],
+    ["is for a resource above", () => ({ aud: "https://tools.example.com" }), "not issued for"],
+    ["is for a resource below", () => ({ aud: `${RESOURCE}/x` }), "not issued for"],
+    ["has no audience", () => ({ aud: undefined }) as unknown as JWTPayload, "not issued for"],
+    ["has a list of other audiences", () => ({ aud: ["a", "b"] }), "not issued for"],
     ["is another issuer's", () => ({ iss: "https://as.example.com" }), "issuer"],
     ["has no issuer", () => ({ iss: undefined }) as unknown as JWTPayload, "issuer"],
     ["is bound to a key", () => ({ cnf: { jkt: "x" } }), "bound to a key"],
   ];
-  test.for(claimCases)("refuses a token that %s", async ([, claims, reason]) => {
+  test.for(claimCases)("rejects a token that %s", async ([, claims, reason]) => {
     const answer = await refusalOf(serverOf(), `Bearer ${await issuer.token(RESOURCE, claims())}`);
     expect(answer.status).toBe(401);
     const challenge = answer.headers.get("www-authenticate");
@@ -137,17 +137,17 @@ describe("ResourceServer.authenticate()", () => {
     expect(challenge).toContain(`resource_metadata="${METADATA_URL}"`);
   });
 
-  test("takes a token for several audiences of which one is this resource", async () => {
+  test("accepts a token for several audiences that include this resource", async () => {
     await callerOf(serverOf(), await issuer.token(RESOURCE, { aud: ["https://other.example.com", RESOURCE] }));
   });
 
-  test("takes either spelling of a resource without a path", async () => {
+  test("accepts a resource without a path with and without a trailing slash", async () => {
     const server = serverOf({ resource: "https://tools.example.com" });
     await callerOf(server, await issuer.token("https://tools.example.com"));
     await callerOf(server, await issuer.token("https://tools.example.com/"));
   });
 
-  test("takes a stated audience in the place of the resource", async () => {
+  test("accepts a configured audience instead of the resource", async () => {
     const server = serverOf({ audience: ["api://tools"] });
     await callerOf(server, await issuer.token("api://tools"));
     expect((await refusalOf(server, `Bearer ${await issuer.token(RESOURCE)}`)).status).toBe(401);
@@ -159,13 +159,13 @@ describe("ResourceServer.authenticate()", () => {
     ["has other claims than were signed", (good) => tamper(good)],
     ["is an HMAC with the public key for its secret", (good) => confuse(good)],
     [
-      "is signed by a key of somebody else's",
+      "is signed with a key of another issuer",
       async () => await issuer.token(RESOURCE, {}, {}, await makeKey("key-ES256", "ES256")),
     ],
     ["names a key that there is not", async () => await issuer.token(RESOURCE, {}, { kid: "other" })],
     ["brings its own key", async () => await withOwnKey()],
     [
-      "says where its key is",
+      "contains the location of its key",
       async () => await issuer.token(RESOURCE, {}, { jku: issuer.jwksUri }, await makeKey("x", "ES256")),
     ],
     ["is a token of another kind", async () => await issuer.token(RESOURCE, {}, { typ: "logout+jwt" })],
@@ -198,14 +198,14 @@ describe("ResourceServer.authenticate()", () => {
     const own = await makeKey("own", "ES256");
     return await issuer.token(RESOURCE, {}, { jwk: own.publicJwk }, own);
   }
-  test.for(forged)("refuses a token that %s", async ([, forge]) => {
+  test.for(forged)("rejects a token that %s", async ([, forge]) => {
     const token = await forge(await issuer.token(RESOURCE));
     const answer = await refusalOf(serverOf(), `Bearer ${token}`);
     expect(answer.status).toBe(401);
     expect(answer.headers.get("www-authenticate")).toContain('error="invalid_token"');
   });
 
-  test("never takes a symmetric key, though the authorization server shows one", async () => {
+  test("never uses a symmetric key, even if the authorization server publishes one", async () => {
     await using shown = await OAuthIssuer.start("ES256");
     const secret = Buffer.alloc(32, 7);
     const good = await shown.token(RESOURCE);
@@ -217,16 +217,19 @@ describe("ResourceServer.authenticate()", () => {
     expect((await refusalOf(server, `Bearer ${token}`)).status).toBe(401);
   });
 
-  test.for(ALGORITHMS.filter((name) => name !== "EdDSA"))("takes %s, and not where others are stated", async (alg) => {
-    await using other = await OAuthIssuer.start(alg);
-    const token = await other.token(RESOURCE);
-    const authorizationServers = [{ issuer: other.url, jwksUri: other.jwksUri }];
-    expect((await callerOf(serverOf({ authorizationServers }), token)).subject).toBe("user-1");
-    const algorithms = ALGORITHMS.filter((name) => name !== alg);
-    expect((await refusalOf(serverOf({ authorizationServers, algorithms }), `Bearer ${token}`)).status).toBe(401);
-  });
+  test.for(ALGORITHMS.filter((name) => name !== "EdDSA"))(
+    "accepts %s unless other algorithms are configured",
+    async (alg) => {
+      await using other = await OAuthIssuer.start(alg);
+      const token = await other.token(RESOURCE);
+      const authorizationServers = [{ issuer: other.url, jwksUri: other.jwksUri }];
+      expect((await callerOf(serverOf({ authorizationServers }), token)).subject).toBe("user-1");
+      const algorithms = ALGORITHMS.filter((name) => name !== alg);
+      expect((await refusalOf(serverOf({ authorizationServers, algorithms }), `Bearer ${token}`)).status).toBe(401);
+    },
+  );
 
-  test("asks each issuer's own keys", async () => {
+  test("verifies each token with the keys of its own issuer", async () => {
     await using other = await OAuthIssuer.start("ES256");
     const server = serverOf({ authorizationServers: [issuer.url, other.url] });
     expect((await callerOf(server, await issuer.token(RESOURCE))).issuer).toBe(issuer.url);
@@ -250,26 +253,26 @@ describe("ResourceServer.authenticate()", () => {
     if (status === 200) return expect(answer).not.toBeInstanceOf(Response);
     expect(answer).toHaveProperty("status", status);
     expect((answer as Response).headers.get("www-authenticate")).toBe(
-      `Bearer error="insufficient_scope", error_description="Its scopes are too few for this", scope="a b", resource_metadata="${METADATA_URL}"`,
+      `Bearer error="insufficient_scope", error_description="The token lacks a required scope", scope="a b", resource_metadata="${METADATA_URL}"`,
     );
   });
 });
 
 describe("an authorization server's keys", () => {
-  test("are fetched once for many requests, and again for a key that is new", async () => {
+  test("are fetched once for many requests, and again for an unknown key", async () => {
     await using other = await OAuthIssuer.start("ES256");
     const server = serverOf({ authorizationServers: [other.url] });
     const token = await other.token(RESOURCE);
     await Promise.all(Array.from({ length: 20 }, async () => await callerOf(server, token)));
     expect(other.asked).toEqual(["/.well-known/oauth-authorization-server", "/jwks"]);
-    // Within half a minute of that nobody has it fetched by a key that he has made up.
+    // For half a minute, tokens with made-up keys cause no further fetch.
     for (let index = 0; index < 20; index += 1) {
       await refusalOf(server, `Bearer ${await other.token(RESOURCE, {}, { kid: `made-up-${index}` })}`);
     }
     expect(other.asked).toHaveLength(2);
   });
 
-  test("are fetched again for a new one, and used for an hour where that fails", async () => {
+  test("are fetched again after ten minutes, and used for an hour if that fails", async () => {
     await using other = await OAuthIssuer.start("ES256");
     let passed = 0;
     const real = performance.now.bind(performance);
@@ -296,7 +299,7 @@ describe("an authorization server's keys", () => {
     }
   });
 
-  test("that cannot be had are the server's trouble, not the caller's: 503, asked for seldom, and told", async () => {
+  test("that are unavailable cause 503, few requests to the issuer, and a call of onError", async () => {
     await using other = await OAuthIssuer.start("ES256");
     other.answers.set("/.well-known/oauth-authorization-server", { status: 500, body: "{}" });
     const errors: unknown[] = [];
@@ -318,7 +321,7 @@ describe("an authorization server's keys", () => {
     ["too many keys", undefined, { keys: Array.from({ length: 101 }, () => ({ kty: "EC" })) }],
     ["a set that is none", undefined, { keys: "x" }],
     ["a set that is too large", undefined, { keys: [], padding: "x".repeat(300_000) }],
-  ] as const)("are not taken from %s", async ([, metadata, jwks]) => {
+  ] as const)("are not accepted from %s", async ([, metadata, jwks]) => {
     await using other = await OAuthIssuer.start("ES256");
     const fill = (value: unknown): string =>
       JSON.stringify(value)
@@ -332,7 +335,7 @@ describe("an authorization server's keys", () => {
     expect((await refusalOf(server, `Bearer ${await other.token(RESOURCE)}`)).status).toBe(503);
   });
 
-  test("are not looked for where a redirect points", async () => {
+  test("are not fetched from the target of a redirect", async () => {
     await using other = await OAuthIssuer.start("ES256");
     other.answers.set("/moved", { status: 302, body: "", location: other.jwksUri });
     const authorizationServers = [{ issuer: other.url, jwksUri: `${other.url}/moved` }];
@@ -342,14 +345,14 @@ describe("an authorization server's keys", () => {
     expect(other.asked).toEqual(["/moved"]);
   });
 
-  test("may be stated", async () => {
+  test("can be configured", async () => {
     const authorizationServers = [
       { issuer: "https://as.example.com", jwks: { keys: issuer.keys.map((key) => key.publicJwk) } },
     ];
     await callerOf(serverOf({ authorizationServers }), await issuer.token(RESOURCE, { iss: "https://as.example.com" }));
   });
 
-  test("are looked for in the order that MCP states", () => {
+  test("are discovered in the order that MCP requires", () => {
     expect(metadataUrls("https://as.example.com/tenant").map(String)).toEqual([
       "https://as.example.com/.well-known/oauth-authorization-server/tenant",
       "https://as.example.com/.well-known/openid-configuration/tenant",
@@ -364,7 +367,7 @@ describe("an authorization server's keys", () => {
 
 describe("verify()", () => {
   const claims = () => ({ active: true, aud: RESOURCE, exp: now() + 60, sub: "user-2", scope: "a" });
-  test("answers for tokens that are no JWTs", async () => {
+  test("verifies opaque tokens", async () => {
     const server = serverOf({ verify: (token) => (token === "opaque-1" ? claims() : undefined) });
     expect((await callerOf(server, "opaque-1")).subject).toBe("user-2");
     expect((await refusalOf(server, "Bearer opaque-2")).status).toBe(401);
@@ -381,12 +384,12 @@ describe("verify()", () => {
     ["that is not active", { active: false }],
     ["of another issuer", { iss: "https://evil.example.com" }],
     ["bound to a key", { cnf: { "x5t#S256": "x" } }],
-  ] as const)("does not make a token good %s", async ([, changed]) => {
+  ] as const)("does not accept a token %s", async ([, changed]) => {
     const server = serverOf({ verify: () => ({ ...claims(), ...changed }) });
     expect((await refusalOf(server, "Bearer opaque")).status).toBe(401);
   });
 
-  test("that throws says nothing about the token", async () => {
+  test("causes 503 if it throws", async () => {
     const errors: unknown[] = [];
     const down = () => {
       throw new Error("down at 10.0.0.1");
@@ -409,7 +412,7 @@ describe("createResourceServer()", () => {
     [{ algorithms: ["none"] }, "options.algorithms.0"],
     [{ requiredScopes: ['a" b'] }, "options.requiredScopes.0"],
     [{ jwks: {} }, "options.jwks: Unknown option"],
-  ] as const)("names what is wrong in %j", ([options, message]) => {
+  ] as const)("rejects %j and names the option", ([options, message]) => {
     const create = (): unknown => serverOf(options as unknown as Partial<ResourceServerOptions>);
     expect(create).toThrow(ToolError);
     expect(create).toThrow(message);

@@ -39,7 +39,7 @@ afterAll(async () => {
 const call = () => box.execute({ id: "c", toolName: "up__t", arguments: {} });
 const hangs = (): Promise<never> => new Promise(() => {});
 
-/** Answers that are no credentials. */
+/** Return values that are not credentials. */
 const JUNK: readonly (readonly [name: string, answer: unknown])[] = [
   ["undefined", undefined],
   ["null", null],
@@ -60,33 +60,33 @@ const HOOKS: readonly (readonly [name: string, hook: () => unknown])[] = [
 ];
 
 describe.for(["headersFor", "authProviderFor"] as const)("%s", (name) => {
-  test.for(HOOKS)("that %s makes no connection", async ([, hook]) => {
+  test.for(HOOKS)("that %s prevents the connection", async ([, hook]) => {
     const options = {
       url: server.url,
       connectTimeoutMs: 200,
-      // What tenants share is not what a tenant has whose own cannot be had.
+      // A tenant without credentials does not get the connection that tenants share.
       authProvider: { token: async () => "shared" },
       [name]: hook,
     };
     box.mcp.addServer("up", options as McpHttpServer);
     expect(errorOf(await call())).toMatchObject({
       code: "TOOL_UNAVAILABLE",
-      message: "There are no credentials for the MCP server up",
+      message: 'No credentials are available for the MCP server "up"',
     });
     expect(seen).toEqual([]);
   });
 });
 
 describe("envFor", () => {
-  test.for(HOOKS)("that %s starts no process", async ([, hook]) => {
+  test.for(HOOKS)("that %s prevents the start of the process", async ([, hook]) => {
     const options = { command: process.execPath, args: [HOSTILE, "calls"], connectTimeoutMs: 200, envFor: hook };
     box.mcp.addServer("up", options as UpstreamServerOptions);
-    expect(errorOf(await call()).message).toBe("There are no credentials for the MCP server up");
+    expect(errorOf(await call()).message).toBe('No credentials are available for the MCP server "up"');
     expect(box.mcp.servers().find(({ server: name }) => name === "up")?.connections).toBe(0);
   });
 });
 
-test("a hook of another realm's promise is waited for", async () => {
+test("a promise of another realm is awaited", async () => {
   const headersFor = () =>
     inOtherRealm('Promise.resolve({ authorization: "Bearer mine" })') as Promise<{ authorization: string }>;
   box.mcp.addServer("up", { url: server.url, headersFor });
@@ -101,10 +101,10 @@ describe("onElicitation and onSampling", () => {
       (answer) => [`returns ${JSON.stringify(answer)}`, () => answer] as const,
     ),
   ];
-  test.for(ANSWERS)("that %s answers nothing", async ([, hook]) => {
+  test.for(ANSWERS)("that %s does not answer the request", async ([, hook]) => {
     const options = { command: process.execPath, args: [HOSTILE, "calls"], onElicitation: hook, onSampling: hook };
     box.mcp.addServer("up", { ...options, protocol: "legacy" } as UpstreamServerOptions);
-    // The server says what it was answered: errors only.
+    // The server returns the answers that it received, which are errors only.
     const answers = String(outputOf(await box.execute({ id: "c", toolName: "up__ask", arguments: {} })));
     expect(answers).toBe("e: -32603, p: -32602, r: -32601, s: -32603, t: -32602");
   });

@@ -1,4 +1,4 @@
-// Upstream servers over HTTP that are slow, large, gone, elsewhere, or have forgotten us.
+// Tests upstream servers over HTTP: large results, lost streams, restarts, expired sessions, redirects and credentials.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
@@ -21,7 +21,7 @@ afterEach(async () => {
 });
 afterAll(async () => await box.close());
 
-/** Adds a server, `up`, whose one tool `t` answers so. */
+/** Adds a server, `up`, whose one tool `t` returns the given result. */
 async function open(answer: Answer, options: Partial<McpHttpServer> = {}): Promise<void> {
   const server = await startScriptedServer((rpc, response, request) => {
     if (rpc.method === "tools/list") return { tools: [{ name: "t", inputSchema: { type: "object" } }] };
@@ -37,14 +37,14 @@ const call = (context: ToolContext = {}, args: object = {}): Promise<ToolResult>
 const said = (text: string): object => ({ content: [{ type: "text", text }] });
 
 describe("a result over HTTP", () => {
-  test("that is larger than a message may be is none", async () => {
+  test("that exceeds the message limit fails the call", async () => {
     await open(({ method }) => (method === "tools/call" ? said("x".repeat(200_000)) : undefined), {
       maxMessageBytes: 100_000,
     });
     expect(errorOf(await call())).toMatchObject({ code: "OUTPUT_INVALID", details: { server: "up" } });
   });
 
-  test("that comes as an event is bounded so, too, and the stream that it comes on is not", async () => {
+  test("that arrives as an event is limited, and its stream is not", async () => {
     const answer: Answer = (rpc, response) => {
       if (rpc.method !== "tools/call") return undefined;
       const size = Number((rpc.params?.arguments as { readonly size?: number } | undefined)?.size);
@@ -62,7 +62,7 @@ describe("a result over HTTP", () => {
     ["no JSON", "{"],
     ["no JSON-RPC", '{"result":1}'],
     ["that of another request", '{"jsonrpc":"2.0","id":77777,"result":{"content":[]}}'],
-  ] as const)("that is %s is none, and the call ends", async ([, body]) => {
+  ] as const)("that is %s fails the call", async ([, body]) => {
     await open(
       ({ method }, response) => {
         if (method !== "tools/call") return;
@@ -97,7 +97,7 @@ describe("a result over HTTP", () => {
     expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
   });
 
-  test("whose text repeats its value has that value only, and what else it says besides", async () => {
+  test("whose text repeats its value has only the value and the other content", async () => {
     const structuredContent = { a: [1, { b: null }] };
     const repeated = { type: "text", text: JSON.stringify(structuredContent, null, 2) };
     const other = { type: "text", text: "and more" };
@@ -115,7 +115,7 @@ describe("an error of the protocol", () => {
     [-32_601, "TOOL_UNAVAILABLE"],
     [-32_021, "CAPABILITY_DENIED"],
     [12, "TOOL_UNAVAILABLE"],
-  ] as const)("%i is %s, in the server's words", async ([code, expected]) => {
+  ] as const)("%i becomes %s with the server's message", async ([code, expected]) => {
     await open(({ method, id }, response) => {
       if (method !== "tools/call") return;
       response.setHeader("content-type", "application/json");
@@ -128,7 +128,7 @@ describe("an error of the protocol", () => {
     expect(error.message).toMatch(/No t this$/);
   });
 
-  test("for a tool that is not there any more tells that it has gone", async () => {
+  test("for a tool that was removed fails with TOOL_UNAVAILABLE", async () => {
     let isThere = true;
     const server = await startScriptedServer(({ method, id }, response) => {
       if (method === "tools/list") return { tools: isThere ? [{ name: "t", inputSchema: { type: "object" } }] : [] };
@@ -142,13 +142,13 @@ describe("an error of the protocol", () => {
     expect(codeOf(await call())).toBe("PARAM_INVALID");
     isThere = false;
     await pause(1_100);
-    expect(errorOf(await call())).toMatchObject({ code: "TOOL_UNAVAILABLE", message: /has no tool t any more/ });
+    expect(errorOf(await call())).toMatchObject({ code: "TOOL_UNAVAILABLE", message: /no longer has the tool "t"/ });
     expect(box.router.hasTool("up__t", { tenantId: "acme" })).toBe(false);
   });
 });
 
 describe("a stream that breaks off", () => {
-  test.for(["auto", "legacy"] as const)("in mid-call costs that call, at once: %s", async (protocol) => {
+  test.for(["auto", "legacy"] as const)("during a call fails that call at once: %s", async (protocol) => {
     await open(
       ({ method }, response) => {
         if (method !== "tools/call") return;
@@ -161,12 +161,12 @@ describe("a stream that breaks off", () => {
     const result = await call();
     expect(errorOf(result)).toMatchObject({
       code: "TOOL_UNAVAILABLE",
-      message: "The MCP server up was lost while t ran",
+      message: 'The MCP server "up" disconnected while "t" ran',
     });
     expect(result.durationMs).toBeLessThan(10_000);
   });
 
-  test("that can be resumed is, and the call ends well", async () => {
+  test("that can be resumed is resumed, and the call succeeds", async () => {
     const server = createServer((request, response) => {
       void (async () => {
         const chunks: Buffer[] = [];
@@ -206,8 +206,8 @@ describe("a stream that breaks off", () => {
   });
 });
 
-describe("a server that has gone", () => {
-  test("and come back is connected again by the next call", async () => {
+describe("a server that stopped", () => {
+  test("and started again is connected by the next call", async () => {
     const first = await startToolServer();
     const { port } = new URL(first.url);
     box.mcp.addServer("up", { scope: "global", url: first.url, timeoutMs: 2_000 });
@@ -229,7 +229,7 @@ describe("a server that has gone", () => {
     expect(codeOf(await echo())).toBe("ok");
   });
 
-  test("and is asked again and again is left alone for a while", async () => {
+  test("is not contacted for a while after repeated failures", async () => {
     box.mcp.addServer("up", { scope: "global", url: "http://127.0.0.1:9/", connectTimeoutMs: 500 });
     const errors = [];
     for (let n = 0; n < 8; n += 1) errors.push(errorOf(await call()));
@@ -239,7 +239,7 @@ describe("a server that has gone", () => {
   });
 
   test.for([404, 400] as const)(
-    "has forgotten the session (%i): the call is made again in a new one",
+    "no longer knows the session (%i): the call is repeated in a new one",
     async (status) => {
       let sessions = 0;
       let asked = 0;
@@ -259,7 +259,7 @@ describe("a server that has gone", () => {
         }
         return said(String(request.headers["mcp-session-id"]));
       });
-      // Side by side: none of them is cut off by another one's new session.
+      // Concurrent calls: the new session of one must not end another.
       const results = await Promise.all(Array.from({ length: 8 }, () => call()));
       expect(results.map(outputOf)).toEqual(Array(8).fill("s2"));
     },
@@ -282,7 +282,7 @@ describe("a listing", () => {
     return server.url;
   }
 
-  test("of a server that has forgotten the session, or takes other credentials by now, is made on a new connection", async () => {
+  test("uses a new connection if the session or the credentials are no longer valid", async () => {
     const restarted = { session: "s1", token: "" };
     const rotated = { session: "s", token: "k1" };
     const headersFor = (): { readonly authorization: string } => ({ authorization: rotated.token });
@@ -299,7 +299,7 @@ describe("a listing", () => {
   });
 });
 
-describe("where requests go", () => {
+describe("a request", () => {
   async function startElsewhere(): Promise<{ readonly url: string; readonly requests: string[] }> {
     const requests: string[] = [];
     const server = createServer((request, response) => {
@@ -311,7 +311,7 @@ describe("where requests go", () => {
     return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, requests };
   }
 
-  test.for([301, 302, 307, 308] as const)("is nowhere else, credentials or none: a redirect (%i)", async (status) => {
+  test.for([301, 302, 307, 308] as const)("does not follow a redirect to another origin (%i)", async (status) => {
     const elsewhere = await startElsewhere();
     await open(
       ({ method }, response) => {
@@ -325,7 +325,7 @@ describe("where requests go", () => {
     expect(JSON.stringify(error)).not.toMatch(/secret/);
   });
 
-  test("is within one origin where a redirect keeps the method", async () => {
+  test("follows a redirect within the origin that keeps the method", async () => {
     await open(({ method }, response, request) => {
       if (method !== "tools/call") return undefined;
       if (request.url === "/there") return said("there");
@@ -335,7 +335,7 @@ describe("where requests go", () => {
     expect(outputOf(await call())).toBe("there");
   });
 
-  test("each tenant's own headers, on a connection of its own", async () => {
+  test("has the tenant's own headers, on its own connection", async () => {
     const seen = new Set<string>();
     await open(
       ({ method }, _response, request) => {
@@ -354,7 +354,7 @@ describe("where requests go", () => {
     expect(box.router.hasTool("up__t", { tenantId: "c" })).toBe(false);
   });
 
-  test("each tenant's own provider of tokens, which is told when one is not taken", async () => {
+  test("has a token of the tenant's own provider, which is notified when the server rejects one", async () => {
     const refused: string[] = [];
     await open(
       ({ method }, response, { headers: { authorization } }) => {
@@ -374,7 +374,7 @@ describe("where requests go", () => {
     expect(new Set(refused)).toEqual(new Set(["c"]));
   });
 
-  test("those of somebody who has not signed in are none, and the call says what is missing", async () => {
+  test("without a sign-in fails, and the error names the authProvider", async () => {
     await open(
       (_rpc, response, { headers: { authorization } }) => {
         if (authorization === undefined) response.writeHead(401).end();
@@ -383,11 +383,11 @@ describe("where requests go", () => {
       { authProvider: { token: async () => undefined } },
     );
     expect(errorOf(await call()).message).toBe(
-      "The MCP server up asks for an authorization that its authProvider does not have",
+      'The MCP server "up" requires authorization that its authProvider does not have',
     );
   });
 
-  test("credentials that are taken no longer are asked for again", async () => {
+  test("requests new credentials when the server rejects the old ones", async () => {
     let key = 1;
     await open(
       ({ method, id }, response, request) => {
@@ -404,7 +404,7 @@ describe("where requests go", () => {
     expect(outputOf(await call())).toBe("in");
   });
 
-  test("without credentials there is no connection", async () => {
+  test("is not sent without credentials", async () => {
     await open(() => undefined, {
       headersFor: () => {
         throw new Error("the vault at /secret/place is shut");
@@ -413,7 +413,7 @@ describe("where requests go", () => {
     const error = errorOf(await call());
     expect(error).toMatchObject({
       code: "TOOL_UNAVAILABLE",
-      message: "There are no credentials for the MCP server up",
+      message: 'No credentials are available for the MCP server "up"',
     });
   });
 });

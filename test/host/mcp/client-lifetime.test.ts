@@ -1,4 +1,4 @@
-// How long connections live, whose they are, and that nothing is left of them.
+// Tests the lifetime of upstream connections: which tenant owns them, when they are replaced, and that nothing remains after closing.
 import { fileURLToPath } from "node:url";
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -41,7 +41,7 @@ const call = (box: Glovebox, toolName: string, context: ToolContext = {}, args: 
   box.execute({ id: "c1", toolName, arguments: args }, context);
 
 let box: Glovebox;
-/** Whose servers have several tenants. */
+/** Creates a Glovebox with several tenants. */
 let multi: Glovebox;
 beforeAll(async () => {
   box = await makeBox();
@@ -52,14 +52,14 @@ afterAll(async () => {
   await multi.close();
 });
 
-/** In the one box there is, for as long as it is used: a server called `up`. */
+/** Adds a server called `up` to the shared Glovebox, until it is disposed. */
 function withServer(options: UpstreamServerOptions, host = box): AsyncDisposable {
   host.mcp.addServer("up", options);
   return { [Symbol.asyncDispose]: async () => void (await host.mcp.removeServer("up")) };
 }
 
 describe("box.close()", () => {
-  test.concurrent.for(["deaf", "loop"])("ends a server that will not end: %s", async (how, { expect }) => {
+  test.concurrent.for(["deaf", "loop"])("ends a server that ignores signals: %s", async (how, { expect }) => {
     const box = await makeBox({ mcp: { servers: { up: stubborn(how) } } });
     const running = how === "loop" ? call(box, "up__t") : undefined;
     if (how === "deaf") expect(codeOf(await call(box, "up__t"))).toBe("ok");
@@ -70,7 +70,7 @@ describe("box.close()", () => {
     if (running !== undefined) expect(codeOf(await running)).toBe("CANCELLED");
   });
 
-  test.concurrent("ends one that is still being connected, and later calls have one clear answer", async ({
+  test.concurrent("ends a server that is still connecting, and later calls fail with a clear error", async ({
     expect,
   }) => {
     const box = await makeBox({ mcp: { servers: { up: { ...stubborn("mute"), connectTimeoutMs: 60_000 } } } });
@@ -108,34 +108,34 @@ describe("an HTTP session", () => {
 });
 
 describe("a connection", () => {
-  test("to a program that ends at a question of the newest protocol is made in the older one", async () => {
+  test("to a program that exits on server/discover uses the older protocol", async () => {
     await using _up = withServer(stubborn("quit"));
     expect(codeOf(await call(box, "up__t"))).toBe("ok");
     expect(box.mcp.servers()[0]).toMatchObject({ protocolVersion: "2025-06-18", connections: 1 });
   });
 
-  test("to a program that does not speak the protocol that is asked for is none, and does not say that it has ended", async () => {
+  test("to a program without the required protocol fails, with an error about connecting", async () => {
     await using _up = withServer({ ...stubborn("old"), protocol: "2026-07-28" });
-    expect(errorOf(await call(box, "up__t")).message).toBe("The MCP server up could not be connected");
+    expect(errorOf(await call(box, "up__t")).message).toBe('The MCP server "up" could not be connected');
   });
 
-  test("that takes too long is given up, and its program is dead", async () => {
+  test("that takes too long fails, and its program is killed", async () => {
     await using _up = withServer({ ...stubborn("mute"), connectTimeoutMs: 700 });
     const error = errorOf(await call(box, "up__t", { timeoutMs: 20_000 }));
     expect(error).toMatchObject({
       code: "TOOL_UNAVAILABLE",
-      message: "The MCP server up could not be connected within 700 ms",
+      message: 'The MCP server "up" could not be connected within 700 ms (connectTimeoutMs)',
     });
   });
 
-  test("is waited for within the call's own time only, and goes on for the next one", async () => {
+  test("is awaited only until the call's timeout, and continues for the next call", async () => {
     await using _up = withServer(tools);
     expect(codeOf(await call(box, "up__pid", { timeoutMs: 1 }))).toBe("TOOL_TIMEOUT");
     expect(codeOf(await call(box, "up__pid"))).toBe("ok");
     expect(box.mcp.servers()[0]).toMatchObject({ connections: 1 });
   });
 
-  test("is one for many calls that come at once", async () => {
+  test("is shared by concurrent calls", async () => {
     await using _up = withServer({ ...tools, scope: "global" }, multi);
     const results = await Promise.all(
       Array.from({ length: 50 }, (_, n) => call(multi, "up__pid", { tenantId: `t${n}` })),
@@ -144,7 +144,7 @@ describe("a connection", () => {
     expect(multi.mcp.servers()[0]).toMatchObject({ connections: 1 });
   });
 
-  test("is each tenant's own where that is asked for", async () => {
+  test("is separate for each tenant with perTenant", async () => {
     const envFor = (tenantId: string): { [name: string]: string } => ({ WHOSE: tenantId });
     await using _up = withServer({ ...tools, scope: "global", envFor }, multi);
     const whose = async (tenantId: string): Promise<unknown> => {
@@ -164,26 +164,26 @@ describe("a connection", () => {
     ]);
   });
 
-  test("that keeps being lost is made again a little later each time, and by then not asked for", async () => {
+  test("that is lost repeatedly is reopened with growing delays", async () => {
     await using box = await makeBox({ health: false, mcp: { servers: { up: tools } } });
     for (let n = 0; n < 3; n += 1) expect(codeOf(await call(box, "up__die"))).toBe("TOOL_UNAVAILABLE");
     const [status] = box.mcp.servers();
     expect(status).toMatchObject({ failures: 3, connections: 3, lastError: { message: "The connection was lost" } });
     expect(status?.state).toBe("waiting");
-    // A short wait is waited out.
+    // A short delay is awaited.
     expect(codeOf(await call(box, "up__pid"))).toBe("ok");
-    // It works: what fails next is the first.
+    // A successful call resets the count of failures.
     expect(box.mcp.servers()[0]).toMatchObject({ state: "connected", failures: 0 });
     expect(box.health()).toMatchObject([{ sourceId: "up", state: "closed" }]);
   });
 
-  test("to a program that hears nothing any more is made anew, and the others never notice", async () => {
+  test("to a program that no longer answers is replaced, without effect on other servers", async () => {
     await using _up = withServer({ ...tools, timeoutMs: 1_500 });
     box.mcp.addServer("other", tools);
     const other = outputOf(await call(box, "other__pid"));
     expect(codeOf(await call(box, "up__pid"))).toBe("ok");
     const up = () => box.mcp.servers().find(({ server }) => server === "up");
-    // The program itself, below what it is wrapped in.
+    // The program itself, which is a descendant of the wrapper.
     const deaf = treeOf(up()?.pid ?? 0).at(-1) ?? 0;
     process.kill(deaf, "SIGSTOP");
     for (let n = 0; n < 2; n += 1) expect(codeOf(await call(box, "up__pid"))).toBe("TOOL_TIMEOUT");
@@ -194,7 +194,7 @@ describe("a connection", () => {
     await box.mcp.removeServer("other");
   });
 
-  test("to a program that is slow, but says something, is kept", async () => {
+  test("to a program that is slow but sends messages is kept", async () => {
     await using _up = withServer({ ...tools, timeoutMs: 1_500 });
     const pid = outputOf(await call(box, "up__pid"));
     const { connections } = box.mcp.servers()[0] ?? {};
@@ -206,7 +206,7 @@ describe("a connection", () => {
     expect(box.mcp.servers()[0]).toMatchObject({ connections });
   });
 
-  test("whose calls keep failing is left alone by its circuit", async () => {
+  test("whose calls keep failing opens its circuit", async () => {
     await using server = await startScriptedServer(({ method }, response) => {
       if (method === "tools/list") return { tools: [{ name: "t", inputSchema: { type: "object" } }] };
       if (method === "tools/call") response.destroy();
@@ -219,7 +219,7 @@ describe("a connection", () => {
 });
 
 describe("traceparent", () => {
-  test("goes to the server with the call, as that call's own span, where the host has telemetry", async () => {
+  test("is sent with each call as its own span if the host has telemetry", async () => {
     const spans = new InMemorySpanExporter();
     const tracerProvider = new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter: spans })] });
     await using server = await startToolServer();
@@ -232,7 +232,7 @@ describe("traceparent", () => {
     expect(server.events.metas.at(-1)).toMatchObject({ traceparent: `00-${traceId}-${spanId}-01` });
   });
 
-  test("does not without", async () => {
+  test("is not sent without telemetry", async () => {
     await using server = await startToolServer();
     await using _up = withServer({ url: server.url });
     const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -242,7 +242,7 @@ describe("traceparent", () => {
 });
 
 describe("a tool in the sandbox", () => {
-  test("calls an upstream tool, which nobody has listed before, as its own tenant", async () => {
+  test("calls an upstream tool that was not listed before, as its own tenant", async () => {
     await using _up = withServer({ ...tools, tenants: ["acme"] }, multi);
     const source = "export default async (input, { tools }) => await tools.up__add({ a: 19, b: 23 })";
     const definition = { capabilities: { tools: ["up__add"] } };
@@ -251,8 +251,8 @@ describe("a tool in the sandbox", () => {
   });
 });
 
-describe("what a server asks", () => {
-  test("stops the clocks while it is answered, and its hook can ask whoever called", async () => {
+describe("a request of a server", () => {
+  test("pauses the timeouts while it is answered, and its hook can elicit input from the caller", async () => {
     const onElicitation: UpstreamServerOptions["onElicitation"] = async (request, { client, signal }) => {
       await new Promise((resolve) => setTimeout(resolve, 4_000));
       return (await client?.elicit?.(request, { signal })) ?? { action: "decline" };
@@ -264,7 +264,7 @@ describe("what a server asks", () => {
     expect(outputOf(await call(box, "up__ask", { timeoutMs: 3_500 }))).toBe("decline undefined");
   });
 
-  test("by a hook that fails is not answered", async () => {
+  test("is answered with an error if the hook fails", async () => {
     const onElicitation = (): never => {
       throw new Error("a secret of the host's");
     };

@@ -1,4 +1,4 @@
-// What a server says of its tools: pages, their bounds, how long it holds, and that it has changed.
+// Tests listings of upstream tools: pages, limits, lifetime and change notifications.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { McpHttpServer } from "../../../src/host/mcp/client/mcp-options.ts";
@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(async () => await box.close());
 
-/** What a listing of a server that answers so comes to: names of tools, and what is said of them. */
+/** Lists the tools of a server with the given answers. Returns the tool names and the server's status. */
 async function listed(
   list: (params: NonNullable<RpcRequest["params"]>) => unknown,
   options: Partial<McpHttpServer> = {},
@@ -39,7 +39,7 @@ async function listed(
 }
 
 describe("a listing", () => {
-  test("goes through all pages", async () => {
+  test("reads all pages", async () => {
     const { names } = await listed(({ cursor }) => {
       const page = cursor === undefined ? 0 : Number(cursor);
       return { tools: [tool(`t${page}`)], ...(page < 9 ? { nextCursor: String(page + 1) } : {}) };
@@ -47,17 +47,17 @@ describe("a listing", () => {
     expect(names).toHaveLength(10);
   });
 
-  test("ends at a cursor that has come before, with what it has, and says so", async () => {
+  test("ends at a repeated cursor and reports it", async () => {
     const { names, status, asked } = await listed(({ cursor }) => ({
       tools: [tool(`t${String(cursor)}`)],
       nextCursor: cursor === "a" ? "b" : "a",
     }));
     expect(names).toEqual(["ta", "tb", "tundefined"]);
     expect(asked).toBe(3);
-    expect(status.listProblem).toMatch(/cursor of page 3 has come before/);
+    expect(status.listProblem).toMatch(/cursor of page 3 repeats an earlier one/);
   });
 
-  test("ends after so many pages, and so many tools", async () => {
+  test("ends at the limits of pages and tools", async () => {
     let page = 0;
     const endless = await listed(() => {
       page += 1;
@@ -70,7 +70,7 @@ describe("a listing", () => {
     expect(many.status.listProblem).toMatch(/at most 20 tools/);
   });
 
-  test("leaves out what is no tool, and says why", async () => {
+  test("omits invalid tools and reports the reason", async () => {
     const { names, status } = await listed(() => ({
       tools: [
         tool("good"),
@@ -94,15 +94,15 @@ describe("a listing", () => {
     ["no list", () => ({ tools: {} })],
     ["nothing", () => ({})],
     ["a million things that are no tools", () => ({ tools: Array.from({ length: 1_000_000 }, () => 1) })],
-    ["a cursor that is none", () => ({ tools: [], nextCursor: 5 })],
-  ] as const)("that is %s is none, at once", async ([, list]) => {
+    ["an invalid cursor", () => ({ tools: [], nextCursor: 5 })],
+  ] as const)("that is %s fails at once", async ([, list]) => {
     const started = performance.now();
     const { names } = await listed(list);
     expect(names).toEqual([]);
     expect(performance.now() - started).toBeLessThan(5_000);
   });
 
-  test("that never comes is not waited for without end, nor its server asked at once again", async () => {
+  test("that never arrives times out and is not repeated at once", async () => {
     const answer: Answer = ({ method }, response) => {
       if (method === "tools/list") response.writeHead(200, { "content-type": "application/json" });
     };
@@ -113,7 +113,7 @@ describe("a listing", () => {
     await box.mcp.removeServer("slow");
   });
 
-  test("holds as long as its server says, and is asked for again after that", async () => {
+  test("is valid for the TTL that its server sends", async () => {
     let asked = 0;
     const answer: Answer = ({ method }) => {
       if (method !== "tools/list") return undefined;
@@ -129,7 +129,7 @@ describe("a listing", () => {
     await box.mcp.removeServer("up");
   });
 
-  test("is taken anew when the server tells of a change", async () => {
+  test("is repeated when the server reports a change", async () => {
     await using server = await startToolServer();
     box.mcp.addServer("up", { url: server.url });
     expect(outputOf(await box.execute({ id: "1", toolName: "up__echo", arguments: { said: "a" } }))).toBe("a");
@@ -139,7 +139,7 @@ describe("a listing", () => {
       server.headers.filter((headers) => headers.get("mcp-method") === "subscriptions/listen").length;
     await expect.poll(listens).toBe(1);
     const before = listings();
-    // The stream's acknowledgement may still be on its way: what is told before is not heard.
+    // Notifications that are sent before the stream is acknowledged would be lost.
     await expect
       .poll(
         () => {
@@ -153,8 +153,8 @@ describe("a listing", () => {
   });
 });
 
-describe("names of tools", () => {
-  test("of which one is taken by another tool are left to that one", async () => {
+describe("a tool name", () => {
+  test("that another tool already has stays with that tool", async () => {
     box.router.register("t1", {}, () => "ours");
     const { status } = await listed(() => ({ tools: [tool("t1"), tool("t2")] }));
     expect(status.tools).toBe(1);

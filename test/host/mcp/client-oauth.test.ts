@@ -1,4 +1,4 @@
-// OAuth of upstream servers: where their metadata may lead the host, and who gets the credentials that it keeps.
+// Tests OAuth with upstream servers: which URLs their metadata can make the host request, and which servers receive stored credentials.
 import type { OAuthClientProvider, StoredOAuthClientInformation } from "@modelcontextprotocol/client";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
@@ -40,7 +40,7 @@ afterEach(async () => {
 });
 afterAll(async () => await box.close());
 
-/** An authorization server; a refresh gives a token that the upstream server takes. */
+/** An authorization server. A refresh returns a token that the upstream server accepts. */
 function issues(origin: string, metadata: object = issuerMetadata(origin)): Answers {
   return ({ path }) => {
     if (path === "/.well-known/oauth-authorization-server") return metadata;
@@ -68,12 +68,12 @@ describe("discovery", () => {
   test("signs in at an authorization server that the host has configured", async () => {
     server.answers = protectedBy(server, metadataOf(server), issuer.origin);
     add({ issuers: [issuer.origin] });
-    expect(errorOf(await call()).message).toMatch(/asks for an authorization that its authProvider does not have/);
+    expect(errorOf(await call()).message).toMatch(/requires authorization that its authProvider does not have/);
     expect(provider.pages).toEqual([`${issuer.origin}/authorize`]);
     expect(provider.client).toMatchObject({ client_id: "registered", issuer: issuer.origin });
   });
 
-  test("signs in at the server's own origin where no issuer is configured", async () => {
+  test("signs in at the server's own origin if no issuer is configured", async () => {
     const own = issues(server.origin);
     const asked = protectedBy(server, metadataOf(server), server.origin);
     server.answers = async (request, response) => (await own(request, response)) ?? (await asked(request, response));
@@ -82,7 +82,7 @@ describe("discovery", () => {
     expect(provider.pages).toEqual([`${server.origin}/authorize`]);
   });
 
-  test("requests no metadata from another origin, whatever a 401 says", async () => {
+  test("requests no metadata from another origin that a 401 names", async () => {
     server.answers = protectedBy(server, `${bystander.origin}/admin?delete=all`, issuer.origin);
     add({ issuers: [issuer.origin] });
     expect(errorOf(await call())).toMatchObject({ code: "TOOL_UNAVAILABLE", message: /resource metadata is at http/ });
@@ -90,7 +90,7 @@ describe("discovery", () => {
   });
 
   test.for([404, 403, 400] as const)(
-    "tries the metadata of OpenID Connect where the first metadata are an error in JSON (%i)",
+    "tries the metadata of OpenID Connect if the first request returns an error in JSON (%i)",
     async (status) => {
       const issued = issues(issuer.origin);
       issuer.answers = (request, response) => {
@@ -103,7 +103,7 @@ describe("discovery", () => {
       };
       server.answers = protectedBy(server, metadataOf(server), issuer.origin);
       add({ issuers: [issuer.origin] });
-      expect(errorOf(await call()).message).toMatch(/asks for an authorization that its authProvider does not have/);
+      expect(errorOf(await call()).message).toMatch(/requires authorization that its authProvider does not have/);
       expect(issuer.paths).toContain("GET /.well-known/openid-configuration");
       expect(provider.pages).toEqual([`${issuer.origin}/authorize`]);
     },
@@ -122,7 +122,7 @@ describe("discovery", () => {
   });
 
   test.for(["authorization_endpoint", "token_endpoint", "registration_endpoint", "revocation_endpoint"] as const)(
-    "uses no %s at another origin than the issuer's, unless the host has configured that",
+    "rejects a %s at another origin than the issuer's, unless the host has configured it",
     async (endpoint) => {
       const metadata = { ...issuerMetadata(issuer.origin), [endpoint]: `${bystander.origin}/x` };
       issuer.answers = issues(issuer.origin, metadata);
@@ -140,7 +140,7 @@ describe("discovery", () => {
   );
 
   test.for(["userinfo_endpoint", "introspection_endpoint"])(
-    "ignores where %s is, which it never uses",
+    "ignores the origin of %s, which it never uses",
     async (name) => {
       issuer.answers = issues(issuer.origin, { ...issuerMetadata(issuer.origin), [name]: `${bystander.origin}/x` });
       server.answers = protectedBy(server, metadataOf(server), issuer.origin);
@@ -151,7 +151,7 @@ describe("discovery", () => {
     },
   );
 
-  test("looks for an authorization server at its own origin where its resource metadata are HTML", async () => {
+  test("uses the server's own origin if the resource metadata is HTML", async () => {
     const own = issues(server.origin);
     server.answers = (request, response) => {
       if (request.path === "/mcp") return void response.writeHead(401).end();
@@ -186,17 +186,17 @@ describe("discovery", () => {
   test.for([
     ["without an end", (): unknown => "x".repeat(1_000_000)],
     ["nested deep", (): unknown => JSON.parse(`${'{"a":'.repeat(100)}1${"}".repeat(100)}`)],
-  ] as const)("reads no metadata %s", async ([, answer]) => {
+  ] as const)("rejects metadata %s", async ([, answer]) => {
     server.answers = ({ path }, response) => {
       if (path !== "/mcp") return answer();
       response.writeHead(401).end();
       return undefined;
     };
     add();
-    expect(errorOf(await call()).message).toMatch(/longer than|no JSON that can be read/);
+    expect(errorOf(await call()).message).toMatch(/longer than|is not valid JSON/);
   });
 
-  test("what was discovered before is discovered again where it leads elsewhere", async () => {
+  test("repeats the discovery if the stored result leads to another origin", async () => {
     server.answers = protectedBy(server, metadataOf(server), issuer.origin);
     provider.discovery = { authorizationServerUrl: bystander.origin };
     add({ issuers: [issuer.origin] });
@@ -211,7 +211,7 @@ describe("addresses", () => {
     createOAuthFetch(new OAuthPolicy(new URL(url), McpOAuthSchema.parse(oauth)), async () => [address]);
 
   test.for(["127.0.0.1", "169.254.169.254", "10.0.0.1", "::1", "fd00::1", "::ffff:127.0.0.1"])(
-    "no name leads to %s, though its origin is allowed",
+    "a name that resolves to %s is rejected even if its origin is allowed",
     async (address) => {
       const get = fetchFor("https://mcp.example/mcp", { issuers: ["https://auth.example"] }, address);
       await expect(get("https://mcp.example/.well-known/oauth-protected-resource")).rejects.toThrow(/not public/);
@@ -219,9 +219,9 @@ describe("addresses", () => {
     },
   );
 
-  test("one that the host allows is connected to, and no other", async () => {
+  test("only an address that the host allows is connected to", async () => {
     const allowed = fetchFor("https://mcp.example/mcp", { allowAddresses: ["127.0.0.1"] }, "127.0.0.1");
-    // No server listens there: the connection is attempted.
+    // No server listens there, so the error shows that a connection was attempted.
     await expect(allowed("https://mcp.example/x")).rejects.toThrow(/ECONNREFUSED|connect/);
     const other = fetchFor("https://mcp.example/mcp", { allowAddresses: ["127.0.0.1"] }, "127.0.0.2");
     await expect(other("https://mcp.example/x")).rejects.toThrow(/not public/);
@@ -239,10 +239,10 @@ describe("addresses", () => {
 describe("stored credentials", () => {
   const client = { client_id: "id", client_secret: "client-secret" };
   const tokens = { access_token: "old", token_type: "Bearer", refresh_token: "refresh-secret" };
-  /** All that the three servers were sent, but for what a client that has signed in there anew sends. */
+  /** All that the three servers received, except for the requests of a new sign-in. */
   const sent = (): string => JSON.stringify([server.requests, issuer.requests, bystander.requests]);
 
-  test("are used with the issuer that they are stamped with", async () => {
+  test("are used with the issuer that they contain", async () => {
     server.answers = (request, response) => {
       const { authorization } = request.headers;
       const isOld = authorization === "Bearer old";
@@ -277,7 +277,7 @@ describe("stored credentials", () => {
     expect(provider.pages).toEqual([`${issuer.origin}/authorize`]);
   });
 
-  test("a hostile server that is an issuer itself gets none of another's", async () => {
+  test("of another issuer are not sent to a hostile server that is an issuer itself", async () => {
     const own = issues(server.origin);
     const asked = protectedBy(server, metadataOf(server), server.origin);
     server.answers = async (request, response) => (await own(request, response)) ?? (await asked(request, response));
@@ -288,7 +288,7 @@ describe("stored credentials", () => {
     expect(sent()).not.toMatch(/client-secret|refresh-secret|Bearer old/);
   });
 
-  test("of a provider that cannot save others need an issuer, and the error names it", async () => {
+  test("of a provider that cannot save need an issuer, and the error says so", async () => {
     server.answers = protectedBy(server, metadataOf(server), issuer.origin);
     const fixed = Object.assign(Object.create(provider) as KeepingProvider, {
       clientInformation: () => client,
@@ -299,13 +299,13 @@ describe("stored credentials", () => {
       redirectUrl: undefined,
     });
     add({ issuers: [issuer.origin] }, { authProvider: fixed });
-    expect(errorOf(await call()).message).toMatch(/client information has no issuer/);
+    expect(errorOf(await call()).message).toMatch(/clientInformation\(\) returned a missing or different issuer/);
     expect(sent()).not.toContain("client-secret");
   });
 });
 
 describe("an authProvider", () => {
-  test("may be a frozen object", async () => {
+  test("can be a frozen object", async () => {
     server.answers = protectedBy(server, metadataOf(server), issuer.origin);
     const kept: { client?: StoredOAuthClientInformation } = {};
     const frozen: OAuthClientProvider = Object.freeze({
@@ -322,7 +322,7 @@ describe("an authProvider", () => {
       redirectToAuthorization: (page: URL) => provider.redirectToAuthorization(page),
     });
     add({ issuers: [issuer.origin] }, { authProvider: frozen });
-    expect(errorOf(await call()).message).toMatch(/asks for an authorization that its authProvider does not have/);
+    expect(errorOf(await call()).message).toMatch(/requires authorization that its authProvider does not have/);
     expect(provider.pages).toEqual([`${issuer.origin}/authorize`]);
   });
 
@@ -331,21 +331,21 @@ describe("an authProvider", () => {
     ["an object", { toString: () => "token" }],
     ["true", true],
     ["a text with a line end", "a\r\nx: y"],
-  ] as const)("whose token is %s sends none", async ([, token]) => {
+  ] as const)("whose token is %s sends no token", async ([, token]) => {
     server.answers = protectedBy(server, metadataOf(server), issuer.origin);
     add({}, { authProvider: { token: async () => token as never } });
     expect(errorOf(await call()).code).toBe("TOOL_UNAVAILABLE");
     expect(server.requests.some(({ headers }) => headers.authorization !== undefined)).toBe(false);
   });
 
-  test("that never answers ends with its call's time to connect", async () => {
+  test("that never answers fails after connectTimeoutMs", async () => {
     server.answers = protectedBy(server, metadataOf(server), issuer.origin);
     add({}, { authProvider: { token: () => new Promise(() => {}) }, connectTimeoutMs: 100 });
     expect(errorOf(await call()).code).toBe("TOOL_UNAVAILABLE");
   });
 
   test.for([[{}], [{ tokens: () => undefined }], [Promise.resolve({ token: () => "t" })], ["token"], [null]] as const)(
-    "that is none is rejected: %j",
+    "that is invalid is rejected: %j",
     ([authProvider]) => {
       expect(() => add({}, { authProvider: authProvider as never })).toThrow(/^options\.authProvider: /);
     },
@@ -358,7 +358,7 @@ describe("an authProvider", () => {
     [{ endpointOrigins: ["https://a.example/token"] }, /Expected an origin/],
     [{ allowAddresses: ["localhost"] }, /Expected an address or a CIDR range/],
     [Promise.resolve({}), /options\.oauth: Expected a plain object, got a Promise/],
-  ] as const)("has rules that are checked: %j", ([oauth, message]) => {
+  ] as const)("has options that are validated: %j", ([oauth, message]) => {
     expect(() => add(oauth as never)).toThrow(message);
   });
 });

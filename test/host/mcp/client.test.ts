@@ -1,4 +1,4 @@
-// The MCP client: tools of real servers, of both eras, over stdin and stdout and over HTTP, called through the router.
+// Tests the MCP client with real servers of both protocol eras, over stdio and HTTP, through the router.
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ToolCall, ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
@@ -11,7 +11,7 @@ const SCRIPT = fileURLToPath(new URL("../../support/mcp-server-script.ts", impor
 const script = { command: process.execPath, args: [SCRIPT] } as const;
 const asked: unknown[] = [];
 const common: Partial<UpstreamServerOptions> = {
-  // A busy machine may take a second for an answer.
+  // A busy machine can take a second to answer.
   timeoutMs: 2_000,
   scope: "global",
   onElicitation: (request, { tenantId, callId, toolName, server }) => {
@@ -67,12 +67,12 @@ async function call(
   return await box.execute({ id: `call-${calls}`, toolName, arguments: input }, { tenantId: "zeta", ...context });
 }
 
-/** As the host sees it: in a namespace of its own it has another number. */
+/** Process id in the namespace of the host. In its own namespace the process has another id. */
 const pidOfServer = (name: string): number =>
   box.mcp.servers().find(({ server }) => server === name)?.pid ?? Number.NaN;
 
 describe("createGlovebox({ mcp })", () => {
-  test("starts nothing before somebody asks", () => {
+  test("starts no server before it is needed", () => {
     expect(box.mcp.servers().map(({ state }) => state)).toEqual(Array.from({ length: 8 }, () => "idle"));
     expect(box.router.getRegisteredTools({ tenantId: "zeta" })).toEqual([]);
     expect(box.health({ scope: "all" }).map(({ sourceId, source, state }) => [sourceId, source, state])).toContainEqual(
@@ -80,7 +80,7 @@ describe("createGlovebox({ mcp })", () => {
     );
   });
 
-  test.for(ALL)("calls a tool that nobody has listed: %s", async (server) => {
+  test.for(ALL)("calls a tool that was not listed before: %s", async (server) => {
     expect(outputOf(await call(`${server}__echo`, { said: "hello" }))).toBe("hello");
     const [status] = box.mcp.servers().filter((each) => each.server === server);
     expect(status).toMatchObject({
@@ -92,13 +92,13 @@ describe("createGlovebox({ mcp })", () => {
     });
   });
 
-  test("starts none of the others for that", () => {
+  test("does not start the other servers", () => {
     const states = box.mcp.servers().map(({ server, state }) => [server, state]);
     expect(states).toContainEqual(["quiet", "idle"]);
     expect(states).toContainEqual(["gone", "idle"]);
   });
 
-  test("lists the tools of all that answer, with what they say of them, marked as theirs", async () => {
+  test("lists the tools of all servers that answer, with their definitions and origin", async () => {
     const tools = await box.listTools({ tenantId: "zeta" });
     expect(tools.filter(({ name }) => name.startsWith("q.")).map(({ name }) => name)).toEqual([
       "q.ask",
@@ -113,11 +113,11 @@ describe("createGlovebox({ mcp })", () => {
     });
     expect(tools.some(({ name }) => name === "echo" || name.startsWith("gone"))).toBe(false);
     expect(box.mcp.servers().find(({ server }) => server === "gone")?.lastError?.message).toBe(
-      "The MCP server gone could not be started. Its command is no program",
+      'The MCP server "gone" could not be started: The command is not an executable file',
     );
   });
 
-  test("a server for some tenants is there for those only", async () => {
+  test("offers a server's tools to its tenants only", async () => {
     expect(outputOf(await call("echo", { said: "mine" }, { tenantId: "acme" }))).toBe("mine");
     expect(codeOf(await call("echo", { said: "mine" }, { tenantId: "other" }))).toBe("TOOL_UNAVAILABLE");
     expect((await box.listTools({ tenantId: "acme" })).some(({ name }) => name === "echo")).toBe(true);
@@ -125,7 +125,7 @@ describe("createGlovebox({ mcp })", () => {
     expect(box.health({ tenantId: "other" }).map(({ sourceId }) => sourceId)).not.toContain("private");
   });
 
-  test("a program has no environment but what it is given", async () => {
+  test("gives a program only the configured environment", async () => {
     const own = await makeBox({
       mcp: { servers: { s: { ...script, env: ["GLOVEBOX_TEST_LET_THROUGH"], envFor: () => ({ MORE: "1" }) } } },
     });
@@ -145,13 +145,13 @@ describe("createGlovebox({ mcp })", () => {
 });
 
 describe("a call of an upstream tool", () => {
-  test.for(ALL)("has its value as output, and no content that says the same: %s", async (server) => {
+  test.for(ALL)("returns its value as output, without content that repeats it: %s", async (server) => {
     const result = await call(`${server}__add`, { a: 19, b: 23 });
     expect(result).toMatchObject({ success: true, output: { sum: 42 } });
     expect(result).not.toHaveProperty("content");
   });
 
-  test.for(ALL)("has every kind of content, in its order: %s", async (server) => {
+  test.for(ALL)("returns all kinds of content in order: %s", async (server) => {
     const result = await call(`${server}__show`);
     expect(result).toMatchObject({ success: true, output: null });
     expect(result.success && result.content).toEqual([
@@ -164,7 +164,7 @@ describe("a call of an upstream tool", () => {
     ]);
   });
 
-  test.for(ALL)("fails as the tool says, with the content kept: %s", async (server) => {
+  test.for(ALL)("fails with the tool's message and content: %s", async (server) => {
     expect(errorOf(await call(`${server}__fail`))).toMatchObject({
       code: "TOOL_FAILED",
       message: "The disk is full",
@@ -172,13 +172,13 @@ describe("a call of an upstream tool", () => {
     });
   });
 
-  test.for(ALL)("is refused for arguments that its schema does not take, before it is asked: %s", async (server) => {
+  test.for(ALL)("rejects invalid arguments before the server is called: %s", async (server) => {
     expect(codeOf(await call(`${server}__echo`, { said: 5 }))).toBe("PARAM_INVALID");
     expect(codeOf(await call(`${server}__echo`, []))).toBe("PARAM_INVALID");
   });
 
   test.concurrent.for(ALL)(
-    "goes on while it makes progress, which its caller hears of: %s",
+    "continues while it makes progress, and reports the progress: %s",
     async (server, { expect }) => {
       const steps: unknown[] = [];
       const context = { onProgress: (progress: unknown) => steps.push(progress) };
@@ -187,18 +187,18 @@ describe("a call of an upstream tool", () => {
     },
   );
 
-  test.concurrent.for(ALL)("ends when nothing is heard of it for too long: %s", async (server, { expect }) => {
+  test.concurrent.for(ALL)("times out without result or progress: %s", async (server, { expect }) => {
     const error = errorOf(await call(`${server}__hang`, { id: server }));
     expect(error).toMatchObject({ code: "TOOL_TIMEOUT", details: { server, timeoutMs: 2_000 } });
   });
 
-  test.concurrent.for(ALL)("ends with its own time, progress or none: %s", async (server, { expect }) => {
+  test.concurrent.for(ALL)("times out at its own limit even with progress: %s", async (server, { expect }) => {
     const result = await call(`${server}__steps`, { steps: 100, everyMs: 100 }, { timeoutMs: 400 });
     expect(codeOf(result)).toBe("TOOL_TIMEOUT");
     expect(result.durationMs).toBeLessThan(5_000);
   });
 
-  test.for(ALL)("has its log: %s", async (server) => {
+  test.for(ALL)("receives its log messages: %s", async (server) => {
     const heard: string[] = [];
     const result = await call(`${server}__log`, { lines: ["a", "b"] }, { onLog: ({ message }) => heard.push(message) });
     expect(result.logs).toMatchObject([
@@ -208,8 +208,8 @@ describe("a call of an upstream tool", () => {
     expect(heard).toEqual(["author: a", "author: b"]);
   });
 
-  // These two ask servers without a short timeout: twenty calls at one time may be slow on a busy machine.
-  test("over HTTP has its own log and no other's, of many at one time", async () => {
+  // These two use servers without a short timeout, because twenty concurrent calls can be slow on a busy machine.
+  test("over HTTP receives only its own log messages among concurrent calls", async () => {
     const results = await Promise.all(
       Array.from({ length: 20 }, (_, n) => call("many__log", { lines: [`line ${n}`] }, { tenantId: `tenant-${n}` })),
     );
@@ -218,7 +218,7 @@ describe("a call of an upstream tool", () => {
     );
   });
 
-  test("on a channel that many share has no log rather than another's", async () => {
+  test("on a shared channel receives no log messages rather than those of another call", async () => {
     const results = await Promise.all(
       Array.from({ length: 20 }, (_, n) => call("q.log", { lines: [`line ${n}`] }, { tenantId: `tenant-${n}` })),
     );
@@ -228,7 +228,7 @@ describe("a call of an upstream tool", () => {
     }
   });
 
-  test("is cancelled at the server when its caller gives up", async () => {
+  test("is cancelled at the server when its caller cancels it", async () => {
     const controller = new AbortController();
     const running = call("http-new__hang", { id: "given-up" }, { signal: controller.signal });
     setTimeout(() => controller.abort(), 100);
@@ -236,16 +236,16 @@ describe("a call of an upstream tool", () => {
     await expect.poll(() => http.events.aborted).toContain("given-up");
   });
 
-  test("takes along the headers that its host has stated", () => {
+  test("sends the configured headers", () => {
     expect(http.headers.some((headers) => headers.get("x-key") === "k-1")).toBe(true);
   });
 
-  test("of an unknown name tells what there is", async () => {
+  test("of an unknown tool lists similar names", async () => {
     const error = errorOf(await call("stdio-new__no-such-tool"));
     expect(error).toMatchObject({ code: "TOOL_UNAVAILABLE", message: expect.stringMatching(/known are: /) });
   });
 
-  test("of a program that is not there says so, and not where it was looked for", async () => {
+  test("of a missing program fails without naming the searched folders", async () => {
     const error = errorOf(await call("gone__anything"));
     expect(error).toMatchObject({ code: "TOOL_UNAVAILABLE", recoverable: true, details: { server: "gone" } });
     expect(error.message).not.toMatch(/such-program/);
@@ -253,7 +253,7 @@ describe("a call of an upstream tool", () => {
   });
 });
 
-describe("what a server asks in the middle of a call", () => {
+describe("a request of a server during a call", () => {
   test.for(["stdio-new", "stdio-old", "http-new"] as const)("is answered by the host's hook: %s", async (server) => {
     asked.length = 0;
     const result = await call(`${server}__ask`, {}, { tenantId: "acme" });
@@ -262,13 +262,13 @@ describe("what a server asks in the middle of a call", () => {
     expect(asked).toEqual([{ message: "Who are you?", tenantId: "acme", callId, toolName: "ask", server }]);
   });
 
-  test("is refused where the host has no hook", async () => {
+  test("is rejected if the host has no hook", async () => {
     expect(codeOf(await call("q.ask"))).toBe("CAPABILITY_DENIED");
   });
 });
 
-describe("a server that ends in mid-call", () => {
-  test("costs that call, once; the next one connects again, and the others never notice", async () => {
+describe("a server that exits during a call", () => {
+  test("fails that call only, and the next call connects again", async () => {
     const pidOf = async (server: string): Promise<number> => {
       await call(`${server}__pid`);
       return pidOfServer(server);
@@ -276,12 +276,12 @@ describe("a server that ends in mid-call", () => {
     const before = await pidOf("stdio-new");
     const other = await pidOf("stdio-old");
     const bystander = call("stdio-old__steps", { steps: 3, everyMs: 200 });
-    // More than may fail in a row: it is one failure all the same.
+    // More calls than the circuit allows to fail, but they count as one failure.
     const hanging = Array.from({ length: 8 }, () => call("stdio-new__hang", { id: "killed" }));
     setTimeout(() => process.kill(before, "SIGKILL"), 200);
     for (const error of (await Promise.all(hanging)).map(errorOf)) {
       expect(error).toMatchObject({ code: "TOOL_UNAVAILABLE", recoverable: true, details: { server: "stdio-new" } });
-      expect(error.message).toBe("The MCP server stdio-new was lost while hang ran");
+      expect(error.message).toBe('The MCP server "stdio-new" disconnected while "hang" ran');
     }
     expect(box.health({ scope: "all" }).find(({ sourceId }) => sourceId === "stdio-new")).toMatchObject({
       failures: 1,
@@ -292,14 +292,14 @@ describe("a server that ends in mid-call", () => {
     expect(await pidOf("stdio-old")).toBe(other);
   });
 
-  test("by itself, is the same", async () => {
+  test("fails that call if the server exits by itself", async () => {
     expect(errorOf(await call("stdio-old__die"))).toMatchObject({ code: "TOOL_UNAVAILABLE" });
     expect(outputOf(await call("stdio-old__echo", { said: "again" }))).toBe("again");
   });
 });
 
 describe("box.mcp", () => {
-  test("adds a server and takes it out again, with its tools and its process", async () => {
+  test("adds a server and removes it with its tools and its process", async () => {
     box.mcp.addServer("late", { ...script, scope: "global", prefix: "late-" });
     expect(() => box.mcp.addServer("late", { ...script, scope: "global" })).toThrow(/already/);
     await call("late-pid");
@@ -314,16 +314,18 @@ describe("box.mcp", () => {
     expect(box.health({ scope: "all" }).map(({ sourceId }) => sourceId)).not.toContain("late");
   });
 
-  test("takes a server out that is still being connected, and says so", async () => {
+  test("removes a server that is still connecting, and fails the waiting call", async () => {
     box.mcp.addServer("late", { command: "sh", args: ["-c", "while read -r line; do :; done"], scope: "global" });
     const early = call("late__pid");
     await expect.poll(() => box.mcp.servers().find(({ server }) => server === "late")?.state).toBe("connecting");
     await box.mcp.removeServer("late");
-    expect(errorOf(await early).message).toBe("The MCP server late has been removed");
+    expect(errorOf(await early).message).toBe('The MCP server "late" was removed');
   });
 
-  test("refuses options that are wrong, naming them", () => {
-    expect(() => box.mcp.addServer("bad name", script)).toThrow(/^The server's name: Expected 1 to 64 of A-Z/);
+  test("rejects invalid options and names them", () => {
+    expect(() => box.mcp.addServer("bad name", script)).toThrow(
+      /^The server's name: Expected 1 to 64 characters out of A-Z/,
+    );
     expect(() => box.mcp.addServer("bad", { command: "x", timeout: 5 } as never)).toThrow(
       /^options\.timeout: Unknown option\. Did you mean "timeoutMs"\?/,
     );

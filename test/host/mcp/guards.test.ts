@@ -23,7 +23,7 @@ interface Answer {
   readonly body: string;
 }
 
-/** As a browser sends it: Host and Origin as they are stated. */
+/** Sends a request like a browser, with the given Host and Origin. */
 async function send(headers: OutgoingHttpHeaders, method = "POST"): Promise<Answer> {
   return await new Promise((resolve, reject) => {
     const request = httpRequest({ port, host: "127.0.0.1", path: "/mcp", method, headers }, async (response) => {
@@ -62,7 +62,7 @@ describe("createGuards()", () => {
     ["localhost, evil.example.com", 403],
   ] as const)("answers Host %s with %i", async ([host, status]) => {
     const answer = await send({ host });
-    // A header that is no host at all the HTTP server itself may refuse.
+    // The HTTP server itself may reject a header that is not a host.
     expect([status, status === 403 ? 400 : status]).toContain(answer.status);
     expect(answer.body === "served").toBe(status === 200);
   });
@@ -90,11 +90,11 @@ describe("createGuards()", () => {
       expect(JSON.parse(answer.body)).toMatchObject({ jsonrpc: "2.0", id: null, error: { code: -32_000 } });
   });
 
-  test("lets through what is no browser: without an Origin", async () => {
+  test("accepts requests without an Origin, which do not come from a browser", async () => {
     expect((await send({ host: "localhost" })).headers["access-control-allow-origin"]).toBeUndefined();
   });
 
-  test("takes the hosts that are stated, and pages of them, and no others", async () => {
+  test("accepts only the configured hosts and pages on them", async () => {
     await withOptions({ allowedHosts: ["tools.example.com", "other.example.com:8443"] }, async () => {
       expect((await send({ host: "tools.example.com" })).status).toBe(200);
       expect((await send({ host: "tools.example.com:8443" })).status).toBe(200);
@@ -106,7 +106,7 @@ describe("createGuards()", () => {
     });
   });
 
-  test("takes whole origins as they are: scheme, host and port", async () => {
+  test("compares whole origins: scheme, host and port", async () => {
     const allowedOrigins = ["https://app.example.com", "chrome-extension://abcdef"];
     await withOptions({ allowedOrigins }, async () => {
       for (const [origin, status] of [
@@ -122,7 +122,7 @@ describe("createGuards()", () => {
     });
   });
 
-  test("answers a browser's question for pages that may come, and for no others", async () => {
+  test("answers preflight requests of allowed pages only", async () => {
     const question = {
       host: "localhost",
       "access-control-request-method": "POST",
@@ -136,7 +136,7 @@ describe("createGuards()", () => {
     expect((await send({ ...question, origin: "https://evil.example.com" }, "OPTIONS")).status).toBe(403);
   });
 
-  test("goes by the URL where a request was made in this process", () => {
+  test("checks the URL of a request that was created in this process", () => {
     expect(createGuards({}).check(new Request("http://localhost/mcp"))).toBeUndefined();
     expect(createGuards({}).check(new Request("http://evil.example.com/mcp"))?.status).toBe(403);
   });
@@ -146,7 +146,7 @@ describe("createGuards()", () => {
     [{ allowedHosts: ["a/b"] }, "options.allowedHosts.0"],
     [{ allowedOrigins: ["https://tools.example.com/path"] }, "options.allowedOrigins.0"],
     [{ allowedOrigins: ["null://"] }, "options.allowedOrigins.0"],
-  ] as const)("names what is wrong in %j", ([options, message]) => {
+  ] as const)("rejects %j and names the option", ([options, message]) => {
     expect(() => createGuards(options)).toThrow(message);
   });
 });

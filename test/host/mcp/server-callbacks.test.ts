@@ -1,5 +1,5 @@
-// Host callbacks of the MCP server that fail or answer wrongly, in a real process behind @hono/node-server: the process stays alive, and
-// nothing but a valid answer lets a request in.
+// Tests host callbacks of the MCP server that fail or return invalid values, in a real process behind @hono/node-server. The process stays
+// alive, and only a valid answer admits a request.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { request as httpRequest } from "node:http";
@@ -51,7 +51,7 @@ const callCount = (path: string): Promise<Response> =>
   });
 const callsRun = async (): Promise<number> => (await (await fetch(urlOf("ran"))).json()) as number;
 
-/** The process is alive and answers; what it has written to stderr tells why not. */
+/** Asserts that the process is alive and answers. If not, its stderr shows the reason. */
 async function expectAlive(): Promise<void> {
   expect(child.exitCode, stderr).toBeNull();
   const response = await initialize("ok/0");

@@ -64,7 +64,7 @@ describe("the owner of a session", () => {
     expect([await ping(other), await ping(owner)]).toEqual([404, 200]);
   });
 
-  test("is another one for a tenant and a principal that have the same text when they are joined", () => {
+  test("differs for a tenant and a principal whose texts are equal when concatenated", () => {
     const principal = principalOf(caller({ subject: "x" }));
     expect(ownerOf({ tenantId: "a", principal: `b${principal}` })).not.toBe(ownerOf({ tenantId: "ab", principal }));
     expect(ownerOf({ tenantId: "a\0", principal })).not.toBe(ownerOf({ tenantId: "a", principal: `\0${principal}` }));
@@ -112,12 +112,15 @@ describe("requests of a session of 2025", () => {
     expect(await statusOf(session, 1)).toBe(200);
   });
 
-  test.for([undefined, null, {}, true])("do not begin one as an initialize with the id %j: 400", async (id) => {
-    const send = sendTo(handlerOf({ sessions: { max: 1 } }));
-    const response = await post(URL_HERE, idOf(initializeRequest(), id), send);
-    expect([response.status, response.headers.get("mcp-session-id")]).toEqual([400, null]);
-    expect(await response.json()).toMatchObject({ error: { code: expect.any(Number) } });
-  });
+  test.for([undefined, null, {}, true])(
+    "do not start one with an initialize request whose id is %j: 400",
+    async (id) => {
+      const send = sendTo(handlerOf({ sessions: { max: 1 } }));
+      const response = await post(URL_HERE, idOf(initializeRequest(), id), send);
+      expect([response.status, response.headers.get("mcp-session-id")]).toEqual([400, null]);
+      expect(await response.json()).toMatchObject({ error: { code: expect.any(Number) } });
+    },
+  );
 });
 
 describe("expiresAt of a caller", () => {

@@ -1,5 +1,5 @@
-// Requests of the MCP server whose caller's token expires while they are open, and host callbacks that do not answer in time. The clock
-// that tokens are compared with is the test's.
+// Tests requests to the MCP server whose caller's token expires while they are open, and host callbacks that time out. The tests control
+// the clock that tokens are compared with.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { AuthenticatedCaller } from "../../../src/host/mcp/server/caller.ts";
@@ -26,7 +26,7 @@ beforeEach(() => {
 afterEach(() => void vi.restoreAllMocks());
 
 let box: Glovebox;
-/** Whose callers are assigned to tenants. */
+/** Creates a Glovebox with several tenants. */
 let multi: Glovebox;
 let running = 0;
 const finish = new Set<() => void>();
@@ -48,7 +48,7 @@ afterAll(async () => {
   await multi.close();
 });
 
-/** Its tokens are good for 0.2 s of the test's clock. */
+/** A resource server whose tokens are valid for 0.2 s on the test's clock. */
 const authenticate = async (): Promise<AuthenticatedCaller> => ({
   subject: "user-1",
   scopes: [],
@@ -64,7 +64,7 @@ async function start(options: McpHandlerOptions): Promise<URL> {
   return served.url;
 }
 
-/** Sees whether a response has ended, and how. */
+/** Observes whether and how a response ends. */
 function endOf(response: Response): { readonly outcome: () => string } {
   let outcome = "open";
   response.text().then(
@@ -141,14 +141,14 @@ describe("a host callback that never answers", () => {
     const response = await post(url, initializeRequest());
     expect([response.status, response.headers.get("retry-after")]).toEqual([503, "1"]);
     expect(await response.json()).toMatchObject({ jsonrpc: "2.0", id: null, error: { code: -32_000 } });
-    expect(errors).toMatchObject([{ message: `${name}() did not answer within 50 ms (limits.identifyMs)` }]);
+    expect(errors).toMatchObject([{ message: `${name}() timed out after 50 ms (limits.identifyMs)` }]);
   });
 
   test("register: the request is answered with 500 within 5 s", async () => {
     const errors: unknown[] = [];
     const url = await start({ register: never, onError: (error) => errors.push(error) });
     expect((await post(url, initializeRequest())).status).toBe(500);
-    expect(errors).toMatchObject([{ message: "options.register did not end within 5000 ms" }]);
+    expect(errors).toMatchObject([{ message: "options.register timed out after 5000 ms" }]);
   });
 
   test("onError: the request is answered all the same", async () => {

@@ -1,4 +1,4 @@
-// Limits of callers of the MCP server over HTTP, tested over real sockets.
+// Tests the limits of callers of the MCP server over HTTP, with real sockets.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { request as httpRequest } from "node:http";
@@ -30,7 +30,7 @@ const BIG = "x".repeat(7 * MiB);
 
 let box: Glovebox;
 let running = 0;
-/** Calls of the tool "logs" that run. */
+/** Running calls of the tool "logs". */
 let logging = 0;
 const finish = new Set<() => void>();
 beforeAll(async () => {
@@ -47,7 +47,7 @@ beforeAll(async () => {
     return "waited";
   };
   box.router.register("waits", {}, waits, { scope: "global" });
-  // A log line that nobody reads, and a call that goes on.
+  // The response has an unread log line, and the call continues.
   const execute = box.router.execute.bind(box.router);
   box.router.execute = async (call, ...rest) => {
     if (call.toolName !== "logs") return await execute(call, ...rest);
@@ -120,7 +120,7 @@ describe("limits.requests", () => {
     await expect.poll(() => statusOf(post(url, modernCall("small"))), { timeout: 30_000 }).toBe(200);
   });
 
-  test("frees the slots of clients that go away", async () => {
+  test("frees the slots of clients that disconnect", async () => {
     const url = await start({ limits: { requests: { perCaller: 1, total: 1 } } });
     for (let count = 0; count < 3; count += 1) {
       const controller = new AbortController();
@@ -161,7 +161,7 @@ describe("a request that Fetch cannot represent", () => {
     expect(listening.status).toBe(200);
   });
 
-  test("gives back what it holds when it reaches the quotas", async () => {
+  test("releases its share when it exceeds the quotas", async () => {
     const limits = HttpLimitsSchema.parse({ requests: { perCaller: 1, total: 1 } });
     const quotas = createQuotas(limits);
     let ended = 0;
@@ -248,7 +248,7 @@ describe("limits.bodyMs and limits.requestBytes", () => {
 });
 
 describe("limits.responseBytes and limits.unreadMs", () => {
-  test("answers with an error in the place of a response that exceeds the limit", async () => {
+  test("answers with an error instead of a response that exceeds the limit", async () => {
     const url = await start({ limits: { responseBytes: { perCaller: 5 * MiB, total: 20 * MiB } } });
     const response = await post(url, modernCall("big"));
     expect(response.status).toBe(429);
@@ -256,7 +256,7 @@ describe("limits.responseBytes and limits.unreadMs", () => {
     expect(await statusOf(post(url, modernCall("small")))).toBe(200);
   });
 
-  test("passes large responses on whole to clients that read them, one after the other", async () => {
+  test("delivers large responses completely to clients that read them", async () => {
     const url = await start({ limits: { responseBytes: { perCaller: 20 * MiB, total: 20 * MiB } } });
     const session = await beginSession(url);
     for (let count = 0; count < 3; count += 1) {
@@ -268,7 +268,7 @@ describe("limits.responseBytes and limits.unreadMs", () => {
     }
   });
 
-  test("breaks off a stream that exceeds the limit", async () => {
+  test("aborts a stream that exceeds the limit", async () => {
     const url = await start({ limits: { responseBytes: { perCaller: 5 * MiB, total: 20 * MiB } } });
     const session = await beginSession(url);
     const response = await post(url, legacyRequest("tools/call", { name: "big", arguments: {} }, session));
@@ -276,12 +276,12 @@ describe("limits.responseBytes and limits.unreadMs", () => {
     expect(await statusOf(post(url, modernCall("small")))).toBe(200);
   });
 
-  test("aborts a response that stays unread, and gives its bytes back", async () => {
-    // Long enough that a busy machine has all of them unread at one time.
+  test("aborts a response that stays unread and releases its bytes", async () => {
+    // Long enough that all responses are unread at the same time on a busy machine.
     const limits = { unreadMs: 5_000, responseBytes: { perCaller: 10 * MiB, total: 10 * MiB } };
     const url = await start({ limits });
     const statuses: number[] = [];
-    // What the kernel takes of a response is no longer unread for the server: several are needed.
+    // The kernel buffers part of a response, which then no longer counts as unread, so several are needed.
     for (let count = 0; count < 10; count += 1) sendUnread(url, modernCall("big"));
     const ask = async (): Promise<number> => {
       statuses.push(await statusOf(post(url, modernCall("big"))));
@@ -352,7 +352,7 @@ describe("BoundedBody", () => {
   });
 });
 
-/** Brings a text, and then nothing more. */
+/** Emits a text and stays open. */
 const endless = (text: string): ReadableStream<Uint8Array> =>
   new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from(text)) });
 
@@ -392,7 +392,7 @@ describe("30 clients that read nothing", () => {
 
   test("leave no more than the limit of unread bytes in the server's memory", { timeout: 300_000 }, async () => {
     const url = new URL(`${origin}/bounded/0`);
-    // So that what the first calls need is not counted below.
+    // Warms up, so that the memory of the first calls is not counted below.
     for (let count = 0; count < 3; count += 1) expect(await statusOf(post(url, modernCall("big")))).toBe(200);
     const [bytesBefore, answeredBefore] = [await read("memory"), await read("answered")];
     for (let count = 1; count <= 30; count += 1) {

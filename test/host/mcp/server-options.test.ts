@@ -1,4 +1,4 @@
-// Arguments of the public functions of "glovebox/mcp": unknown options and values of the wrong type are rejected by their path.
+// Tests the arguments of the public functions of "glovebox/mcp": unknown options and wrong types are rejected with their path.
 import { PassThrough } from "node:stream";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -62,7 +62,7 @@ function expectRejected(run: () => unknown, path: string): void {
 }
 
 describe.for(ENTRIES)("%s()", ([, keys, call]) => {
-  test("rejects any unknown key by its path", () => {
+  test("rejects unknown keys with their path", () => {
     const unknown = fc
       .string({ minLength: 1, maxLength: 100 })
       .filter((key) => !keys.includes(key) && key !== "__proto__");
@@ -73,7 +73,7 @@ describe.for(ENTRIES)("%s()", ([, keys, call]) => {
     );
   });
 
-  test("rejects a known key in another spelling, and names the right one", () => {
+  test("rejects a misspelled key and suggests the right one", () => {
     for (const key of keys) {
       for (const wrong of [key.toUpperCase(), `${key}s`, `${key[0]?.toUpperCase()}${key.slice(1)}`]) {
         if (!keys.includes(wrong)) expectRejected(() => call({ [wrong]: undefined }), `Did you mean "${key}"`);
@@ -81,7 +81,7 @@ describe.for(ENTRIES)("%s()", ([, keys, call]) => {
     }
   });
 
-  test("rejects values of a wrong type by their path", () => {
+  test("rejects values of a wrong type with their path", () => {
     const wrong = fc.oneof(fc.constant(null), fc.bigInt(), fc.constant(Symbol("x")), fc.constant(Promise.resolve()));
     fc.assert(
       fc.property(fc.constantFrom(...keys), wrong, (key, value) =>
@@ -162,7 +162,7 @@ describe("createMcpHandler() and serveMcpStdio()", () => {
     expectRejected(() => serveMcpStdio(host() as McpHost), message);
   });
 
-  test("accept undefined as not given", async () => {
+  test("treat undefined as absent", async () => {
     const options = Object.fromEntries(HANDLER_KEYS.map((key) => [key, undefined]));
     await using other = createMcpHandler(box, options);
     expect(other.fetch).toBeTypeOf("function");
@@ -182,7 +182,7 @@ describe("McpHandler.toolsChanged()", () => {
     expectRejected(() => handler.toolsChanged(tenantId as string), "tenantId: Expected a tenant id");
   });
 
-  test("accepts a tenant or all tenants of several, and none of one", async () => {
+  test("accepts a tenant or all tenants with several tenants, and no argument with one", async () => {
     await using multi = await makeBox({ tenancy: "multi" });
     await using several = createMcpHandler(multi, { tenantOf: () => "acme" });
     several.toolsChanged("acme");

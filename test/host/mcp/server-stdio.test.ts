@@ -1,4 +1,4 @@
-// The MCP server over stdin and stdout in a real process whose host callbacks fail: it stays alive, whatever its client sends.
+// Tests the MCP server over stdio in a real process whose host callbacks fail. The process survives invalid messages.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";

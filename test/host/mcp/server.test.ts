@@ -1,4 +1,4 @@
-// The MCP server: sandboxed tools called by the SDK's client, in both eras, over HTTP and over stdin and stdout.
+// Tests the MCP server with the SDK's client: sandboxed tools in both protocol eras, over HTTP and stdio.
 import type { AddressInfo } from "node:net";
 import { PassThrough } from "node:stream";
 import { serve } from "@hono/node-server";
@@ -35,7 +35,7 @@ const ASK = `export default async (input, { elicit, sample, roots }) => {
   return { size: size.content.size, roots: place.roots.length, said: said.content.text };
 };`;
 
-/** Its second question would have the first one's name, were it only counted. */
+/** A tool whose second request would get the name of the first one if names were only counted. */
 const TWICE = `export default async (input, { elicit }) => {
   const form = (title) => ({ type: "object", properties: { size: { type: "integer", title } } });
   const answers = await Promise.all([
@@ -141,8 +141,8 @@ describe.for([
   ["http", "legacy", "2025-11-25"],
   ["stdio", "auto", "2026-07-28"],
   ["stdio", "legacy", "2025-11-25"],
-] as const)("the MCP server over %s, asked with %s (%s)", ([kind, mode, version]) => {
-  test("speaks its client's revision and lists tools by name", async () => {
+] as const)("the MCP server over %s with mode %s (%s)", ([kind, mode, version]) => {
+  test("uses the client's protocol revision and lists tools by name", async () => {
     const { client } = await connect(kind, mode);
     expect(client.getNegotiatedProtocolVersion()).toBe(version);
     const { tools } = await client.listTools();
@@ -174,7 +174,7 @@ describe.for([
     });
   });
 
-  test("calls tools: structured content, text, images, other inputs and outputs than objects", async () => {
+  test("calls tools with structured content, text, images, and inputs and outputs that are not objects", async () => {
     const { client } = await connect(kind, mode);
     await client.listTools();
     expect(await client.callTool({ name: "add", arguments: { a: 1, b: 2 } })).toMatchObject({
@@ -192,7 +192,7 @@ describe.for([
     expect(structuredContent).toEqual(mode === "legacy" ? { result: [1, 2] } : [1, 2]);
   });
 
-  test("says what failed as a result, and what there is not as an error of the protocol", async () => {
+  test("returns failures as results and unknown tools as protocol errors", async () => {
     const { client } = await connect(kind, mode);
     for (const [name, code] of [
       ["fails", "TOOL_FAILED"],
@@ -215,7 +215,7 @@ describe.for([
     }
   });
 
-  test("passes progress on as it grows, and logs", async () => {
+  test("sends increasing progress, and logs", async () => {
     const { client, logs } = await connect(kind, mode);
     if (mode === "legacy") await client.setLoggingLevel("warning");
     const progress: unknown[] = [];
@@ -227,19 +227,19 @@ describe.for([
     expect(logs).toMatchObject([{ level: "warning", data: "careful", logger: "tool" }]);
   });
 
-  test("lets tools ask: several things at once, one after the other", async () => {
+  test("lets tools request input, concurrently and in sequence", async () => {
     const { client } = await connect(kind, mode);
     const { structuredContent } = await client.callTool({ name: "ask" });
     expect(structuredContent).toEqual({ size: 3, roots: 1, said: "said" });
-    // Whatever a tool calls its questions, each has its answer.
+    // Each request gets its own answer, whatever names the tool uses.
     expect((await client.callTool({ name: "twice" })).content).toMatchObject([{ text: "3" }]);
   });
 
-  test("asks nothing of a client that has not said it can be asked", async () => {
+  test("sends no requests to a client without the capability", async () => {
     const { client } = await connect(kind, mode, { capabilities: {} });
     const call = client.callTool({ name: "ask" });
     if (mode === "auto") {
-      // Both are asked in one turn.
+      // Both requests are sent in one turn.
       const data = { requiredCapabilities: { elicitation: {}, roots: {} } };
       return await expect(call).rejects.toMatchObject({ code: -32_021, data });
     }
@@ -247,7 +247,7 @@ describe.for([
     expect([result.isError, result._meta?.["glovebox/errorCode"]]).toEqual([true, "CAPABILITY_DENIED"]);
   });
 
-  test("tells its client of tools that come and go, without being told to", async () => {
+  test("notifies its client when tools are added and removed", async () => {
     const { client } = await connect(kind, mode);
     let told = 0;
     client.setNotificationHandler("notifications/tools/list_changed", () => {
@@ -255,7 +255,7 @@ describe.for([
     });
     if (mode === "auto") await client.listen({ toolsListChanged: true });
     const source = "export default () => 1";
-    // A client of 2025 opens the stream that it listens on beside its first requests.
+    // A client of 2025 opens its notification stream concurrently with its first requests.
     await expect
       .poll(
         async () => {
@@ -278,23 +278,26 @@ describe.for([
     await expect.poll(() => running(), { timeout: 2_000, interval: 5 }).toBe(0);
   });
 
-  test.runIf(mode === "legacy")("lets tools ask often, and tells them of a client that fails to answer", async () => {
-    const { client } = await connect(kind, mode);
-    let asked = 0;
-    client.setRequestHandler("elicitation/create", async () => {
-      asked += 1;
-      if (asked > 12) throw new Error("no more");
-      return { action: "accept", content: {} };
-    });
-    const result = await client.callTool({ name: "asks_on" });
-    expect(result.structuredContent).toEqual({
-      answers: 12,
-      refused: 'The client that called "asks_on" failed to answer "elicit"',
-    });
-  });
+  test.runIf(mode === "legacy")(
+    "lets tools send many requests, and reports a client that fails to answer",
+    async () => {
+      const { client } = await connect(kind, mode);
+      let asked = 0;
+      client.setRequestHandler("elicitation/create", async () => {
+        asked += 1;
+        if (asked > 12) throw new Error("no more");
+        return { action: "accept", content: {} };
+      });
+      const result = await client.callTool({ name: "asks_on" });
+      expect(result.structuredContent).toEqual({
+        answers: 12,
+        refused: 'The client that called "asks_on" failed to answer "elicit"',
+      });
+    },
+  );
 
-  // In 2026-07-28 there is no request while the client is asked: a call that it does not come back to ends by itself.
-  test.runIf(mode === "legacy")("stops a tool whose call is cancelled while its client is asked", async () => {
+  // In 2026-07-28 no HTTP request is open while the client prepares its answer; a call that is not resumed times out.
+  test.runIf(mode === "legacy")("stops a tool whose call is cancelled while it waits for its client", async () => {
     const { client } = await connect(kind, mode);
     const controller = new AbortController();
     client.setRequestHandler("elicitation/create", () => {
@@ -308,11 +311,11 @@ describe.for([
   });
 });
 
-/** Calls of these that have begun and are not over. */
+/** Running calls of these tools. */
 const COUNTED = ["waits", "talks"];
 let open = 0;
 const running = (): number => open;
-/** What calls were made with. */
+/** Arguments of the calls. */
 const contexts: unknown[] = [];
 beforeAll(() => {
   const execute = box.router.execute.bind(box.router);
@@ -344,7 +347,7 @@ async function post(body: string, headers: Record<string, string> = {}): Promise
   });
 }
 const INITIALIZE = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "raw", version: "1" } };
-/** Begins a session. */
+/** Starts a session. */
 async function begin(tenant: string, capabilities: object = {}): Promise<string> {
   const begun = await post(rpc("initialize", { ...INITIALIZE, capabilities }), { "x-tenant": tenant });
   await begun.text();
@@ -359,7 +362,7 @@ const modern = (method: string, params: object = {}, headers: Record<string, str
   });
 
 describe("McpHandler.fetch()", () => {
-  test("gives each caller the tools of its tenant", async () => {
+  test("serves each caller the tools of its tenant", async () => {
     const list = async (tenant: string) => {
       const { result } = (await (await modern("tools/list", {}, { "x-tenant": tenant })).json()) as never;
       return (result as { tools: { name: string }[] }).tools.map(({ name }) => name);
@@ -368,7 +371,7 @@ describe("McpHandler.fetch()", () => {
     expect(await list("zeta")).not.toContain("only_acme");
   });
 
-  test("joins the trace of its caller", async () => {
+  test("continues the trace of its caller", async () => {
     const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     const params = { name: "add", arguments: { a: 1, b: 2 }, _meta: { ...MODERN, traceparent, tracestate: "a=b" } };
     const headers = { "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": "add" };
@@ -379,7 +382,7 @@ describe("McpHandler.fetch()", () => {
   test.for([
     ["a page of somewhere else", { origin: "https://evil.example" }, 403],
     ["another content type", { "content-type": "text/plain" }, 415],
-  ] as const)("refuses %s", async ([, headers, status]) => {
+  ] as const)("rejects %s", async ([, headers, status]) => {
     expect((await modern("tools/list", {}, headers)).status).toBe(status);
   });
 
@@ -398,11 +401,11 @@ describe("McpHandler.fetch()", () => {
   test.for([
     ["no JSON", "{", 400],
     ["too much", `"${"x".repeat(5 * 1024 * 1024)}"`, 413],
-  ] as const)("refuses a body that is %s", async ([, body, status]) => {
+  ] as const)("rejects a body that is %s", async ([, body, status]) => {
     expect((await post(body)).status).toBe(status);
   });
 
-  test("refuses batches, of either era", async () => {
+  test("rejects batches in both eras", async () => {
     const one = JSON.parse(rpc("tools/list", { _meta: MODERN }));
     for (const [body, headers] of [
       [JSON.stringify([one, { ...one, id: 2 }]), { "mcp-protocol-version": "2026-07-28" }],
@@ -426,13 +429,13 @@ describe("McpHandler.fetch()", () => {
       },
       { sampling: { tools: {} } },
     ],
-  ])("says what its caller would have to be able to, for %j", async ([args, requiredCapabilities]) => {
+  ])("names the missing client capabilities for %j", async ([args, requiredCapabilities]) => {
     const answer = await (await modern("tools/call", { name: "talks", arguments: args })).json();
     expect(answer).toMatchObject({ error: { code: -32_021, data: { requiredCapabilities } } });
     expect(running()).toBe(0);
   });
 
-  test("takes a waiting call's token once, of its own caller, and unchanged", async () => {
+  test("accepts the token of a waiting call once, unchanged, and from its own caller only", async () => {
     const ask = { name: "ask", arguments: {} };
     const first = (await (await modern("tools/call", ask)).json()) as { result: Record<string, never> };
     const { requestState, inputRequests } = first.result as unknown as {
@@ -461,7 +464,7 @@ describe("McpHandler.fetch()", () => {
     expect(await (await retry(requestState)).json()).toMatchObject({ error: { code: -32_602 } });
   });
 
-  test("lets the call that has waited longest give way to more of the same caller", async () => {
+  test("cancels the longest waiting call of a caller that exceeds its limit", async () => {
     const begin = async (): Promise<string> => {
       const answer = await (await modern("tools/call", { name: "ask", arguments: {} }, { "x-tenant": "waits" })).json();
       return (answer as { readonly result: { readonly requestState: string } }).result.requestState;
@@ -476,7 +479,7 @@ describe("McpHandler.fetch()", () => {
     expect(await retry(states[1])).toMatchObject({ result: { resultType: "input_required" } });
   });
 
-  test("lets no call of one session give way to those of others", async () => {
+  test("does not cancel calls of one session for those of others", async () => {
     const requestedSchema = { type: "object", properties: {} };
     const args = { what: "elicit", request: { message: "Well?", requestedSchema } };
     const next = async (events: ReadableStreamDefaultReader<Uint8Array>): Promise<string> =>
@@ -496,7 +499,7 @@ describe("McpHandler.fetch()", () => {
     }
   });
 
-  test("keeps sessions apart: one of another tenant is not found", async () => {
+  test("answers a session of another tenant as not found", async () => {
     const id = await begin("acme");
     expect(id).not.toBe("");
     const ping = (tenant: string) => post(rpc("ping"), { "mcp-session-id": id, "x-tenant": tenant });
@@ -506,7 +509,7 @@ describe("McpHandler.fetch()", () => {
     expect((await post(rpc("ping"))).status).toBe(400);
   });
 
-  test("tells of a tenant's tools its own clients only, and once for what changes together", async () => {
+  test("notifies only clients of the tenant, and once for several changes", async () => {
     const heard: string[] = [];
     for (const tenant of ["acme", "zeta"]) {
       const client = new Client({ name: tenant, version: "1" }, { versionNegotiation: { mode: "auto" } });
@@ -551,7 +554,7 @@ describe("McpHandler.fetch()", () => {
     }
   });
 
-  test.for(["2025-11-25", "2026-07-28"])("stops a tool whose caller goes away (%s)", async (version) => {
+  test.for(["2025-11-25", "2026-07-28"])("stops a tool whose caller disconnects (%s)", async (version) => {
     const session = version === "2026-07-28" ? {} : { "mcp-session-id": await begin("acme") };
     const controller = new AbortController();
     const meta = version === "2026-07-28" ? { _meta: MODERN } : {};
@@ -592,10 +595,10 @@ describe("McpHandler.fetch()", () => {
       };
       return { begin, ask, ping };
     };
-    /** Its id is not that of other requests: an id that is running in a session is rejected. */
+    /** Has an id of its own, because an id that is in use in a session is rejected. */
     const pause = (ms: number): string => rpc("tools/call", { name: "pause", arguments: { ms } }, 2);
 
-    test("a new one takes the place of one of whoever has most", async () => {
+    test("a new one evicts one of the caller with the most sessions", async () => {
       const { begin, ping } = begun(createMcpHandler(box, { tenantOf, sessions: { max: 4 } }));
       const modest = await begin("modest");
       const greedy: string[] = [];
@@ -604,7 +607,7 @@ describe("McpHandler.fetch()", () => {
       expect(await ping("greedy", greedy[5] ?? "")).toBe(200);
     });
 
-    test("a new one takes the place of one in which nothing runs, and its owner's running calls are not ended", async () => {
+    test("a new one evicts one without running calls, and does not end running calls of its own caller", async () => {
       const { begin, ask, ping } = begun(createMcpHandler(box, { tenantOf, sessions: { max: 2 } }));
       const [used, unused] = [await begin("greedy"), await begin("greedy")];
       const call = await ask("greedy", used, pause(60_000));
@@ -617,7 +620,7 @@ describe("McpHandler.fetch()", () => {
       for (const response of [call, other]) await response.body?.cancel();
     });
 
-    test("one that nobody uses ends, and its id is known no more; one in which a call runs does not", async () => {
+    test("an idle one ends and its id becomes unknown, but not while a call runs", async () => {
       const { begin, ask, ping } = begun(createMcpHandler(box, { tenantOf, sessions: { idleMs: 1_000 } }));
       const [used, unused] = [await begin("acme"), await begin("acme")];
       const answer = await (await ask("acme", used, pause(1_300))).text();
@@ -625,7 +628,7 @@ describe("McpHandler.fetch()", () => {
       expect([await ping("acme", used), await ping("acme", unused)]).toEqual([200, 404]);
     });
 
-    test("a number of them that is none is refused", () => {
+    test("an invalid number of sessions is rejected", () => {
       expect(() => createMcpHandler(box, { sessions: { max: 0 } })).toThrow(/options\.sessions/);
     });
   });

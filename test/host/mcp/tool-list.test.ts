@@ -1,4 +1,4 @@
-// tools/list in pages: stable while tools come and go, and by no cursor but its own.
+// Tests the pages of tools/list: they are stable while tools change, and accept only their own cursors.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { toArguments } from "../../../src/host/mcp/server/tool-arguments.ts";
@@ -26,14 +26,14 @@ describe("toToolPage()", () => {
     [250, [250]],
     [251, [250, 1]],
     [700, [250, 250, 200]],
-  ] as const)("%i tools are so many pages, each tool once, by name", ([count, sizes]) => {
+  ] as const)("%i tools are split into pages, each tool once, sorted by name", ([count, sizes]) => {
     const tools = many(count);
     const pages = pagesOf(() => [...tools].reverse());
     expect(pages.map(({ length }) => length)).toEqual(sizes);
     expect(pages.flat()).toEqual(tools.map(({ name }) => name));
   });
 
-  test("tools that come and go between pages move no other", () => {
+  test("adding and removing tools between pages moves no other tool", () => {
     const [gone, stays] = [many(600).slice(0, 300), many(600).slice(300)];
     const pages = pagesOf((page) => (page === 0 ? [...gone, ...stays] : [define("a_new_one"), ...stays]));
     expect(pages.flat().filter((name) => stays.some((tool) => tool.name === name))).toEqual(
@@ -41,7 +41,7 @@ describe("toToolPage()", () => {
     );
   });
 
-  test("any other text than its own cursor is refused with -32602", () => {
+  test("an invalid cursor is rejected with -32602", () => {
     const own = toToolPage(many(251), undefined).nextCursor;
     fc.assert(
       fc.property(
@@ -74,14 +74,14 @@ describe("toMcpTool()", () => {
       { type: "array", items: { $ref: "#/$defs/a" }, $defs: { a: { type: "string" } } },
       { properties: { input: { items: { $ref: "#/properties/input/$defs/a" } } } },
     ],
-  ] as const)("gives an object for an input schema of %s", ([, inputSchema, expected]) => {
+  ] as const)("returns an object schema for an input schema of %s", ([, inputSchema, expected]) => {
     const shown = toMcpTool({ name: "x", description: "", inputSchema }).inputSchema;
     expect(shown).toMatchObject({ type: "object", ...expected });
     const isWrapped = shown.properties?.input !== undefined;
     expect(toArguments(inputSchema, { input: 5 })).toEqual(isWrapped ? 5 : { input: 5 });
   });
 
-  test("arguments that are not in the one name go on as they are", () => {
+  test("arguments that are not wrapped are passed unchanged", () => {
     const inputSchema = { type: ["object", "null"] };
     for (const args of [{}, { a: 1 }, { input: null, a: 1 }]) expect(toArguments(inputSchema, args)).toBe(args);
     expect(toArguments(inputSchema, { input: null })).toBeNull();

@@ -1,5 +1,5 @@
-// Calls that hostile upstream MCP servers answer with attacks, over each transport: each has one clear outcome, the event loop and the
-// memory of the host stay bounded, the server's next call works, and no other server notices.
+// Tests calls that hostile upstream MCP servers answer with attacks, over each transport. Each call has one clear outcome, the event loop and
+// memory of the host stay bounded, the server's next call works, and other servers are not affected.
 import { afterAll, beforeAll, describe, test } from "vitest";
 import { sampleAttacks } from "../../support/attack-sample.ts";
 import { AttackedBox, TRANSPORTS } from "../../support/attacks/attacked-box.ts";
@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(async () => await box[Symbol.asyncDispose]());
 
-/** A run that takes a sample takes each attack over one of its transports. */
+/** A sampled run tests each attack over one of its transports. */
 const CASES = TRANSPORTS.flatMap((transport, offset) =>
   sampleAttacks(Object.entries(ATTACKS), offset, TRANSPORTS.length)
     .filter(([, { isOneMessage }]) => transport !== "json" || isOneMessage === true)

@@ -1,4 +1,4 @@
-// Lines of a server's stdout: what comes whole is given whole, what is too long is not kept.
+// Tests the lines of a server's stdout: complete lines are delivered unchanged, and lines over the limit are not kept.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { endsOf } from "../../../src/host/mcp/client/reading/bounded-bytes.ts";
@@ -12,7 +12,7 @@ function readAll(reader: LineReader, pieces: readonly Buffer[]): (string | numbe
 }
 
 describe("LineReader", () => {
-  test("gives the lines of a text however it is cut, and of those that are too long the length", () => {
+  test("yields the lines of a text however it is split, and the length of lines over the limit", () => {
     const line = fc.string({ maxLength: 40, unit: fc.constantFrom("a", "é", "\r", "{") });
     fc.assert(
       fc.property(fc.array(line, { maxLength: 20 }), fc.array(fc.nat(30), { maxLength: 60 }), (lines, cuts) => {
@@ -31,13 +31,13 @@ describe("LineReader", () => {
     );
   });
 
-  test("lines stay as they were while the next are read", () => {
+  test("earlier lines do not change while later ones are read", () => {
     const reader = new LineReader({ maxBytes: 1_000 });
     const found = ["one\ntw", "o\nthr", "ee\n"].flatMap((text) => [...reader.read(Buffer.from(text))]);
     expect(found.map(String)).toEqual(["one", "two", "three"]);
   });
 
-  test("of a line without an end it keeps a KiB, and knows its length", () => {
+  test("keeps a KiB of a line without an end, and its length", () => {
     const reader = new LineReader({ maxBytes: 64 * 1024 });
     const piece = Buffer.alloc(64 * 1024, "x");
     for (let index = 0; index < 100; index += 1) expect([...reader.read(piece)]).toEqual([]);
@@ -48,7 +48,7 @@ describe("LineReader", () => {
     expect(readAll(reader, [Buffer.from(" line\n")])).toEqual(["next line"]);
   });
 
-  test("a million pieces of one byte cost no more than their line", () => {
+  test("a million pieces of one byte take no more memory than their line", () => {
     const reader = new LineReader({ maxBytes: 1024 * 1024 });
     const byte = Buffer.from("x");
     for (let index = 0; index < 1_000_000; index += 1) for (const _ of reader.read(byte)) throw new Error("a line");

@@ -1,5 +1,5 @@
-// Lists of tools that are attacks, over each transport: the event loop and the memory of the host stay bounded, and no more tools are taken
-// than may be.
+// Tests lists of tools that are attacks, over each transport: the event loop and the memory of the host stay bounded, and the number of tools
+// stays within the limit.
 import { afterAll, beforeAll, test } from "vitest";
 import { sampleAttacks } from "../../support/attack-sample.ts";
 import { AttackedBox, TRANSPORTS } from "../../support/attacks/attacked-box.ts";
@@ -11,13 +11,13 @@ beforeAll(async () => {
 });
 afterAll(async () => await box[Symbol.asyncDispose]());
 
-/** A run that takes a sample takes each list over one transport. */
+/** A sampled run tests each list over one transport. */
 const CASES = TRANSPORTS.flatMap((transport, offset) =>
   sampleAttacks(Object.entries(LIST_ATTACKS), offset, TRANSPORTS.length).map(
     ([name, { mostTools }]) => [transport, name, mostTools] as const,
   ),
 );
 
-test.for(CASES)("a list of tools that is an attack is bounded: %s, %s", async ([transport, name, mostTools]) => {
+test.for(CASES)("limits a hostile list of tools: %s, %s", async ([transport, name, mostTools]) => {
   await box.expectListBounded(transport, name, mostTools);
 });

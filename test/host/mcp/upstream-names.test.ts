@@ -1,4 +1,4 @@
-// Names of upstream tools here: every one another's, the same each time, and fit for every model's API.
+// Tests the aliases of upstream tools: they are unique, stable, and valid for the APIs of all models.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { toToolNames } from "../../../src/host/mcp/client/upstream-names.ts";
@@ -7,7 +7,7 @@ import { TOOL_NAME_PATTERN } from "../../../src/sandbox/contract/definition.ts";
 const aliasOf = (prefix: string, name: string): string => [...toToolNames(prefix, [name]).keys()][0] ?? "";
 const OPENAI = /^[a-zA-Z0-9_-]{1,64}$/;
 
-/** Close to one another, and to what aliases look like. */
+/** Names that resemble each other, and aliases. */
 const names = fc.array(
   fc.oneof(
     fc.string({ minLength: 1, maxLength: 256, unit: "binary" }),
@@ -26,7 +26,7 @@ const prefixes = fc.oneof(
 );
 
 describe("toToolNames()", () => {
-  test("leaves a name that can stand as it is", () => {
+  test("keeps a valid name unchanged", () => {
     expect([...toToolNames("git__", ["status", "log-all", "log_all"])]).toEqual([
       ["git__status", "status"],
       ["git__log-all", "log-all"],
@@ -34,7 +34,7 @@ describe("toToolNames()", () => {
     ]);
   });
 
-  test("search-a, search_a and search.a are three", () => {
+  test("gives search-a, search_a and search.a different aliases", () => {
     const tools = toToolNames("s__", ["search-a", "search_a", "search.a"]);
     expect(tools.size).toBe(3);
     expect(tools.get("s__search-a")).toBe("search-a");
@@ -43,7 +43,7 @@ describe("toToolNames()", () => {
     expect(alias).toMatch(/^s__search_a_[0-9a-f]{12}$/);
   });
 
-  test("has each name behind another one, fit for our rule and OpenAI's, and begun with the prefix", () => {
+  test("gives each name a different alias that starts with the prefix and is valid for OpenAI", () => {
     fc.assert(
       fc.property(prefixes, names, (prefix, listed) => {
         const tools = toToolNames(prefix, listed);
@@ -56,7 +56,7 @@ describe("toToolNames()", () => {
     );
   });
 
-  test("gives a name the same alias whatever else is listed, in whatever order", () => {
+  test("gives a name the same alias regardless of other names and their order", () => {
     fc.assert(
       fc.property(prefixes, names, names, (prefix, some, more) => {
         const tools = toToolNames(prefix, [...more, ...some].reverse());
@@ -65,8 +65,8 @@ describe("toToolNames()", () => {
     );
   });
 
-  test("no server can take another's place by what it calls its tools", () => {
-    // Short ones of few letters: many of them run into each other.
+  test("a server cannot imitate the aliases of another server", () => {
+    // Short names out of few letters, so that many of them would collide.
     const word = fc.string({ minLength: 1, maxLength: 4, unit: fc.constantFrom("a", "b", "_") });
     fc.assert(
       fc.property(word, word, word, word, (server, name, otherServer, otherName) => {
@@ -93,22 +93,22 @@ describe("toToolNames()", () => {
       ["a", "__b"],
       ["a__", "b"],
     ],
-  ] as const)("%j is not %j", ([[server, name], [otherServer, otherName]]) => {
+  ] as const)("%j and %j have different aliases", ([[server, name], [otherServer, otherName]]) => {
     expect(aliasOf(`${server}__`, name)).not.toBe(aliasOf(`${otherServer}__`, otherName));
   });
 
-  test("a tool that is called as an alias is has one of its own", () => {
+  test("a tool whose name looks like an alias gets a different alias", () => {
     const alias = aliasOf("s__", "search.a");
     const tools = toToolNames("s__", ["search.a", alias.slice("s__".length)]);
     expect(tools.get(alias)).toBe("search.a");
     expect(tools.size).toBe(2);
   });
 
-  test("an alias is what it was in the release before", () => {
+  test("aliases do not change between releases", () => {
     expect(aliasOf("s__", "search.a")).toBe("s__search_a_6fde76614ab8");
   });
 
-  test("a prefix that fills OpenAI's room still leaves a name by our rule", () => {
+  test("a prefix as long as OpenAI's limit still results in a valid name", () => {
     for (const name of ["x", "x".repeat(256), "\n"]) expect(aliasOf("p".repeat(66), name)).toMatch(TOOL_NAME_PATTERN);
   });
 });

@@ -1,4 +1,4 @@
-// The servers that MCP's own authors publish, driven through a Glovebox: over stdin and stdout, and one over HTTP.
+// Tests the servers that the authors of MCP publish, through a Glovebox: over stdio, and one over HTTP.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -54,7 +54,7 @@ beforeAll(async () => {
       model: "of-the-host",
     }),
   };
-  // They write where the host's user may.
+  // The servers write files as the host's user.
   const sandbox = { without: ["user"] } as const;
   box = await makeBox({
     mcp: {
@@ -84,7 +84,7 @@ const statusOf = (name: string): ReturnType<Glovebox["mcp"]["servers"]>[number] 
   box.mcp.servers().find(({ server }) => server === name);
 
 describe("the official servers", () => {
-  test("are listed as they are, but for what can only be a task", async () => {
+  test("list their tools, except for those that can only be called as a task", async () => {
     const tools = await box.listTools();
     expect(
       box.mcp.servers().map(({ server, tools: count, leftOut, listProblem }) => [server, count, leftOut, listProblem]),
@@ -92,16 +92,36 @@ describe("the official servers", () => {
       [
         "everything",
         12,
-        [{ toolName: "simulate-research-query", problem: "It can only be called as a task" }],
+        [
+          {
+            toolName: "simulate-research-query",
+            problem: "The tool can only be called as a task, which is not supported",
+          },
+        ],
         undefined,
       ],
       [
         "hooked",
         expect.any(Number),
-        [{ toolName: "simulate-research-query", problem: "It can only be called as a task" }],
+        [
+          {
+            toolName: "simulate-research-query",
+            problem: "The tool can only be called as a task, which is not supported",
+          },
+        ],
         undefined,
       ],
-      ["web", 12, [{ toolName: "simulate-research-query", problem: "It can only be called as a task" }], undefined],
+      [
+        "web",
+        12,
+        [
+          {
+            toolName: "simulate-research-query",
+            problem: "The tool can only be called as a task, which is not supported",
+          },
+        ],
+        undefined,
+      ],
       ["files", 14, [], undefined],
       ["memory", 9, [], undefined],
       ["thinking", 1, [], undefined],
@@ -112,7 +132,7 @@ describe("the official servers", () => {
   });
 
   test.for(["everything", "web"])(
-    "everything: text, values, pictures, links and annotated content: %s",
+    "everything: returns text, values, images, links and annotated content: %s",
     async (server) => {
       expect(outputOf(await call(`${server}__echo`, { message: "hé" }))).toBe("Echo: hé");
       expect(outputOf(await call(`${server}__get-sum`, { a: 2, b: 40 }))).toBe("The sum of 2 and 40 is 42.");
@@ -136,7 +156,7 @@ describe("the official servers", () => {
     },
   );
 
-  test.for(["everything", "web"])("everything: progress while it works: %s", async (server) => {
+  test.for(["everything", "web"])("everything: reports progress: %s", async (server) => {
     const progress: { readonly progress: number; readonly total?: number | undefined }[] = [];
     const result = await call(
       `${server}__trigger-long-running-operation`,
@@ -149,13 +169,13 @@ describe("the official servers", () => {
     expect(progress.map(({ progress: at, total }) => [at, total])).toEqual([1, 2, 3, 4].map((at) => [at, 4]));
   });
 
-  test.for(["everything", "web"])("everything: arguments that do not fit never reach it: %s", async (server) => {
+  test.for(["everything", "web"])("everything: does not receive invalid arguments: %s", async (server) => {
     expect(codeOf(await call(`${server}__get-sum`, { a: "two", b: 40 }))).toBe("PARAM_INVALID");
   });
 
-  test("everything sees nothing of the host's environment", async () => {
+  test("everything: has no access to the host's environment", async () => {
     const environment = JSON.parse(String(outputOf(await call("everything__get-env")))) as object;
-    // The shell that it runs under says where it is.
+    // The shell that starts it sets PWD.
     expect(
       Object.keys(environment)
         .filter((name) => name !== "PWD")
@@ -163,7 +183,7 @@ describe("the official servers", () => {
     ).toEqual(["HOME", "PATH"]);
   });
 
-  test("what everything asks for, the hooks answer; without them it does not even offer to", async () => {
+  test("everything: its requests are answered by the hooks, and their tools are missing without hooks", async () => {
     const sampled = await call("hooked__trigger-sampling-request", { prompt: "Hi", maxTokens: 10 });
     expect(String(outputOf(sampled))).toContain("A sampled answer");
     expect(String(outputOf(await call("hooked__trigger-elicitation-request")))).toMatch(/declined/i);
@@ -171,7 +191,7 @@ describe("the official servers", () => {
     expect(codeOf(await call("everything__trigger-sampling-request", { prompt: "Hi" }))).toBe("TOOL_UNAVAILABLE");
   });
 
-  test("filesystem reads and writes in its folder, and says why it does not elsewhere", async () => {
+  test("filesystem: reads and writes in its folder, and fails elsewhere with a reason", async () => {
     expect(outputOf(await call("files__read_text_file", { path: join(folder, "note.txt") }))).toEqual({
       content: "line 1\nline 2\n",
     });
@@ -185,7 +205,7 @@ describe("the official servers", () => {
     });
   });
 
-  test("memory keeps what it is told, over a restart", async () => {
+  test("memory: keeps data over a restart", async () => {
     const entities = [{ name: "Ada", entityType: "person", observations: ["wrote the first program"] }];
     expect((await call("memory__create_entities", { entities })).success).toBe(true);
     process.kill(statusOf("memory")?.pid ?? Number.NaN, "SIGKILL");
@@ -194,7 +214,7 @@ describe("the official servers", () => {
     expect(statusOf("memory")?.connections).toBe(2);
   });
 
-  test("sequential-thinking takes one thought after another", async () => {
+  test("sequential-thinking: accepts consecutive thoughts", async () => {
     for (const thoughtNumber of [1, 2]) {
       const thought = {
         thought: `${thoughtNumber}`,
@@ -208,7 +228,7 @@ describe("the official servers", () => {
     }
   });
 
-  test("killed in mid-call: one clear result, the next call connects again, the others never notice", async () => {
+  test("everything: killed during a call fails that call only, and the next call connects again", async () => {
     const bystander = call("web__trigger-long-running-operation", { duration: 0.6, steps: 2 });
     const cut = call("everything__trigger-long-running-operation", { duration: 30, steps: 1 });
     await expect.poll(() => statusOf("everything")?.state).toBe("connected");
@@ -216,7 +236,7 @@ describe("the official servers", () => {
     setTimeout(() => process.kill(before, "SIGKILL"), 100);
     expect(errorOf(await cut)).toMatchObject({
       code: "TOOL_UNAVAILABLE",
-      message: "The MCP server everything was lost while trigger-long-running-operation ran",
+      message: 'The MCP server "everything" disconnected while "trigger-long-running-operation" ran',
     });
     expect(outputOf(await call("everything__echo", { message: "back" }))).toBe("Echo: back");
     expect(statusOf("everything")?.pid).not.toBe(before);

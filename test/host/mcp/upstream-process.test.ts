@@ -1,4 +1,4 @@
-// An upstream server's process: what it may write, what it may leave unread, what it is told of the host, and that all of it ends.
+// Tests the process of an upstream server: limits on output and unread input, its environment, and the end of all its processes.
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
@@ -51,7 +51,7 @@ const shell = (script: string, more: Partial<ServerProcessOptions> = {}): Promis
 const ping = (id: number, more: object = {}): JSONRPCMessage => ({ jsonrpc: "2.0", id, method: "ping", ...more });
 
 describe("ServerProcess", () => {
-  test("passes messages both ways, small and large, in order", async () => {
+  test("passes small and large messages both ways in order", async () => {
     const { server, messages } = await start("cat");
     const sent = Array.from({ length: 50 }, (_, id) =>
       ping(id, id % 10 === 0 ? { params: { text: "é".repeat(150_000) } } : {}),
@@ -66,19 +66,19 @@ describe("ServerProcess", () => {
     expect(server.diagnostics).toMatchObject({ strayLines: 0, ending: undefined });
   });
 
-  test("says what is wrong with a program that is not there, and no path", async () => {
-    await expect(start("glovebox-no-such-program")).rejects.toThrow("Its command is no program on its PATH");
-    await expect(start("/no/such/program")).rejects.toThrow("Its command is no program");
-    await expect(start("/etc")).rejects.toThrow("Its command is no program");
+  test("rejects a missing program without naming a path", async () => {
+    await expect(start("glovebox-no-such-program")).rejects.toThrow("The command was not found on the PATH");
+    await expect(start("/no/such/program")).rejects.toThrow("The command is not an executable file");
+    await expect(start("/etc")).rejects.toThrow("The command is not an executable file");
   });
 
-  test("has no environment of the host's, no rights to gain, limits, and a user of its own where there is one to give", async () => {
+  test("runs without the host's environment, with no-new-privileges, limits, and its own user if the host is root", async () => {
     const script = `env; id -u; grep NoNewPrivs /proc/self/status; echo nofile $(ulimit -n) core $(ulimit -c); ls /proc | grep -c '^[0-9]'; touch "$HOME/x" && echo written`;
     const environment = { PATH: process.env.PATH, HOME: "/root", SECRET_KEY: "hunter2" };
     const { server, closed } = await shell(`{ ${script}; } >&2`, { env: { GIVEN: "1" }, environment });
     await closed;
     const { stderr, ending } = server.diagnostics;
-    expect(ending).toBe("It ended with code 0");
+    expect(ending).toBe("Exited with code 0");
     expect(stderr).toMatch(/^GIVEN=1$/m);
     expect(stderr).not.toContain("hunter2");
     expect(stderr).toMatch(/NoNewPrivs:\t1/);
@@ -90,7 +90,7 @@ describe("ServerProcess", () => {
     }
   });
 
-  test("passes by what is no message, and counts it", async () => {
+  test("skips and counts lines that are not messages", async () => {
     const script = String.raw`printf 'Server listening\n\n[1,2]\n{"a":1}\n{broken\n{"jsonrpc":"2.0","method":"x"}\n'; exec cat`;
     const { server, messages, errors } = await shell(script);
     await expect.poll(() => messages).toEqual([{ jsonrpc: "2.0", method: "x" }]);
@@ -100,7 +100,7 @@ describe("ServerProcess", () => {
     expect(server.diagnostics).toMatchObject({ strayLines: 4, lastStrayLine: "{broken" });
   });
 
-  test("passes by what is no text at all", async () => {
+  test("skips binary data", async () => {
     const { server, messages, errors } = await shell("head -c 300000 /dev/urandom; echo; exec cat");
     await server.send(ping(1));
     await expect.poll(() => messages).toEqual([ping(1)]);
@@ -108,7 +108,7 @@ describe("ServerProcess", () => {
     expect(server.diagnostics.strayLines).toBeGreaterThan(0);
   });
 
-  test("an answer that cannot be read fails its own request, and nothing else", async () => {
+  test("a response that cannot be read fails only its own request", async () => {
     const { server, messages } = await start("cat", [], { maxMessageBytes: 10_000 });
     const answer = (id: number, result: unknown): Promise<void> => server.send({ jsonrpc: "2.0", id, result } as never);
     await answer(1, { text: "x".repeat(20_000) });
@@ -118,7 +118,7 @@ describe("ServerProcess", () => {
     await expect.poll(() => messages.length).toBe(4);
     expect(messages).toMatchObject(
       [
-        { id: 1, error: { message: "The answer is longer than 10000 bytes" } },
+        { id: 1, error: { message: "The response is longer than 10000 bytes" } },
         { id: 2, error: { message: /__proto__/ } },
         { id: 3, error: { message: /nested/ } },
         { id: 4, result: "fine" },
@@ -139,19 +139,19 @@ describe("ServerProcess", () => {
     expect(server.pid).toBeNull();
   });
 
-  test("a server that reads nothing is not sent more than waits for it", async () => {
+  test("sending fails once the unread input reaches the limit", async () => {
     const { server } = await start("sleep", ["1000"], { maxMessageBytes: 100_000 });
     const send = async (): Promise<void> => {
       for (let id = 0; id < 100; id += 1) await server.send(ping(id, { params: { text: "x".repeat(50_000) } }));
     };
-    await expect(send()).rejects.toThrow(/does not read what it is sent/);
-    // Ended all the same, and not waited for: what it has not read it will not read.
+    await expect(send()).rejects.toThrow(/does not read its stdin/);
+    // Closing does not wait for the server to read its input.
     await server.close();
-    await expect(server.send(ping(1))).rejects.toThrow("The server has ended");
+    await expect(server.send(ping(1))).rejects.toThrow("The server process has ended");
   });
 
-  test("of what it writes to stderr the end is kept", async () => {
-    // 300 KiB: the host rests after 256, and the process ends meanwhile with the end of it in the pipe.
+  test("keeps the end of stderr", async () => {
+    // 300 KiB, because the host pauses after 256 and the process exits meanwhile with the rest in the pipe.
     const { server, closed } = await shell("head -c 307200 /dev/zero | tr '\\0' x >&2; printf '\\377the end\\n' >&2");
     await closed;
     const { stderr } = server.diagnostics;
@@ -159,7 +159,7 @@ describe("ServerProcess", () => {
     expect(stderr).toMatch(/x\ufffdthe end\n$/);
   });
 
-  test("a server that floods leaves the host time for another", async () => {
+  test("a flooding server leaves the host time for another one", async () => {
     const line = JSON.stringify({ jsonrpc: "2.0", method: "notifications/message", params: { data: "flood" } });
     const flood = await start("yes", [line]);
     let flooded = 0;
@@ -173,7 +173,7 @@ describe("ServerProcess", () => {
       await server.send(ping(id));
       await expect.poll(() => messages.length, { interval: 1 }).toBe(id + 1);
     }
-    // Half of the time is left, and a busy machine takes its part.
+    // Half of the time remains, of which a busy machine takes a part.
     expect(performance.eventLoopUtilization(before).utilization).toBeLessThan(0.95);
     const during = flooded;
     await flood.server.close();
@@ -183,21 +183,21 @@ describe("ServerProcess", () => {
 });
 
 describe("ServerProcess.close()", () => {
-  test("ends its stdin first, which is enough for most", async () => {
+  test("ends stdin first", async () => {
     const { server, closed } = await shell("cat >/dev/null; echo saved >&2; exit 7");
     await server.close();
     await closed;
-    expect(server.diagnostics).toMatchObject({ stderr: "saved\n", ending: "It ended with code 7" });
+    expect(server.diagnostics).toMatchObject({ stderr: "saved\n", ending: "Exited with code 7" });
     await server.close();
   });
 
-  test("then asks it to end, as one that has a handler for it knows", async () => {
+  test("then sends SIGTERM", async () => {
     const { server } = await shell("trap 'echo asked >&2; exit 0' TERM; while :; do sleep 0.05; done");
     await server.close();
     expect(server.diagnostics.stderr).toContain("asked\n");
   });
 
-  test("then kills it, and all that it has started, whatever it is wrapped in", async () => {
+  test("then kills all its processes, with any set of isolation layers", async () => {
     const script = "trap '' TERM; sleep 1000 & setsid sleep 1000 & echo ready >&2; sleep 1000; sleep 1000";
     const wrappings: readonly (readonly ServerLayer[])[] = [[], ["namespaces"], ["namespaces", "user"], ALL_LAYERS];
     await Promise.all(
@@ -213,25 +213,25 @@ describe("ServerProcess.close()", () => {
     );
   });
 
-  test("before it has started, or while it starts, leaves nothing behind", async () => {
+  test("before or during the start leaves nothing behind", async () => {
     const never = new ServerProcess({ command: "sleep", args: ["1000"], environment: process.env });
     await never.close();
     await expect(never.start()).rejects.toThrow();
     const early = new ServerProcess({ command: "sleep", args: ["1000"], environment: process.env });
     const starting = early.start();
     await early.close();
-    await expect(starting).rejects.toThrow("closed before");
+    await expect(starting).rejects.toThrow("closed while it was starting");
     expect(early.pid).toBeNull();
   });
 });
 
-describe("what a server leaves behind", () => {
+describe("an orphaned process of a server", () => {
   test.for<[string, readonly ServerLayer[]]>([
     ["with every layer", []],
     ["without namespaces", ["namespaces"]],
     ["without namespaces and users", ["namespaces", "user"]],
-  ])("ends with it, and holds up nobody: %s", async ([, without]) => {
-    // They have its stdout, and one of them a session of its own where that can be found.
+  ])("ends with the server and delays nothing: %s", async ([, without]) => {
+    // The orphans keep its stdout open, and one has its own session if the layers allow finding it.
     const detached = isRoot && !without.includes("user") ? "setsid sleep 1000 &" : "";
     const { server, closed } = await shell(`sleep 1000 & ${detached} echo ready >&2; read line; exit 3`, {
       sandbox: { without },
@@ -241,13 +241,13 @@ describe("what a server leaves behind", () => {
     await server.send(ping(1));
     await closed;
     await expectDead(tree);
-    expect(server.diagnostics.ending).toBe("It ended with code 3");
+    expect(server.diagnostics.ending).toBe("Exited with code 3");
   });
 
   test.for<[string, readonly ServerLayer[]]>([
     ["with every layer", []],
     ["as the host's user", ["user"]],
-  ])("ends with a host that is killed: %s", async ([, without]) => {
+  ])("ends when the host is killed: %s", async ([, without]) => {
     const host = fork(HOST_SCRIPT, [JSON.stringify(without)], { stdio: ["ignore", "ignore", "inherit", "ipc"] });
     const [pid] = (await once(host, "message")) as [number];
     const tree = treeOf(pid);
@@ -258,8 +258,8 @@ describe("what a server leaves behind", () => {
   });
 });
 
-describe("a sandbox that is asked for", () => {
-  test("has no network where it says so", async () => {
+describe("a configured sandbox", () => {
+  test("has no network with network: false", async () => {
     const script = "cat /proc/net/dev >&2";
     const { server, closed } = await shell(script, { sandbox: { network: false } });
     await closed;
@@ -272,19 +272,19 @@ describe("a sandbox that is asked for", () => {
     ).toEqual(["lo"]);
   });
 
-  test("bounds memory and files", async () => {
+  test("limits memory and file descriptors", async () => {
     const script = "ulimit -d >&2; ulimit -n >&2";
     const { server, closed } = await shell(script, { sandbox: { memoryMiB: 64, descriptors: 32 } });
     await closed;
     expect(server.diagnostics.stderr).toBe("65536\n32\n");
   });
 
-  test("is refused where it contradicts itself", async () => {
+  test("is rejected if its options contradict each other", async () => {
     const server = new ServerProcess({
       command: "cat",
       environment: process.env,
       sandbox: { require: ["namespaces"], without: ["namespaces"] },
     });
-    await expect(server.start()).rejects.toThrow(/does not give what was required: namespaces/);
+    await expect(server.start()).rejects.toThrow(/required layers are not available on this machine: namespaces/);
   });
 });

@@ -1,4 +1,4 @@
-// What reads an upstream server's messages: events however they are cut, JSON over several turns, and stubs in the place of messages.
+// Tests how messages of upstream servers are read: events that arrive in pieces, JSON over several turns, and stubs in place of messages.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { isDeepStrictEqual } from "node:util";
@@ -51,7 +51,7 @@ describe("EventReader", () => {
     name: fc.option(fc.constantFrom("ping", "message"), { nil: undefined }),
   });
 
-  test("reads events with any line ends, however they are cut", () => {
+  test("reads events with any line ends, however they are split", () => {
     const end = fc.constantFrom("\n", "\r", "\r\n");
     fc.assert(
       fc.property(
@@ -78,12 +78,12 @@ describe("EventReader", () => {
     );
   });
 
-  test("keeps the length of an event that is too long, and goes on", () => {
+  test("records the length of an event over the limit and continues", () => {
     const text = `data: ${"x".repeat(500)}\n\ndata: ${"y".repeat(60)}\ndata: ${"y".repeat(60)}\n\ndata: z\n\n`;
     expect(readAll(100, cut(Buffer.from(text), Array(100).fill(7))).map(({ data }) => data)).toEqual([500, 121, "z"]);
   });
 
-  test("ignores ids that are long or hold a NUL, and lines without an event", () => {
+  test("ignores ids that are long or contain NUL, and lines without an event", () => {
     const text = `id: ${"i".repeat(2_000)}\ndata: a\n\nid: a\0b\ndata: b\n\nid: 7\n\n\ndata: c\n\n`;
     expect(readAll(100, [Buffer.from(text)])).toEqual(
       ["a", "b", "c"].map((data) => ({ data, id: undefined, name: "message" })),
@@ -94,7 +94,7 @@ describe("EventReader", () => {
 describe("JSON over several turns", () => {
   const json = fc.jsonValue({ maxDepth: 6 }) as fc.Arbitrary<JsonValue>;
 
-  test("is written as JSON.stringify writes it", async () => {
+  test("is serialized as by JSON.stringify", async () => {
     await fc.assert(
       fc.asyncProperty(json, async (value) => {
         const parsed = JSON.parse(JSON.stringify(value)) as JsonValue;
@@ -103,7 +103,7 @@ describe("JSON over several turns", () => {
     );
   });
 
-  test("is the same whatever the order of members, and no other", async () => {
+  test("is equal only to the same value, with members in any order", async () => {
     const reversed = (value: unknown): unknown => {
       if (Array.isArray(value)) return value.map(reversed);
       if (typeof value !== "object" || value === null) return value;
@@ -122,7 +122,7 @@ describe("JSON over several turns", () => {
     );
   });
 
-  test("is counted no further than its limit", () => {
+  test("is counted up to its limit", () => {
     fc.assert(
       fc.property(json, fc.nat(50), (value, most) => {
         const text = JSON.stringify(value);
@@ -137,7 +137,7 @@ describe("JSON over several turns", () => {
 describe("a result with a value", () => {
   const text = (said: unknown) => ({ type: "text", text: JSON.stringify(said) });
 
-  test("counts the keys of its value once, whatever texts come with it", async () => {
+  test("counts the keys of its value once, for any number of texts", async () => {
     let counted = 0;
     const countOwnKeys = (target: object): (string | symbol)[] => {
       counted += 1;
@@ -153,7 +153,7 @@ describe("a result with a value", () => {
     expect(returned).toHaveProperty("output", structuredContent);
   });
 
-  test("leaves out a text that repeats the value, also after another text", async () => {
+  test("omits a text that repeats the value, also after another text", async () => {
     const value = { a: [1, { b: 2 }] };
     expect(await toReturned({ structuredContent: value, content: [text(value)] }, "t", signal)).toBe(value);
     const both = { structuredContent: value, content: [text("Hi"), text(value)] };
@@ -161,7 +161,7 @@ describe("a result with a value", () => {
     expect(returned[Symbol.for(CONTENT_KEY)]).toEqual([text("Hi")]);
   });
 
-  test("is not compared any more once its call has ended", async () => {
+  test("is no longer compared after its call has ended", async () => {
     const ended = AbortSignal.abort(new Error("ended"));
     const result = { structuredContent: { a: 1 }, content: [text({})] };
     await expect(toReturned(result, "t", ended)).rejects.toThrow("ended");
@@ -171,7 +171,7 @@ describe("a result with a value", () => {
 describe("MessageStubs", () => {
   const answer = { jsonrpc: "2.0", id: 1, result: { content: [] } } as JSONRPCMessage;
 
-  test("gives each message for its stub, once", () => {
+  test("returns the message of each stub once", () => {
     const stubs = new MessageStubs();
     const notice = { jsonrpc: "2.0", method: "notifications/x", params: { a: 1 } } as JSONRPCMessage;
     for (const message of [answer, notice]) {
@@ -181,7 +181,7 @@ describe("MessageStubs", () => {
     }
   });
 
-  test("gives nothing for a stub of another connection, nor for one that was dropped", () => {
+  test("returns nothing for a stub of another connection or a dropped message", () => {
     const [one, other] = [new MessageStubs(), new MessageStubs()];
     const put = one.put(answer);
     const stub = JSON.parse(put?.text ?? "") as JSONRPCMessage;
@@ -223,7 +223,7 @@ describe("an event stream", () => {
     expect(stubs.size).toBe(0);
   });
 
-  test("keeps a bounded number of messages that nobody takes", async () => {
+  test("keeps a limited number of messages that are not taken", async () => {
     const stubs = new MessageStubs();
     const chunks = Array.from({ length: 200 }, (_, id) => answerTo(id));
     const { stream } = sourceOf(chunks, (controller) => controller.close());
@@ -231,7 +231,7 @@ describe("an event stream", () => {
     expect(stubs.size).toBeLessThanOrEqual(16);
   });
 
-  test("that fails drops the messages that nobody has taken", async () => {
+  test("that fails drops the messages that were not taken", async () => {
     const stubs = new MessageStubs();
     const { stream } = sourceOf([answerTo(1), answerTo(2)], (controller) => controller.error(new Error("reset")));
     await expect(readAllOf(toStubStream(stream, { maxBytes: LIMIT, stubs }))).rejects.toThrow("reset");
@@ -271,7 +271,7 @@ describe("an event stream", () => {
   );
 });
 
-test("ReadingBudget lets a reader that has used its time wait, and all who wait go on", async () => {
+test("ReadingBudget makes a reader wait after its slice, and resumes all waiting readers", async () => {
   const budget = new ReadingBudget();
   expect(budget.charge(performance.now())).toBeUndefined();
   const waits = Array.from({ length: 5 }, () => budget.charge(performance.now() - 100));

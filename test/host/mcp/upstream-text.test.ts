@@ -1,10 +1,10 @@
-// Invisible characters in what an upstream server says: removed from words, and no tool whose names or values hold any.
+// Tests invisible characters in tool definitions: they are removed from texts, and tools with such names or values are rejected.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { invisibleIn, toVisible } from "../../../src/host/mcp/client/text/visible-text.ts";
 import { readUpstreamTool } from "../../../src/host/mcp/client/upstream-schema.ts";
 
-/** Writes a text in tag characters, which a model reads and a person does not see. */
+/** Writes a text in tag characters, which a model reads and a user does not see. */
 const inTags = (text: string): string =>
   [...text].map((each) => String.fromCodePoint(0xe0000 + each.charCodeAt(0))).join("");
 const INVISIBLE: readonly (readonly [name: string, text: string])[] = [
@@ -28,7 +28,7 @@ const INVISIBLE: readonly (readonly [name: string, text: string])[] = [
 describe.for(INVISIBLE)("%s", ([, hidden]) => {
   const hiding = `a${hidden}b`;
 
-  test("is removed from words", () => {
+  test("is removed from texts", () => {
     const read = readUpstreamTool({
       name: "t",
       title: hiding,
@@ -59,7 +59,7 @@ describe.for(INVISIBLE)("%s", ([, hidden]) => {
     ["an unknown keyword", { p: { [hiding]: 1 } }],
     ["a definition's name", { p: { $defs: { [hiding]: {} } } }],
     ["a required name", { p: { type: "object", required: [hiding] } }],
-  ] as const)("in %s leaves the tool out", ([, properties]) => {
+  ] as const)("in %s makes the tool invalid", ([, properties]) => {
     for (const schemas of [
       { inputSchema: { type: "object", properties } },
       { inputSchema: { type: "object" }, outputSchema: { type: "object", properties } },
@@ -74,7 +74,7 @@ describe.for(INVISIBLE)("%s", ([, hidden]) => {
 
 describe("text that is visible", () => {
   test.for(["plain", "é ü 漢字 العربية हिन्दी", "line\n\ttab", "❤️", "👩‍🚀", "👨🏽‍💻", "1️⃣", "🏳️‍🌈", "🇨🇭"])(
-    "%s stays as it is",
+    "%s stays unchanged",
     (text) => {
       expect(toVisible(text)).toBe(text);
       expect(invisibleIn(text)).toBeUndefined();
@@ -85,17 +85,17 @@ describe("text that is visible", () => {
     },
   );
 
-  test("has nothing invisible in it once that is removed, whatever it was", () => {
+  test("contains nothing invisible after the removal, for any text", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), (text) => {
         const visible = toVisible(text);
-        // What stood next to it may be what an emoji is made of no longer.
+        // A joiner next to a removed character may no longer be part of an emoji.
         expect(invisibleIn(toVisible(visible))).toBeUndefined();
       }),
     );
   });
 
-  test("a schema's properties may be called like keywords", () => {
+  test("a schema's properties can have the names of keywords", () => {
     const properties = { title: { type: "string" }, enum: { description: "e\u200b" }, const: { title: "t" } };
     expect(readUpstreamTool({ name: "t", inputSchema: { type: "object", properties } })).toMatchObject({
       definition: { inputSchema: { properties: { enum: { description: "e" } } } },

@@ -1,4 +1,5 @@
-// One connection to an upstream server: opened, asked for its tools, called, closed. What it stands on is loaded with the first of them.
+// Implements one connection to an upstream server with the client of the MCP SDK: connects, lists tools, calls tools and closes. The SDK is
+// loaded with the first connection.
 import { Client, LOG_LEVEL_META_KEY, type McpSubscription } from "@modelcontextprotocol/client";
 import type { JsonValue } from "../../../sandbox/contract/errors.ts";
 import { untilAborted } from "../../util/with-abort.ts";
@@ -15,18 +16,18 @@ import { toVisible } from "./text/visible-text.ts";
 import { StaleConnection, type UpstreamCall } from "./upstream-call.ts";
 import { toReturned } from "./upstream-result.ts";
 
-/** A timer's longest: our own clocks end what takes too long. */
-const NEVER_MS = 2_147_483_647;
-/** A program that knows nothing of the newest protocol may leave its first question without an answer. */
+/** Longest delay of a timer. It disables the SDK's timeouts, because calls and listings have their own. */
+const NO_TIMEOUT_MS = 2_147_483_647;
+/** Longest time in ms to wait for `server/discover`: a program that does not know the newest revision may never answer it. */
 const PROBE_MS = 5_000;
-/** Rounds of questions in one call. */
+/** Largest number of rounds of input requests in one call. */
 const MAX_ROUNDS = 8;
-/** A program is dead by then, and a server that is not told that its session is over will find out. */
+/** Longest time in ms to close a connection. A program was killed by then; an HTTP session that was not ended will expire. */
 const CLOSE_MS = 3_000;
-/** How long to wait before a subscription that broke off is asked for again; after the last of them it is left alone. */
+/** Delays before a lost subscription is opened again. After the last of them, it is not opened again. */
 const RELISTEN_MS = [1_000, 5_000, 30_000, 30_000, 30_000] as const;
-/** One that has lasted so long has only had bad luck. */
-const STEADY_MS = 60_000;
+/** A subscription that lasted longer resets these delays. */
+const STABLE_MS = 60_000;
 
 export interface ConnectionParts {
   readonly server: string;
@@ -34,19 +35,19 @@ export interface ConnectionParts {
   readonly credentials: Credentials;
   readonly environment: NodeJS.ProcessEnv;
   readonly version: string;
-  /** Aborts with a ToolError when the connection is not wanted any more. */
+  /** Aborts with a ToolError when the connection is no longer needed. */
   readonly signal: AbortSignal;
-  /** Told of each one that came to nothing, and is still being closed. */
+  /** Called with the closing promise of each connection that failed. */
   readonly onDiscarded: (closing: Promise<void>) => void;
   readonly onToolsChanged: () => void;
-  /** Told of each call that has a result: the server works. */
+  /** Called after each call with a result, which shows that the server works. */
   readonly onAnswered: () => void;
   readonly onClosed: () => void;
-  /** Given what a program leaves for the operator, as it is by then. */
+  /** Called with a function that returns the current diagnostics of a program. */
   readonly onDiagnostics: (read: () => ServerDiagnostics) => void;
 }
 
-/** Nothing is checked there against a schema: it would make code of it, and the router checks. */
+/** Disables the SDK's schema validator, which generates code from the untrusted schema. The router validates arguments and outputs. */
 const NO_VALIDATOR = { getValidator: () => () => ({ valid: true, data: undefined, errorMessage: undefined }) as never };
 
 export class UpstreamConnection implements AsyncDisposable {
@@ -56,9 +57,9 @@ export class UpstreamConnection implements AsyncDisposable {
   readonly #calls = new Set<UpstreamCall>();
   #subscription: McpSubscription | undefined;
   #relisten: NodeJS.Timeout | undefined;
-  #relistened = 0;
+  #relistenCount = 0;
   #outage: { readonly cause: unknown; readonly at: number } = { cause: undefined, at: Number.NEGATIVE_INFINITY };
-  readonly #silence = new InactivityDetector();
+  readonly #inactivity = new InactivityDetector();
   #isOpen = false;
   #isClosing = false;
   readonly openedAt: number = performance.now();
@@ -78,18 +79,18 @@ export class UpstreamConnection implements AsyncDisposable {
         inputRequired: { maxRounds: MAX_ROUNDS },
       },
     );
-    answerRequests(client, server, config, () => this.#subject());
+    answerRequests(client, server, config, () => this.#currentCall());
     client.setNotificationHandler("notifications/message", ({ params }) => {
-      this.#subject()?.log(params.level, params.logger, params.data);
+      this.#currentCall()?.log(params.level, params.logger, params.data);
     });
     client.setNotificationHandler("notifications/tools/list_changed", () => parts.onToolsChanged());
-    client.onclose = () => this.#closed();
-    // What goes wrong beside a request has no one to be told: the request itself fails, or nothing is wrong.
+    client.onclose = () => this.#handleClose();
+    // Errors that make a request fail reach its caller, and the others have no consequence.
     client.onerror = () => {};
     this.#client = client;
   }
 
-  /** @throws {ToolError} TOOL_UNAVAILABLE, as a rejection */
+  /** Starts the server if it is a program, and connects to it. @throws {ToolError} TOOL_UNAVAILABLE, as a rejection */
   static async open(parts: ConnectionParts): Promise<UpstreamConnection> {
     const { config } = parts;
     const mode = config.protocol === "2026-07-28" ? { pin: config.protocol } : config.protocol;
@@ -97,7 +98,7 @@ export class UpstreamConnection implements AsyncDisposable {
       return await UpstreamConnection.#open(parts, mode);
     } catch (thrown) {
       const isProgram = !("url" in config);
-      // Some end at a question that they do not know.
+      // Some programs exit when they receive a request that they do not know.
       if (isProgram && mode === "auto" && thrown instanceof EndedEarly) {
         return await UpstreamConnection.#open(parts, "legacy").catch((again: unknown) => {
           throw toConnectError(again, parts);
@@ -115,7 +116,7 @@ export class UpstreamConnection implements AsyncDisposable {
     const { connectTimeoutMs } = parts.config;
     const inTime = AbortSignal.any([parts.signal, AbortSignal.timeout(connectTimeoutMs)]);
     try {
-      // What the server says later belongs to no request of ours.
+      // Without an exchange, so that later messages of the server are not attributed to the request that opened the connection.
       const connecting = currentExchange.run(undefined, () =>
         connection.#client.connect(connection.transport, { timeout: connectTimeoutMs }),
       );
@@ -123,7 +124,7 @@ export class UpstreamConnection implements AsyncDisposable {
     } catch (thrown) {
       const { hasEnded } = connection.transport;
       parts.onDiscarded(connection[Symbol.asyncDispose]());
-      throw hasEnded ? new EndedEarly("It ended while it was asked", { cause: thrown }) : thrown;
+      throw hasEnded ? new EndedEarly("The program exited while it was being connected", { cause: thrown }) : thrown;
     }
     connection.#isOpen = true;
     connection.#begin();
@@ -142,7 +143,7 @@ export class UpstreamConnection implements AsyncDisposable {
     return this.#client.getNegotiatedProtocolVersion();
   }
 
-  /** The server's own word. */
+  /** Name and version that the server reports. Untrusted text. */
   get serverInfo(): { readonly name: string; readonly version: string } | undefined {
     const { name, version } = this.#client.getServerVersion() ?? {};
     if (name === undefined || version === undefined) return undefined;
@@ -154,10 +155,10 @@ export class UpstreamConnection implements AsyncDisposable {
     return pid ?? undefined;
   }
 
-  /** Whether it says when its tools change. */
-  get tellsOfChanges(): boolean {
+  /** Whether the server sends notifications when its tools change. */
+  get notifiesOfChanges(): boolean {
     if (this.#client.getProtocolEra() !== "legacy") return this.#subscription !== undefined;
-    // Over HTTP nobody knows whether there is a stream that it could say so on.
+    // Over HTTP it is unknown whether the server has opened a stream for notifications.
     const isProgram = !("url" in this.#parts.config);
     return isProgram && this.#client.getServerCapabilities()?.tools?.listChanged === true;
   }
@@ -172,7 +173,7 @@ export class UpstreamConnection implements AsyncDisposable {
     if (!isLegacy && tools?.listChanged === true) void this.#listen();
   }
 
-  /** Without it, listings are kept for a while only: that it fails is no failure. */
+  /** Subscribes to changes of the tools. Failures are ignored: without a subscription, listings just expire sooner. */
   async #listen(): Promise<void> {
     const timeout = this.#parts.config.connectTimeoutMs;
     const begun = performance.now();
@@ -183,102 +184,103 @@ export class UpstreamConnection implements AsyncDisposable {
       this.#subscription = subscription;
       await subscription.closed;
       if (this.#subscription === subscription) this.#subscription = undefined;
-      // What has changed meanwhile nobody has said.
+      // Changes during the gap between two subscriptions are not reported.
       if (this.#isOpen) this.#parts.onToolsChanged();
     } catch {
-      // As above.
+      // Opened again below.
     }
-    if (performance.now() - begun > STEADY_MS) this.#relistened = 0;
-    const delayMs = RELISTEN_MS[this.#relistened];
-    this.#relistened += 1;
+    if (performance.now() - begun > STABLE_MS) this.#relistenCount = 0;
+    const delayMs = RELISTEN_MS[this.#relistenCount];
+    this.#relistenCount += 1;
     if (this.#isOpen && delayMs !== undefined) this.#relisten = setTimeout(() => void this.#listen(), delayMs).unref();
   }
 
-  /** Whose a message is: the request's on whose stream it came, or that of the only call there is. */
-  #subject(): UpstreamCall | undefined {
+  /** Returns the call that a message belongs to: the one on whose stream it arrived, or the only call in progress. */
+  #currentCall(): UpstreamCall | undefined {
     const exchange = currentExchange.getStore();
     if (exchange !== undefined) return [...this.#calls].find((call) => call === exchange);
     return this.#calls.size === 1 ? [...this.#calls][0] : undefined;
   }
 
-  /** All pages of its tools, as they came. @throws {ToolError | StaleConnection} TOOL_UNAVAILABLE, as a rejection */
+  /** Returns all pages of the server's tools, unchecked. @throws {ToolError | StaleConnection} TOOL_UNAVAILABLE, as a rejection */
   async listTools(): Promise<Listing> {
     const { server, config } = this.#parts;
     const listing = new Listing(config.maxTools);
     if (this.#client.getServerCapabilities()?.tools === undefined) return listing;
     const signal = AbortSignal.timeout(config.connectTimeoutMs);
-    const options = { timeout: NEVER_MS, signal, cacheMode: "refresh" } as const;
+    const options = { timeout: NO_TIMEOUT_MS, signal, cacheMode: "refresh" } as const;
     try {
       const listed = await currentExchange.run(listing, () => this.#client.listTools(undefined, options));
-      listing.shown = new Set(listed.tools.map(({ name }) => name));
+      listing.callable = new Set(listed.tools.map(({ name }) => name));
       return listing;
     } catch (thrown) {
-      this.#refuseWhenStale(thrown);
+      this.#throwIfStale(thrown);
       throw toListError(thrown, server, signal.aborted);
     }
   }
 
-  /** What the tool returns, as a host function would. @throws {ToolError | StaleConnection} as a rejection */
+  /** Calls a tool and returns its result as a host function would. @throws {ToolError | StaleConnection} as a rejection */
   async callTool(call: UpstreamCall, args: { readonly [name: string]: JsonValue }): Promise<unknown> {
     const { server, config } = this.#parts;
     const { toolName, context } = call;
     const { logLevel } = config;
-    const asksForLog = this.#client.getProtocolEra() === "modern" && this.#client.getServerCapabilities()?.logging;
-    const _meta = { ...context.traceContext, ...(asksForLog ? { [LOG_LEVEL_META_KEY]: logLevel } : {}) };
+    const requestsLogs = this.#client.getProtocolEra() === "modern" && this.#client.getServerCapabilities()?.logging;
+    const _meta = { ...context.traceContext, ...(requestsLogs ? { [LOG_LEVEL_META_KEY]: logLevel } : {}) };
     const params = { name: toolName, arguments: args, ...(Object.keys(_meta).length === 0 ? {} : { _meta }) };
     const options = {
-      timeout: NEVER_MS,
+      timeout: NO_TIMEOUT_MS,
       signal: call.signal,
-      // So that it is asked for: what comes of it, the call hears before.
+      // Makes the SDK request progress. The transport passes the notifications to the call directly.
       onprogress: () => {},
     };
     this.#calls.add(call);
-    this.#silence.asked(call.begunAt, this.transport.heardAt);
+    this.#inactivity.begin(call.begunAt, this.transport.lastMessageAt);
     try {
       await currentExchange.run(call, () => this.#client.callTool(params, options));
     } catch (thrown) {
-      this.#refuseWhenStale(thrown);
-      if (call.isLate) this.#unanswered(call);
+      this.#throwIfStale(thrown);
+      if (call.isLate) this.#restartIfInactive(call);
       const { timeoutMs } = config;
       throw toCallError(thrown, call, { server, timeoutMs, toOutage: (cause) => this.#toOutage(call, cause) });
     } finally {
       this.#calls.delete(call);
     }
-    if (call.result === undefined) throw serverUnavailable(server, `gave no result of ${toolName}`, undefined);
+    if (call.result === undefined) throw serverUnavailable(server, `returned no result for "${toolName}"`, undefined);
     this.#parts.onAnswered();
     return await toReturned(call.result, toolName, context.signal);
   }
 
-  /** For all calls that were on their way when the first of them failed, what that one failed by: a server that ends, ends them all. */
+  /** Returns the cause of a failure, which is the same for all calls that were in progress when the first of them failed. */
   #toOutage(call: UpstreamCall, cause: unknown): unknown {
     if (call.begunAt > this.#outage.at) this.#outage = { cause, at: performance.now() };
     return this.#outage.cause;
   }
 
-  /** A session that the server has forgotten (404 by the standard, 400 from many), or credentials that it takes no longer. */
-  #refuseWhenStale(thrown: unknown): void {
+  /** Throws if the server no longer knows the session (404 by the standard, 400 with many servers), or rejects the credentials. */
+  #throwIfStale(thrown: unknown): void {
     const status = statusOf(thrown);
     const isForgotten = (status === 404 || status === 400) && this.#opened.http?.sessionId !== undefined;
-    if (status === 401 || isForgotten) throw new StaleConnection("It does not know us any more", { cause: thrown });
+    if (status === 401 || isForgotten)
+      throw new StaleConnection("The session or the credentials are no longer valid", { cause: thrown });
   }
 
-  /** A program that is alive and deaf is started anew, for the next call; a URL is asked anew each time. */
-  #unanswered({ begunAt }: UpstreamCall): void {
+  /** Closes the connection to a program that runs but does not answer, so that the next call starts a new process. */
+  #restartIfInactive({ begunAt }: UpstreamCall): void {
     const { config, onClosed, onDiscarded } = this.#parts;
     if ("url" in config || !this.#isOpen) return;
-    if (!this.#silence.lasts(begunAt, this.transport.heardAt, config.timeoutMs)) return;
+    if (!this.#inactivity.isInactive(begunAt, this.transport.lastMessageAt, config.timeoutMs)) return;
     onClosed();
     onDiscarded(this[Symbol.asyncDispose]());
   }
 
-  #closed(): void {
+  #handleClose(): void {
     const wasOpen = this.#isOpen;
     this.#isOpen = false;
     clearTimeout(this.#relisten);
     if (wasOpen && !this.#isClosing) this.#parts.onClosed();
   }
 
-  /** In bounded time. Twice is a no-op. */
+  /** Closes the connection, in bounded time. A second call has no effect. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosing = true;
     this.#isOpen = false;
@@ -286,12 +288,12 @@ export class UpstreamConnection implements AsyncDisposable {
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, CLOSE_MS);
     await Promise.race([this.#endSession(), late]);
-    // Also when the server does not answer: this ends all open requests.
+    // Runs even if the server does not answer, because it ends all open requests.
     await Promise.race([this.#close(), late]);
     clearTimeout(timer);
   }
 
-  /** Tells a server of the 2025 protocol that its session is over. The server may never answer. */
+  /** Ends the session of an HTTP server (revisions of 2025). The server may never answer. */
   async #endSession(): Promise<void> {
     const { http } = this.#opened;
     if (http?.sessionId !== undefined) await http.terminateSession().catch(() => {});

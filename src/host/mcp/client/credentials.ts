@@ -1,10 +1,10 @@
-// The credentials of one connection: what the host has configured, and what its hooks return for the tenant. A hook that throws, takes too
-// long or returns anything else than credentials leaves the tenant without a connection, never with another tenant's.
+// Resolves the credentials of a connection from the host's options and from its hooks for the tenant. If a hook throws, times out or returns
+// invalid credentials, the tenant gets no connection, and never that of another tenant.
 import type * as z from "zod";
 import { runCallback } from "../../util/host-callback.ts";
 import { AuthProviderSchema, type McpAuthProvider, type McpServerConfig, TextRecordSchema } from "./mcp-options.ts";
 
-/** What one tenant's connection has that another's has not. */
+/** The parts of a connection that differ between tenants. */
 export interface Credentials {
   readonly headers: { readonly [name: string]: string };
   readonly env: { readonly [name: string]: string };
@@ -17,8 +17,8 @@ interface HookCall {
   readonly signal: AbortSignal;
 }
 
-/** @throws {Error} as a rejection, naming the hook: for the operator */
-async function ask<Answer>(
+/** Calls a hook and validates its answer. @throws {Error} as a rejection that names the hook, for the operator */
+async function callHook<Answer>(
   { name, timeoutMs, signal }: HookCall,
   schema: z.ZodType<Answer>,
   run: () => unknown,
@@ -27,12 +27,13 @@ async function ask<Answer>(
   if ("failed" in outcome) throw new Error(`${name}() ${outcome.failed}`, { cause: outcome.cause });
   const parsed = schema.safeParse(outcome.answer);
   if (parsed.success) return parsed.data;
-  throw new Error(`${name}() returned no credentials: ${parsed.error.issues[0]?.message ?? "unexpected answer"}`);
+  throw new Error(`${name}() returned invalid credentials: ${parsed.error.issues[0]?.message ?? "unexpected value"}`);
 }
 
 /**
+ * Returns the credentials of a connection.
  * @param tenantId undefined for a connection that tenants share
- * @throws {Error} as a rejection: a hook gave no credentials
+ * @throws {Error} as a rejection, if a hook returned no valid credentials
  */
 export async function credentialsFor(
   config: McpServerConfig,
@@ -43,15 +44,15 @@ export async function credentialsFor(
   if (!("url" in config)) {
     const { envFor } = config;
     if (tenantId === undefined || envFor === undefined) return { headers: {}, env: {} };
-    return { headers: {}, env: await ask(call("envFor"), TextRecordSchema, () => envFor(tenantId)) };
+    return { headers: {}, env: await callHook(call("envFor"), TextRecordSchema, () => envFor(tenantId)) };
   }
   const { headersFor, authProviderFor, authProvider } = config;
   if (tenantId === undefined) return { headers: {}, env: {}, authProvider };
   const [headers, own] = await Promise.all([
-    headersFor === undefined ? {} : ask(call("headersFor"), TextRecordSchema, () => headersFor(tenantId)),
+    headersFor === undefined ? {} : callHook(call("headersFor"), TextRecordSchema, () => headersFor(tenantId)),
     authProviderFor === undefined
       ? authProvider
-      : ask(call("authProviderFor"), AuthProviderSchema, () => authProviderFor(tenantId)),
+      : callHook(call("authProviderFor"), AuthProviderSchema, () => authProviderFor(tenantId)),
   ]);
   return { headers, env: {}, authProvider: own };
 }

@@ -1,5 +1,5 @@
-// What stands between an upstream server and the client's machinery: which request a message is about, what of it goes on, and how much.
-// That machinery validates whole messages, reports each thing that is wrong in one, and knows nothing of a stream that broke off.
+// Filters the messages between an upstream server and the SDK's client: attributes each to a request, limits its size and rate, and reports
+// lost streams. The SDK's client validates whole messages, collects every error in them, and does not notice a stream that broke off.
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { JSONRPCMessage, MessageExtraInfo, Transport, TransportSendOptions } from "@modelcontextprotocol/client";
 import { isThenable } from "../../util/host-callback.ts";
@@ -8,43 +8,43 @@ import { Allowance } from "./reading/allowance.ts";
 import { hasAtMost, isJsonObject, type JsonObject } from "./reading/json-size.ts";
 import { UNREADABLE_CODE } from "./reading/read-message.ts";
 
-/** A request of ours while it is on its way: what reads its result as the server sent it. */
+/** A request to the server that is in progress. It receives the result as the server sent it. */
 export interface TransportExchange {
-  /** Returns what the SDK's client is shown in the result's place; a promise where that takes more than a turn. Never rejects. */
+  /** Receives the result, and returns the value that the SDK's client gets instead, or a promise of it. Never rejects. */
   readResult(method: string, result: JsonObject): JsonObject | Promise<JsonObject>;
-  /** Its answer cannot come any more: the stream that it was to come on has ended. */
+  /** Called when the stream on which the response was expected has ended. */
   lost(): void;
-  /** What the server says of how far it is. */
-  progress?(said: JsonObject): void;
+  /** Receives the parameters of progress notifications. */
+  progress?(params: JsonObject): void;
 }
 
 /**
- * Whose request runs: sent within it, a request is its own, and so is all that comes back on that request's own stream, which only HTTP
- * has.
+ * The exchange of the current async context. A request that is sent in it belongs to the exchange, as do the messages that arrive on that
+ * request's own stream. Only HTTP has a stream per request.
  */
 export const currentExchange: AsyncLocalStorage<TransportExchange | undefined> = new AsyncLocalStorage();
 
-/** Values in a message that is neither a tool's result nor a listing: those are read by us, within bounds of their own. */
+/** Largest number of values in a message, except for tool results and listings, which have their own limits. */
 const MAX_VALUES = 10_000;
 /**
- * Messages that the server sends of itself: so many at once, and so many in a second. What is past it is dropped. Requests have theirs
- * apart: one that is dropped has no answer, and whoever told of much before waits for it.
+ * Rate limits for messages that the server sends unprompted. Messages over the limit are dropped. Requests have their own limit, because a
+ * server waits for the response to a dropped request: many notifications must not cause that.
  */
 const NOTIFICATIONS = { burst: 2_000, perSecond: 500 } as const;
 const REQUESTS = { burst: 200, perSecond: 50 } as const;
-/** Requests of the server's that wait for our answer. Over HTTP each answer is a request of its own, which the server may never end. */
+/** Largest number of unanswered requests of the server. Over HTTP each response is a request, which the server may never answer. */
 const MAX_OPEN_REQUESTS = 32;
-/** A notification or an answer that a server does not take within this time is lost. */
+/** Longest time in ms to send a notification or a response. */
 const NOTICE_MS = 10_000;
-/** As JSON-RPC has it for errors of one's own. */
+/** The code is in JSON-RPC's range for implementation-defined errors. */
 const LOST = { code: -32_000, message: "The connection was lost" } as const;
-const TOO_LARGE = { code: UNREADABLE_CODE, message: "The answer has too many values" } as const;
-const NO_RESULT = { code: UNREADABLE_CODE, message: "The answer is neither a result nor an error" } as const;
+const TOO_LARGE = { code: UNREADABLE_CODE, message: "The response has too many values" } as const;
+const NO_RESULT = { code: UNREADABLE_CODE, message: "The response is neither a result nor an error" } as const;
 
-interface Pending {
+interface PendingRequest {
   readonly method: string;
   readonly exchange: TransportExchange | undefined;
-  /** Ends the HTTP request that it came by. */
+  /** Aborts the HTTP request that carries it. */
   readonly controller: AbortController;
 }
 
@@ -53,22 +53,22 @@ export class GuardedTransport implements Transport {
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage, extra?: MessageExtraInfo) => void;
   readonly #inner: Transport;
-  readonly #pending = new Map<string, Pending>();
+  readonly #pending = new Map<string, PendingRequest>();
   readonly #notifications = new Allowance(NOTIFICATIONS);
   readonly #requests = new Allowance(REQUESTS);
-  /** Ids of the server's requests that have no answer yet. */
+  /** Ids of the server's requests without a response. */
   readonly #unanswered = new Set<string>();
-  /** Ids of our requests whose answers are being read. */
+  /** Ids of requests to the server whose responses are being read. */
   readonly #reading = new Set<string>();
-  /** Messages that were not passed on. */
+  /** Number of messages that were not passed on. */
   dropped = 0;
-  /** When the server has said something last, whatever that was; by performance.now(). */
-  heardAt: number = performance.now();
-  /** Whether it has ended, and not because we ended it. */
+  /** Time of the server's latest message, on the clock of `performance.now()`. */
+  lastMessageAt: number = performance.now();
+  /** Whether the connection ended without being closed by the host. */
   hasEnded = false;
   #isClosing = false;
 
-  /** @param stubs of the messages that `inner` passes on, where those are stubs */
+  /** @param stubs the stubs that `inner` passes on in place of messages, for HTTP */
   constructor(inner: Transport, stubs?: MessageStubs) {
     this.#inner = inner;
     inner.onmessage = (message, extra) => {
@@ -111,14 +111,14 @@ export class GuardedTransport implements Transport {
       await this.#sendRequest(String(message.id), message.method, message, options);
       return;
     }
-    // The machinery waits for no answer to these, however long that would be.
+    // The SDK's client does not limit the time to send these messages.
     const requestSignal = AbortSignal.timeout(NOTICE_MS);
     try {
       await this.#inner.send(message, { ...options, requestSignal });
     } finally {
       const id = cancelledId(message);
-      // A 2025-era server is told; the stream that its answer would have come on is of no use any more.
-      if (id !== undefined) this.#forget(id);
+      // A server of the 2025 revisions is notified. The stream for the response is no longer needed.
+      if (id !== undefined) this.#cancel(id);
       if (!("method" in message)) this.#unanswered.delete(String(message.id));
     }
   }
@@ -140,10 +140,10 @@ export class GuardedTransport implements Transport {
         ...options,
         requestSignal: signal,
         onRequestStreamEnd: () => {
-          // Its answer is there already.
+          // The response has already arrived.
           if (this.#reading.has(id)) return;
           onRequestStreamEnd?.();
-          this.#lose(id);
+          this.#failAsLost(id);
         },
       });
     } catch (thrown) {
@@ -152,13 +152,13 @@ export class GuardedTransport implements Transport {
     }
   }
 
-  #forget(id: string): void {
+  #cancel(id: string): void {
     const pending = this.#pending.get(id);
     this.#pending.delete(id);
     pending?.controller.abort();
   }
 
-  #lose(id: string): void {
+  #failAsLost(id: string): void {
     const pending = this.#pending.get(id);
     if (pending === undefined) return;
     this.#pending.delete(id);
@@ -167,36 +167,36 @@ export class GuardedTransport implements Transport {
   }
 
   #receive(message: JSONRPCMessage, extra: MessageExtraInfo | undefined): void {
-    this.heardAt = performance.now();
+    this.lastMessageAt = performance.now();
     if ("method" in message) {
-      if (!hasAtMost(message, MAX_VALUES) || !this.#mayPass(message)) this.dropped += 1;
-      else if (message.method === "notifications/progress") this.#progress(message.params);
+      if (!hasAtMost(message, MAX_VALUES) || !this.#accepts(message)) this.dropped += 1;
+      else if (message.method === "notifications/progress") this.#reportProgress(message.params);
       else this.onmessage?.(message, extra);
       return;
     }
     const id = String(message.id);
     const exchange = this.#pending.get(id)?.exchange;
-    // What follows from an answer is its request's own.
-    const pass = (answer: JSONRPCMessage): void =>
+    // Runs in the request's own context, so that what the SDK does next belongs to the same exchange.
+    const deliver = (response: JSONRPCMessage): void =>
       exchange === undefined
-        ? this.onmessage?.(answer, extra)
-        : currentExchange.run(exchange, () => this.onmessage?.(answer, extra));
-    const passed = this.#passAnswer(message);
-    if (passed === undefined) this.dropped += 1;
-    else if (!isThenable(passed)) pass(passed);
+        ? this.onmessage?.(response, extra)
+        : currentExchange.run(exchange, () => this.onmessage?.(response, extra));
+    const response = this.#readResponse(message);
+    if (response === undefined) this.dropped += 1;
+    else if (!isThenable(response)) deliver(response);
     else {
       this.#reading.add(id);
-      void passed.then((answer) => {
+      void response.then((read) => {
         this.#reading.delete(id);
-        pass(answer);
+        deliver(read);
       });
     }
   }
 
-  /** A request with the id of another that is still open is dropped: nobody could tell their answers apart. */
-  #mayPass(message: Extract<JSONRPCMessage, { method: string }>): boolean {
+  /** Returns whether a message is passed on. A request with the id of an open one is not: their responses could not be told apart. */
+  #accepts(message: Extract<JSONRPCMessage, { method: string }>): boolean {
     if (!("id" in message)) {
-      // What the server has cancelled gets no answer.
+      // A request that the server has cancelled gets no response.
       this.#unanswered.delete(cancelledId(message) ?? "");
       return this.#notifications.take();
     }
@@ -207,14 +207,15 @@ export class GuardedTransport implements Transport {
     return true;
   }
 
-  /** The machinery would be late with it: an answer that comes in the same piece would be there first. */
-  #progress(said: JsonObject | undefined): void {
-    const pending = this.#pending.get(String(said?.progressToken));
-    if (said === undefined || pending === undefined) this.dropped += 1;
-    else pending.exchange?.progress?.(said);
+  /** Passes progress to the exchange directly. The SDK's client would deliver it after a response that arrives in the same chunk. */
+  #reportProgress(params: JsonObject | undefined): void {
+    const pending = this.#pending.get(String(params?.progressToken));
+    if (params === undefined || pending === undefined) this.dropped += 1;
+    else pending.exchange?.progress?.(params);
   }
 
-  #passAnswer(
+  /** Returns the response for the SDK's client; undefined if no pending request has its id. */
+  #readResponse(
     message: Exclude<JSONRPCMessage, { method: string }>,
   ): JSONRPCMessage | Promise<JSONRPCMessage> | undefined {
     if (message.id === undefined) return undefined;
@@ -223,22 +224,22 @@ export class GuardedTransport implements Transport {
     const { method, exchange } = pending;
     const { id } = message;
     this.#pending.delete(String(id));
-    // The machinery drops what is no answer by the letter, and then waits for one.
+    // The SDK's client ignores a malformed response and keeps waiting, so errors are normalized.
     if ("error" in message) return toError(id, hasAtMost(message, MAX_VALUES) ? readError(message.error) : TOO_LARGE);
     const { result } = message as { readonly result: unknown };
     if (!isJsonObject(result)) return toError(id, NO_RESULT);
-    const isOurs = exchange !== undefined && result.resultType !== "input_required";
-    if (isOurs) {
-      const shown = exchange.readResult(method, result);
-      if (isThenable(shown))
-        return (shown as Promise<JsonObject>).then((read) => ({ jsonrpc: "2.0", id, result: read }));
-      return { jsonrpc: "2.0", id, result: shown };
+    const isFinal = exchange !== undefined && result.resultType !== "input_required";
+    if (isFinal) {
+      const replaced = exchange.readResult(method, result);
+      if (isThenable(replaced))
+        return (replaced as Promise<JsonObject>).then((read) => ({ jsonrpc: "2.0", id, result: read }));
+      return { jsonrpc: "2.0", id, result: replaced };
     }
     return hasAtMost(result, MAX_VALUES) ? { jsonrpc: "2.0", id, result } : toError(id, TOO_LARGE);
   }
 }
 
-/** A program's transport has these two, by which the machinery knows one. */
+/** The transport of a program. The SDK's client recognizes it by `stderr` and `pid`. */
 export class GuardedStdioTransport extends GuardedTransport {
   readonly stderr = null;
   readonly #readPid: () => number | undefined;

@@ -1,28 +1,28 @@
-// When a program that runs is as good as dead: it has said nothing at all since it was asked, for as long as one call may wait, and calls
-// that came one after the other were given up meanwhile. One slow call alone says nothing of it.
+// Detects a server program that runs but no longer answers: it sent no message for the timeout of a call, and consecutive calls timed out
+// meanwhile. A single slow call does not suffice.
 
-/** One after the other. */
+/** Number of consecutive calls that must time out. */
 const CALLS = 2;
 
-/** All times are by performance.now(). */
+/** All times are on the clock of `performance.now()`. */
 export class InactivityDetector {
-  /** When it was first asked for something after it had been heard last. */
+  /** Start of the first call after the latest message. */
   #since = Number.NEGATIVE_INFINITY;
   #calls = 0;
   #countedAt = Number.NEGATIVE_INFINITY;
 
-  /** A call is on its way. */
-  asked(begunAt: number, heardAt: number): void {
-    if (heardAt < this.#since) return;
+  /** Records the start of a call. */
+  begin(begunAt: number, lastMessageAt: number): void {
+    if (lastMessageAt < this.#since) return;
     this.#since = begunAt;
     this.#calls = 0;
   }
 
-  /** A call was given up: whether nobody need wait for an answer any longer. */
-  lasts(begunAt: number, heardAt: number, timeoutMs: number): boolean {
-    if (heardAt >= this.#since) return false;
+  /** Records the timeout of a call. Returns whether the program is inactive. */
+  isInactive(begunAt: number, lastMessageAt: number, timeoutMs: number): boolean {
+    if (lastMessageAt >= this.#since) return false;
     const now = performance.now();
-    // Calls that were on their way at one time are one.
+    // Concurrent calls count as one.
     if (begunAt >= this.#countedAt) {
       this.#calls += 1;
       this.#countedAt = now;

@@ -1,33 +1,33 @@
-// One listing of an upstream server's tools, page by page: so many pages, so many tools, and no page twice.
+// Collects the tools of an upstream server, page by page, with limits on pages, tools and size. The SDK's client requests the pages.
 import { setImmediate as turn } from "node:timers/promises";
 import type { TransportExchange } from "./guarded-transport.ts";
 import { isJsonObject, type JsonObject, sizeOf } from "./reading/json-size.ts";
 
-/** The machinery's own walk goes as far. */
+/** Largest number of pages. The SDK's client has the same limit. */
 export const MAX_PAGES = 64;
-const MAX_CURSOR_UNITS = 8_192;
-/** A day: what is said to be good for longer is asked for again all the same. */
+const MAX_CURSOR_LENGTH = 8_192;
+/** Longest lifetime of a listing, whatever the server says: a day. */
 const MAX_TTL_MS = 86_400_000;
-/** Of a schema that the machinery looks into. */
+/** Largest schema that the SDK's client receives. */
 const MAX_SCHEMA_VALUES = 10_000;
 const MAX_SCHEMA_DEPTH = 64;
-/** By which an argument becomes a header over HTTP (spec 2026-07-28, transports, "Custom headers from tool parameters"). */
+/** Schema keyword that sends an argument as an HTTP header (specification 2026-07-28, "Custom headers from tool parameters"). */
 const HEADER_KEYWORD = "x-mcp-header";
-/** Of all the tools of a listing, in characters and values: 64 pages of 4 MiB would be a gigabyte of heap. */
+/** Largest size of all tools, in characters and values: 64 pages of 4 MiB would take a gigabyte of heap. */
 const MAX_SIZE = 16 * 1024 * 1024;
-/** Limit for one tool, counted in the same way: more than its description and its schemas may have. */
+/** Largest size of one tool, in characters and values. It exceeds the limits of description and schemas together. */
 export const MAX_TOOL_SIZE = 512 * 1024;
-/** Tools past that limit that are listed. */
-const MAX_TOLD = 100;
-/** Longest time in ms that tools are read before the event loop goes on. */
+/** Largest number of too large tools whose names are recorded. */
+const MAX_RECORDED = 100;
+/** Longest time in ms that reading tools may run before it yields to the event loop. */
 const SLICE_MS = 4;
-/** What is read of a tool: the rest (icons, `_meta`) is not kept. */
+/** Members of a tool that are kept. Others, such as icons and `_meta`, are dropped. */
 const KEPT = ["name", "title", "description", "inputSchema", "outputSchema", "annotations", "execution"] as const;
 
 const toKept = (tool: JsonObject): JsonObject =>
   Object.fromEntries(KEPT.flatMap((key) => (tool[key] === undefined ? [] : [[key, tool[key]]])));
 
-/** Whether the keyword stands anywhere in a schema; undefined where it is too large to be looked into. */
+/** Returns whether a schema contains the header keyword; undefined if the schema is too large to search. */
 function mentionsHeaders(schema: unknown): boolean | undefined {
   const open: { readonly value: unknown; readonly depth: number }[] = [{ value: schema, depth: 0 }];
   let found = false;
@@ -42,47 +42,51 @@ function mentionsHeaders(schema: unknown): boolean | undefined {
   }
 }
 
-/** What the machinery is shown of a tool: as much as it needs for headers made of arguments. */
-function toShown(tool: JsonObject): JsonObject {
+/** Returns the part of a tool that the SDK's client needs: its name, and its schema if arguments are sent as headers. */
+function toClientTool(tool: JsonObject): JsonObject {
   const { name, inputSchema } = tool;
   const schema = mentionsHeaders(inputSchema) === true ? { ...(inputSchema as JsonObject), type: "object" } : undefined;
   return { name, inputSchema: schema ?? { type: "object" } };
 }
 
-/** What has come of a listing. */
+/** A listing in progress, and its result. */
 export class Listing implements TransportExchange {
   readonly #maxTools: number;
   readonly #cursors = new Set<string>();
-  /** Tools as the server told of them: objects with a name, and nothing else is known of them. */
+  /** Tools as the server sent them. Only the name of each has been checked. */
   readonly tools: JsonObject[] = [];
-  /** Names of those that the machinery would call: not of one whose headers cannot be made. */
-  shown: ReadonlySet<string> = new Set();
-  /** Why it is not all that there is; undefined where it is. */
+  /** Names of the tools that the SDK's client can call. Those with invalid header parameters are missing. */
+  callable: ReadonlySet<string> = new Set();
+  /** The reason why the listing is incomplete; undefined if it is complete. */
   problem: string | undefined;
-  /** How long it may be kept, as the server says. */
+  /** Lifetime of the listing in ms, if the server states one. */
   ttlMs: number | undefined;
+  /** Number of tools without a name. */
+  unnamed = 0;
+  /** Names of the first tools that exceed the size limit. */
+  readonly tooLarge: string[] = [];
   #pages = 0;
-  #room: number = MAX_SIZE;
+  #remainingSize: number = MAX_SIZE;
 
   constructor(maxTools: number) {
     this.#maxTools = maxTools;
   }
 
   lost(): void {
-    // The machinery's own answer to that ends the walk.
+    // The SDK's client fails the listing itself.
   }
 
   readResult(method: string, result: JsonObject): JsonObject | Promise<JsonObject> {
     return method === "tools/list" ? this.#readPage(result) : result;
   }
 
-  /** Over several turns of the event loop: a page may have half a million values. */
+  /** Reads a page over several turns of the event loop, because it can contain half a million values. */
   async #readPage(result: JsonObject): Promise<JsonObject> {
     this.#pages += 1;
     const { ttlMs, resultType, cacheScope } = result;
     if (this.#pages === 1 && typeof ttlMs === "number" && ttlMs >= 0) this.ttlMs = Math.min(ttlMs, MAX_TTL_MS);
     const nextCursor = this.#nextCursor(result.nextCursor);
-    const tools = await this.#take(result.tools);
+    const tools = await this.#addTools(result.tools);
     return {
       tools,
       ttlMs: 0,
@@ -92,55 +96,50 @@ export class Listing implements TransportExchange {
     };
   }
 
-  async #take(listed: unknown): Promise<readonly JsonObject[]> {
+  async #addTools(listed: unknown): Promise<readonly JsonObject[]> {
     if (!Array.isArray(listed)) {
-      this.problem ??= `expected a list of tools on page ${this.#pages}, got none`;
+      this.problem ??= `Expected a list of tools on page ${this.#pages}`;
       return [];
     }
     const room = this.#maxTools - this.tools.length;
-    if (listed.length > room) this.problem ??= `expected at most ${this.#maxTools} tools, got more`;
-    const shown: JsonObject[] = [];
+    if (listed.length > room) this.problem ??= `Expected at most ${this.#maxTools} tools, got more (maxTools)`;
+    const clientTools: JsonObject[] = [];
     let began = performance.now();
     for (const tool of listed.slice(0, room)) {
       if (!isJsonObject(tool) || typeof tool.name !== "string") this.unnamed += 1;
-      else if (!this.#keep(toKept(tool), shown)) break;
+      else if (!this.#addTool(toKept(tool), clientTools)) break;
       if (performance.now() - began < SLICE_MS) continue;
       await turn();
       began = performance.now();
     }
-    return shown;
+    return clientTools;
   }
 
-  /** False when there is no room for more. */
-  #keep(tool: JsonObject, shown: JsonObject[]): boolean {
+  /** Adds a tool. Returns false if the listing has reached its size limit. */
+  #addTool(tool: JsonObject, clientTools: JsonObject[]): boolean {
     const size = sizeOf(tool, MAX_TOOL_SIZE);
     const isTooLarge = size > MAX_TOOL_SIZE;
-    // A few that are too large, each the size of a message, and the listing is over.
-    this.#room -= isTooLarge ? MAX_SIZE / 8 : size;
-    if (this.#room < 0) {
-      this.problem ??= `expected at most ${MAX_SIZE} characters of tools, got more`;
+    // Each too large tool counts as an eighth of the limit, because it can be as large as a message.
+    this.#remainingSize -= isTooLarge ? MAX_SIZE / 8 : size;
+    if (this.#remainingSize < 0) {
+      this.problem ??= `Expected at most ${MAX_SIZE} characters of tools, got more`;
       return false;
     }
     if (isTooLarge) {
-      if (this.tooLarge.length < MAX_TOLD) this.tooLarge.push(String(tool.name).slice(0, 256));
+      if (this.tooLarge.length < MAX_RECORDED) this.tooLarge.push(String(tool.name).slice(0, 256));
       return true;
     }
     this.tools.push(tool);
-    shown.push(toShown(tool));
+    clientTools.push(toClientTool(tool));
     return true;
   }
 
-  /** Of what was listed, what has no name. */
-  unnamed = 0;
-  /** Names of the first tools that are past the limit for one. */
-  readonly tooLarge: string[] = [];
-
   #nextCursor(cursor: unknown): string | undefined {
     if (cursor === undefined || cursor === null) return undefined;
-    if (typeof cursor !== "string" || cursor.length > MAX_CURSOR_UNITS) {
-      this.problem ??= `expected a cursor of at most ${MAX_CURSOR_UNITS} characters on page ${this.#pages}`;
-    } else if (this.#cursors.has(cursor)) this.problem ??= `the cursor of page ${this.#pages} has come before`;
-    else if (this.#pages >= MAX_PAGES) this.problem ??= `expected at most ${MAX_PAGES} pages, got more`;
+    if (typeof cursor !== "string" || cursor.length > MAX_CURSOR_LENGTH) {
+      this.problem ??= `Expected a cursor of at most ${MAX_CURSOR_LENGTH} characters on page ${this.#pages}`;
+    } else if (this.#cursors.has(cursor)) this.problem ??= `The cursor of page ${this.#pages} repeats an earlier one`;
+    else if (this.#pages >= MAX_PAGES) this.problem ??= `Expected at most ${MAX_PAGES} pages, got more`;
     else {
       this.#cursors.add(cursor);
       return cursor;

@@ -1,4 +1,4 @@
-// box.mcp: the upstream servers that the host has named. Nothing is started before somebody asks for their tools or calls one.
+// Manages the upstream MCP servers of a Glovebox (`glovebox.mcp`). A server is started when its tools are first listed or called.
 import { ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
 import { parseOptions } from "../../config/option-errors.ts";
 import type { ToolRouter } from "../../routing/tool-router.ts";
@@ -12,7 +12,7 @@ import {
 } from "./mcp-options.ts";
 import { type McpServerStatus, UpstreamServer, type UpstreamServerParts } from "./upstream-server.ts";
 
-/** A server serves the tenants that it names, or all of them if it says so. @throws {ToolError} PARAM_INVALID */
+/** Checks that the options name the server's tenants, or all tenants, as the tenancy requires. @throws {ToolError} PARAM_INVALID */
 function checkTenants({ tenants, scope }: McpServerConfig, { mode }: Tenancy, where: string): void {
   const fail = (message: string): never => {
     throw new ToolError("PARAM_INVALID", `${where}${message}`);
@@ -22,7 +22,7 @@ function checkTenants({ tenants, scope }: McpServerConfig, { mode }: Tenancy, wh
   if (tenants !== undefined && scope !== undefined) fail(': Expected one of tenants and scope: "global", got both');
   if (mode === "multi" && tenants === undefined && scope === undefined) {
     fail(
-      '.tenants: Missing; with tenancy: "multi" list the tenants that have its tools, or set scope: "global" for all tenants',
+      '.tenants: Missing; with tenancy: "multi" list the tenants that can use its tools, or set scope: "global" for all tenants',
     );
   }
 }
@@ -40,17 +40,19 @@ export class McpManager implements AsyncDisposable {
   }
 
   /**
-   * Adds a server. It is not started.
-   * @throws {ToolError} PARAM_INVALID for options that are wrong, or missing or unexpected tenants; NAME_TAKEN for a name that another source
-   *   has; TOOL_UNAVAILABLE when Glovebox is closed
+   * Adds a server. The server is not started before its tools are needed.
+   * @param name 1 to 64 characters out of A-Z a-z 0-9 _ - .
+   * @throws {ToolError} PARAM_INVALID for invalid options, and for missing or unexpected tenants; NAME_TAKEN if another tool source has the
+   *   name; TOOL_UNAVAILABLE if the Glovebox is closed
    */
   addServer(name: string, options: UpstreamServerOptions): void {
     this.add(name, parseOptions<McpServerConfig>(McpServerSchema, options, "options"), "options");
   }
 
   /**
-   * @internal with options that have been parsed
-   * @param where their path, for the error
+   * Adds a server with parsed options.
+   * @internal
+   * @param where path of the options, for error messages
    */
   add(name: string, config: McpServerConfig, where: string): void {
     if (this.#isClosed) throw unavailable("closed", "Glovebox is closed");
@@ -63,8 +65,9 @@ export class McpManager implements AsyncDisposable {
   }
 
   /**
-   * Takes a server out, with its tools; calls of them that run end. False when there was none.
-   * @throws {ToolError} PARAM_INVALID, as a rejection, for what is no name
+   * Removes a server with its tools. Running calls of its tools fail.
+   * @returns false if there is no server with this name
+   * @throws {ToolError} PARAM_INVALID, as a rejection, for an invalid name
    */
   removeServer(name: string): Promise<boolean> {
     return deferFailure(async () => {
@@ -78,8 +81,8 @@ export class McpManager implements AsyncDisposable {
   }
 
   /**
-   * Ends what servers do for a tenant. A server that was configured for this tenant alone is removed.
-   * @returns how many servers were removed, and how many connections of the tenant's own were ended
+   * Removes a tenant from all servers. A server that was configured for this tenant only is removed.
+   * @returns the number of removed servers, and of closed connections that belonged to the tenant
    * @internal
    */
   async deleteTenant(tenantId: string): Promise<{ readonly servers: number; readonly connections: number }> {
@@ -94,12 +97,12 @@ export class McpManager implements AsyncDisposable {
     return { servers, connections };
   }
 
-  /** Each server with its connections, for the operator. */
+  /** Returns the status of each connection of each server, for the operator. */
   servers(): readonly McpServerStatus[] {
     return [...this.#servers.values()].flatMap(({ status }) => status);
   }
 
-  /** Ends all connections, and all processes behind them, in bounded time. Twice is a no-op. */
+  /** Closes all connections and ends the servers' processes, in bounded time. A second call has no effect. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
     const servers = [...this.#servers.values()];

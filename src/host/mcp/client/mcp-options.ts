@@ -1,4 +1,4 @@
-// What a host states of upstream MCP servers: one schema with every default. The host is trusted; the servers are not.
+// Declares and parses the options of upstream MCP servers, with their defaults. The options are the host's and trusted; the servers are not.
 import type { AuthProvider, OAuthClientProvider } from "@modelcontextprotocol/client";
 import * as z from "zod";
 import { LIMITS } from "../../../sandbox/contract/limits.ts";
@@ -14,109 +14,155 @@ import { ownerFields, TenantIdSchema } from "../../routing/tenant-scope.ts";
 import { type McpOAuthOptions, McpOAuthSchema } from "./oauth/oauth-options.ts";
 import { type ServerSandbox, ServerSandboxSchema } from "./server-sandbox.ts";
 
-/** Whose call a server's request is about. */
+/** The call during which a server sent a request. */
 export interface McpRequestContext {
   readonly server: string;
   readonly tenantId: string;
   readonly callId: string;
-  /** As the server calls it. */
+  /** The server's own name of the tool. */
   readonly toolName: string;
-  /** What can be asked of whoever made the call. */
+  /** Sends requests to the client that made the call, if it supports them. */
   readonly client?: CallClient | undefined;
-  /** Aborts with the call. */
+  /** Aborts when the call ends, or when the request is no longer needed. */
   readonly signal: AbortSignal;
 }
 
-/** What a server asks of a person. All of it is the server's own word. */
+/** Answers a server's elicitation request on behalf of a user. The text of the request comes from the server and is untrusted. */
 export type McpElicitationHook = (
   request: ElicitRequest,
   context: McpRequestContext,
 ) => ElicitResult | Promise<ElicitResult>;
 
-/** What a server asks of a model. */
+/** Answers a server's sampling request with a completion of a model. The text of the request comes from the server and is untrusted. */
 export type McpSamplingHook = (
   request: SampleRequest,
   context: McpRequestContext,
 ) => SampleResult | Promise<SampleResult>;
 
 interface McpServerBase {
-  /** What its tools' names begin with here; the server's name and `__` unless stated. `""`: nothing. */
+  /** Prefix of the server's tool names in this Glovebox, up to 64 characters. Default: the server's name and `__`. */
   readonly prefix?: string | undefined;
-  /** Which of its tools are taken, by their names there; a `*` at the end of one stands for anything. All unless stated. */
+  /**
+   * Selects tools by the server's own names. A `*` at the end of a name matches any suffix, and `deny` takes precedence over `allow`.
+   * Default: all tools.
+   */
   readonly tools?: { readonly allow?: readonly string[] | undefined; readonly deny?: readonly string[] | undefined };
-  /** Tenants that have its tools. With `tenancy: "multi"`, this or `scope` is required. */
+  /** Ids of the tenants that can use the server's tools. With `tenancy: "multi"`, this or `scope` is required. */
   readonly tenants?: readonly string[] | undefined;
-  /** `"global"`: all tenants have its tools. */
+  /** `"global"`: all tenants can use the server's tools. */
   readonly scope?: "global" | undefined;
-  /** Whether every tenant has a connection (a process, a session) of its own; false unless stated. `envFor` and its like imply it. */
+  /**
+   * Whether each tenant has its own connection (a process or a session). `envFor`, `headersFor` and `authProviderFor` imply it.
+   * @default false
+   */
   readonly perTenant?: boolean | undefined;
-  /** How long starting, negotiating, and a listing may take each, in ms, 10 to 300,000; 15,000 unless stated. */
+  /**
+   * Longest time in ms to start and connect to the server, and to list its tools, 10 to 300,000.
+   * @default 15_000
+   */
   readonly connectTimeoutMs?: number | undefined;
-  /** How long a call may go without an answer or a word of progress, in ms, 1 to 300,000; 30,000 unless stated. */
+  /**
+   * Longest time in ms that a call may go without a result or progress, 1 to 300,000.
+   * @default 30_000
+   */
   readonly timeoutMs?: number | undefined;
-  /** How long it may take with progress, in ms, 1 to 300,000, which is the default; what host, tenant or call state lower wins. */
+  /**
+   * Longest time in ms for a whole call, even with progress, 1 to 300,000. A lower limit of the host, the tenant or the call takes
+   * precedence.
+   * @default 300_000
+   */
   readonly maxTimeoutMs?: number | undefined;
-  /** Of one message that it sends, 1 KiB to 64 MiB; 4 MiB unless stated. */
+  /**
+   * Largest message in bytes that the server may send, 1 KiB to 64 MiB.
+   * @default 4_194_304 (4 MiB)
+   */
   readonly maxMessageBytes?: number | undefined;
-  /** Tools that are taken of one listing, 1 to 10,000; 1,000 unless stated. */
+  /**
+   * Largest number of tools that are read from the server, 1 to 10,000.
+   * @default 1_000
+   */
   readonly maxTools?: number | undefined;
-  /** Which protocol is spoken: `auto` (unless stated) asks for 2026-07-28 and falls back to 2025's, `legacy` is 2025's only. */
+  /**
+   * Protocol revision: `auto` requests 2026-07-28 and falls back to the revisions of 2025, `legacy` uses the revisions of 2025 only.
+   * @default "auto"
+   */
   readonly protocol?: "auto" | "legacy" | "2026-07-28" | undefined;
-  /** Log messages of a call that the server is asked for, from this level on; `info` unless stated. */
+  /**
+   * Lowest level of the log messages that the server should send during a call.
+   * @default "info"
+   */
   readonly logLevel?: "debug" | "info" | "warning" | "error" | undefined;
-  /** True: hints of its annotations count as our own tools' do. False unless stated. */
+  /**
+   * Whether the hints in the server's tool annotations are trusted like those of the host's own tools.
+   * @default false
+   */
   readonly trustAnnotations?: boolean | undefined;
-  /** Answers what the server asks of a person. Without it, it is told that nobody can be asked. */
+  /** Answers the server's elicitation requests. Without it, the client does not declare the capability `elicitation`. */
   readonly onElicitation?: McpElicitationHook | undefined;
-  /** Answers what the server asks of a model. Without it, it is told that there is none. */
+  /** Answers the server's sampling requests. Without it, the client does not declare the capability `sampling`. */
   readonly onSampling?: McpSamplingHook | undefined;
-  /** Folders and such that the server is told of; none unless stated. */
+  /** Roots that the server can list, such as folders. Without them, the client does not declare the capability `roots`. */
   readonly roots?: readonly { readonly uri: string; readonly name?: string | undefined }[] | undefined;
 }
 
-/** A server that is a program: it speaks over its stdin and stdout, and ends with Glovebox. */
+/** A server that is a local program. It communicates over its stdin and stdout, and ends with the Glovebox. */
 export interface McpStdioServer extends McpServerBase {
+  /** Path of the program, or a name that is searched in `PATH`. */
   readonly command: string;
   readonly args?: readonly string[] | undefined;
-  /** Its environment: names that are let through from the host's, or names and values. Nothing of the host's but the path unless stated. */
+  /**
+   * Environment variables of the program: names to copy from the host's environment, or names and values. `PATH` and `HOME` are always set.
+   * @default []
+   */
   readonly env?: readonly string[] | { readonly [name: string]: string } | undefined;
-  /** Names and values besides, for a tenant's own process. */
+  /** Returns additional environment variables for a tenant's own process. It must answer within `connectTimeoutMs`. */
   readonly envFor?: (
     tenantId: string,
   ) => { readonly [name: string]: string } | Promise<{ readonly [name: string]: string }>;
+  /** Working directory of the program. Default: that of the host. */
   readonly cwd?: string | undefined;
-  /** What it is wrapped in. A host that is root gives it a user of its own: see `without` for a server that is to write the host's files. */
+  /**
+   * Process isolation of the program. If the host runs as root, the program runs as another user; see `without` for a server that must
+   * write the host user's files.
+   */
   readonly sandbox?: ServerSandbox | undefined;
 }
 
-/** A server at an address, over Streamable HTTP. A redirect is followed within its own origin only. */
+/** A remote server, over Streamable HTTP. Redirects are followed within the server's own origin only. */
 export interface McpHttpServer extends McpServerBase {
   readonly url: string | URL;
+  /** Headers of each request to the server. */
   readonly headers?: { readonly [name: string]: string } | undefined;
-  /** Headers besides, for a tenant's own connection. Asked again when the server says 401. */
+  /**
+   * Returns additional headers for a tenant's own connection. It is called again when the server answers with 401, and must answer within
+   * `connectTimeoutMs`.
+   */
   readonly headersFor?: (
     tenantId: string,
   ) => { readonly [name: string]: string } | Promise<{ readonly [name: string]: string }>;
   /**
-   * Bearer tokens, or all of OAuth, as `@modelcontextprotocol/client` has them. While somebody is still to sign in, calls fail with
-   * TOOL_UNAVAILABLE; once `auth(provider, { serverUrl, authorizationCode })` of that package has ended well, the next one connects.
-   * Client information and tokens that the provider returns must have the `issuer` that they are of, as the package saves them: those
-   * without one, or of an issuer that `oauth` does not allow, count as absent. It must answer within `connectTimeoutMs`.
+   * A provider of bearer tokens, or of the whole OAuth flow, as defined by `@modelcontextprotocol/client`. Until the user has signed in,
+   * calls fail with TOOL_UNAVAILABLE. After `auth(provider, { serverUrl, authorizationCode })` of that package has succeeded, the next call
+   * connects. Client information and tokens that the provider returns must contain their `issuer`, as the package saves them. Those without
+   * one, or with an issuer that `oauth` does not allow, are treated as absent. The provider must answer within `connectTimeoutMs`.
    */
   readonly authProvider?: McpAuthProvider | undefined;
-  /** A tenant's own. Asked for each of its connections: what a provider is to remember of the last, it keeps itself. */
+  /**
+   * Returns the provider of a tenant. It is called for each connection of the tenant, so a provider must keep state for later connections
+   * itself.
+   */
   readonly authProviderFor?: (tenantId: string) => McpAuthProvider | Promise<McpAuthProvider>;
-  /** Where the server's authorization may lead: authorization servers, their endpoints and their addresses. */
+  /** Authorization servers, endpoints and addresses that the server's authorization may use. */
   readonly oauth?: McpOAuthOptions | undefined;
 }
 
-/** Either of them, as `@modelcontextprotocol/client` has it. */
+/** A provider of bearer tokens or of an OAuth flow, as defined by `@modelcontextprotocol/client`. */
 export type McpAuthProvider = AuthProvider | OAuthClientProvider;
 
 export type UpstreamServerOptions = McpStdioServer | McpHttpServer;
 
 export interface McpOptions {
-  /** By a name of 1 to 64 of A-Z a-z 0-9 _ - . */
+  /** Servers by name. A name has 1 to 64 characters out of A-Z a-z 0-9 _ - . */
   readonly servers?: { readonly [name: string]: UpstreamServerOptions } | undefined;
 }
 
@@ -125,7 +171,7 @@ const hook = <Hook>(): z.ZodOptional<z.ZodCustom<Hook, Hook>> =>
   z.custom<Hook>(isFunction, "Expected a function").optional();
 const AUTH_PROVIDER_RULE =
   "Expected an auth provider: an object with token(), or with tokens() and clientInformation()";
-/** An object of any class: providers have methods. */
+/** Accepts objects of any class, because providers have methods. */
 function isAuthProvider(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   const { token, tokens, clientInformation } = value as { readonly [name: string]: unknown };
@@ -145,7 +191,7 @@ export const TextRecordSchema: z.ZodType<{ readonly [name: string]: string }> = 
 const common = {
   prefix: z
     .string()
-    .regex(/^[A-Za-z0-9_.-]{0,64}$/, "Expected 0 to 64 of A-Z a-z 0-9 _ - .")
+    .regex(/^[A-Za-z0-9_.-]{0,64}$/, "Expected 0 to 64 characters out of A-Z a-z 0-9 _ - .")
     .optional(),
   tools: strictObject({ allow: toolNames.optional(), deny: toolNames.default([]) }).prefault({}),
   tenants: z.array(TenantIdSchema).max(10_000).optional(),
@@ -176,7 +222,7 @@ const HttpUrlSchema = z.union([z.string().min(1), z.instanceof(URL)]).transform(
   if (parsed !== null && /^https?:$/.test(parsed.protocol) && parsed.username === "" && parsed.password === "") {
     return parsed;
   }
-  context.addIssue({ code: "custom", message: "Expected an http: or https: URL without a user in it" });
+  context.addIssue({ code: "custom", message: "Expected an http: or https: URL without a user name and password" });
   return z.NEVER;
 });
 
@@ -205,10 +251,10 @@ export const McpServerSchema = z.union(
 );
 export type McpServerConfig = z.infer<typeof McpServerSchema>;
 
-/** Part of the name of each of its tools, so shorter than those may be. */
+/** Shorter than a tool name, because it is part of the names of the server's tools. */
 export const McpServerNameSchema: z.ZodString = z
   .string()
-  .regex(/^[A-Za-z0-9_.-]{1,64}$/, "Expected 1 to 64 of A-Z a-z 0-9 _ - .");
+  .regex(/^[A-Za-z0-9_.-]{1,64}$/, "Expected 1 to 64 characters out of A-Z a-z 0-9 _ - .");
 
 export const McpSchema = strictObject({
   servers: z.record(McpServerNameSchema, McpServerSchema).default({}),

@@ -1,4 +1,4 @@
-// How an upstream server is reached: a program's stdin and stdout, or HTTP.
+// Creates the transport to an upstream server: the stdin and stdout of a program, or Streamable HTTP.
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import type { Credentials } from "./credentials.ts";
 import { GuardedStdioTransport, GuardedTransport } from "./guarded-transport.ts";
@@ -12,22 +12,22 @@ import { OAuthPolicy } from "./oauth/oauth-policy.ts";
 import type { ServerDiagnostics } from "./server-diagnostics.ts";
 import { ServerProcess } from "./server-process.ts";
 
-/** A stream that broke off is asked for again, where it can be: soon, and not for long, since a call waits for it. */
+/** Reopening of a lost stream. The delays are short because a call waits for the stream. */
 const RECONNECTION = {
   initialReconnectionDelay: 250,
   maxReconnectionDelay: 2_000,
   reconnectionDelayGrowFactor: 2,
   maxRetries: 3,
 } as const;
-/** Bounds for the delay that a server asks for: without the first, a stream that always ends would be opened again all the time. */
+/** Limits of the delay that a server requests. Without the lower one, a stream that always ends would be reopened continuously. */
 const MIN_RECONNECTION_MS = 250;
 const MAX_RECONNECTION_MS = 30_000;
 
 export interface OpenedTransport {
   readonly transport: GuardedTransport;
-  /** For OAuth, whose flow ends where it began. */
+  /** The SDK's HTTP transport, which holds the id of the session. */
   readonly http?: StreamableHTTPClientTransport;
-  /** Of a program. */
+  /** Returns the diagnostics of a program. */
   readonly diagnostics?: () => ServerDiagnostics;
 }
 
@@ -63,17 +63,17 @@ export function openTransport(
   const { command, args, cwd, sandbox } = config;
   const program = new ServerProcess({
     ...{ command, args, cwd, sandbox, environment, maxMessageBytes },
-    env: { ...chosenEnvironment(config.env, environment), ...env },
+    env: { ...selectEnvironment(config.env, environment), ...env },
   });
   const transport = new GuardedStdioTransport(program, () => program.pid ?? undefined);
   return { transport, diagnostics: () => program.diagnostics };
 }
 
-function chosenEnvironment(
+function selectEnvironment(
   env: readonly string[] | { readonly [name: string]: string },
   environment: NodeJS.ProcessEnv,
 ): { readonly [name: string]: string } {
   if (!Array.isArray(env)) return env as { readonly [name: string]: string };
-  const chosen = (env as readonly string[]).map((name) => [name, environment[name]] as const);
-  return Object.fromEntries(chosen.filter((entry): entry is [string, string] => entry[1] !== undefined));
+  const selected = (env as readonly string[]).map((name) => [name, environment[name]] as const);
+  return Object.fromEntries(selected.filter((entry): entry is [string, string] => entry[1] !== undefined));
 }

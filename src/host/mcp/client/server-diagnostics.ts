@@ -1,24 +1,25 @@
-// What a server's process leaves for the operator: the end of its stderr, lines on stdout that are no messages, and how it ended.
+// Records diagnostics of a server's process for the operator: the end of its stderr, lines on stdout that are not messages, and its exit.
 import type { Readable } from "node:stream";
 
-/** For the operator, never for a model: all of it is the server's own word. */
+/** Diagnostics of a server's process. They contain text of the server, so they are meant for the operator and not for a model. */
 export interface ServerDiagnostics {
-  /** The last of what it wrote to stderr. */
+  /** The last 8 KiB that the process wrote to stderr. */
   readonly stderr: string;
-  /** How it ended; undefined while it runs. */
+  /** How the process ended; undefined while it runs. */
   readonly ending: string | undefined;
-  /** Lines on stdout that were no messages, and the last of them. */
+  /** Number of lines on stdout that were not messages. */
   readonly strayLines: number;
+  /** The latest of these lines, truncated to 200 bytes. */
   readonly lastStrayLine: string | undefined;
 }
 
 const STDERR_TAIL_BYTES = 8 * 1024;
-/** Of stderr, in a rest of its own: what is more waits in the pipe. */
+/** Bytes of stderr after which reading pauses for `STDERR_PAUSE_MS`, so that a flood cannot take up the event loop. */
 const STDERR_BYTES = 256 * 1024;
-const STDERR_REST_MS = 50;
-/** The most that a pipe holds, where a process without privileges makes it as large as it may (pipe(7), pipe-max-size). */
+const STDERR_PAUSE_MS = 50;
+/** Largest capacity that an unprivileged process can give a pipe (pipe(7), pipe-max-size). */
 const PIPE_BYTES = 1024 * 1024;
-const STRAY_UNITS = 200;
+const STRAY_LINE_BYTES = 200;
 
 export class DiagnosticsRecorder {
   #stderr: Buffer = Buffer.alloc(0);
@@ -40,16 +41,16 @@ export class DiagnosticsRecorder {
 
   addStray(line: Buffer): void {
     this.#strayLines += 1;
-    this.#lastStrayLine = line.toString("utf8", 0, STRAY_UNITS).toWellFormed();
+    this.#lastStrayLine = line.toString("utf8", 0, STRAY_LINE_BYTES).toWellFormed();
   }
 
-  /** Reads stderr until it ends, slowly where there is much of it; resolves then. */
+  /** Reads stderr, at a limited rate while the process runs. Resolves when stderr has ended. */
   readStderr(stderr: Readable): Promise<void> {
     const { promise: ended, resolve } = Promise.withResolvers<void>();
     this.#stderrStream = stderr.once("close", resolve);
     stderr.on("data", (piece: Buffer) => {
       const tail = piece.length >= STDERR_TAIL_BYTES ? piece : Buffer.concat([this.#stderr, piece]);
-      // A copy: what the piece is part of is not to be kept.
+      // A copy, because a view would keep the whole chunk in memory.
       this.#stderr = Buffer.from(tail.subarray(-STDERR_TAIL_BYTES));
       this.#stderrBytes += piece.length;
       if (this.#hasExited) {
@@ -59,12 +60,12 @@ export class DiagnosticsRecorder {
       if (this.#stderrBytes < STDERR_BYTES) return;
       this.#stderrBytes = 0;
       stderr.pause();
-      setTimeout(() => stderr.resume(), STDERR_REST_MS).unref();
+      setTimeout(() => stderr.resume(), STDERR_PAUSE_MS).unref();
     });
     return ended;
   }
 
-  /** Reads what is left in the pipe at once: the process that wrote it has exited. */
+  /** Reads the rest of the pipe without pauses, after the process has exited. */
   drainStderr(): void {
     this.#hasExited = true;
     this.#stderrBytes = 0;

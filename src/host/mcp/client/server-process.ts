@@ -1,5 +1,5 @@
-// An upstream server that is a program, as a transport of MCP's SDK. It is believed in nothing: what it writes is bounded before it is
-// read, what it does not read is not kept without end, and it ends as a whole.
+// Runs an upstream server that is a local program, as a transport of the MCP SDK. The program is untrusted: its output is limited before it
+// is parsed, unread input is limited, and closing ends all processes that it started.
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { chownSync, mkdtempSync } from "node:fs";
 import { rm } from "node:fs/promises";
@@ -16,41 +16,42 @@ import { type ServerLayer, type ServerSandbox, ServerSandboxSchema, toServerComm
 import { killTree, type ServerTree, terminateTree } from "./server-tree.ts";
 
 export interface ServerProcessOptions {
-  /** A path, or a name that is looked for in its PATH. */
+  /** A path, or a name that is searched in PATH. */
   readonly command: string;
   readonly args?: readonly string[] | undefined;
-  /** All of its environment but PATH and HOME, which it has of the host's, or a HOME of its own with a user of its own. */
+  /** Environment variables. PATH and HOME default to the host's; a program with its own user has its own HOME. */
   readonly env?: { readonly [name: string]: string } | undefined;
-  /** The host's own folder unless stated. */
+  /** Working directory. Default: that of the host. */
   readonly cwd?: string | undefined;
-  /** The host's, to take those two from. */
+  /** The host's environment, for PATH and HOME. */
   readonly environment: NodeJS.ProcessEnv;
-  /** Of one message that it sends, and of what waits for it to read; 4 MiB unless stated. */
+  /** Limit in bytes on one message of the program, and on the input that it has not read. Default: 4 MiB. */
   readonly maxMessageBytes?: number | undefined;
   readonly sandbox?: ServerSandbox | undefined;
 }
 
 const DEFAULT_MESSAGE_BYTES = 4 * 1024 * 1024;
-/** A line past the bound goes by unread, but not for ever. */
+/** A line over the limit is skipped. The connection is closed if the line exceeds this many times the limit. */
 const MAX_LONG_LINES = 16;
 
-/** From the end of its stdin to SIGTERM, and from that to SIGKILL (spec, lifecycle, "Shutdown": how long is left to the client). */
+/** Time in ms between the end of stdin and SIGTERM. The specification leaves it to the client (lifecycle, "Shutdown"). */
 const END_MS = 1_000;
+/** Time in ms between SIGTERM and SIGKILL. */
 const TERMINATE_MS = 1_000;
-/** From its exit until what it has written is read; a process that it left behind may hold a pipe open. Less than GIVE_UP_MS. */
+/** Longest time in ms to read the output after the exit: an orphaned process can keep a pipe open. Shorter than GIVE_UP_MS. */
 const DRAIN_MS = 400;
-/** SIGKILL may find a process in the kernel. */
+/** Time in ms to wait after SIGKILL, which a process that is blocked in the kernel does not handle at once. */
 const GIVE_UP_MS = 500;
 
-/** Where nothing else ends them with the host (no setpriv, no namespaces), this does, unless the host is killed. */
+/** Processes to kill when the host exits, for machines without setpriv and namespaces. It does not help if the host itself is killed. */
 const running = new Set<ServerProcess>();
 let isListening = false;
-function endWithHost(server: ServerProcess): void {
+function killAtExit(server: ServerProcess): void {
   running.add(server);
   if (isListening) return;
   isListening = true;
   process.on("exit", () => {
-    for (const each of running) each.kill();
+    for (const one of running) one.kill();
   });
 }
 
@@ -60,7 +61,7 @@ export class ServerProcess implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
-  /** By it and `pid` the SDK knows a program's transport. */
+  /** The SDK recognizes the transport of a program by `stderr` and `pid`. */
   readonly stderr = null;
   readonly #options: ServerProcessOptions;
   readonly #maxBytes: number;
@@ -76,7 +77,7 @@ export class ServerProcess implements Transport {
   #isClosed = false;
   #closing: Promise<void> | undefined;
   #hasExited = false;
-  /** Settles when all that it has written has been read. */
+  /** Settles when all output has been read. */
   #reading: Promise<unknown> = Promise.resolve();
   readonly #diagnostics = new DiagnosticsRecorder();
 
@@ -86,12 +87,12 @@ export class ServerProcess implements Transport {
     this.#lines = new LineReader({ maxBytes: this.#maxBytes });
   }
 
-  /** Of the outermost process, a wrapper where there is one; all others end with it. Null before the start, and after the end. */
+  /** Id of the outermost process, which may be a wrapper. Null before the start and after the exit. */
   get pid(): number | null {
     return this.#hasExited ? null : (this.#child?.pid ?? null);
   }
 
-  /** What holds of what it is wrapped in. */
+  /** The isolation layers that are in effect. */
   get layers(): ReadonlySet<ServerLayer> {
     return this.#layers;
   }
@@ -100,27 +101,27 @@ export class ServerProcess implements Transport {
     return this.#diagnostics.current;
   }
 
-  /** @throws {ToolError} TOOL_UNAVAILABLE, as a rejection, where it cannot be started */
+  /** Starts the program. @throws {ToolError} TOOL_UNAVAILABLE, as a rejection, if it cannot be started */
   async start(): Promise<void> {
-    if (this.#hasStarted) throw new Error("Expected a server that has not been started");
+    if (this.#hasStarted) throw new Error("The server has already been started");
     this.#hasStarted = true;
     const { command, args = [], cwd = process.cwd(), environment, env = {} } = this.#options;
     const path = env.PATH ?? environment.PATH ?? "/usr/local/bin:/usr/bin:/bin";
     const sandbox = ServerSandboxSchema.parse(this.#options.sandbox ?? {});
     try {
       const { argv, layers, uid } = await toServerCommand({ command, args, cwd, path }, sandbox);
-      if (this.#closing !== undefined) throw new Error("It was closed before it had started");
+      if (this.#closing !== undefined) throw new Error("The server was closed while it was starting");
       this.#layers = layers;
       const home = uid === undefined || env.HOME !== undefined ? environment.HOME : this.#makeHome(uid);
       await this.#spawn(argv, cwd, { PATH: path, ...(home === undefined ? {} : { HOME: home }), ...env }, uid);
     } catch (thrown) {
-      // The rejection says it.
+      // Without `onclose`, because the rejection reports the failure.
       this.#finish(false);
       throw thrown;
     }
   }
 
-  /** A user of its own has no folder of the host's to write to. */
+  /** Creates a home folder for a user of its own, which cannot write to the host's folders. */
   #makeHome(uid: number): string {
     const home = mkdtempSync(join(tmpdir(), "glovebox-mcp-"));
     this.#home = home;
@@ -134,7 +135,7 @@ export class ServerProcess implements Transport {
     env: { readonly [name: string]: string },
     uid: number | undefined,
   ): Promise<void> {
-    // A group of its own, out of reach of the host's terminal.
+    // Detached, so that the process leads a group, and signals of the host's terminal do not reach it.
     const child: Child = spawn(program, args, { cwd, env, detached: true, stdio: ["pipe", "pipe", "pipe"] });
     const started = Promise.withResolvers<void>();
     child.once("spawn", started.resolve).on("error", (error) => {
@@ -142,10 +143,10 @@ export class ServerProcess implements Transport {
       this.#hasExited = true;
       this.#exited.resolve();
     });
-    child.once("exit", (code, signal) => this.#exit(signal === null ? `code ${code}` : signal));
+    child.once("exit", (code, signal) => this.#handleExit(signal === null ? `code ${code}` : signal));
     for (const stream of [child.stdin, child.stdout, child.stderr]) {
       stream.on("error", (error) => this.#report(error));
-      // Whoever waits for an answer has a timer; nobody else is to be held up by a server.
+      // A server must not keep the host alive. Calls in progress do so by their timers.
       (stream as unknown as { unref?: () => void }).unref?.();
     }
     child.unref();
@@ -153,7 +154,7 @@ export class ServerProcess implements Transport {
     if (pid !== undefined) {
       this.#child = child;
       this.#tree = { pid, uid, isNamespace: this.#layers.has("namespaces") };
-      endWithHost(this);
+      killAtExit(this);
       this.#reading = Promise.all([this.#read(child.stdout), this.#diagnostics.readStderr(child.stderr)]);
     }
     await started.promise;
@@ -161,13 +162,13 @@ export class ServerProcess implements Transport {
 
   #report(error: unknown): void {
     if (!this.#isClosed && this.#closing === undefined)
-      this.onerror?.(Error.isError(error) ? error : new Error("It could not be read"));
+      this.onerror?.(Error.isError(error) ? error : new Error("The stream of the server failed"));
   }
 
-  #exit(how: string): void {
+  #handleExit(reason: string): void {
     this.#hasExited = true;
-    this.#diagnostics.ending = `It ended with ${how}`;
-    // What it leaves behind ends with it, and is not waited for.
+    this.#diagnostics.ending = `Exited with ${reason}`;
+    // Orphaned processes are killed too, without waiting for their end.
     if (this.#tree !== undefined) killTree(this.#tree, true);
     this.#exited.resolve();
     this.#diagnostics.drainStderr();
@@ -178,30 +179,30 @@ export class ServerProcess implements Transport {
     });
   }
 
-  #finish(isTold = true): void {
+  #finish(notify = true): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
     running.delete(this);
     this.#aborter.abort();
     for (const stream of [this.#child?.stdin, this.#child?.stdout, this.#child?.stderr]) stream?.destroy();
     const home = this.#home;
-    // It may be large, and nobody waits for that.
+    // Not awaited, because removing a large folder takes time.
     if (home !== undefined) rm(home, { recursive: true, force: true }).catch(() => {});
     this.#closed.resolve();
-    if (isTold) this.onclose?.();
+    if (notify) this.onclose?.();
   }
 
-  /** As fast as it is taken; what is more waits in the pipe, and then in the server. */
+  /** Reads stdout only as fast as messages are processed. Backpressure blocks a faster server. */
   async #read(stdout: Readable): Promise<void> {
     try {
       for await (const piece of stdout as AsyncIterable<Buffer>) {
-        // It may have to write before it can end; nobody reads that any more.
+        // While closing, output is discarded: a program that blocks on a full pipe could not exit.
         if (this.#closing !== undefined) continue;
         let began = performance.now();
         for (const line of this.#lines.read(piece)) {
           if (this.#isClosed || this.#closing !== undefined) break;
           const reading = this.#take(line);
-          // What is parsed over several turns has time slices of its own.
+          // A message that is parsed over several turns of the event loop has its own time slices.
           if (reading !== undefined) await reading;
           const wait = readingBudget.charge(reading === undefined ? began : performance.now());
           if (wait !== undefined) await wait;
@@ -218,7 +219,7 @@ export class ServerProcess implements Transport {
     }
   }
 
-  /** Takes one line; a promise where it takes more than a turn. */
+  /** Processes one line. Returns a promise if that takes more than one turn of the event loop. */
   #take(line: Buffer | LongMessage): Promise<void> | undefined {
     if (!("head" in line) && line.length === 0) return undefined;
     const reading = readMessage(line, this.#maxBytes, this.#aborter.signal);
@@ -240,24 +241,24 @@ export class ServerProcess implements Transport {
     }
   }
 
-  /** @throws {Error} as a rejection: it has ended, or does not read what it was sent before */
+  /** @throws {Error} as a rejection, if the process has ended or does not read its input */
   async send(message: JSONRPCMessage, _options?: TransportSendOptions): Promise<void> {
     const stdin = this.#child?.stdin;
-    if (stdin === undefined || this.#isClosed || !stdin.writable) throw new Error("The server has ended");
+    if (stdin === undefined || this.#isClosed || !stdin.writable) throw new Error("The server process has ended");
     const line = `${JSON.stringify(message)}\n`;
     const waiting = stdin.writableLength;
     if (waiting > 0 && waiting + Buffer.byteLength(line) > this.#maxBytes) {
-      throw new Error(`The server does not read what it is sent: ${waiting} bytes wait for it`);
+      throw new Error(`The server does not read its stdin: ${waiting} bytes are waiting`);
     }
     stdin.write(line);
   }
 
-  /** SIGKILL for all of it, at once. */
+  /** Sends SIGKILL to all processes of the server. */
   kill(): void {
     if (this.#tree !== undefined) killTree(this.#tree, this.#hasExited);
   }
 
-  /** Its stdin ends, then it is asked to end, then it is killed, and all it has started with it. In bounded time; twice is a no-op. */
+  /** Ends stdin, then sends SIGTERM, then SIGKILL, to all processes of the server. Takes bounded time; a second call has no effect. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -267,11 +268,11 @@ export class ServerProcess implements Transport {
     const child = this.#child;
     const tree = this.#tree;
     if (child === undefined || tree === undefined) {
-      // It may be starting, and will not.
+      // If `start()` is in progress, it throws and finishes.
       if (!this.#hasStarted) this.#finish();
       return;
     }
-    // What it has not read it will not read.
+    // Unread input would delay the end of stdin.
     if (child.stdin.writableLength > 0) child.stdin.destroy();
     else child.stdin.end();
     if (!(await within(this.#exited.promise, END_MS))) terminateTree(tree);
@@ -281,11 +282,11 @@ export class ServerProcess implements Transport {
   }
 }
 
-/** Whether it has settled by then. */
+/** Returns whether a promise resolves within a time. */
 async function within(promise: Promise<void>, ms: number): Promise<boolean> {
   const { promise: late, resolve } = Promise.withResolvers<boolean>();
   const timer = setTimeout(() => resolve(false), ms);
-  const isThere = await Promise.race([promise.then(() => true), late]);
+  const isInTime = await Promise.race([promise.then(() => true), late]);
   clearTimeout(timer);
-  return isThere;
+  return isInTime;
 }

@@ -1,5 +1,5 @@
-// What an upstream server's program is wrapped in. Unlike a worker it is somebody's own program, which needs its files and the network: it
-// keeps those, and loses the host's environment, user and processes, and any way to outlive the host.
+// Isolates the process of an upstream server's program. Unlike a worker it is third-party code that needs files and the network, which it
+// keeps. It has no access to the host's environment, user and processes, and cannot outlive the host.
 import { execFile } from "node:child_process";
 import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, isAbsolute, join, resolve } from "node:path";
@@ -12,7 +12,7 @@ import { LAYERS, type Layer } from "../../workers/hardening/layers.ts";
 
 const execFileAsync = promisify(execFile);
 
-/** Those of a worker's layers that a program of somebody else's can live with. */
+/** The isolation layers of worker processes under which third-party programs still work. */
 const SERVER_LAYERS = [
   "resource-limits",
   "user",
@@ -22,22 +22,38 @@ const SERVER_LAYERS = [
 ] as const satisfies readonly Layer[];
 export type ServerLayer = (typeof SERVER_LAYERS)[number];
 
-/** What the operating system takes from a server's process. */
+/** Process isolation and resource limits of an upstream server's program. */
 export interface ServerSandbox {
-  /** Layers without which it is not started. */
+  /**
+   * Layers that must be available on this machine. Without one of them, the program is not started.
+   * @default []
+   */
   readonly require?: readonly ServerLayer[] | undefined;
   /**
-   * Layers that are left out. Without `user` it runs as the host's user: for a server that is to write that user's files. A host that is
-   * not root has no other user to give.
+   * Layers that are not applied. Without `user`, the program runs as the host's user and can write that user's files. The layer `user` is
+   * available only if the host runs as root.
+   * @default []
    */
   readonly without?: readonly ServerLayer[] | undefined;
-  /** Whether it has a network; true unless stated. False needs `namespaces`. */
+  /**
+   * Whether the program has network access. `false` requires the layer `namespaces`.
+   * @default true
+   */
   readonly network?: boolean | undefined;
-  /** Of memory that is a process's own and writable, for each of its processes, 64 to 1,048,576; 4,096 unless stated. */
+  /**
+   * Limit in MiB on the private writable memory of each of its processes, 64 to 1,048,576.
+   * @default 4_096
+   */
   readonly memoryMiB?: number | undefined;
-  /** Open at one time, for each of its processes, 16 to 65,536; 4,096 unless stated. */
+  /**
+   * Limit on the open file descriptors of each of its processes, 16 to 65,536.
+   * @default 4_096
+   */
   readonly descriptors?: number | undefined;
-  /** Processes and threads at one time, with a user of its own, 1 to 65,536; 512 unless stated. */
+  /**
+   * Limit on the number of its processes and threads, 1 to 65,536. Applies with the layer `user` only.
+   * @default 512
+   */
   readonly processes?: number | undefined;
 }
 
@@ -51,20 +67,20 @@ export const ServerSandboxSchema = strictObject({
   processes: z.int().min(1).max(65_536).default(512),
 }).refine(({ network, without }) => network || !without.includes("namespaces"), {
   path: ["network"],
-  message: "Expected true where namespaces are left out",
+  message: 'Expected true, because network: false requires "namespaces"',
 });
 export type ServerSandboxConfig = z.infer<typeof ServerSandboxSchema>;
 
 let nextUid = Math.floor(Math.random() * OTHER_UIDS);
-/** One after the other; none of them is a worker's. */
+/** Returns the next user id of the range for servers, which is apart from that of the workers. */
 function takeUid(): number {
   nextUid = (nextUid + 1) % OTHER_UIDS;
   return LAST_UID - nextUid;
 }
 
 /**
- * The first process of its namespace: it has no signals but its parent's, and is to collect what others leave behind. So that is a shell,
- * which waits for the program and ends as that did.
+ * Script of the first process in a PID namespace. That process must reap orphans, and ignores signals from its namespace for which it has
+ * no handler. Programs are not written for that, so a shell takes the role: it waits for the program and exits with the same code.
  */
 const INIT = '"$@"; exit $?';
 
@@ -75,15 +91,16 @@ interface Tools {
   readonly shell: string | undefined;
 }
 
-/** As a server is to be started. */
+/** The command that starts a server's program in its isolation layers. */
 export interface ServerCommand {
   readonly argv: readonly string[];
   readonly layers: ReadonlySet<ServerLayer>;
-  /** A user of its own that nobody else has; undefined where it has the host's. */
+  /** User id that no other process has; undefined if the program runs as the host's user. */
   readonly uid: number | undefined;
 }
 
-function possibleLayers(tools: Tools): ReadonlySet<ServerLayer> {
+/** Returns the layers whose tools this machine has. Whether they work is probed later. */
+function availableLayers(tools: Tools): ReadonlySet<ServerLayer> {
   const isRoot = process.getuid?.() === 0;
   const has: { readonly [Name in ServerLayer]: boolean } = {
     "resource-limits": tools.prlimit !== undefined,
@@ -95,23 +112,23 @@ function possibleLayers(tools: Tools): ReadonlySet<ServerLayer> {
   return new Set(SERVER_LAYERS.filter((layer) => has[layer]));
 }
 
-interface Wrapping {
+interface SandboxPlan {
   readonly tools: Tools;
   readonly layers: ReadonlySet<ServerLayer>;
   readonly config: ServerSandboxConfig;
   readonly uid: number;
 }
 
-function wrap({ tools, layers, config, uid }: Wrapping, program: readonly string[]): readonly string[] {
+function wrap({ tools, layers, config, uid }: SandboxPlan, program: readonly string[]): readonly string[] {
   const { prlimit = "", setpriv = "", unshare = "", shell = "" } = tools;
-  const dies = layers.has("parent-death-signal");
+  const hasDeathSignal = layers.has("parent-death-signal");
   const hasUser = layers.has("user");
-  const dropped = [
+  const privileges = [
     ...(hasUser ? [`--reuid=${uid}`, `--regid=${uid}`, "--clear-groups"] : []),
     ...(hasUser ? ["--inh-caps=-all", "--bounding-set=-all"] : []),
     ...(layers.has("no-new-privileges") ? ["--no-new-privs"] : []),
-    // Once more: a change of user clears it.
-    ...(dies ? ["--pdeathsig", "KILL"] : []),
+    // Set again, because a change of user clears the signal.
+    ...(hasDeathSignal ? ["--pdeathsig", "KILL"] : []),
   ];
   const limits = [
     "--core=0",
@@ -124,16 +141,16 @@ function wrap({ tools, layers, config, uid }: Wrapping, program: readonly string
     ...["--pid", "--mount-proc", ...(config.network ? [] : ["--net"]), "--fork", "--kill-child=SIGKILL"],
   ];
   return [
-    ...(dies ? [setpriv, "--pdeathsig", "KILL"] : []),
+    ...(hasDeathSignal ? [setpriv, "--pdeathsig", "KILL"] : []),
     ...(layers.has("resource-limits") ? [prlimit, ...limits] : []),
     ...(layers.has("namespaces") ? [unshare, ...spaces] : []),
-    ...(dropped.length > 0 ? [setpriv, ...dropped] : []),
+    ...(privileges.length > 0 ? [setpriv, ...privileges] : []),
     ...(layers.has("namespaces") ? [shell, "-c", INIT, "server"] : []),
     ...program,
   ];
 }
 
-/** What is given up, in this order, where a process does not start with all of it. */
+/** Sets of layers to omit, tried in this order until a process starts. */
 const FALLBACKS: readonly (readonly ServerLayer[])[] = [
   [],
   ["namespaces"],
@@ -142,54 +159,58 @@ const FALLBACKS: readonly (readonly ServerLayer[])[] = [
   SERVER_LAYERS,
 ];
 const PROBE_MS = 5_000;
-/** Whether this machine starts a process so: a machine does not change its mind. By the wrapper's words, without the user's number. */
+/** Cached probe results by network option and layers. They do not change while the host runs. */
 const probed = new Map<string, Promise<boolean>>();
 
-function holds(wrapping: Wrapping): Promise<boolean> {
-  if (wrapping.layers.size === 0) return Promise.resolve(true);
-  const [program = "", ...args] = wrap(wrapping, [wrapping.tools.shell ?? "/bin/sh", "-c", ":"]);
-  const key = [wrapping.config.network, ...wrapping.layers].join();
-  let known = probed.get(key);
-  if (known === undefined) {
+/** Returns whether a process starts on this machine with the layers of a plan. */
+function probe(plan: SandboxPlan): Promise<boolean> {
+  if (plan.layers.size === 0) return Promise.resolve(true);
+  const [program = "", ...args] = wrap(plan, [plan.tools.shell ?? "/bin/sh", "-c", ":"]);
+  const key = [plan.config.network, ...plan.layers].join();
+  let result = probed.get(key);
+  if (result === undefined) {
     const options = { env: {}, cwd: "/", timeout: PROBE_MS };
-    known = execFileAsync(program, args, options).then(
+    result = execFileAsync(program, args, options).then(
       () => true,
       () => false,
     );
-    probed.set(key, known);
+    probed.set(key, result);
   }
-  return known;
+  return result;
 }
 
-/** An absolute path. @throws {ToolError} TOOL_UNAVAILABLE where there is no such program */
+/** Returns the absolute path of a program. @throws {ToolError} TOOL_UNAVAILABLE if the program does not exist */
 function findProgram(command: string, path: string, cwd: string): string {
   const isPath = command.includes("/");
-  const places = isPath
+  const candidates = isPath
     ? [isAbsolute(command) ? command : resolve(cwd, command)]
     : path.split(delimiter).flatMap((folder) => (folder === "" ? [] : [join(folder, command)]));
-  const found = places.find((place) => {
+  const found = candidates.find((candidate) => {
     try {
-      accessSync(place, constants.X_OK);
-      return statSync(place).isFile();
+      accessSync(candidate, constants.X_OK);
+      return statSync(candidate).isFile();
     } catch {
       return false;
     }
   });
   if (found !== undefined) return resolve(cwd, found);
-  throw unavailable("unsupported", isPath ? "Its command is no program" : "Its command is no program on its PATH");
+  throw unavailable(
+    "unsupported",
+    isPath ? "The command is not an executable file" : "The command was not found on the PATH",
+  );
 }
 
 export interface ServerProgram {
   readonly command: string;
   readonly args: readonly string[];
   readonly cwd: string;
-  /** Where a command without a folder is looked for. */
+  /** The `PATH` on which a command without a folder is searched. */
   readonly path: string;
 }
 
 /**
- * The program in as many layers as hold on this machine.
- * @throws {ToolError} TOOL_UNAVAILABLE, as a rejection: there is no such program, or a required layer does not hold
+ * Returns the command that starts a program with as many isolation layers as work on this machine.
+ * @throws {ToolError} TOOL_UNAVAILABLE, as a rejection, if the program does not exist or a required layer does not work
  */
 export async function toServerCommand(
   { command, args, cwd, path }: ServerProgram,
@@ -198,23 +219,23 @@ export async function toServerCommand(
   const program = [findProgram(command, path, cwd), ...args];
   const find = (name: string): string | undefined => (process.platform === "linux" ? findTool(name) : undefined);
   const tools = { prlimit: find("prlimit"), setpriv: find("setpriv"), unshare: find("unshare"), shell: find("sh") };
-  const wanted = possibleLayers(tools).difference(new Set(config.without));
-  const needed: readonly ServerLayer[] = config.network ? config.require : [...config.require, "namespaces"];
+  const wanted = availableLayers(tools).difference(new Set(config.without));
+  const required: readonly ServerLayer[] = config.network ? config.require : [...config.require, "namespaces"];
   const uid = takeUid();
-  for (const left of FALLBACKS) {
-    const layers = wanted.difference(new Set<ServerLayer>(left));
-    const wrapping = { tools, layers, config, uid };
-    const missing = needed.filter((layer) => !layers.has(layer) && !(layer === "user" && process.getuid?.() !== 0));
-    if (missing.length > 0) throw refusal(missing);
-    if (!(await holds(wrapping))) continue;
-    return { argv: wrap(wrapping, program), layers, uid: layers.has("user") ? uid : undefined };
+  for (const omitted of FALLBACKS) {
+    const layers = wanted.difference(new Set<ServerLayer>(omitted));
+    const plan = { tools, layers, config, uid };
+    const missing = required.filter((layer) => !layers.has(layer) && !(layer === "user" && process.getuid?.() !== 0));
+    if (missing.length > 0) throw missingLayersError(missing);
+    if (!(await probe(plan))) continue;
+    return { argv: wrap(plan, program), layers, uid: layers.has("user") ? uid : undefined };
   }
-  throw refusal(needed);
+  throw missingLayersError(required);
 }
 
-function refusal(missing: readonly ServerLayer[]): ToolError {
-  const ways = missing.map((layer) => `${layer} (${LAYERS[layer].get})`);
-  return unavailable("unsupported", `sandbox: this machine does not give what was required: ${ways.join("; ")}`, {
+function missingLayersError(missing: readonly ServerLayer[]): ToolError {
+  const hints = missing.map((layer) => `${layer} (${LAYERS[layer].get})`);
+  return unavailable("unsupported", `sandbox: required layers are not available on this machine: ${hints.join("; ")}`, {
     details: { missing },
   });
 }

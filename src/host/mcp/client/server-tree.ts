@@ -1,14 +1,14 @@
-// Ends all that a server's program has started, however it was started.
+// Ends all processes that a server's program has started.
 import { readdirSync, statSync } from "node:fs";
 import { childrenOf, startTimeOf } from "../../workers/health/process-meter.ts";
 import { killProcess } from "../../workers/spawn/process-identity.ts";
 
 export interface ServerTree {
-  /** Of the outermost process, which leads a group. */
+  /** Id of the outermost process, which leads a process group. */
   readonly pid: number;
-  /** Nobody else's, where it is known. */
+  /** User id that only this server's processes have; undefined if they run as the host's user. */
   readonly uid: number | undefined;
-  /** Whether all of it dies with the first process in it. */
+  /** Whether the processes are in a PID namespace, and so die with its first process. */
   readonly isNamespace: boolean;
 }
 
@@ -16,11 +16,11 @@ function signal(pid: number, name: "SIGTERM" | "SIGKILL"): void {
   try {
     process.kill(pid, name);
   } catch {
-    // It is gone.
+    // The process has already ended.
   }
 }
 
-/** Below it, the nearest first. */
+/** Returns the ids of all descendants of a process, the nearest first. */
 function descendantsOf(pid: number): readonly number[] {
   const found = [pid];
   for (let index = 0; index < found.length; index += 1) found.push(...childrenOf(found[index] ?? 0));
@@ -36,21 +36,21 @@ function processesOf(uid: number): readonly number[] {
   }
 }
 
-/** Asks all of it to end. The wrapper of a namespace is left alone: with it all would end at once. */
+/** Sends SIGTERM to all processes, except for the wrapper of a namespace: its end would kill the others at once. */
 export function terminateTree({ pid, isNamespace }: ServerTree): void {
-  const below = descendantsOf(pid);
+  const descendants = descendantsOf(pid);
   if (!isNamespace) signal(-pid, "SIGTERM");
-  for (const each of below) signal(each, "SIGTERM");
+  for (const descendant of descendants) signal(descendant, "SIGTERM");
 }
 
-/** Ends all of it, at once. What is left when the first process has ended, too. */
+/** Kills all processes. @param hasEnded whether the outermost process has already ended; orphans are killed too */
 export function killTree({ pid, uid, isNamespace }: ServerTree, hasEnded: boolean): void {
   const startTime = hasEnded ? undefined : startTimeOf(pid);
-  const below = hasEnded ? [] : descendantsOf(pid);
+  const descendants = hasEnded ? [] : descendantsOf(pid);
   if (startTime !== undefined) killProcess({ pid, startTime });
   else if (!hasEnded) signal(pid, "SIGKILL");
   if (isNamespace) return;
   signal(-pid, "SIGKILL");
-  for (const each of below) signal(each, "SIGKILL");
-  if (uid !== undefined) for (const each of processesOf(uid)) signal(each, "SIGKILL");
+  for (const descendant of descendants) signal(descendant, "SIGKILL");
+  if (uid !== undefined) for (const owned of processesOf(uid)) signal(owned, "SIGKILL");
 }

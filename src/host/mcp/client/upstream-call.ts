@@ -1,4 +1,4 @@
-// One call of an upstream tool while it is on its way: its clock, and what the server says meanwhile.
+// Tracks one running call of an upstream tool: its timeouts, and the progress, logs and requests that the server sends meanwhile.
 import type { JsonValue, ToolError } from "../../../sandbox/contract/errors.ts";
 import { ProgressSchema } from "../../../sandbox/protocol/messages.ts";
 import type { HostFunctionContext } from "../../executors/host-function.ts";
@@ -8,14 +8,14 @@ import { Listing } from "./listing.ts";
 import type { JsonObject } from "./reading/json-size.ts";
 import { toVisible } from "./text/visible-text.ts";
 
-const MAX_PROGRESS_UNITS = 2_048;
-const MAX_LOG_UNITS = 16_384;
-/** What a server may ask in one call, of a person or a model. */
-const MAX_QUESTIONS = 16;
-/** So long one answer may take, with the call's clocks standing still: a person reads, thinks and types. */
+const MAX_PROGRESS_LENGTH = 2_048;
+const MAX_LOG_LENGTH = 16_384;
+/** Largest number of requests that a server may send to its client during one call. */
+export const MAX_REQUESTS = 16;
+/** Longest time in ms to answer one of them. A user has to read and type; the call's timeouts are paused meanwhile. */
 export const ANSWER_MS = 300_000;
 
-/** MCP's levels are syslog's. */
+/** Maps the log levels of MCP, which are those of syslog. */
 const LEVELS: { readonly [level: string]: "debug" | "info" | "warn" | "error" } = {
   debug: "debug",
   info: "info",
@@ -27,16 +27,16 @@ const LEVELS: { readonly [level: string]: "debug" | "info" | "warn" | "error" } 
   emergency: "error",
 };
 
-/** Aborts when nothing has been heard for so long. Dispose it. */
-class IdleClock implements Disposable {
+/** Aborts its signal when `touch()` was not called for a time. The owner disposes it. */
+class IdleTimeout implements Disposable {
   readonly #controller = new AbortController();
   readonly #timer: NodeJS.Timeout;
-  #held = 0;
-  #isOver = false;
+  #pauses = 0;
+  #isDisposed = false;
 
   constructor(timeoutMs: number) {
     this.#timer = setTimeout(() => {
-      if (this.#held === 0) this.#controller.abort();
+      if (this.#pauses === 0) this.#controller.abort();
     }, timeoutMs);
   }
 
@@ -45,75 +45,80 @@ class IdleClock implements Disposable {
   }
 
   touch(): void {
-    // A timer that has been cleared would run again.
-    if (!this.#isOver && !this.signal.aborted) this.#timer.refresh();
+    // `refresh()` would start a cleared timer again.
+    if (!this.#isDisposed && !this.signal.aborted) this.#timer.refresh();
   }
 
-  hold(isHeld: boolean): void {
-    this.#held += isHeld ? 1 : -1;
+  pause(): void {
+    this.#pauses += 1;
+    this.touch();
+  }
+
+  resume(): void {
+    this.#pauses -= 1;
     this.touch();
   }
 
   [Symbol.dispose](): void {
-    this.#isOver = true;
+    this.#isDisposed = true;
     clearTimeout(this.#timer);
   }
 }
 
-/** One thing that a server has asked in the middle of a call: the clocks stand until it is answered, or has not been for too long. */
-class Question implements Disposable {
-  readonly #clock: IdleClock;
-  readonly #held: Disposable;
+/** A request that a server sent during a call. The call's timeouts are paused until it is disposed. */
+class PendingRequest implements Disposable {
+  readonly #idleTimeout: IdleTimeout;
+  readonly #pausedClock: Disposable;
   readonly #timer: NodeJS.Timeout;
-  /** Aborts with the call, and when nobody has answered in time. */
+  /** Aborts when the call ends, and after `ANSWER_MS`. */
   readonly signal: AbortSignal;
 
-  /** @param held the call's own clock, while it stands */
-  constructor(call: AbortSignal, clock: IdleClock, held: Disposable) {
+  /** @param pausedClock ends the pause of the call's own timeout when it is disposed */
+  constructor(call: AbortSignal, idleTimeout: IdleTimeout, pausedClock: Disposable) {
     const tooLate = new AbortController();
     this.#timer = setTimeout(() => tooLate.abort(), ANSWER_MS);
     this.signal = AbortSignal.any([call, tooLate.signal]);
-    this.#clock = clock;
-    this.#held = held;
-    clock.hold(true);
+    this.#idleTimeout = idleTimeout;
+    this.#pausedClock = pausedClock;
+    idleTimeout.pause();
   }
 
   [Symbol.dispose](): void {
     clearTimeout(this.#timer);
-    this.#clock.hold(false);
-    this.#held[Symbol.dispose]();
+    this.#idleTimeout.resume();
+    this.#pausedClock[Symbol.dispose]();
   }
 }
 
-/** The server knows us no longer, and has not begun with what it was asked: that may be asked again on a new connection. */
+/** The server no longer accepts the connection and has not processed the request, which may be sent again on a new connection. */
 export class StaleConnection extends Error {}
 
-/** Dispose it when the call has its result. */
+/** A running call. Must be disposed when the call has its result. */
 export class UpstreamCall implements TransportExchange, Disposable {
   readonly toolName: string;
   readonly context: HostFunctionContext;
-  /** By performance.now(). */
+  /** Start of the call, on the clock of `performance.now()`. */
   readonly begunAt: number = performance.now();
-  readonly #clock: IdleClock;
-  /** Aborts when the call ends, or when nothing has been heard of it for too long. */
+  readonly #idleTimeout: IdleTimeout;
+  /** Aborts when the call ends, or when the server sent no result or progress for too long. */
   readonly signal: AbortSignal;
-  /** The result as the server sent it; undefined until it is there. */
+  /** The result as the server sent it; undefined before it has arrived. */
   result: JsonObject | undefined;
   isLost = false;
-  #questions = 0;
+  #requestCount = 0;
 
   constructor(toolName: string, context: HostFunctionContext, timeoutMs: number) {
     this.toolName = toolName;
     this.context = context;
-    this.#clock = new IdleClock(timeoutMs);
-    this.signal = AbortSignal.any([context.signal, this.#clock.signal]);
+    this.#idleTimeout = new IdleTimeout(timeoutMs);
+    this.signal = AbortSignal.any([context.signal, this.#idleTimeout.signal]);
   }
 
   get isIdle(): boolean {
-    return this.#clock.signal.aborted;
+    return this.#idleTimeout.signal.aborted;
   }
 
-  /** Whether it has ended by time: nothing was heard for too long, or its own was up. */
+  /** Whether the call timed out, by its idle timeout or its own timeout. */
   get isLate(): boolean {
     const { signal } = this.context;
     return this.isIdle || (signal.reason as ToolError | undefined)?.code === "TOOL_TIMEOUT";
@@ -124,7 +129,7 @@ export class UpstreamCall implements TransportExchange, Disposable {
   }
 
   readResult(method: string, result: JsonObject): JsonObject | Promise<JsonObject> {
-    // Where the server does not take the headers that were made of the arguments, the machinery asks for its tools again.
+    // If the server rejects the headers that were created from the arguments, the SDK's client lists the tools again.
     if (method !== "tools/call") return new Listing(10_000).readResult(method, result);
     this.result = result;
     const { resultType } = result;
@@ -132,30 +137,30 @@ export class UpstreamCall implements TransportExchange, Disposable {
   }
 
   progress({ progress, total, message }: JsonObject): void {
-    this.#clock.touch();
+    this.#idleTimeout.touch();
     const parsed = ProgressSchema.safeParse({
       progress,
       ...(typeof total === "number" ? { total } : {}),
-      ...(typeof message === "string" ? { message: toVisible(message.slice(0, MAX_PROGRESS_UNITS)) } : {}),
+      ...(typeof message === "string" ? { message: toVisible(message.slice(0, MAX_PROGRESS_LENGTH)) } : {}),
     });
     if (parsed.success) notifySafely(this.context.onProgress, parsed.data);
   }
 
   log(level: string, logger: string | undefined, data: unknown): void {
-    const said = Object.hasOwn(LEVELS, level) ? LEVELS[level] : "info";
-    const from = logger === undefined ? "" : `${logger.slice(0, 256)}: `;
-    if (typeof data === "string") this.context.log(`${from}${data.slice(0, MAX_LOG_UNITS)}`, undefined, said);
-    else this.context.log(logger?.slice(0, 256) ?? "", data as JsonValue, said);
+    const mapped = Object.hasOwn(LEVELS, level) ? LEVELS[level] : "info";
+    const prefix = logger === undefined ? "" : `${logger.slice(0, 256)}: `;
+    if (typeof data === "string") this.context.log(`${prefix}${data.slice(0, MAX_LOG_LENGTH)}`, undefined, mapped);
+    else this.context.log(logger?.slice(0, 256) ?? "", data as JsonValue, mapped);
   }
 
-  /** What the server asks for in its course; undefined where it has asked too often. Dispose it when there is an answer. */
-  asked(): Question | undefined {
-    this.#questions += 1;
-    if (this.#questions > MAX_QUESTIONS) return undefined;
-    return new Question(this.signal, this.#clock, this.context.holdClock());
+  /** Starts a request of the server. The caller disposes it after the answer. Returns undefined if the call has sent too many. */
+  beginRequest(): PendingRequest | undefined {
+    this.#requestCount += 1;
+    if (this.#requestCount > MAX_REQUESTS) return undefined;
+    return new PendingRequest(this.signal, this.#idleTimeout, this.context.holdClock());
   }
 
   [Symbol.dispose](): void {
-    this.#clock[Symbol.dispose]();
+    this.#idleTimeout[Symbol.dispose]();
   }
 }

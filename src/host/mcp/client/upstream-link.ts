@@ -1,5 +1,5 @@
-// The way to one upstream server, for one tenant or for all: a connection when one is needed, another when it is lost, and what the server
-// said last of its tools.
+// Manages the connection to an upstream server for one tenant or for all: connects on demand, reconnects with a growing delay, and lists the
+// tools again when their list has expired.
 import { setTimeout as pause } from "node:timers/promises";
 import { ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
 import { untilAborted } from "../../util/with-abort.ts";
@@ -10,16 +10,16 @@ import type { McpServerConfig } from "./mcp-options.ts";
 import type { ServerDiagnostics } from "./server-diagnostics.ts";
 import { StaleConnection } from "./upstream-call.ts";
 
-/** A connection that lasts less, and has answered no call, is one more failure in a row. */
-const STEADY_MS = 10_000;
-/** After the second failure in a row; each one more doubles it. */
+/** A connection that was open for less time, and did not complete a call, counts as a consecutive failure. */
+const STABLE_MS = 10_000;
+/** Delay before a connection after two consecutive failures. Each further failure doubles it. */
 const FIRST_DELAY_MS = 250;
 const MAX_DELAY_MS = 30_000;
-/** A shorter delay is waited for, a longer one is told. */
+/** Longest delay that a call waits for. If it is longer, the call fails at once. */
 const MAX_WAIT_MS = 1_000;
-/** A listing that the server does not say how long it holds: until it tells of a change, or so long where it never does. */
+/** Lifetime of a listing for which the server gives no TTL and sends no change notifications. */
 const DEFAULT_TTL_MS = 60_000;
-/** No listing is asked for again sooner, whatever a server says, and however often it does. */
+/** Shortest time between two listings, whatever TTL and notifications a server sends. */
 const MIN_TTL_MS = 1_000;
 
 export interface LinkParts {
@@ -27,24 +27,27 @@ export interface LinkParts {
   readonly config: McpServerConfig;
   readonly environment: NodeJS.ProcessEnv;
   readonly version: string;
-  /** Asked before each connection. */
+  /** Returns the credentials of a connection. Called before each connection. */
   readonly credentials: (signal: AbortSignal) => Promise<Credentials>;
-  /** Takes the tools over, whenever they have been listed; may take its time. */
+  /** Called with each new list of tools. The link waits for it. */
   readonly onListed: (listing: Listing) => Promise<void>;
 }
 
+/** Status of the connection that a link manages. */
 export interface LinkStatus {
+  /** `waiting`: the connection failed several times, and the next attempt is delayed. */
   readonly state: "idle" | "connecting" | "connected" | "waiting" | "closed";
   readonly protocolVersion?: string | undefined;
-  /** The server's own word. */
+  /** Name and version that the server reports. Untrusted text. */
   readonly serverInfo?: { readonly name: string; readonly version: string } | undefined;
   readonly pid?: number | undefined;
-  /** How often it has been connected. */
+  /** Number of connections that were established so far. */
   readonly connections: number;
-  /** In a row. */
+  /** Number of consecutive failures. */
   readonly failures: number;
+  /** The latest error, and its time in ms since 1970. */
   readonly lastError?: { readonly message: string; readonly at: number } | undefined;
-  /** Of the process that was started last, where the server is a program. */
+  /** Diagnostics of the latest process, if the server is a program. */
   readonly diagnostics?: ServerDiagnostics | undefined;
 }
 
@@ -53,7 +56,7 @@ export class UpstreamLink implements AsyncDisposable {
   #connection: UpstreamConnection | undefined;
   #connecting: Promise<UpstreamConnection> | undefined;
   #listing: Promise<void> | undefined;
-  /** By performance.now(). */
+  /** End of the listing's lifetime, on the clock of `performance.now()`. */
   #freshUntil = Number.NEGATIVE_INFINITY;
   #listedAt = Number.NEGATIVE_INFINITY;
   #isListed = false;
@@ -64,9 +67,9 @@ export class UpstreamLink implements AsyncDisposable {
   #lastError: LinkStatus["lastError"];
   #diagnostics: (() => ServerDiagnostics) | undefined;
   readonly #closing = new AbortController();
-  /** How many wait for something of a connection. One that is not ours any more is closed with the last of them. */
+  /** Number of requests in progress per connection. A replaced connection is closed when its last request ends. */
   readonly #users = new Map<UpstreamConnection, number>();
-  /** Connections that came to nothing, or are of no use any more, until nothing is left of them. */
+  /** Failed and replaced connections that are still being closed. */
   readonly #discarded = new Set<Promise<void>>();
   usedAt: number = performance.now();
 
@@ -100,7 +103,7 @@ export class UpstreamLink implements AsyncDisposable {
     return performance.now() < this.#retryAt ? "waiting" : "idle";
   }
 
-  /** An open connection: the one there is, or a new one. */
+  /** Returns the open connection, or opens a new one. */
   async #connect(signal: AbortSignal): Promise<UpstreamConnection> {
     this.#closing.signal.throwIfAborted();
     this.usedAt = performance.now();
@@ -108,7 +111,7 @@ export class UpstreamLink implements AsyncDisposable {
     const { server } = this.#parts;
     const waitMs = this.#retryAt - performance.now();
     if (this.#connecting === undefined && waitMs > MAX_WAIT_MS) {
-      const message = `The MCP server ${server} is not connected for now: that failed ${this.#failures} times in a row`;
+      const message = `The MCP server "${server}" is unavailable: connecting failed ${this.#failures} times in a row`;
       const details = { server, retryAfterMs: Math.ceil(waitMs) };
       throw unavailable("upstream_unavailable", message, { details });
     }
@@ -124,16 +127,16 @@ export class UpstreamLink implements AsyncDisposable {
     try {
       const { UpstreamConnection } = await import("./connection.ts");
       this.#closing.signal.throwIfAborted();
-      const given = await askForCredentials(credentials, server, this.#closing.signal);
+      const own = await readCredentials(credentials, server, this.#closing.signal);
       const connection = await UpstreamConnection.open({
-        ...{ server, config, environment, version, credentials: given },
+        ...{ server, config, environment, version, credentials: own },
         signal: this.#closing.signal,
         onDiscarded: (closing) => this.#discard(closing),
-        onToolsChanged: () => this.#changed(),
+        onToolsChanged: () => this.#scheduleListing(),
         onAnswered: () => {
           this.#failures = 0;
         },
-        onClosed: () => this.#lost(connection),
+        onClosed: () => this.#handleLoss(connection),
         onDiagnostics: (read) => {
           this.#diagnostics = read;
         },
@@ -144,11 +147,11 @@ export class UpstreamLink implements AsyncDisposable {
       }
       this.#connection = connection;
       this.#connections += 1;
-      // Another process may have other tools.
-      if (this.#isListed) this.#changed();
+      // A new process can have other tools.
+      if (this.#isListed) this.#scheduleListing();
       return connection;
     } catch (thrown) {
-      this.#failed(Error.isError(thrown) ? thrown.message : "It could not be connected");
+      this.#recordFailure(Error.isError(thrown) ? thrown.message : "Connecting failed");
       throw thrown;
     }
   }
@@ -158,49 +161,52 @@ export class UpstreamLink implements AsyncDisposable {
     void closing.finally(() => this.#discarded.delete(closing));
   }
 
-  #failed(message: string): void {
+  #recordFailure(message: string): void {
     this.#failures += 1;
     const delayMs = this.#failures < 2 ? 0 : Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (this.#failures - 2));
     this.#retryAt = performance.now() + delayMs;
     this.#lastError = { message, at: Date.now() };
   }
 
-  #lost(connection: UpstreamConnection): void {
+  #handleLoss(connection: UpstreamConnection): void {
     if (this.#connection !== connection) return;
     this.#connection = undefined;
-    if (performance.now() - connection.openedAt >= STEADY_MS) this.#failures = 0;
-    this.#failed("The connection was lost");
+    if (performance.now() - connection.openedAt >= STABLE_MS) this.#failures = 0;
+    this.#recordFailure("The connection was lost");
   }
 
   /**
-   * Asks by an open connection, and once more by a new one where the server knows the first no longer.
-   * @throws {ToolError} as a rejection: TOOL_UNAVAILABLE, or what `ask` throws; the signal's reason where that aborts
+   * Sends a request on an open connection. If the server no longer accepts that connection, sends it once more on a new one.
+   * @throws {ToolError} as a rejection: TOOL_UNAVAILABLE, or the error of `request`. If the signal aborts, rejects with its reason.
    */
-  async use<Answer>(signal: AbortSignal, ask: (connection: UpstreamConnection) => Promise<Answer>): Promise<Answer> {
+  async use<Answer>(
+    signal: AbortSignal,
+    request: (connection: UpstreamConnection) => Promise<Answer>,
+  ): Promise<Answer> {
     const connection = await this.#connect(signal);
     try {
-      return await this.#ask(connection, ask);
+      return await this.#request(connection, request);
     } catch (thrown) {
       if (!(thrown instanceof StaleConnection)) throw thrown;
     }
     try {
-      return await this.#ask(await this.#connect(signal), ask);
+      return await this.#request(await this.#connect(signal), request);
     } catch (thrown) {
       if (!(thrown instanceof StaleConnection)) throw thrown;
       const { server } = this.#parts;
-      const message = `The MCP server ${server} refuses what it has just agreed to`;
+      const message = `The MCP server "${server}" rejected a new connection right after accepting it`;
       this.#lastError = { message, at: Date.now() };
       throw unavailable("upstream_unavailable", message, { cause: thrown, details: { server } });
     }
   }
 
-  async #ask<Answer>(
+  async #request<Answer>(
     connection: UpstreamConnection,
-    ask: (connection: UpstreamConnection) => Promise<Answer>,
+    request: (connection: UpstreamConnection) => Promise<Answer>,
   ): Promise<Answer> {
     this.#users.set(connection, (this.#users.get(connection) ?? 0) + 1);
     try {
-      return await ask(connection);
+      return await request(connection);
     } catch (thrown) {
       if (thrown instanceof StaleConnection && this.#connection === connection) this.#connection = undefined;
       throw thrown;
@@ -214,31 +220,31 @@ export class UpstreamLink implements AsyncDisposable {
     }
   }
 
-  /** Asks anew, unless that has just been done: a tool is not what it was said to be. */
+  /** Lists the tools again, unless that was just done. Called when a tool is no longer as it was listed. */
   async relist(signal: AbortSignal): Promise<void> {
     if (performance.now() - this.#listedAt >= MIN_TTL_MS) await this.list(signal);
   }
 
-  /** The tools have changed, or may have: they are listed again, soon and not too often. */
-  #changed(): void {
+  /** Marks the listing as outdated and schedules the next one, at the earliest `MIN_TTL_MS` after the last. */
+  #scheduleListing(): void {
     this.#freshUntil = Number.NEGATIVE_INFINITY;
     if (this.#closing.signal.aborted || this.#refresh !== undefined || !this.#isListed) return;
     const delayMs = Math.max(0, this.#listedAt + MIN_TTL_MS - performance.now());
     this.#refresh = setTimeout(() => {
       this.#refresh = undefined;
-      // Nobody waits for it: the next who asks for the tools hears why it failed.
+      // No caller waits for this listing. If the error persists, the next caller receives it.
       this.list(this.#closing.signal).catch(() => {});
     }, delayMs).unref();
   }
 
-  /** Whether what the server has said last of its tools still holds. */
+  /** Whether the latest listing is still valid. */
   get isFresh(): boolean {
     return this.#isListed && performance.now() < this.#freshUntil;
   }
 
   /**
-   * Asks the server for its tools, once for all who want them meanwhile.
-   * @throws {ToolError} TOOL_UNAVAILABLE, as a rejection; the signal's reason where that aborts
+   * Lists the server's tools. Concurrent callers share one listing.
+   * @throws {ToolError} TOOL_UNAVAILABLE, as a rejection. If the signal aborts, rejects with its reason.
    */
   async list(signal: AbortSignal): Promise<void> {
     this.#closing.signal.throwIfAborted();
@@ -250,19 +256,19 @@ export class UpstreamLink implements AsyncDisposable {
 
   async #list(): Promise<void> {
     try {
-      // It takes its own time to connect, and no longer.
-      await this.use(this.#closing.signal, (connection) => this.#listBy(connection));
+      // Not bound to the signal of one caller, because several may wait. Connecting and listing have their own timeouts.
+      await this.use(this.#closing.signal, (connection) => this.#listOn(connection));
     } catch (thrown) {
       this.#freshUntil = Number.NEGATIVE_INFINITY;
       throw thrown;
     }
   }
 
-  async #listBy(connection: UpstreamConnection): Promise<void> {
+  async #listOn(connection: UpstreamConnection): Promise<void> {
     const begun = performance.now();
     this.#freshUntil = Number.POSITIVE_INFINITY;
     const listing = await connection.listTools().catch((thrown: unknown) => {
-      // Where the connection was lost, that is what was wrong.
+      // If the connection was lost, that error has already been recorded.
       const isNew = thrown instanceof ToolError && connection.isOpen;
       if (isNew) this.#lastError = { message: thrown.message, at: Date.now() };
       throw thrown;
@@ -270,16 +276,15 @@ export class UpstreamLink implements AsyncDisposable {
     await this.#parts.onListed(listing);
     this.#isListed = true;
     this.#listedAt = performance.now();
-    // Told meanwhile, a change has made it stale already: it is listed again.
-    if (this.#freshUntil !== Number.POSITIVE_INFINITY) return this.#changed();
-    // What is said to hold for no time at all is kept for a moment all the same.
-    const ttlMs = listing.ttlMs ?? (connection.tellsOfChanges ? Number.POSITIVE_INFINITY : DEFAULT_TTL_MS);
+    // The server reported a change during the listing.
+    if (this.#freshUntil !== Number.POSITIVE_INFINITY) return this.#scheduleListing();
+    const ttlMs = listing.ttlMs ?? (connection.notifiesOfChanges ? Number.POSITIVE_INFINITY : DEFAULT_TTL_MS);
     this.#freshUntil = begun + Math.max(MIN_TTL_MS, ttlMs);
   }
 
-  /** In bounded time. Twice is a no-op. */
+  /** Closes all connections, in bounded time. A second call has no effect. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#closing.abort(unavailable("not_found", `The MCP server ${this.#parts.server} has been removed`));
+    this.#closing.abort(unavailable("not_found", `The MCP server "${this.#parts.server}" was removed`));
     clearTimeout(this.#refresh);
     this.#refresh = undefined;
     const open = [this.#connection, ...this.#users.keys()].filter((connection) => connection !== undefined);
@@ -289,7 +294,7 @@ export class UpstreamLink implements AsyncDisposable {
   }
 }
 
-async function askForCredentials(
+async function readCredentials(
   credentials: LinkParts["credentials"],
   server: string,
   signal: AbortSignal,
@@ -298,6 +303,6 @@ async function askForCredentials(
     return await credentials(signal);
   } catch (cause) {
     const options = { cause, details: { server } };
-    throw unavailable("upstream_unavailable", `There are no credentials for the MCP server ${server}`, options);
+    throw unavailable("upstream_unavailable", `No credentials are available for the MCP server "${server}"`, options);
   }
 }

@@ -1,28 +1,28 @@
-// What an upstream server's tools are called here. A name follows from the server's prefix and the tool's own name alone: it is the same
-// in each listing and after a restart, and no other tool of that server can come to have it.
+// Creates the aliases of an upstream server's tools. An alias depends on the server's prefix and the tool's own name only, so it is the same
+// in each listing and after a restart, and cannot pass to another tool of the server.
 import { createHash } from "node:crypto";
 
-/** Names that every model's API takes: OpenAI's rule is the narrowest. */
+/** Length that all model APIs accept. OpenAI's limit is the lowest. */
 const MAX_ALIAS_CHARS = 64;
-/** With a prefix that leaves no room in those; the API's edge shortens it once more. */
+/** Limit for aliases with a long prefix. The adapter of the model's API shortens these once more. */
 const MAX_LONG_ALIAS_CHARS = 128;
 const MAX_SHORT_PREFIX_CHARS = 40;
 const PLAIN = /^[A-Za-z0-9_-]+$/;
-/** Of a SHA-256, in hexadecimal. */
+/** Length of the hash: the first hexadecimal digits of a SHA-256. */
 const HASH_CHARS = 12;
-/** What an alias with a hash ends in. A tool whose own name looks so gets a hash, too: so none can take another's place. */
+/** Matches the end of an alias with a hash. A tool whose own name matches also gets a hash, so that it cannot imitate another alias. */
 const HASHED = new RegExp(`_[0-9a-f]{${HASH_CHARS}}$`);
-/** Between the server's name and its tool's. */
+/** Separates the name of the server from that of the tool. */
 const SEPARATOR = "__";
 
-/** `prefix` and the tool's name where that can stand; else what can of it, and a hash. */
+/** Returns the prefix and the tool's name if they form a valid and unambiguous alias; otherwise the valid part of them and a hash. */
 export function toToolName(prefix: string, name: string): string {
   const plain = `${prefix}${name}`;
   const maxChars = prefix.length > MAX_SHORT_PREFIX_CHARS ? MAX_LONG_ALIAS_CHARS : MAX_ALIAS_CHARS;
-  // `a` with a tool `b__c` is not `a__b` with a tool `c`, nor `a` with `_b` what `a_` with `b` is.
+  // Server `a` with tool `b__c` must differ from server `a__b` with tool `c`, and `a` with `_b` from `a_` with `b`.
   const isAmbiguous = prefix.endsWith(SEPARATOR) && (name.startsWith("_") || name.includes(SEPARATOR));
   if (PLAIN.test(name) && plain.length <= maxChars && !isAmbiguous && !HASHED.test(plain)) return plain;
-  // As JSON: half a surrogate pair is itself there, and not every other half.
+  // JSON keeps different lone surrogates different, which UTF-8 does not.
   const hash = createHash("sha256")
     .update(JSON.stringify([prefix, name]))
     .digest("hex")
@@ -32,7 +32,7 @@ export function toToolName(prefix: string, name: string): string {
   return `${prefix}${legible}_${hash}`;
 }
 
-/** Names here, each with the server's own. Two whose hashes are alike, which takes looking for, are both left out. */
+/** Returns the server's tool names by alias. If the hashes of two names collide, which only an attacker would cause, both are omitted. */
 export function toToolNames(prefix: string, names: Iterable<string>): ReadonlyMap<string, string> {
   const tools = new Map<string, string>();
   const clashing = new Set<string>();

@@ -1,5 +1,5 @@
-// What an upstream tool has answered, as our output and content. It is hostile: read part by part, within bounds, and the router checks
-// all of it once more.
+// Converts the result of an upstream tool to an output and content parts. The result is untrusted: it is read part by part, within limits,
+// and the router validates the output once more.
 import { setImmediate as turn } from "node:timers/promises";
 import type { ContentPart } from "../../../sandbox/contract/content.ts";
 import { CONTENT_KEY } from "../../../sandbox/contract/content.ts";
@@ -11,21 +11,21 @@ import { countKeys, isSameJson } from "./reading/same-json.ts";
 import { writeJson } from "./reading/write-json.ts";
 import { toVisible } from "./text/visible-text.ts";
 
-/** As many as a result may have. */
+/** Largest number of content parts in a result. */
 const MAX_PARTS = 1_000;
-/** What the details of a failure keep, in characters and values. */
+/** Largest size of the content in the details of a failure, in characters and values. */
 const MAX_ERROR_SIZE = 64 * 1024;
-const MAX_MESSAGE_UNITS = 4_096;
-/** A text up to this is parsed at once: 0.3 ms at most [m]. */
+const MAX_MESSAGE_LENGTH = 4_096;
+/** Longest text that is parsed without slicing, which takes 0.3 ms at most (measured). */
 const SMALL_TEXT_LENGTH = 8 * 1024;
-/** As of a message. */
+/** The limits of a message. */
 const TEXT_LIMITS = { depth: 256, values: 2_000_000, members: 40_000 } as const;
 const TEXT_CODES = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE" } as const;
-/** A value up to this, in characters and values, is made text of at once by the next stage of the call. */
+/** Largest value, in characters and values, that the next stage of the call serializes without slicing. */
 const SMALL_VALUE_SIZE = 256 * 1024;
-/** Plain texts that are compared with the value: a server that repeats the value does so once. */
+/** Largest number of texts that are compared with the value. A server that repeats the value does so once. */
 const MAX_COMPARED = 4;
-/** Longest time in ms that texts are compared before the event loop goes on. */
+/** Longest time in ms that comparing texts may run before it yields to the event loop. */
 const SLICE_MS = 4;
 
 const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
@@ -37,7 +37,7 @@ function toBytes(data: unknown, where: string): Uint8Array {
 }
 
 const invalid = (where: string, expected: string): ToolError =>
-  new ToolError("OUTPUT_INVALID", `The server's result, ${where}: expected ${expected}`);
+  new ToolError("OUTPUT_INVALID", `Invalid result of the MCP server: ${where}: expected ${expected}`);
 
 function toAnnotations(value: unknown): Pick<ContentPart, "annotations"> {
   if (!isJsonObject(value)) return {};
@@ -78,18 +78,18 @@ function toLink(part: JsonObject, where: string): ContentPart {
   };
 }
 
-/** One part in MCP's words; what it has besides stays out. @throws {ToolError} OUTPUT_INVALID */
+/** Converts a content part. Unknown members are dropped. @throws {ToolError} OUTPUT_INVALID */
 function toPart(part: unknown, index: number): ContentPart {
   const where = `content[${index}]`;
   if (!isJsonObject(part)) throw invalid(where, "an object");
   const annotations = toAnnotations(part.annotations);
   switch (part.type) {
     case "text":
-      if (typeof part.text !== "string") throw invalid(`${where}.text`, "text");
+      if (typeof part.text !== "string") throw invalid(`${where}.text`, "a string");
       return { type: "text", text: part.text, ...annotations };
     case "image":
     case "audio":
-      if (typeof part.mimeType !== "string") throw invalid(`${where}.mimeType`, "text");
+      if (typeof part.mimeType !== "string") throw invalid(`${where}.mimeType`, "a string");
       return { type: part.type, data: toBytes(part.data, `${where}.data`), mimeType: part.mimeType, ...annotations };
     case "resource":
       return { type: "resource", resource: toResource(part.resource, `${where}.resource`), ...annotations };
@@ -111,24 +111,24 @@ type Text = Extract<ContentPart, { type: "text" }>;
 const isPlainText = (part: ContentPart): part is Text => part.type === "text" && part.annotations === undefined;
 
 /**
- * Tells whether a part only repeats the value, as a server does for clients that do not know values: that is no content of its own.
- * The text is as large as a message may be, and nothing bounds what JSON it holds but this.
+ * Returns whether a text part only repeats the value as JSON. Servers add such a part for clients without structured content; it is dropped.
+ * The text can be as large as a message, and the limits here are the only ones on its JSON.
  */
 async function repeats(part: Text, value: JsonValue, valueKeys: number, signal: AbortSignal): Promise<boolean> {
   const limits = { ...TEXT_LIMITS, bytes: part.text.length * 3 };
   try {
-    const said =
+    const parsed =
       part.text.length <= SMALL_TEXT_LENGTH
         ? parseSmallJson(part.text, limits, TEXT_CODES, "The text")
         : await parseLargeText(part.text, limits, TEXT_CODES, "The text", signal);
-    return await isSameJson(said, value, signal, valueKeys);
+    return await isSameJson(parsed, value, signal, valueKeys);
   } catch (thrown) {
     if (signal.aborted) throw thrown;
     return false;
   }
 }
 
-/** The call needs the value's text next. */
+/** Serializes a large value in slices, for the next stage of the call, which needs its JSON text. */
 async function noteText(value: JsonValue, signal: AbortSignal): Promise<void> {
   if (typeof value !== "object" || value === null || sizeOf(value, SMALL_VALUE_SIZE) <= SMALL_VALUE_SIZE) return;
   noteJsonText(value, await writeJson(value, signal));
@@ -141,40 +141,43 @@ async function withoutRepeats(
 ): Promise<readonly ContentPart[]> {
   const compared = new Set<ContentPart>(parts.filter(isPlainText).slice(0, MAX_COMPARED));
   const valueKeys = compared.size === 0 ? 0 : countKeys(value);
-  const others: ContentPart[] = [];
+  const kept: ContentPart[] = [];
   let began = performance.now();
   for (const part of parts) {
     signal.throwIfAborted();
     const isRepeated = compared.has(part) && isPlainText(part) && (await repeats(part, value, valueKeys, signal));
-    if (!isRepeated) others.push(part);
+    if (!isRepeated) kept.push(part);
     if (performance.now() - began < SLICE_MS) continue;
     await turn();
     began = performance.now();
   }
-  return others;
+  return kept;
 }
 
 /**
- * What a host function returns for it: a value where the server gives one, else its text, and content beside it where that has more to
- * say.
- * @throws {ToolError} as a rejection: TOOL_FAILED where the tool says that it has failed; OUTPUT_INVALID for what is no result; the
- * signal's reason
+ * Converts a result to the return value of a host function: the structured content, or else the text. Other content parts are attached to
+ * it.
+ * @throws {ToolError} as a rejection: TOOL_FAILED if the result reports a failure, OUTPUT_INVALID if it is malformed. If the signal aborts,
+ *   rejects with its reason.
  */
 export async function toReturned(result: JsonObject, toolName: string, signal: AbortSignal): Promise<unknown> {
   if (result.isError === true) throw toToolFailure(result, toolName);
   const parts = toParts(result.content);
   if (result.structuredContent !== undefined) {
     const output = result.structuredContent as JsonValue;
-    const besides = await withoutRepeats(parts, output, signal);
+    const others = await withoutRepeats(parts, output, signal);
     await noteText(output, signal);
-    return besides.length === 0 ? output : { output, [Symbol.for(CONTENT_KEY)]: besides };
+    return others.length === 0 ? output : { output, [Symbol.for(CONTENT_KEY)]: others };
   }
   if (parts.length > 0 && parts.every(isPlainText)) return parts.map(({ text }) => text).join("\n");
   return parts.length === 0 ? null : { output: null, [Symbol.for(CONTENT_KEY)]: parts };
 }
 
-/** Keeps what fits of its content, as it came. */
-function keep(content: unknown): { readonly content: readonly JsonValue[]; readonly contentLeftOut?: number } {
+/** Returns as many content parts, unchanged, as fit into the details of an error. */
+function truncateContent(content: unknown): {
+  readonly content: readonly JsonValue[];
+  readonly contentLeftOut?: number;
+} {
   const all = Array.isArray(content) ? content : [];
   const kept: JsonValue[] = [];
   let left = MAX_ERROR_SIZE;
@@ -191,8 +194,13 @@ function toToolFailure(result: JsonObject, toolName: string): ToolError {
   const texts = (Array.isArray(content) ? content.slice(0, MAX_PARTS) : []).flatMap((part: unknown) =>
     isJsonObject(part) && part.type === "text" && typeof part.text === "string" ? [part.text] : [],
   );
-  const said = toVisible(texts.join("\n").trim().slice(0, MAX_MESSAGE_UNITS));
-  const value = structuredContent === undefined ? undefined : keep([structuredContent]).content[0];
-  const details: ErrorDetails = { ...keep(content), ...(value === undefined ? {} : { structuredContent: value }) };
-  return new ToolError("TOOL_FAILED", said === "" ? `${toolName} says that it failed, and not why` : said, { details });
+  const message = toVisible(texts.join("\n").trim().slice(0, MAX_MESSAGE_LENGTH));
+  const value = structuredContent === undefined ? undefined : truncateContent([structuredContent]).content[0];
+  const details: ErrorDetails = {
+    ...truncateContent(content),
+    ...(value === undefined ? {} : { structuredContent: value }),
+  };
+  return new ToolError("TOOL_FAILED", message === "" ? `"${toolName}" failed without an error message` : message, {
+    details,
+  });
 }

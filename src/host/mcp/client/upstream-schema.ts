@@ -1,5 +1,5 @@
-// Reads one tool as an upstream server describes it, which may be anything. Words are data for a model: what is invisible in them is
-// removed. Schemas are checked as any untrusted schema is, within narrower bounds; one with invisible names or values is rejected.
+// Parses the definition of one tool of an upstream server, which is untrusted. Invisible characters are removed from texts, because a model
+// reads them. Schemas are checked like any untrusted schema, within lower limits, and rejected for invisible names or values.
 import * as z from "zod";
 import type { JsonSchema, ToolAnnotations } from "../../../sandbox/contract/definition.ts";
 import { toToolError } from "../../../sandbox/contract/errors.ts";
@@ -8,7 +8,7 @@ import { hasAtMost } from "./reading/json-size.ts";
 import { toVisibleSchema } from "./text/visible-schema.ts";
 import { toVisible } from "./text/visible-text.ts";
 
-/** Under the server's own name of it. */
+/** A tool under the server's own name. */
 export interface UpstreamTool {
   readonly name: string;
   readonly description: string;
@@ -18,10 +18,10 @@ export interface UpstreamTool {
 }
 
 /**
- * Of one schema. Large ones in use come to 60 KiB; within these bounds none holds up the host for more than some 50 ms while it is made
- * ready, and a server lists a thousand.
+ * Limits of one schema. Large schemas in use have 60 KiB. Within these limits, compiling one takes about 50 ms at most; a server can list a
+ * thousand tools.
  */
-const MAX_SCHEMA_UNITS = 128 * 1024;
+const MAX_SCHEMA_LENGTH = 128 * 1024;
 const MAX_SCHEMA_VALUES = 3_000;
 
 const SchemaSchema = z.custom<JsonSchema>(
@@ -50,7 +50,7 @@ const UpstreamToolSchema = z.object({
 /** Members of a schema that refer to another one. */
 const REFERENCES: ReadonlySet<string> = new Set(["$ref", "$dynamicRef", "$recursiveRef"]);
 
-/** @throws {RangeError} for a schema past our bounds, or that refers to anything outside itself */
+/** Returns the JSON of a schema. @throws {RangeError} for a schema that exceeds the limits or refers to anything outside itself */
 function toSchemaText(schema: JsonSchema, subject: string): string {
   if (!hasAtMost(schema, MAX_SCHEMA_VALUES)) {
     throw new RangeError(`${subject}: expected at most ${MAX_SCHEMA_VALUES} values`);
@@ -63,23 +63,25 @@ function toSchemaText(schema: JsonSchema, subject: string): string {
     else if (REFERENCES.has(key) && !value.startsWith("#")) references.push(value);
     return value;
   });
-  if (text.length > MAX_SCHEMA_UNITS)
-    throw new RangeError(`${subject}: expected at most ${MAX_SCHEMA_UNITS} characters`);
-  // Also where no value ever leads to one: whoever is shown the schema may follow it.
+  if (text.length > MAX_SCHEMA_LENGTH)
+    throw new RangeError(`${subject}: expected at most ${MAX_SCHEMA_LENGTH} characters`);
+  // Rejected even if validation never reaches the reference: a consumer of the schema could follow it.
   const outside = references.find((reference) => !ids.has(reference.replace(/#.*$/s, "")));
   if (outside === undefined) return text;
   const got = JSON.stringify(outside.slice(0, 100));
-  throw new RangeError(`${subject}: expected a reference within this schema, got ${got} (none is fetched)`);
+  throw new RangeError(
+    `${subject}: expected a reference within this schema, got ${got} (remote schemas are not fetched)`,
+  );
 }
 
-/** A copy that is known to be usable. @throws {ToolError | RangeError} why it is not */
+/** Returns a checked copy of a schema. @throws {ToolError | RangeError} for a schema that cannot be used */
 function readSchema(schema: JsonSchema, subject: string): JsonSchema {
   const copy = toVisibleSchema(JSON.parse(toSchemaText(schema, subject)) as JsonSchema, subject);
   compileSchema(copy, { subject });
   return copy;
 }
 
-/** Its definition, or why there is none. */
+/** Returns the definition of a tool, or the reason why it cannot be used. */
 export function readUpstreamTool(raw: unknown): { readonly definition: UpstreamTool } | { readonly problem: string } {
   const parsed = UpstreamToolSchema.safeParse(raw);
   if (!parsed.success) {
@@ -87,11 +89,12 @@ export function readUpstreamTool(raw: unknown): { readonly definition: UpstreamT
     return { problem: `${issue?.path.join(".") ?? ""}: ${issue?.message ?? "not a tool"}` };
   }
   const { name, title, description, execution, annotations, inputSchema, outputSchema } = parsed.data;
-  if (execution?.taskSupport === "required") return { problem: "It can only be called as a task" };
+  if (execution?.taskSupport === "required")
+    return { problem: "The tool can only be called as a task, which is not supported" };
   const { type = "object" } = inputSchema;
-  if (type !== "object") return { problem: `inputSchema/type: expected "object", as all arguments are` };
-  const titled = title ?? annotations?.title;
-  const named = { ...annotations, ...(titled === undefined ? {} : { title: toVisible(titled) }) };
+  if (type !== "object") return { problem: `inputSchema/type: expected "object"` };
+  const shownTitle = title ?? annotations?.title;
+  const merged = { ...annotations, ...(shownTitle === undefined ? {} : { title: toVisible(shownTitle) }) };
   try {
     return {
       definition: {
@@ -99,7 +102,7 @@ export function readUpstreamTool(raw: unknown): { readonly definition: UpstreamT
         description: toVisible(description),
         inputSchema: readSchema(inputSchema, "inputSchema"),
         ...(outputSchema === undefined ? {} : { outputSchema: readSchema(outputSchema, "outputSchema") }),
-        ...(Object.keys(named).length === 0 ? {} : { annotations: named }),
+        ...(Object.keys(merged).length === 0 ? {} : { annotations: merged }),
       },
     };
   } catch (thrown) {

@@ -1,4 +1,5 @@
-// One upstream server as the router knows it: whose tools it has, what they are called, and which connection a call goes by.
+// Implements an upstream MCP server as a tool source of the router: registers the server's tools for its tenants and selects the connection
+// for each call.
 import { createHash } from "node:crypto";
 import { setImmediate as turn } from "node:timers/promises";
 import { type JsonValue, ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
@@ -16,51 +17,53 @@ import { type LinkStatus, UpstreamLink } from "./upstream-link.ts";
 import { toToolNames } from "./upstream-names.ts";
 import { readUpstreamTool, type UpstreamTool } from "./upstream-schema.ts";
 
-/** Tenants with a connection of their own; of more, the one that has not been used for longest is closed. */
+/** Largest number of tenants with their own connection. For a further one, the least recently used connection is closed. */
 const MAX_LINKS = 256;
 const MAX_LEFT_OUT = 100;
-/** JSON-RPC's code for arguments, and MCP's for a tool that there is not. */
+/** JSON-RPC's error code for invalid arguments, which MCP also uses for an unknown tool. */
 const INVALID_PARAMS = -32_602;
-/** The link that all tenants share. No tenant's id is empty. */
+/** Key of the link that all tenants share. Tenant ids are never empty. */
 const SHARED = "";
 
-/** A tool that the server has and we have not, and why. */
+/** A tool of the server that was not registered, and the reason. */
 export interface McpToolProblem {
-  /** As the server calls it, or the beginning of that. */
+  /** The server's own name of the tool, truncated to 128 characters. */
   readonly toolName: string;
   readonly problem: string;
 }
 
-/** One connection of one upstream server. */
+/** Status of a connection to an upstream server. */
 export interface McpServerStatus extends LinkStatus {
   readonly server: string;
   readonly transport: "stdio" | "http";
-  /** Whose connection it is; absent where tenants share it. */
+  /** The tenant that the connection belongs to; absent if tenants share it. */
   readonly tenantId?: string;
-  /** Tools that are registered by it. */
+  /** Number of registered tools. */
   readonly tools: number;
+  /** Tools that were not registered, at most 100. */
   readonly leftOut: readonly McpToolProblem[];
-  /** Why the list is not all that there is, where it is not. */
+  /** The reason why the list of tools is incomplete; absent if it is complete. */
   readonly listProblem?: string | undefined;
 }
 
 interface RegisteredUpstreamTool {
-  /** As the server calls it. */
+  /** The server's own name of the tool. */
   readonly name: string;
-  /** Of what it was registered with. */
-  readonly print: string;
+  /** Digest of the definition that it was registered with. */
+  readonly digest: string;
   readonly registration: Disposable;
 }
 
-/** A tool of a listing, and a digest of its definition: the text of all of them may come to 16 MiB. */
-interface ReadTool {
+/** A tool of a listing. The digest replaces the text of the definition: those of one listing can add up to 16 MiB. */
+interface ListedTool {
   readonly definition: UpstreamTool;
-  readonly print: string;
+  readonly digest: string;
 }
 
-const printOf = (definition: UpstreamTool): string =>
+const digestOf = (definition: UpstreamTool): string =>
   createHash("sha256").update(JSON.stringify(definition)).digest("base64");
 
+/** A tool to register for a tenant, or for all tenants. */
 interface WantedTool {
   readonly alias: string;
   readonly name: string;
@@ -69,7 +72,7 @@ interface WantedTool {
 
 interface TenantLink {
   readonly link: UpstreamLink;
-  /** By name here and tenant. */
+  /** Keyed by alias and tenant. */
   readonly tools: Map<string, RegisteredUpstreamTool>;
   leftOut: readonly McpToolProblem[];
   listProblem: string | undefined;
@@ -81,8 +84,8 @@ export interface UpstreamServerParts {
   readonly version: string;
 }
 
-/** The server's own, by its code. */
-const isRefusal = (thrown: unknown): boolean =>
+/** Returns whether an error is the server's own answer that the arguments are invalid. */
+const isInvalidParams = (thrown: unknown): boolean =>
   thrown instanceof ToolError && thrown.code === "PARAM_INVALID" && thrown.details?.code === INVALID_PARAMS;
 
 export class UpstreamServer implements SourceTransport, AsyncDisposable {
@@ -93,9 +96,9 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
   readonly #config: McpServerConfig;
   readonly #parts: UpstreamServerParts;
   readonly #links = new Map<string, TenantLink>();
-  /** Whose tools these are; undefined for all tenants. */
+  /** Tenants that can use the tools; undefined for all tenants. */
   readonly #tenants: Set<string> | undefined;
-  /** Given once, before anything is asked. */
+  /** Set once, before the first request. Undefined after the server was removed. */
   source: AddedSource | undefined;
 
   constructor(name: string, config: McpServerConfig, parts: UpstreamServerParts) {
@@ -121,7 +124,7 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
 
   get status(): readonly McpServerStatus[] {
     const links = [...this.#links];
-    if (links.length === 0) links.push([SHARED, this.#makeLink(SHARED)]);
+    if (links.length === 0) links.push([SHARED, this.#createLink(SHARED)]);
     return links.map(([tenantId, { link, tools, leftOut, listProblem }]) => ({
       server: this.name,
       transport: "url" in this.#config ? "http" : "stdio",
@@ -137,14 +140,14 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
     const key = this.#isPerTenant ? tenantId : SHARED;
     let found = this.#links.get(key);
     if (found === undefined) {
-      found = this.#makeLink(key);
+      found = this.#createLink(key);
       this.#links.set(key, found);
-      this.#makeRoom();
+      this.#evictIdleLink();
     }
     return found;
   }
 
-  #makeRoom(): void {
+  #evictIdleLink(): void {
     if (this.#links.size <= MAX_LINKS) return;
     const idle = [...this.#links].filter(([, { link }]) => !link.isBusy);
     const [oldest] = idle.sort(([, a], [, b]) => a.link.usedAt - b.link.usedAt);
@@ -155,62 +158,65 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
     void link[Symbol.asyncDispose]();
   }
 
-  #makeLink(key: string): TenantLink {
+  #createLink(key: string): TenantLink {
     const { environment, version } = this.#parts;
-    const made: TenantLink = {
+    const created: TenantLink = {
       link: new UpstreamLink({
         ...{ server: this.name, config: this.#config, environment, version },
         credentials: (signal) => credentialsFor(this.#config, key === SHARED ? undefined : key, signal),
-        onListed: (listing) => this.#take(made, key, listing),
+        onListed: (listing) => this.#applyListing(created, key, listing),
       }),
       tools: new Map(),
       leftOut: [],
       listProblem: undefined,
     };
-    return made;
+    return created;
   }
 
-  /** Puts what the server has listed in the place of what it had listed before. */
-  async #take(taker: TenantLink, key: string, listing: Listing): Promise<void> {
+  /** Replaces the tools of the previous listing by those of a new one. */
+  async #applyListing(target: TenantLink, key: string, listing: Listing): Promise<void> {
     const leftOut: McpToolProblem[] = [];
-    const leave = (toolName: string, problem: string): void => {
+    const omit = (toolName: string, problem: string): void => {
       if (leftOut.length < MAX_LEFT_OUT) leftOut.push({ toolName: toVisible(toolName.slice(0, 128)), problem });
     };
-    if (listing.unnamed > 0) leave("", `${listing.unnamed} without a name`);
-    for (const name of listing.tooLarge) leave(name, `Expected at most ${MAX_TOOL_SIZE} characters and values`);
-    const tools = new Map<string, ReadTool>();
+    if (listing.unnamed > 0) omit("", `The name is missing (${listing.unnamed} times)`);
+    for (const name of listing.tooLarge) omit(name, `Expected at most ${MAX_TOOL_SIZE} characters and values`);
+    const tools = new Map<string, ListedTool>();
     for (const raw of listing.tools) {
       const name = String(raw.name);
-      if (!this.#isChosen(name)) continue;
-      // A schema may take its time: each has a turn of its own.
+      if (!this.#isSelected(name)) continue;
+      // Checking a schema can take a while, so each has its own turn of the event loop.
       await turn();
       const read = readUpstreamTool(raw);
-      if ("problem" in read) leave(name, read.problem);
-      else if (!listing.shown.has(name)) leave(name, "Its headers (x-mcp-header) cannot be made");
-      else if (tools.has(name)) leave(name, "Listed before");
-      else tools.set(name, { definition: read.definition, print: printOf(read.definition) });
+      if ("problem" in read) omit(name, read.problem);
+      else if (!listing.callable.has(name)) omit(name, "Its header parameters (x-mcp-header) are invalid");
+      else if (tools.has(name)) omit(name, "The name is listed twice");
+      else tools.set(name, { definition: read.definition, digest: digestOf(read.definition) });
     }
     const names = toToolNames(this.prefix, tools.keys());
     const named = new Set(names.values());
-    for (const name of tools.keys()) if (!named.has(name)) leave(name, "Its name cannot stand in one of ours");
-    await this.#register(taker, key, tools, names, leave);
-    taker.leftOut = leftOut;
-    taker.listProblem = listing.problem;
+    for (const name of tools.keys()) if (!named.has(name)) omit(name, "Its alias collides with that of another tool");
+    await this.#register(target, key, tools, names, omit);
+    target.leftOut = leftOut;
+    target.listProblem = listing.problem;
   }
 
-  #isChosen(name: string): boolean {
+  #isSelected(name: string): boolean {
     const { allow, deny } = this.#config.tools;
     if (deny.some((pattern) => matchesName(pattern, name))) return false;
     return allow === undefined || allow.some((pattern) => matchesName(pattern, name));
   }
 
-  /** Each tool in one turn: a call finds it as it was, or as it is. All of them would hold the event loop for 100 ms and more. */
+  /**
+   * Updates the registrations. Each tool is replaced within one turn of the event loop, so that a call finds the old or the new one. All
+   * tools in one turn would block the event loop for more than 100 ms.
+   */
   async #register(
     { tools: registered }: TenantLink,
     key: string,
-    tools: ReadonlyMap<string, ReadTool>,
+    tools: ReadonlyMap<string, ListedTool>,
     names: ReadonlyMap<string, string>,
-    leave: (toolName: string, problem: string) => void,
+    omit: (toolName: string, problem: string) => void,
   ): Promise<void> {
     const wanted = this.#wantedBy(key, names);
     for (const [at, { registration }] of registered) {
@@ -219,24 +225,24 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
       registered.delete(at);
     }
     for (const [at, { alias, name, tenantId }] of wanted) {
-      // Deleted while its tools were listed.
+      // The tenant was deleted while its tools were listed.
       if (tenantId !== undefined && (this.#tenants?.has(tenantId) === false || !this.#links.has(key))) continue;
       const tool = tools.get(name);
       const before = registered.get(at);
-      if (tool === undefined || before?.print === tool.print) continue;
+      if (tool === undefined || before?.digest === tool.digest) continue;
       before?.registration[Symbol.dispose]();
       registered.delete(at);
       try {
         const registration = this.#registerOne(alias, tool.definition, tenantId);
-        registered.set(at, { name, print: tool.print, registration });
+        registered.set(at, { name, digest: tool.digest, registration });
       } catch (thrown) {
-        leave(name, Error.isError(thrown) ? thrown.message : "It could not be registered");
+        omit(name, Error.isError(thrown) ? thrown.message : "The tool could not be registered");
       }
       await turn();
     }
   }
 
-  /** What is to be registered, by name here and tenant. */
+  /** Returns the tools to register, keyed by alias and tenant. */
   #wantedBy(key: string, names: ReadonlyMap<string, string>): ReadonlyMap<string, WantedTool> {
     const isShared = key === SHARED || this.#parts.tenancy.mode === "single";
     const owners = isShared ? [...(this.#tenants ?? [undefined])] : [key];
@@ -250,7 +256,7 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
   }
 
   #registerOne(alias: string, { name, ...tool }: UpstreamTool, tenantId: string | undefined): Disposable {
-    if (this.source === undefined) throw unavailable("not_found", `The MCP server ${this.name} has been removed`);
+    if (this.source === undefined) throw unavailable("not_found", `The MCP server "${this.name}" was removed`);
     const { maxTimeoutMs, trustAnnotations } = this.#config;
     const origin = { server: this.name, toolName: name, isTrusted: trustAnnotations };
     const definition = { ...tool, origin, limits: { timeoutMs: maxTimeoutMs } };
@@ -260,11 +266,11 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
     });
   }
 
-  /** @throws {ToolError} as a rejection */
+  /** Calls a tool by the server's own name. @throws {ToolError} as a rejection */
   async call(toolName: string, input: ToolValue, context: HostFunctionContext): Promise<unknown> {
     const args = toJson(input);
     if (typeof args !== "object" || args === null || Array.isArray(args)) {
-      throw new ToolError("PARAM_INVALID", `The arguments of ${toolName}: expected an object`);
+      throw new ToolError("PARAM_INVALID", `The arguments of "${toolName}" must be an object`);
     }
     const { link } = this.#linkFor(context.tenantId);
     try {
@@ -273,30 +279,30 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
         return await connection.callTool(call, args as { readonly [name: string]: JsonValue });
       });
     } catch (thrown) {
-      // Its end was ours.
+      // The call failed because the server was removed.
       if (this.source === undefined) {
-        throw new ToolError("CANCELLED", `The MCP server ${this.name} has been removed while ${toolName} ran`);
+        throw new ToolError("CANCELLED", `The MCP server "${this.name}" was removed while "${toolName}" ran`);
       }
-      if (isRefusal(thrown) && !(await this.#stillHas(toolName, context))) {
-        throw unavailable("not_found", `The MCP server ${this.name} has no tool ${toolName} any more`);
+      if (isInvalidParams(thrown) && !(await this.#stillHas(toolName, context))) {
+        throw unavailable("not_found", `The MCP server "${this.name}" no longer has the tool "${toolName}"`);
       }
       throw thrown;
     }
   }
 
-  /** What it answers for arguments that it does not take, it answers for a tool that it has no more. */
+  /** Lists the tools again, because a server returns the same error code for invalid arguments and for a tool that it no longer has. */
   async #stillHas(toolName: string, context: HostFunctionContext): Promise<boolean> {
     const { link, tools } = this.#linkFor(context.tenantId);
     await link.relist(context.signal).catch(() => {});
     return [...tools.values()].some(({ name }) => name === toolName);
   }
 
-  /** Tells whether the server was configured for tenants by name, and none of them is left. */
+  /** Whether the server was configured for certain tenants and all of them have been deleted. */
   get isUnused(): boolean {
     return this.#tenants?.size === 0;
   }
 
-  /** Takes a tenant from those that the server is for, with its tools, and ends its connection. Returns how many connections that were. */
+  /** Removes a tenant with its tools and closes its own connection. Returns the number of closed connections. */
   async removeTenant(tenantId: string): Promise<number> {
     this.#tenants?.delete(tenantId);
     for (const { tools } of this.#links.values()) {
@@ -313,7 +319,7 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
     return 1;
   }
 
-  /** Its tools go, its connections end, in bounded time. Twice is a no-op. */
+  /** Removes the tools and closes the connections, in bounded time. A second call has no effect. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.source?.[Symbol.dispose]();
     this.source = undefined;

@@ -1,9 +1,12 @@
-// What an access token says, once it is known to be good: signed by an authorization server that this one trusts, meant for this server,
-// not over, and bound to nobody's key. Its claims are still its issuer's word about somebody.
+// Verifies access tokens of the MCP server's callers: JWTs by signature, issuer, audience and expiry, and introspected claims by the same
+// rules. The resource server in `auth.ts` calls it.
 import { decodeJwt, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
 import { KeysUnavailableError } from "./issuer-keys.ts";
 
-/** Public keys only: with an HMAC whoever can check a token could make one, and a public key would pass for the secret. */
+/**
+ * Signature algorithms that {@link createResourceServer} can accept. All of them use public keys: an HMAC would let every verifier forge
+ * tokens, and an attacker could pass off a public key as the HMAC's secret.
+ */
 export const ALGORITHMS = [
   "ES256",
   "ES384",
@@ -19,17 +22,20 @@ export const ALGORITHMS = [
 ] as const;
 export type Algorithm = (typeof ALGORITHMS)[number];
 
-/** What a token may call itself (RFC 9068): an ID token's or a logout token's kind is not it. */
+/** Accepted values of the `typ` header (RFC 9068). They exclude the types of other tokens, such as logout tokens. */
 const TYPES = new Set(["jwt", "at+jwt", "application/at+jwt", "application/jwt"]);
 /** Two correct clocks may differ by this much. */
 export const CLOCK_TOLERANCE_SECONDS = 5;
 const MAX_SCOPES = 1_000;
 
+const UNTRUSTED_ISSUER = "The token's issuer is not trusted by this server (iss)";
+const EXPIRED = "The token has expired";
+
 export type Claims = Readonly<Record<string, unknown>>;
 
-/** Answered with 401; the message is for whoever sent it. */
-export class TokenRefusedError extends Error {
-  override name = "TokenRefusedError";
+/** The token is invalid. The request is answered with 401 and this message. */
+export class InvalidTokenError extends Error {
+  override name = "InvalidTokenError";
 }
 
 export interface TokenRules {
@@ -38,13 +44,12 @@ export interface TokenRules {
   readonly algorithms: readonly Algorithm[];
 }
 
-/** @throws {TokenRefusedError | KeysUnavailableError} */
+/** @throws {InvalidTokenError | KeysUnavailableError} */
 export async function verifyJwt(token: string, rules: TokenRules): Promise<Claims> {
-  // Unverified: it only chooses whose keys are asked, of those that the host has named.
+  // The issuer is not verified yet. It only selects the keys, among those of the issuers that the host configured.
   const issuer = issuerOf(token);
   const keys = issuer === undefined ? undefined : rules.issuers.get(issuer);
-  if (issuer === undefined || keys === undefined)
-    throw new TokenRefusedError("It is not of an issuer that is trusted here");
+  if (issuer === undefined || keys === undefined) throw new InvalidTokenError(UNTRUSTED_ISSUER);
   try {
     const { payload, protectedHeader } = await jwtVerify(token, keys, {
       issuer,
@@ -54,10 +59,10 @@ export async function verifyJwt(token: string, rules: TokenRules): Promise<Claim
       clockTolerance: CLOCK_TOLERANCE_SECONDS,
     });
     const { typ = "JWT" } = protectedHeader;
-    if (!TYPES.has(typ.toLowerCase())) throw new TokenRefusedError("It is not an access token");
+    if (!TYPES.has(typ.toLowerCase())) throw new InvalidTokenError("The token is not an access token (typ)");
     return payload;
   } catch (error) {
-    throw error instanceof KeysUnavailableError ? error : toRefusal(error);
+    throw error instanceof KeysUnavailableError ? error : toInvalidTokenError(error);
   }
 }
 
@@ -69,51 +74,52 @@ function issuerOf(token: string): string | undefined {
   }
 }
 
-function toRefusal(error: unknown): TokenRefusedError {
-  if (error instanceof TokenRefusedError) return error;
-  const refuse = (message: string): TokenRefusedError => new TokenRefusedError(message, { cause: error });
-  if (error instanceof errors.JWTExpired) return refuse("It has expired");
-  if (error instanceof errors.JWTClaimValidationFailed) return refuse(problemOf(error.claim));
-  if (error instanceof errors.JOSEAlgNotAllowed) return refuse("It is signed by an algorithm that is not taken here");
-  if (error instanceof errors.JWKSMultipleMatchingKeys) return refuse("It does not name its key (kid)");
-  return refuse("Its signature cannot be verified");
+function toInvalidTokenError(error: unknown): InvalidTokenError {
+  if (error instanceof InvalidTokenError) return error;
+  const create = (message: string): InvalidTokenError => new InvalidTokenError(message, { cause: error });
+  if (error instanceof errors.JWTExpired) return create(EXPIRED);
+  if (error instanceof errors.JWTClaimValidationFailed) return create(messageOf(error.claim));
+  if (error instanceof errors.JOSEAlgNotAllowed) return create("The token's signature algorithm is not allowed (alg)");
+  if (error instanceof errors.JWKSMultipleMatchingKeys) return create("The token does not name its key (kid)");
+  return create("The token's signature cannot be verified");
 }
 
-function problemOf(claim: string): string {
-  if (claim === "aud") return "It is not meant for this server";
-  if (claim === "nbf") return "It is not valid yet";
-  return claim === "exp" ? "It does not say when it expires" : "One of its claims is wrong";
+/** Returns the message for an invalid claim. */
+function messageOf(claim: string): string {
+  if (claim === "aud") return "The token was not issued for this server (aud)";
+  if (claim === "nbf") return "The token is not valid yet (nbf)";
+  return claim === "exp" ? "The token has no expiration time (exp)" : "The token has an invalid claim";
 }
 
 /**
- * The same of claims that an authorization server has answered with (RFC 7662).
- * @throws {TokenRefusedError}
+ * Checks the claims that an authorization server returned for an opaque token (RFC 7662).
+ * @throws {InvalidTokenError}
  */
 export function checkIntrospection(claims: Claims, rules: TokenRules): void {
   const now = Date.now() / 1_000;
   const { active, iss, aud, exp, nbf } = claims;
-  if (active === false) throw new TokenRefusedError("It is not active");
+  if (active === false) throw new InvalidTokenError("The token is not active");
   if (iss !== undefined && !(typeof iss === "string" && rules.issuers.has(iss))) {
-    throw new TokenRefusedError("It is not of an issuer that is trusted here");
+    throw new InvalidTokenError(UNTRUSTED_ISSUER);
   }
   const audiences = Array.isArray(aud) ? aud : [aud];
   if (!audiences.some((audience) => rules.audiences.includes(audience as string))) {
-    throw new TokenRefusedError(problemOf("aud"));
+    throw new InvalidTokenError(messageOf("aud"));
   }
-  if (typeof exp !== "number") throw new TokenRefusedError(problemOf("exp"));
-  // An expiry that is none (NaN) is over.
-  if (!(exp > now - CLOCK_TOLERANCE_SECONDS)) throw new TokenRefusedError("It has expired");
+  if (typeof exp !== "number") throw new InvalidTokenError(messageOf("exp"));
+  // The negated comparison rejects NaN too.
+  if (!(exp > now - CLOCK_TOLERANCE_SECONDS)) throw new InvalidTokenError(EXPIRED);
   if (nbf !== undefined && !(typeof nbf === "number" && nbf <= now + CLOCK_TOLERANCE_SECONDS)) {
-    throw new TokenRefusedError(problemOf("nbf"));
+    throw new InvalidTokenError(messageOf("nbf"));
   }
 }
 
-/** RFC 6749's characters of a scope. */
+/** The characters that a scope may contain (RFC 6749, section 3.3). */
 export const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
 
-/** `scope` (RFC 9068), or `scp` as some servers call it, as text or list. */
+/** Returns the scopes of a token. The claim is `scope` (RFC 9068), or `scp` with some servers, and its value a string or a list. */
 export function scopesOf({ scope, scp }: JWTPayload): readonly string[] {
-  const stated = scope ?? scp ?? [];
-  const scopes = typeof stated === "string" ? stated.split(" ") : Array.isArray(stated) ? stated : [];
+  const claim = scope ?? scp ?? [];
+  const scopes = typeof claim === "string" ? claim.split(" ") : Array.isArray(claim) ? claim : [];
   return scopes.filter((text): text is string => typeof text === "string" && SCOPE.test(text)).slice(0, MAX_SCOPES);
 }

@@ -1,5 +1,5 @@
-// Admits requests to the MCP server before they are served: answers requests for metadata, identifies the caller, and reads the body within
-// the caller's quotas.
+// Admits HTTP requests to the MCP server: answers requests for metadata, identifies the caller, and reads the body within the caller's
+// quotas.
 import type { Tenancy } from "../../tenants/tenancy.ts";
 import type { Authenticator } from "./authentication.ts";
 import { ownerOf } from "./caller.ts";
@@ -9,14 +9,14 @@ import { reject, rejectOverLimit } from "./rejection.ts";
 import { readJsonBody } from "./request-body.ts";
 
 const INVALID_REQUEST = -32_600;
-/** Methods that can belong to MCP. `fetch` cannot even represent some of the others (TRACE). */
+/** Methods that MCP and browsers use. Some others, such as TRACE, cannot be represented by a `Request`. */
 const METHODS: ReadonlySet<string> = new Set(["GET", "POST", "DELETE", "OPTIONS"]);
 
 export interface AdmittedRequest {
   readonly caller: IdentifiedCaller;
-  /** As JSON; undefined for a method without a body. */
+  /** The parsed JSON; undefined for a method without a body. */
   readonly body: unknown;
-  /** Gives back the bytes of the body; called once, when the request has ended. */
+  /** Returns the bytes of the body to the caller's quota. Must be called once, when the request has ended. */
   readonly release: () => void;
 }
 
@@ -45,7 +45,7 @@ export function createAdmission(parts: AdmissionParts): (request: Request) => Pr
   };
 }
 
-/** Rejects a URL with a user name or a password (`http://user:password@host/`), of which no `Request` can be made. */
+/** Rejects a URL with a user name or a password (`http://user:password@host/`), for which no `Request` can be created. */
 function rejectUserinfo({ url }: Request): Response | undefined {
   const { username, password } = new URL(url);
   return username === "" && password === ""
@@ -61,19 +61,20 @@ async function admitBody(
   const owner = ownerOf(caller);
   const busy = quotas.reading.take(owner, 1);
   if (busy !== undefined) return rejectOverLimit(busy, "requests");
-  let held = 0;
+  let takenBytes = 0;
   let isAdmitted = false;
-  const release = (): void => quotas.requestBytes.give(owner, held);
+  const release = (): void => quotas.requestBytes.give(owner, takenBytes);
   const take = (bytes: number) => {
     const exceeded = quotas.requestBytes.take(owner, bytes);
-    if (exceeded === undefined) held += bytes;
+    if (exceeded === undefined) takenBytes += bytes;
     return exceeded;
   };
   try {
     const body = await readJsonBody(request, { maxBytes: maxBodyBytes, timeoutMs: limits.bodyMs, take });
     if (!("value" in body)) return body;
-    // 2025-03-26 had batches, later revisions removed them: one request would start a hundred calls at once.
-    if (Array.isArray(body.value)) return reject(400, "Batches are not supported: send one message", INVALID_REQUEST);
+    // Only revision 2025-03-26 has batches. One request could start a hundred calls at once.
+    if (Array.isArray(body.value))
+      return reject(400, "Batches are not supported: send one message per request", INVALID_REQUEST);
     isAdmitted = true;
     return { caller, body: body.value, release };
   } finally {

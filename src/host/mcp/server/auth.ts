@@ -1,5 +1,5 @@
-// The server as an OAuth 2.1 resource server (MCP, "Authorization"): whose token it is, whether it was meant for this server, and what
-// it lets its bearer do. Tokens are checked here and go no further.
+// Implements an OAuth 2.1 resource server (MCP, "Authorization"): verifies the access token of a request, its audience and its scopes.
+// Tokens are not passed on to tools.
 import type { JSONWebKeySet } from "jose";
 import * as z from "zod";
 import { describeKind, isPlainObject, strictObject } from "../../../sandbox/contract/plain-object.ts";
@@ -10,9 +10,9 @@ import {
   type Algorithm,
   type Claims,
   checkIntrospection,
+  InvalidTokenError,
   SCOPE,
   scopesOf,
-  TokenRefusedError,
   type TokenRules,
   verifyJwt,
 } from "./access-token.ts";
@@ -21,49 +21,55 @@ import type { AuthenticatedCaller, ResourceServer } from "./caller.ts";
 import { createIssuerKeys, KeysUnavailableError } from "./issuer-keys.ts";
 
 export interface OAuthResourceServer extends ResourceServer {
-  /** Where this server's metadata are, which every refusal points to. */
+  /** URL of this server's protected resource metadata (RFC 9728). Every `WWW-Authenticate` challenge names it. */
   readonly metadataUrl: string;
   serveMetadata(request: Request): Response | undefined;
   authenticate(request: Request): Promise<AuthenticatedCaller | Response>;
-  /** What answers a request for which the caller's scopes are too few: 403, with those that it takes. */
+  /** Returns the response to a request for which the token lacks scopes: 403, with the scopes that are required. */
   insufficientScope(scopes: readonly string[]): Response;
 }
 
 export interface ResourceServerOptions {
-  /** This server's own URL as clients know it, for which tokens are issued (RFC 8707): `https://api.example.com/mcp`. */
+  /** This server's own URL as clients know it, for which tokens are issued (RFC 8707), such as `https://api.example.com/mcp`. */
   readonly resource: string;
-  /** Who may issue tokens for it: an issuer whose metadata tell its keys, or one with its keys. One at least. */
+  /**
+   * Authorization servers whose tokens are accepted, at least one. The keys of a server that is given by its issuer only are found by its
+   * metadata.
+   */
   readonly authorizationServers: readonly (
     | string
     | {
         readonly issuer: string;
-        /** Where its keys are (a JWK set). */
+        /** URL of the server's JWK set. Default: the `jwks_uri` of its metadata. */
         readonly jwksUri?: string | undefined;
+        /** The keys themselves. Nothing is fetched then. */
         readonly jwks?: JSONWebKeySet | undefined;
       }
   )[];
-  /** What tokens name as their audience, where the authorization server cannot be made to name the resource; `resource` unless stated. */
+  /** Accepted values of the `aud` claim, for an authorization server that cannot issue tokens for `resource`. Default: `resource`. */
   readonly audience?: string | readonly string[] | undefined;
-  /** Scopes that every request takes; none unless stated. */
+  /**
+   * Scopes that every request requires.
+   * @default []
+   */
   readonly requiredScopes?: readonly string[] | undefined;
-  /** Told in the metadata; `requiredScopes` unless stated. */
+  /** Scopes that the metadata lists. Default: `requiredScopes`. */
   readonly scopesSupported?: readonly string[] | undefined;
-  /** With which tokens may be signed; all of {@link ALGORITHMS} unless stated. */
+  /** Accepted signature algorithms. Default: all of {@link ALGORITHMS}. */
   readonly algorithms?: readonly Algorithm[] | undefined;
   /**
-   * Returns the claims of a token that is no JWT, as the authorization server reports them (introspection, RFC 7662): a plain object with
-   * `aud` and `exp`, or undefined for a token that is not valid. If it throws, rejects, returns anything else, or takes more than 5 s, the
-   * request is answered with 503.
+   * Verifies opaque tokens instead of JWTs, usually by introspection (RFC 7662). Returns the claims that the authorization server reports, a
+   * plain object with `aud` and `exp`, or undefined for a token that is not valid. If it throws, rejects, returns anything else, or takes
+   * more than 5 s, the request is answered with 503.
    */
   readonly verify?:
     | ((token: string, options: { readonly signal: AbortSignal }) => Promise<Claims | undefined> | Claims | undefined)
     | undefined;
-  /** Shown to people. */
+  /** Name of this server that the metadata shows to people. */
   readonly resourceName?: string | undefined;
+  /** URL of documentation for developers, for the metadata. */
   readonly resourceDocumentation?: string | undefined;
-  /**
-   * Receives why a token could not be checked: unavailable keys, a `verify` that throws. What it throws or rejects with is ignored.
-   */
+  /** Receives errors that prevented the check of a token, such as unavailable keys or a failed `verify`. Its own errors are ignored. */
   readonly onError?: ((error: unknown) => unknown) | undefined;
 }
 
@@ -111,14 +117,14 @@ const OptionsSchema = strictObject({
 
 type Options = z.infer<typeof OptionsSchema>;
 
-/** RFC 9728, section 3.1: between host and path. */
+/** Inserts the well-known path between host and path (RFC 9728, section 3.1). */
 function metadataUrlOf(resource: string): URL {
   const { origin, pathname, search } = new URL(resource);
   return new URL(`${origin}${WELL_KNOWN}${pathname === "/" ? "" : pathname}${search}`);
 }
 
-/** The URL parser ends a bare origin with a slash, and those who write tokens may or may not. */
-function spellingsOf(resource: string): readonly string[] {
+/** Returns the audiences to accept for a resource. For a bare origin, issuers write the trailing slash or leave it out. */
+function audiencesOf(resource: string): readonly string[] {
   const { origin, href } = new URL(resource);
   return href === `${origin}/` ? [origin, href] : [resource];
 }
@@ -126,9 +132,12 @@ function spellingsOf(resource: string): readonly string[] {
 const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 const quote = (text: string): string => `"${text.replaceAll(/["\\]/g, "\\$&")}"`;
 
-/** @throws {ToolError} PARAM_INVALID */
-export function createResourceServer(stated: ResourceServerOptions): OAuthResourceServer {
-  return new JwtResourceServer(parseOptions(OptionsSchema, stated, "options"));
+/**
+ * Creates an OAuth 2.1 resource server that verifies access tokens, for the option `auth` of {@link createMcpHandler}.
+ * @throws {ToolError} PARAM_INVALID for an unknown or invalid option
+ */
+export function createResourceServer(options: ResourceServerOptions): OAuthResourceServer {
+  return new JwtResourceServer(parseOptions(OptionsSchema, options, "options"));
 }
 
 class JwtResourceServer implements OAuthResourceServer {
@@ -138,12 +147,12 @@ class JwtResourceServer implements OAuthResourceServer {
 
   constructor(options: Options) {
     const { authorizationServers, audience, resource, algorithms } = options;
-    const onError = (error: unknown): void => this.#tell(error);
+    const onError = (error: unknown): void => this.#notifyError(error);
     this.#options = options;
     this.#metadataUrl = metadataUrlOf(resource);
     this.#rules = {
       issuers: new Map(authorizationServers.map((server) => [server.issuer, createIssuerKeys(server, onError)])),
-      audiences: audience === undefined ? spellingsOf(resource) : [audience].flat(),
+      audiences: audience === undefined ? audiencesOf(resource) : [audience].flat(),
       algorithms,
     };
   }
@@ -172,12 +181,12 @@ class JwtResourceServer implements OAuthResourceServer {
   }
 
   /**
-   * 401 without a token that is good, 403 where its scopes are too few, 400 for a header that is none, 503 where it cannot be checked
-   * now. Never rejects.
+   * Returns the caller, or the response that denies the request: 400 for a malformed header, 401 for a missing or invalid token, 403 for
+   * missing scopes, and 503 if the token cannot be checked at present. Never rejects.
    */
   async authenticate(request: Request): Promise<AuthenticatedCaller | Response> {
     const header = request.headers.get("authorization");
-    // RFC 6750, section 3.1: whoever did not know that it takes a bearer token is told no error.
+    // RFC 6750, section 3.1: the challenge to a request without a bearer token has no error code.
     if (header === null || !/^Bearer\b/i.test(header)) return this.#challenge(401);
     const token = /^Bearer +([\w.~+/-]+=*) *$/i.exec(header)?.[1];
     if (token === undefined || token.length > MAX_TOKEN_CHARS) {
@@ -187,21 +196,23 @@ class JwtResourceServer implements OAuthResourceServer {
     try {
       return this.#toCaller(await this.#claimsOf(token));
     } catch (error) {
-      if (error instanceof TokenRefusedError) return this.#challenge(401, "invalid_token", error.message);
-      if (!(error instanceof KeysUnavailableError)) this.#tell(error);
+      if (error instanceof InvalidTokenError) return this.#challenge(401, "invalid_token", error.message);
+      if (!(error instanceof KeysUnavailableError)) this.#notifyError(error);
       return this.#unavailable();
     }
   }
 
   insufficientScope(scopes: readonly string[]): Response {
-    return this.#challenge(403, "insufficient_scope", "Its scopes are too few for this", scopes);
+    return this.#challenge(403, "insufficient_scope", "The token lacks a required scope", scopes);
   }
 
   async #claimsOf(token: string): Promise<Claims> {
     const { verify } = this.#options;
     const claims = verify === undefined ? await verifyJwt(token, this.#rules) : await this.#introspect(token, verify);
-    // Bound to a key (RFC 8705, RFC 9449), it would be good for whoever has stolen it: that key is not checked here.
-    if (claims.cnf !== undefined) throw new TokenRefusedError("It is bound to a key, which cannot be checked here");
+    // This server does not check proof of possession (RFC 8705, RFC 9449): a stolen token would work here although it is bound to a key.
+    if (claims.cnf !== undefined) {
+      throw new InvalidTokenError("The token is bound to a key (cnf), which this server does not support");
+    }
     return claims;
   }
 
@@ -209,13 +220,13 @@ class JwtResourceServer implements OAuthResourceServer {
     const abort = new AbortController();
     const outcome = await runCallback(() => verify(token, { signal: abort.signal }), { timeoutMs: VERIFY_MS });
     if ("failed" in outcome) {
-      const error =
-        outcome.failed === "threw" ? outcome.cause : new Error(`verify() did not answer within ${VERIFY_MS} ms`);
+      const error = outcome.failed === "threw" ? outcome.cause : new Error(`verify() timed out after ${VERIFY_MS} ms`);
       abort.abort(error);
       throw error;
     }
     const { answer } = outcome;
-    if (answer === undefined || answer === null || answer === false) throw new TokenRefusedError("It is not active");
+    if (answer === undefined || answer === null || answer === false)
+      throw new InvalidTokenError("The token is not active");
     if (!isPlainObject(answer)) {
       throw new TypeError(
         `verify() must return the claims as a plain object, or undefined, got ${describeKind(answer)}`,
@@ -263,7 +274,7 @@ class JwtResourceServer implements OAuthResourceServer {
     return Response.json(body, { status: 503, headers: { "Retry-After": String(RETRY_SECONDS) } });
   }
 
-  #tell(error: unknown): void {
+  #notifyError(error: unknown): void {
     notifySafely(this.#options.onError, error);
   }
 }

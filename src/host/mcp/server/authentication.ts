@@ -1,5 +1,5 @@
-// Calls the host's resource server and decides by its answer: only a validated caller is let in, and whatever else it returns, throws or
-// never answers denies the request.
+// Calls the host's resource server (`auth`) and validates its answer. Only a valid caller is admitted. An error, a timeout or any other
+// answer denies the request.
 import * as z from "zod";
 import { describeKind, isPlainObject, strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { type CallbackBounds, type CallbackFailure, runCallback } from "../../util/host-callback.ts";
@@ -15,7 +15,7 @@ const CallerSchema = strictObject({
   clientId: z.string().optional(),
   issuer: z.string().optional(),
   scopes: z.array(z.string()),
-  // zod's numbers are finite, and credentials may never expire.
+  // `z.number()` rejects Infinity, which stands for credentials that do not expire.
   expiresAt: z.custom<number>((value) => typeof value === "number" && !Number.isNaN(value), "Expected a number"),
   claims: z.custom<Readonly<Record<string, unknown>>>(isPlainObject, "Expected a plain object"),
 });
@@ -32,18 +32,19 @@ export interface Authenticator {
 interface AuthenticatorOptions {
   /** How long each function of the resource server may take, in ms. */
   readonly timeoutMs: number;
-  /** Receives why a request was denied if the resource server gave no valid answer. */
+  /** Receives the reason when a request is denied because the resource server gave no valid answer. */
   readonly onError: (error: unknown) => void;
 }
 
-const OPEN: Authenticator = {
+/** The authenticator of a server without `auth`. */
+const ADMIT_ALL: Authenticator = {
   serveMetadata: async () => undefined,
   authenticate: async () => ({ caller: undefined }),
 };
 
 /** @param auth undefined for a server that serves everyone */
 export function createAuthenticator(auth: ResourceServer | undefined, options: AuthenticatorOptions): Authenticator {
-  if (auth === undefined) return OPEN;
+  if (auth === undefined) return ADMIT_ALL;
   const { timeoutMs, onError } = options;
   const boundsOf = ({ signal }: Request): CallbackBounds => ({ timeoutMs, signal });
   return {
@@ -59,7 +60,7 @@ export function createAuthenticator(auth: ResourceServer | undefined, options: A
     authenticate: async (request) => {
       const outcome = await runCallback(() => auth.authenticate(request), boundsOf(request));
       if ("failed" in outcome) return { denial: toFailure("auth.authenticate()", outcome, options) };
-      return await judge(outcome.answer, onError);
+      return await parseAnswer(outcome.answer, onError);
     },
   };
 }
@@ -70,27 +71,27 @@ function toFailure(name: string, outcome: CallbackFailure, { timeoutMs, onError 
     return reject(500, "Internal error", -32_603);
   }
   if (outcome.failed === "timed out") {
-    onError(new Error(`${name} did not answer within ${timeoutMs} ms (limits.identifyMs)`));
+    onError(new Error(`${name} timed out after ${timeoutMs} ms (limits.identifyMs)`));
   }
   return rejectUnavailable("The caller cannot be authenticated at present");
 }
 
-async function judge(answer: unknown, onError: (error: unknown) => void): Promise<Authentication> {
-  // First: an object that is both a response and a caller denies.
+async function parseAnswer(answer: unknown, onError: (error: unknown) => void): Promise<Authentication> {
+  // Comes before the check for a caller: an object that is both denies the request.
   const response = await toLocalResponse(answer);
   if (response !== undefined && response.status >= MIN_DENIAL_STATUS) return { denial: response };
   const parsed = response === undefined ? CallerSchema.safeParse(answer) : undefined;
   if (parsed?.success === true) return checkExpiry(parsed.data);
   const expected = "auth.authenticate() must return a caller or a Response with a status from 400 to 599";
   const got = response === undefined ? show(answer) : `a Response with the status ${response.status}`;
-  onError(new TypeError(`${expected}, got ${got}${parsed === undefined ? "" : problemsOf(parsed.error)}`));
+  onError(new TypeError(`${expected}, got ${got}${parsed === undefined ? "" : issuesOf(parsed.error)}`));
   const isMissing = answer === undefined || answer === null || answer === false;
   return { denial: isMissing ? rejectUnauthorized() : reject(500, "Internal error", -32_603) };
 }
 
 const show = (value: unknown): string => (typeof value === "boolean" ? String(value) : describeKind(value));
 
-function problemsOf({ issues }: z.core.$ZodError): string {
+function issuesOf({ issues }: z.core.$ZodError): string {
   return `: ${issues.map(({ path, message }) => [...path.map(String), message].join(": ")).join("; ")}`;
 }
 

@@ -1,19 +1,19 @@
-// The body of a response that its client may read slowly or not at all. What has not been read is counted against the caller's quota, and
-// a client that reads nothing for too long loses the response. A server of node:http takes parts only as fast as its client reads them.
+// Implements a response body for clients that may read slowly or not at all. Unread bytes count against the caller's quota, and the
+// response is aborted if the client reads nothing for too long. A `node:http` server pulls parts only as fast as its client reads them.
 import type { Exceeded } from "./caller-quota.ts";
 
-/** Bytes that are handed over at once; a stalled connection holds not much more outside of the quota. */
+/** Largest part in bytes that is passed to the HTTP server. A stalled connection buffers little more than that outside of the quota. */
 export const PART_BYTES = 64 * 1_024;
 
 export interface BodyOwner {
-  /** Takes bytes of the caller's quota; returns the limit that they exceed. */
+  /** Takes bytes from the caller's quota. Returns the limit that they exceed, in which case nothing is taken. */
   take(bytes: number): Exceeded | undefined;
   give(bytes: number): void;
   /** Called once, when nothing more of the body will be read. */
   ended(outcome: "read" | "aborted"): void;
 }
 
-/** Why a response was aborted. A server may show it in its log, so it has no stack of this process. */
+/** The reason why a response was aborted. HTTP servers may log it, so it has no internal stack. */
 class ResponseAbortedError extends Error {
   override name = "ResponseAbortedError";
 
@@ -24,7 +24,7 @@ class ResponseAbortedError extends Error {
 }
 
 export class BoundedBody {
-  /** Read by the server that sends the response. */
+  /** The stream that the HTTP server reads. */
   readonly stream: ReadableStream<Uint8Array>;
   readonly #owner: BodyOwner;
   readonly #unreadMs: number;
@@ -32,7 +32,7 @@ export class BoundedBody {
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   #unread = 0;
-  /** Nothing more arrives. */
+  /** Whether all bytes have been added. */
   #isComplete = false;
   #isEnded = false;
   #onChange: (() => void) | undefined;
@@ -53,14 +53,14 @@ export class BoundedBody {
     );
   }
 
-  /** Adds bytes that are complete. Returns the limit that they exceed, having added nothing. */
+  /** Adds the whole body. Returns the limit that it exceeds, in which case nothing is added. */
   addAll(bytes: Uint8Array): Exceeded | undefined {
     const exceeded = this.#add(bytes);
     if (exceeded === undefined) this.#complete();
     return exceeded;
   }
 
-  /** Adds what a stream brings, as fast as it comes, until it ends; aborts when that exceeds a limit. */
+  /** Adds the parts of a stream as they arrive, until it ends. Aborts when they exceed a limit. */
   addFrom(source: ReadableStream<Uint8Array>): void {
     const reader = source.getReader();
     this.#reader = reader;
@@ -75,22 +75,22 @@ export class BoundedBody {
     next().catch(() => this.abort("its source failed"));
   }
 
-  /** Ends the stream after what has arrived so far. */
+  /** Ends the stream after the bytes that were added so far. */
   close(): void {
     if (this.#isEnded || this.#isComplete) return;
-    this.#leaveSource();
+    this.#cancelSource();
     this.#complete();
   }
 
-  /** Breaks the stream off: the client sees that its response is incomplete. */
+  /** Ends the stream with an error, so that the client sees that its response is incomplete. */
   abort(reason: string): void {
     if (this.#isEnded) return;
     this.#controller?.error(new ResponseAbortedError(`Response aborted: ${reason}`));
     this.#end("aborted");
   }
 
-  /** Ends the stream for a client that has left: nothing of it is sent, and a server has no error to log. */
-  leave(): void {
+  /** Ends the stream of a client that has disconnected, without an error for the HTTP server to log. */
+  discard(): void {
     if (this.#isEnded) return;
     this.#controller?.close();
     this.#end("aborted");
@@ -100,7 +100,7 @@ export class BoundedBody {
     const exceeded = this.#owner.take(bytes.byteLength);
     if (exceeded !== undefined) return exceeded;
     this.#unread += bytes.byteLength;
-    // Copies: a view would keep all of a large message until its last part has been read.
+    // Copies the parts: a view would keep all of a large message in memory until its last part was read.
     for (let at = 0; at < bytes.byteLength; at += PART_BYTES) this.#parts.push(bytes.slice(at, at + PART_BYTES));
     this.#startTimer();
     this.#onChange?.();
@@ -109,13 +109,13 @@ export class BoundedBody {
 
   #complete(): void {
     this.#isComplete = true;
-    // The end of the stream is unread too.
+    // The client must also read the end of the stream.
     this.#startTimer();
     this.#onChange?.();
   }
 
   async #pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
-    // The client has read everything, and waits for more.
+    // The client has read everything and waits for more.
     if (this.#unread === 0 && !this.#isComplete) this.#stopTimer();
     while (this.#parts.length === 0 && !this.#isComplete && !this.#isEnded) {
       await new Promise<void>((resolve) => {
@@ -131,13 +131,13 @@ export class BoundedBody {
     }
     this.#unread -= part.byteLength;
     this.#owner.give(part.byteLength);
-    // Also after the last part: a server asks for more only when its client has read enough of what was handed over.
+    // Also runs after the last part: the HTTP server pulls again only when its client has read enough of the parts that it got.
     this.#startTimer();
     this.#timer?.refresh();
     controller.enqueue(part);
   }
 
-  /** Without effect while the timer runs. */
+  /** Starts the timer, if it does not run yet. */
   #startTimer(): void {
     if (this.#isEnded) return;
     this.#timer ??= setTimeout(() => this.abort(`unread for ${this.#unreadMs} ms`), this.#unreadMs).unref();
@@ -155,12 +155,12 @@ export class BoundedBody {
     this.#owner.give(this.#unread);
     this.#unread = 0;
     this.#parts.length = 0;
-    this.#leaveSource();
+    this.#cancelSource();
     this.#onChange?.();
     this.#owner.ended(outcome);
   }
 
-  #leaveSource(): void {
+  #cancelSource(): void {
     const reader = this.#reader;
     this.#reader = undefined;
     reader?.cancel().catch(() => {});

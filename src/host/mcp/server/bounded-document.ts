@@ -1,11 +1,11 @@
-// A JSON document of an authorization server: fetched with an end in time, size and redirects.
+// Fetches a JSON document of an authorization server, with limits on time and size and without redirects.
 
 const MAX_BYTES = 256 * 1024;
 const TIMEOUT_MS = 5_000;
 
 /**
- * @param url https, or http on this machine (`isSecure`)
- * @throws {Error} for any answer but 200 with JSON of at most 256 KiB within five seconds; redirects are not followed
+ * @param url https, or http on this machine (see `isSecure`)
+ * @throws {Error} for any response other than 200 with JSON of at most 256 KiB within five seconds; redirects are not followed
  */
 export async function fetchDocument(url: URL): Promise<unknown> {
   const response = await fetch(url, {
@@ -14,23 +14,23 @@ export async function fetchDocument(url: URL): Promise<unknown> {
     signal: AbortSignal.timeout(TIMEOUT_MS),
   });
   try {
-    if (response.status !== 200) throw new Error(`Expected status 200 of ${url.href}, got ${response.status}`);
+    if (response.status !== 200) throw new Error(`Expected status 200 from ${url.href}, got ${response.status}`);
     const parts: Uint8Array[] = [];
     let bytes = 0;
     for await (const part of response.body ?? []) {
       bytes += part.byteLength;
-      if (bytes > MAX_BYTES) throw new Error(`Expected at most ${MAX_BYTES} bytes of ${url.href}`);
+      if (bytes > MAX_BYTES) throw new Error(`Expected at most ${MAX_BYTES} bytes from ${url.href}`);
       parts.push(part);
     }
     return JSON.parse(Buffer.concat(parts).toString("utf8"));
   } finally {
-    // Of what is left unread nothing more comes.
+    // Releases the connection if the body was not read to its end.
     if (!response.bodyUsed) await response.body?.cancel();
   }
 }
 
 const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-/** Whether nobody between here and there can change what it says. */
+/** Returns whether a URL is safe from attackers on the network: https, or http on this machine. */
 export const isSecure = ({ protocol, hostname }: URL): boolean =>
   protocol === "https:" || (protocol === "http:" && LOOPBACK.has(hostname));

@@ -1,4 +1,4 @@
-// tools/call: goes down to the router as any call does, and comes back as a result, as what its tool asks first, or as the protocol's error.
+// Handles `tools/call`: runs the tool through the router and returns its result, its questions to the client, or a protocol error.
 import { randomUUID } from "node:crypto";
 import {
   type CallToolResult,
@@ -18,24 +18,24 @@ import type { Glovebox } from "../../glovebox/glovebox.ts";
 import type { LogEntry } from "../../observability/call-log.ts";
 import type { TenantScope } from "../../routing/tenant-scope.ts";
 import { type McpCaller, ownerOf } from "./caller.ts";
-import { type AskableClient, OpenToolCall } from "./open-call.ts";
+import { OpenToolCall, type RequestCapabilities } from "./open-call.ts";
 import { toArguments } from "./tool-arguments.ts";
 import { toCallToolResult } from "./tool-result.ts";
 import type { RequestState, WaitingCalls } from "./waiting-calls.ts";
 
-/** Of a Glovebox, what is needed here. */
+/** The part of a Glovebox that the MCP server uses. */
 export type McpHost = Pick<Glovebox, "execute" | "router"> & {
   listTools(options?: TenantScope): Promise<readonly ToolDefinition[]>;
 };
 
-/** What a host states of every call. */
+/** Context that the host sets for every call. */
 export type McpCallContext = Omit<ToolContext, "tenantId" | "signal" | "onLog" | "onProgress" | "client">;
 
-/** The connection, or the request, that calls come by. */
+/** The connection or request that a call arrives on. */
 export interface CallParts {
   readonly host: McpHost;
   readonly caller: McpCaller;
-  /** Of all requests of the same endpoint. */
+  /** The waiting calls of all requests to the same endpoint. */
   readonly waiting: WaitingCalls;
   readonly server: Server;
   readonly context: McpCallContext | undefined;
@@ -51,16 +51,16 @@ const LEVELS = { debug: "debug", info: "info", warn: "warning", error: "error" }
   string
 >;
 
-/** Nobody waits for it, and whoever has gone hears nothing. */
-const forget = (sent: Promise<unknown>): void => void sent.catch(() => {});
+/** Ignores the outcome of a notification: its client may have disconnected. */
+const ignoreFailure = (sent: Promise<unknown>): void => void sent.catch(() => {});
 
-/** To whoever waits for the call's present round. */
-function toListeners(hearer: () => ServerContext): Pick<ToolContext, "onLog" | "onProgress"> {
+/** Returns listeners that send progress and log messages to the request that currently waits for the call. */
+function toListeners(currentRequest: () => ServerContext): Pick<ToolContext, "onLog" | "onProgress"> {
   let latest = Number.NEGATIVE_INFINITY;
   const onProgress = ({ progress, total, message }: Progress): void => {
-    const { mcpReq } = hearer();
+    const { mcpReq } = currentRequest();
     const progressToken = mcpReq._meta?.progressToken;
-    // It only ever grows, says the protocol.
+    // The protocol requires that progress increases.
     if (progressToken === undefined || progress <= latest) return;
     latest = progress;
     const params = {
@@ -69,16 +69,16 @@ function toListeners(hearer: () => ServerContext): Pick<ToolContext, "onLog" | "
       ...(total === undefined ? {} : { total }),
       ...(message === undefined ? {} : { message }),
     };
-    forget(mcpReq.notify({ method: "notifications/progress", params }));
+    ignoreFailure(mcpReq.notify({ method: "notifications/progress", params }));
   };
   const onLog = ({ level, message, data }: LogEntry): void =>
-    forget(hearer().mcpReq.log(LEVELS[level], data === undefined ? message : { message, data }, "tool"));
+    ignoreFailure(currentRequest().mcpReq.log(LEVELS[level], data === undefined ? message : { message, data }, "tool"));
   return { onLog, onProgress };
 }
 
 const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
-function begin(
+function startCall(
   { host, caller, server, context }: CallParts,
   definition: ToolDefinition | undefined,
   { name: toolName, arguments: args = {} }: ToolParams,
@@ -86,29 +86,33 @@ function begin(
 ): OpenToolCall {
   const { _meta, envelope, inputResponses = {} } = ctx.mcpReq;
   const declared = (envelope as Record<string, unknown> | undefined)?.[CLIENT_CAPABILITIES_META_KEY];
-  const askable = (declared ?? server.getClientCapabilities() ?? {}) as AskableClient;
+  const capabilities = (declared ?? server.getClientCapabilities() ?? {}) as RequestCapabilities;
   const traceparent = textOf(_meta?.traceparent);
   const tracestate = textOf(_meta?.tracestate);
-  return new OpenToolCall(ctx, askable, inputResponses, (client, signal, hearer): Promise<ToolResult> => {
+  return new OpenToolCall(ctx, capabilities, inputResponses, (client, signal, currentRequest): Promise<ToolResult> => {
     const toolCall = { id: randomUUID(), toolName, arguments: toArguments(definition?.inputSchema, args) };
     return host.execute(toolCall, {
       ...context,
       ...host.router.tenancy.optionOf(caller.tenantId),
       signal,
       client,
-      ...toListeners(hearer),
+      ...toListeners(currentRequest),
       ...(traceparent === undefined ? {} : { traceparent, tracestate }),
     });
   });
 }
 
-/** The call that has been waiting for what this request brings; undefined for a request that begins one. */
-function goOn({ caller, waiting }: CallParts, toolName: string, { mcpReq }: ServerContext): OpenToolCall | undefined {
+/** Returns the waiting call that this request resumes, with the request's answers; undefined for a request that starts a call. */
+function resumeCall(
+  { caller, waiting }: CallParts,
+  toolName: string,
+  { mcpReq }: ServerContext,
+): OpenToolCall | undefined {
   const state = mcpReq.requestState<RequestState>();
   if (state === undefined) return undefined;
   const call = waiting.take(state, ownerOf(caller), toolName);
   if (call === undefined) {
-    const message = "Invalid or expired requestState: expected that of the latest round of a call that is still open";
+    const message = "Invalid or expired requestState: send the one from the latest response, or start a new call";
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, message);
   }
   call.answer(mcpReq.inputResponses ?? {});
@@ -118,20 +122,28 @@ function goOn({ caller, waiting }: CallParts, toolName: string, { mcpReq }: Serv
 const unknownTool = (toolName: string): ProtocolError =>
   new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${toolName.slice(0, 128)}`);
 
-/** Throws what is no result of a tool's: there is no such tool, or its caller would have had to say that it can be asked. */
-function refuse(result: ToolResult, toolName: string, { missing }: OpenToolCall, { mcpReq }: ServerContext): void {
+/** @throws {ProtocolError} for an unknown tool, and for a client that did not declare a capability that the tool used */
+function throwIfProtocolError(
+  result: ToolResult,
+  toolName: string,
+  { missing }: OpenToolCall,
+  { mcpReq }: ServerContext,
+): void {
   if (result.success) return;
   const { code, details } = result.error;
   const isUnknown = details?.reason === "not_found" && details.toolName === toolName.slice(0, 128);
   if (code === "TOOL_UNAVAILABLE" && isUnknown) throw unknownTool(toolName);
   if (code === "PARAM_INVALID" && !TOOL_NAME_PATTERN.test(toolName)) throw unknownTool(toolName);
-  // Older revisions know no such error: there it is the tool's, as any other.
+  // The revisions of 2025 have no such error: there the result is that of a failed tool.
   if (code === "CAPABILITY_DENIED" && Object.keys(missing).length > 0 && mcpReq.envelope !== undefined) {
     throw new MissingRequiredClientCapabilityError({ requiredCapabilities: missing });
   }
 }
 
-/** @throws {ProtocolError} as a rejection, for what is no call of a tool there is */
+/**
+ * Runs a tool, or resumes a call that waited for the client's answers.
+ * @throws {ProtocolError} as a rejection, for an unknown tool, an invalid `requestState`, or a missing capability of the client
+ */
 export async function callServerTool(
   parts: CallParts,
   params: ToolParams,
@@ -141,15 +153,15 @@ export async function callServerTool(
   const { name: toolName } = params;
   const find = (): ToolDefinition | undefined => host.router.registry.get(toolName, caller.tenantId)?.definition;
   const definition = find();
-  const call = goOn(parts, toolName, ctx) ?? begin(parts, definition, params, ctx);
+  const call = resumeCall(parts, toolName, ctx) ?? startCall(parts, definition, params, ctx);
   const round = await call.next(ctx);
-  if ("questions" in round) {
+  if ("inputRequests" in round) {
     const requestState = await waiting.keep(call, ownerOf(caller), toolName, ctx);
-    return inputRequired({ inputRequests: round.questions, requestState });
+    return inputRequired({ inputRequests: round.inputRequests, requestState });
   }
   const { result } = round;
-  refuse(result, toolName, call, ctx);
-  // That of an upstream server's tool may be known only since it was called.
+  throwIfProtocolError(result, toolName, call, ctx);
+  // The definition of an upstream server's tool may become known only during its first call.
   const { outputSchema } = definition ?? find() ?? {};
   return server.projectCallToolResult(toCallToolResult(result, outputSchema !== undefined), outputSchema);
 }

@@ -1,11 +1,11 @@
-// Counts something that callers of the MCP server share, requests or bytes: how much one caller holds, and all of them together.
+// Counts a resource that callers of the MCP server share, such as requests or bytes, and limits the amount for one caller and for all.
 
 export interface QuotaLimits {
   readonly perCaller: number;
   readonly total: number;
 }
 
-/** Which limit has been reached. */
+/** The limit that an amount would exceed. */
 export type Exceeded = "caller" | "total";
 
 export class CallerQuota {
@@ -17,7 +17,7 @@ export class CallerQuota {
     this.#limits = limits;
   }
 
-  /** Takes an amount for a caller, or takes nothing and returns the limit that it would exceed. */
+  /** Takes an amount for a caller. If it would exceed a limit, takes nothing and returns that limit. */
   take(owner: string, amount: number): Exceeded | undefined {
     const own = this.#byOwner.get(owner) ?? 0;
     if (own + amount > this.#limits.perCaller) return "caller";
@@ -27,7 +27,7 @@ export class CallerQuota {
     return undefined;
   }
 
-  /** Gives back what was taken. */
+  /** Returns an amount that was taken before. */
   give(owner: string, amount: number): void {
     const left = (this.#byOwner.get(owner) ?? 0) - amount;
     if (left > 0) this.#byOwner.set(owner, left);

@@ -1,13 +1,14 @@
-// The caller of a request to the MCP server: whose tools are listed and called, and to whom sessions and waiting calls belong.
+// Declares the caller of a request to the MCP server. Its tenant determines which tools it can list and call. Sessions and waiting calls
+// belong to one caller.
 import { createHash } from "node:crypto";
 
-/** A caller whose token or other credentials were checked; the credentials themselves are not part of it. */
+/** A caller whose token or other credentials were checked. The credentials themselves are not part of it. */
 export interface AuthenticatedCaller {
   readonly subject?: string | undefined;
   readonly clientId?: string | undefined;
   readonly issuer?: string | undefined;
   readonly scopes: readonly string[];
-  /** In seconds since 1970; `Infinity` if the credentials do not expire. The request is denied after it, and streams that are open then end. */
+  /** Expiry in seconds since 1970; `Infinity` if the credentials do not expire. Later requests are denied, and open streams end. */
   readonly expiresAt: number;
   readonly claims: Readonly<Record<string, unknown>>;
 }
@@ -15,14 +16,14 @@ export interface AuthenticatedCaller {
 /** Checks the credentials of requests: an OAuth 2.1 resource server. */
 export interface ResourceServer {
   /**
-   * Returns the protected resource metadata (RFC 9728) if the request asks for it, else undefined. The response may be of another realm;
-   * a value that is neither is answered with 500.
+   * Returns the protected resource metadata (RFC 9728) if the request is for it, otherwise undefined. The response may be from another
+   * realm. Any other value is answered with 500.
    */
   serveMetadata(request: Request): Response | undefined | Promise<Response | undefined>;
   /**
-   * Returns the caller, as a plain object with no other fields than those of {@link AuthenticatedCaller}, or the response that denies the
-   * request: one of any realm with a status from 400 to 599. Every other value denies the request too: undefined, null and false with 401,
-   * the rest with 500.
+   * Returns the caller, a plain object with the fields of {@link AuthenticatedCaller} and no others, or the response that denies the
+   * request. The response may be from any realm and has a status from 400 to 599. Every other value also denies the request: undefined,
+   * null and false with 401, the rest with 500.
    */
   authenticate(request: Request): AuthenticatedCaller | Response | Promise<AuthenticatedCaller | Response>;
 }
@@ -34,17 +35,18 @@ export interface McpRequest {
   readonly request: Request;
 }
 
+/** A caller and its tenant. */
 export interface McpCaller {
   readonly tenantId: string;
-  /** Identifies the caller within its tenant: sessions and waiting calls that one caller began are not available to another. */
+  /** Identifies the caller within its tenant. Sessions and waiting calls of one caller are not available to another. */
   readonly principal: string;
 }
 
-/** Joins parts so that no two lists of parts have the same text, whatever characters they contain. */
+/** Joins parts to a string that differs for different lists of parts, whatever characters they contain. */
 const join = (...parts: readonly (string | undefined)[]): string => JSON.stringify(parts.map((part) => part ?? ""));
 
 /**
- * Returns the principal of a caller: its issuer, subject and client. A caller without subject and client is told apart by its claims.
+ * Returns the principal of a caller: its issuer, subject and client. A caller without subject and client is identified by its claims.
  * @throws {TypeError} for claims without subject and client that are not JSON
  */
 export function principalOf(caller: AuthenticatedCaller | undefined): string {
@@ -54,5 +56,5 @@ export function principalOf(caller: AuthenticatedCaller | undefined): string {
   return join(issuer, createHash("sha256").update(JSON.stringify(claims)).digest("base64url"));
 }
 
-/** Returns the key of what belongs to a caller for longer than one request. */
+/** Returns the key under which a caller's sessions, waiting calls and quotas are stored. */
 export const ownerOf = ({ tenantId, principal }: McpCaller): string => join(tenantId, principal);

@@ -1,5 +1,5 @@
 // Converts a Response that a function of the host returned into one of this realm. `@hono/node-server` replaces the global Response, and
-// the package undici brings its own, so that `instanceof Response` is false for values that are responses: they are recognized by shape.
+// the package undici has a class of its own, so `instanceof Response` is false for their responses. They are recognized by their fields.
 import { ignoreOutcome, runCallback } from "../../util/host-callback.ts";
 
 const MAX_BODY_BYTES = 256 * 1024;
@@ -8,7 +8,7 @@ const MIN_STATUS = 200;
 const MAX_STATUS = 599;
 /** Statuses whose responses have no body (Fetch, "null body status"). */
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
-/** Headers of the message that the host received or of its encoding: `fetch()` has decoded the body, and this server frames it anew. */
+/** Headers about the connection and encoding of the original message. `fetch()` has decoded its body, and this server encodes it anew. */
 const DROPPED_HEADERS: ReadonlySet<string> = new Set([
   "connection",
   "content-encoding",
@@ -26,13 +26,13 @@ interface ResponseFields {
   readonly body: unknown;
 }
 
-/** The methods of a stream reader that are called here. The stream may be of any realm. */
+/** The methods of a stream reader that this file calls. The stream may be from any realm. */
 interface Reader {
   read(): PromiseLike<{ readonly done?: boolean; readonly value?: unknown }>;
   cancel(): unknown;
 }
 
-/** Reads the fields of a response once each; undefined for any other value, a proxy that throws included. */
+/** Reads each field of a response once. Returns undefined for any other value, including a proxy that throws. */
 function readResponse(value: unknown): ResponseFields | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   try {
@@ -67,7 +67,7 @@ async function readAll(reader: Reader): Promise<Uint8Array<ArrayBuffer>> {
   }
 }
 
-/** Returns the body; undefined where there is none, and for one that is too large, was read before, fails or does not end in time. */
+/** Returns the body; undefined if there is none, or if it is too large, was already read, fails or does not end in time. */
 async function readBody(body: unknown): Promise<Uint8Array<ArrayBuffer> | undefined> {
   if (typeof body !== "object" || body === null) return undefined;
   let reader: Reader | undefined;
@@ -83,8 +83,8 @@ async function readBody(body: unknown): Promise<Uint8Array<ArrayBuffer> | undefi
 }
 
 /**
- * Returns a copy of a response of any realm; undefined for a value that is not a response, or has a status outside of 200 to 599. A body of more than
- * 256 KiB, and one that cannot be read within 2 s, is left out.
+ * Returns a copy of a response from any realm; undefined for a value that is not a response, or that has a status outside of 200 to 599.
+ * The copy has no body if the original has more than 256 KiB or cannot be read within 2 s.
  */
 export async function toLocalResponse(value: unknown): Promise<Response | undefined> {
   const fields = readResponse(value);
@@ -95,7 +95,7 @@ export async function toLocalResponse(value: unknown): Promise<Response | undefi
     const body = WITHOUT_BODY.has(status) ? undefined : await readBody(fields.body);
     return new Response(body ?? null, { status, headers });
   } catch {
-    // Headers that cannot be read or sent.
+    // The headers cannot be read, or are not valid in a response.
     return undefined;
   }
 }

@@ -1,6 +1,6 @@
-// Who makes room where there is none left.
+// Selects candidates for eviction when a limit for all callers is reached.
 
-/** What belongs to whoever has the most of it, in its order. */
+/** Returns the items of the owner that has the most items, in the order of the map. */
 export function largestOwnerItems<Value extends { readonly owner: string }>(
   all: ReadonlyMap<string, Value>,
 ): readonly (readonly [id: string, value: Value])[] {

@@ -1,5 +1,5 @@
-// The MCP server over HTTP as a function from Request to Response: clients of 2026-07-28, each of whose requests stands by itself, and
-// clients of 2025, which have sessions, are served at one URL.
+// Serves MCP over HTTP as a function from Request to Response. One URL serves clients of protocol revision 2026-07-28, whose requests are
+// independent of each other, and clients of the revisions of 2025, which have sessions.
 
 import { createMcpHandler as createSdkHandler, isLegacyRequest } from "@modelcontextprotocol/server";
 import type { TenantReach } from "../../tenants/tenancy.ts";
@@ -20,18 +20,18 @@ import { TenantEvents, watchTools } from "./tool-changes.ts";
 import { WaitingCalls } from "./waiting-calls.ts";
 
 export interface McpHandler extends AsyncDisposable {
-  /** Answers one request; never rejects. Bound, so that it can be passed on by itself. */
+  /** Answers one request. Never rejects. It does not use `this`, so it can be passed without the handler. */
   readonly fetch: (request: Request) => Promise<Response>;
   /**
-   * Notifies clients that listen that the tools have changed. The handler does so itself when a tool is added to the Glovebox or removed;
-   * call it when a flag turns a tool on or off.
-   * @param whose with `tenancy: "multi"`: the tenant, 1 to 1,024 characters, or `{ scope: "all" }` for all tenants
+   * Notifies listening clients that the list of tools has changed. The handler does so itself when a tool is added to the Glovebox or
+   * removed. Call it when the list changes for another reason, such as a feature flag.
+   * @param tenant with `tenancy: "multi"`: the tenant's id, 1 to 1,024 characters, or `{ scope: "all" }` for all tenants
    * @throws {ToolError} PARAM_INVALID for anything else
    */
-  toolsChanged(whose?: string | TenantReach): void;
-  /** Notifies clients that listen that the prompts which `register` serves have changed. */
+  toolsChanged(tenant?: string | TenantReach): void;
+  /** Notifies listening clients that the prompts added by `register` have changed. */
   promptsChanged(): void;
-  /** Ends all sessions, running calls and waiting calls; later requests are answered with 503. The Glovebox stays open. */
+  /** Ends all sessions, running calls and waiting calls. Later requests are answered with 503. The Glovebox stays open. */
   close(): Promise<void>;
 }
 
@@ -46,13 +46,13 @@ function kindOf({ method }: Request, body: unknown): RequestKind {
 
 /**
  * Serves the tools of a Glovebox over MCP's Streamable HTTP. Mount `fetch` on any path, or behind `@hono/node-server`, Bun or Deno; with
- * `auth`, on the path of its `metadataUrl` too. A body with a batch of JSON-RPC messages is rejected with 400 in every revision. Dispose
- * the handler before the Glovebox.
+ * `auth`, also on the path of its `metadataUrl`. A batch of JSON-RPC messages is rejected with 400 in every protocol revision. The caller
+ * disposes the handler, before the Glovebox.
  *
- * `limits` bound requests and responses. Connections are the HTTP server's to limit: with node:http set `headersTimeout`,
- * `requestTimeout` and `maxConnections`, as `glovebox mcp --http` does (10 s, 60 s and 2,048).
+ * `limits` bounds requests and responses. The HTTP server must limit connections: with `node:http`, set `headersTimeout`, `requestTimeout`
+ * and `maxConnections`, as `glovebox mcp --http` does (10 s, 60 s and 2,048).
  *
- * A stream on which a client listens ends when its caller's token expires, and a running call `limits.expiredCallMs` later.
+ * When a caller's token expires, its notification streams end. Its running calls are cancelled `limits.expiredCallMs` later.
  * @throws {ToolError} PARAM_INVALID for a `host` that is not a Glovebox, for an unknown or invalid option, and for a missing or unexpected
  *   `tenantOf`
  */
@@ -78,7 +78,7 @@ export function createMcpHandler(host: McpHost, options: McpHandlerOptions = {})
   const callers = new WeakMap<Request, McpCaller>();
   const callerOf = (request: Request | undefined): McpCaller => {
     const caller = request && callers.get(request);
-    if (caller === undefined) throw new Error("A request without a caller");
+    if (caller === undefined) throw new Error("The request has no caller");
     return caller;
   };
   const waiting = new WaitingCalls(({ mcpReq, http }) => `${mcpReq.method}\0${ownerOf(callerOf(http?.req))}`);
@@ -117,10 +117,10 @@ export function createMcpHandler(host: McpHost, options: McpHandlerOptions = {})
     events.toolsChanged(tenantId);
     sessions.toolsChanged(tenantId);
   };
-  const watch = watchTools(host.router.registry, notifyTools);
+  const subscription = watchTools(host.router.registry, notifyTools);
   const close = async (): Promise<void> => {
     isClosed = true;
-    watch[Symbol.dispose]();
+    subscription[Symbol.dispose]();
     waiting[Symbol.dispose]();
     await Promise.all([modern.close(), sessions[Symbol.asyncDispose]()]);
   };
@@ -133,7 +133,7 @@ export function createMcpHandler(host: McpHost, options: McpHandlerOptions = {})
         return reject(500, "Internal error", -32_603);
       }
     },
-    toolsChanged: (whose) => notifyTools(parseChanged(whose, tenancy)),
+    toolsChanged: (tenant) => notifyTools(parseChanged(tenant, tenancy)),
     promptsChanged: () => {
       events.bus.publish({ kind: "prompts_list_changed" });
       sessions.promptsChanged();

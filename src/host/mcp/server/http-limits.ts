@@ -1,4 +1,4 @@
-// Limits of the MCP server over HTTP: how much one caller, and all callers together, may have open, send and leave unread, and how long.
+// Declares the limits of the MCP server over HTTP: numbers of requests and bytes for one caller and for all callers together, and timeouts.
 import * as z from "zod";
 import { strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { CallerQuota } from "./caller-quota.ts";
@@ -12,45 +12,55 @@ export interface SharedLimit {
 }
 
 /**
- * A caller is a tenant with an issuer, subject and client. Without `auth`, all clients of a tenant are one caller. Past the limit of a
- * caller a request is answered with 429, past that of all callers with 503; both have a `Retry-After`.
+ * Limits of an MCP handler. A caller is a combination of tenant, issuer, subject and client. Without `auth`, all clients of a tenant are
+ * one caller. A request that exceeds a `perCaller` limit is answered with 429, one that exceeds a `total` limit with 503. Both responses
+ * have a `Retry-After` header.
  */
 export interface HttpLimitOptions {
   /**
-   * Requests that are being read, and requests that are being answered; each up to this number. A request is being answered until its
-   * response has been read. 1 to 100,000. Default: 100 for each caller, 500 in all.
+   * Largest number of requests whose body is being received and, counted separately, of requests that are being answered. A request is
+   * being answered until the client has read its response. 1 to 100,000.
+   * @default { perCaller: 100, total: 500 }
    */
   readonly requests?: SharedLimit | undefined;
   /**
-   * Streams on which clients listen for notifications (GET in 2025's revisions, `subscriptions/listen` in 2026-07-28). They do not count
-   * as requests. 1 to 100,000. Default: 100 for each caller, 1,000 in all.
+   * Largest number of notification streams (GET in the revisions of 2025, `subscriptions/listen` in 2026-07-28). They do not count as
+   * requests. 1 to 100,000.
+   * @default { perCaller: 100, total: 1_000 }
    */
   readonly listenStreams?: SharedLimit | undefined;
   /**
-   * Bytes of the bodies of requests that are being read or answered. 1 KiB to 16 GiB, and at least `maxBodyBytes`. Default: 32 MiB for
-   * each caller, 128 MiB in all.
+   * Largest sum of the bytes in the bodies of requests that are being received or answered. 1 KiB to 16 GiB, and at least `maxBodyBytes`.
+   * @default { perCaller: 33_554_432, total: 134_217_728 } (32 and 128 MiB)
    */
   readonly requestBytes?: SharedLimit | undefined;
   /**
-   * Bytes of responses that clients have not read yet. A response that exceeds the limit is aborted, or replaced by an error, after
-   * its call has run. 64 KiB to 16 GiB. Default: 64 MiB for each caller, 256 MiB in all.
+   * Largest sum of the bytes in responses that clients have not read yet. A response that exceeds the limit is aborted or replaced by an
+   * error, after its call has run. 64 KiB to 16 GiB.
+   * @default { perCaller: 67_108_864, total: 268_435_456 } (64 and 256 MiB)
    */
   readonly responseBytes?: SharedLimit | undefined;
   /**
-   * How long each of `auth.serveMetadata`, `auth.authenticate` and `tenantOf` may take, in ms, 1 to 60,000. Past it the request is answered
-   * with 503. Default: 5,000.
+   * Longest time in ms for each of `auth.serveMetadata`, `auth.authenticate` and `tenantOf`, 1 to 60,000. After it the request is answered
+   * with 503.
+   * @default 5_000
    */
   readonly identifyMs?: number | undefined;
-  /** How long the body of a request may take to arrive, in ms, 1 to 600,000. Past it the request is answered with 408. Default: 30,000. */
+  /**
+   * Longest time in ms for the body of a request to arrive, 1 to 600,000. After it the request is answered with 408.
+   * @default 30_000
+   */
   readonly bodyMs?: number | undefined;
   /**
-   * How long a client may read nothing of a response that has data for it, in ms, 1 to 600,000. Past it the response is aborted and its call
-   * cancelled. Default: 30,000.
+   * Longest time in ms that a client may leave available data of a response unread, 1 to 600,000. After it the response is aborted and its
+   * call is cancelled.
+   * @default 30_000
    */
   readonly unreadMs?: number | undefined;
   /**
-   * How long a call may go on after its caller's token has expired, in ms, 0 to 3,600,000. Past it the call is cancelled and its response
-   * aborted. Streams on which a client listens end as soon as the token expires. Default: 60,000.
+   * Longest time in ms that a call may continue after its caller's token has expired, 0 to 3,600,000. After it the call is cancelled and its
+   * response is aborted. Notification streams end as soon as the token expires.
+   * @default 60_000
    */
   readonly expiredCallMs?: number | undefined;
 }
@@ -78,11 +88,11 @@ export const HttpLimitsSchema = strictObject({
 
 export type HttpLimits = z.infer<typeof HttpLimitsSchema>;
 
-/** Counts requests and bytes that callers of one handler hold at present. */
+/** Counters of the requests and bytes that the callers of one handler currently use. */
 export interface HttpQuotas {
-  /** Requests whose body is being read. */
+  /** Requests whose body is being received. */
   readonly reading: CallerQuota;
-  /** Requests whose response is being made or read. */
+  /** Requests whose response is being produced or read. */
   readonly answering: CallerQuota;
   readonly listening: CallerQuota;
   readonly requestBytes: CallerQuota;

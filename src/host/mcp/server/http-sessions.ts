@@ -1,5 +1,5 @@
-// Sessions of clients of 2025 over HTTP: begun by `initialize`, named by Mcp-Session-Id, each bound to its caller, limited in number, and
-// ended when they are not used.
+// Manages the HTTP sessions of clients that use a protocol revision of 2025. A session starts with `initialize`, is identified by
+// `Mcp-Session-Id`, belongs to one caller, and ends when it is idle for too long or evicted for a new one.
 import { randomUUID } from "node:crypto";
 import {
   isInitializeRequest,
@@ -17,13 +17,15 @@ import { notifyPromptsChanged, notifyToolsChanged } from "./tool-changes.ts";
 
 export interface HttpSessionOptions {
   /**
-   * How many sessions may be open, 1 to 100,000. Past it, a session of the caller that has most of them ends for a new one, preferably one
-   * without running calls; a caller that would end its own running calls is answered with 503. Default: 1,000.
+   * Largest number of open sessions, 1 to 100,000. When it is reached, a new session evicts one of the caller with the most sessions,
+   * preferably one without running calls. If that would end running calls of the same caller, the request is answered with 503.
+   * @default 1_000
    */
   readonly max?: number | undefined;
   /**
-   * Time in ms after which an unused session ends, 1 s to a day; its client begins a new one. A session is in use while one of its calls
-   * runs, and while its client listens. Default: 1,800,000 (half an hour).
+   * Time in ms after which an idle session ends, 1,000 to 86,400,000. Its client then starts a new one. A session is not idle while one of
+   * its calls runs or its client has a notification stream open.
+   * @default 1_800_000 (30 minutes)
    */
   readonly idleMs?: number | undefined;
 }
@@ -44,7 +46,7 @@ const INVALID_REQUEST = -32_600;
 type CreateServer = (caller: McpCaller) => Promise<McpServer>;
 
 interface HttpSessionsParts extends z.infer<typeof SessionOptionsSchema> {
-  /** Receives what goes wrong when a session ends. */
+  /** Receives errors that occur while a session ends. */
   readonly onError: (error: unknown) => void;
 }
 
@@ -53,24 +55,25 @@ interface HttpSession {
   readonly owner: string;
   readonly server: McpServer;
   readonly transport: WebStandardStreamableHTTPServerTransport;
-  /** Undefined while it is used. */
+  /** Idle timeout; undefined while the session is in use. */
   timer: NodeJS.Timeout | undefined;
-  /** Responses under way, and those of them that are to requests: the rest listens. */
+  /** Number of open responses: notification streams, and responses to POST requests. */
   open: number;
+  /** Number of open responses to POST requests. */
   running: number;
-  /** Ids of the requests among them. */
+  /** Ids of the JSON-RPC requests that are being answered. */
   readonly requestIds: Set<string | number>;
 }
 
-/** Tells once when nothing more of a response will be read: it has ended, broken off, or nobody is there. */
-function whenOver(response: Response, tell: () => void): Response {
+/** Returns the response with a body that calls `onEnd` once, when it has ended or was cancelled. */
+function withEndCallback(response: Response, onEnd: () => void): Response {
   const { body, status, statusText, headers } = response;
   if (body === null) {
-    tell();
+    onEnd();
     return response;
   }
-  const watched = body.pipeThrough(new TransformStream<Uint8Array, Uint8Array>({ flush: tell, cancel: tell }));
-  return new Response(watched, { status, statusText, headers });
+  const observed = body.pipeThrough(new TransformStream<Uint8Array, Uint8Array>({ flush: onEnd, cancel: onEnd }));
+  return new Response(observed, { status, statusText, headers });
 }
 
 /** Returns the id of the request that a message cancels. */
@@ -85,7 +88,7 @@ function requestIdOf(body: unknown): string | number | undefined {
   return parsed.success ? parsed.data.id : undefined;
 }
 
-/** GET and DELETE are about sessions: clients of 2026, which have none, POST all that they ask. */
+/** Returns whether a request has a method of session clients. GET and DELETE act on a session; revision 2026-07-28 uses POST only. */
 function isSessionMethod({ method, headers }: Request): boolean {
   const version = headers.get("mcp-protocol-version");
   const isModern = version !== null && !SUPPORTED_PROTOCOL_VERSIONS.includes(version);
@@ -93,7 +96,7 @@ function isSessionMethod({ method, headers }: Request): boolean {
 }
 
 export class HttpSessions implements AsyncDisposable {
-  /** In order of their last use, the longest unused first. */
+  /** Sorted by last use, the least recently used first. */
   readonly #sessions = new Map<string, HttpSession>();
   readonly #options: HttpSessionsParts;
   readonly #create: CreateServer;
@@ -104,10 +107,10 @@ export class HttpSessions implements AsyncDisposable {
     this.#create = create;
   }
 
-  /** @param body parsed, where there is one */
+  /** Answers a request. @param body the parsed JSON; undefined for a request without a body */
   async handle(request: Request, caller: McpCaller, body: unknown): Promise<Response> {
     const id = request.headers.get("mcp-session-id");
-    if (id === null) return await this.#begin(request, caller, body);
+    if (id === null) return await this.#startSession(request, caller, body);
     const session = this.#sessions.get(id);
     // The session of another caller is answered as one that does not exist.
     if (session === undefined || session.owner !== ownerOf(caller)) {
@@ -116,16 +119,16 @@ export class HttpSessions implements AsyncDisposable {
     return await this.#serve(session, id, request, body);
   }
 
-  async #begin(request: Request, caller: McpCaller, body: unknown): Promise<Response> {
+  async #startSession(request: Request, caller: McpCaller, body: unknown): Promise<Response> {
     if (!isSessionMethod(request)) return reject(405, "Expected a POST", -32_000, { Allow: "POST" });
     if (request.method !== "POST" || !isInitializeRequest(body)) {
-      return reject(400, "Expected an initialize request, or the Mcp-Session-Id that one was answered with");
+      return reject(400, "Expected an initialize request, or the Mcp-Session-Id of an open session");
     }
     if (requestIdOf(body) === undefined)
       return reject(400, "Expected an initialize request with an id", INVALID_REQUEST);
     const owner = ownerOf(caller);
     const server = await this.#create(caller);
-    // After the server was made, which may take a while: nothing else begins a session in between.
+    // Checked after the server was created, which may take a while. From here to `set` nothing is awaited.
     if (this.#isClosed) return rejectUnavailable("This server is closed");
     if (this.#sessions.size >= this.#options.max && !this.#evict(owner)) {
       return rejectUnavailable("Too many sessions are open; try again later");
@@ -150,7 +153,7 @@ export class HttpSessions implements AsyncDisposable {
     try {
       await server.connect(transport);
       const response = await this.#serve(session, id, request, body);
-      // A rejected initialize begins no session.
+      // A rejected initialize request does not start a session.
       if (!response.ok) await this.#end(id);
       return response;
     } catch (thrown) {
@@ -162,7 +165,7 @@ export class HttpSessions implements AsyncDisposable {
   async #serve(session: HttpSession, id: string, request: Request, body: unknown): Promise<Response> {
     const requestId = requestIdOf(body);
     if (requestId !== undefined) {
-      // The SDK would send the response of one request on the stream of the other, and the first stream would never end.
+      // The SDK would send the response to one request on the stream of the other, and the first stream would never end.
       if (session.requestIds.has(requestId)) {
         return reject(400, "A request with this id is running in this session: send another id", INVALID_REQUEST);
       }
@@ -186,16 +189,19 @@ export class HttpSessions implements AsyncDisposable {
       const parsed = body === undefined ? {} : { parsedBody: body };
       const response = await session.transport.handleRequest(request, parsed);
       const cancelled = cancelledRequest(body);
-      // The SDK keeps the stream of a cancelled request open, though nothing more comes on it, and with it what the request holds.
+      // The SDK keeps the stream of a cancelled request open although it sends nothing more on it. The open stream would keep its quota.
       if (cancelled !== undefined && response.ok) session.transport.closeSSEStream(cancelled);
-      return whenOver(response, release);
+      return withEndCallback(response, release);
     } catch (thrown) {
       release();
       throw thrown;
     }
   }
 
-  /** Of whoever has the most of them the longest unused makes room: nobody pushes out those who have few. */
+  /**
+   * Ends the least recently used session of the caller with the most sessions, so that a caller with many sessions cannot displace those of
+   * others. Returns false if it would end running calls of the newcomer itself.
+   */
   #evict(newcomer: string): boolean {
     const most = largestOwnerItems(this.#sessions);
     const [id, session] = most.find(([, { running }]) => running === 0) ?? most[0] ?? [];
@@ -217,7 +223,7 @@ export class HttpSessions implements AsyncDisposable {
     await session.server.close();
   }
 
-  /** Tells a tenant's, or all of them, that there are other tools now. */
+  /** Notifies the clients of a tenant that its tools have changed. @param tenantId undefined for all tenants */
   toolsChanged(tenantId?: string): void {
     for (const session of this.#sessions.values()) {
       if (tenantId === undefined || session.tenantId === tenantId) notifyToolsChanged(session.server);

@@ -1,12 +1,12 @@
-// Identifies the caller of a request before anything of its body is read: credentials first, then the tenant. Every step is bounded in
-// time and denies the request when it fails.
+// Identifies the caller of a request before its body is read: first the credentials, then the tenant. Each step has a timeout and denies
+// the request when it fails.
 import type { Tenancy } from "../../tenants/tenancy.ts";
 import { runCallback } from "../../util/host-callback.ts";
 import type { Authenticator } from "./authentication.ts";
 import { type AuthenticatedCaller, type McpCaller, type McpRequest, principalOf } from "./caller.ts";
 import { reject, rejectUnavailable } from "./rejection.ts";
 
-/** Longest tenant id, in UTF-16 code units: that of a call's context. */
+/** Longest tenant id in UTF-16 code units, the same as in a call's context. */
 const MAX_TENANT_LENGTH = 1_024;
 
 export const isTenantId = (value: unknown): value is string =>
@@ -15,7 +15,7 @@ export const isTenantId = (value: unknown): value is string =>
 export type TenantOf = (request: McpRequest) => unknown;
 
 export interface IdentifiedCaller extends McpCaller {
-  /** When the caller's credentials expire, in ms since 1970; undefined if the server asks for none. */
+  /** When the caller's credentials expire, in ms since 1970; undefined if the server has no `auth`. */
   readonly expiresAtMs: number | undefined;
 }
 
@@ -24,7 +24,7 @@ interface IdentifyOptions {
   readonly tenancy: Tenancy;
   /** Undefined for a Glovebox with one tenant. */
   readonly tenantOf: TenantOf | undefined;
-  /** How long each function of the host may take, in ms. */
+  /** Longest time in ms for each function of the host. */
   readonly timeoutMs: number;
   readonly onError: (error: unknown) => void;
 }
@@ -50,7 +50,7 @@ function toIdentified(
     const expiresAtMs = caller === undefined ? undefined : caller.expiresAt * 1_000;
     return { tenantId, principal: principalOf(caller), expiresAtMs };
   } catch (cause) {
-    // Claims that cannot be compared would let one caller pass for another.
+    // Claims that cannot be compared would let one caller use the sessions of another.
     onError(cause);
     return reject(500, "Internal error", -32_603);
   }
@@ -71,7 +71,7 @@ async function toTenant(
     return reject(403, "No tenant is assigned to this caller");
   }
   if (outcome.failed === "timed out") {
-    onError(new Error(`tenantOf() did not answer within ${timeoutMs} ms (limits.identifyMs)`));
+    onError(new Error(`tenantOf() timed out after ${timeoutMs} ms (limits.identifyMs)`));
   }
   return rejectUnavailable("The tenant of this caller cannot be determined at present");
 }

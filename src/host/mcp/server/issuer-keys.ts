@@ -1,13 +1,13 @@
-// The keys that an authorization server signs its tokens with: found by its metadata, kept for a while, and fetched again when a token
-// names one that is not among them. Whatever callers send, the server is asked seldom.
+// Fetches and caches the keys with which an authorization server signs its tokens. The keys are found by the server's metadata and fetched
+// again when a token names an unknown key. Cooldowns limit the requests to the server, whatever tokens callers send.
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from "jose";
 import * as z from "zod";
 import { fetchDocument, isSecure } from "./bounded-document.ts";
 
-/** So old, they are fetched again; and used on for an hour at most while that fails. */
+/** Age in ms at which keys are fetched again. While fetching fails, they are used until the age of `USABLE_MS`. */
 const FRESH_MS = 10 * 60_000;
 const USABLE_MS = 60 * 60_000;
-/** A key that is not there is looked for at most so often: anybody can make tokens up that name one. */
+/** Shortest time in ms between two fetches for unknown keys: anyone can send tokens that name one. */
 const COOLDOWN_MS = 30_000;
 const FIRST_RETRY_MS = 1_000;
 const MAX_RETRY_MS = 60_000;
@@ -16,16 +16,16 @@ const MAX_KEYS = 100;
 const KeySetSchema = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).max(MAX_KEYS) });
 const MetadataSchema = z.object({ issuer: z.string(), jwks_uri: z.string() });
 
-/** No key could be had: this says nothing about the token. */
+/** The issuer's keys are unavailable, so the token could not be checked. */
 export class KeysUnavailableError extends Error {
   override name = "KeysUnavailableError";
 }
 
 export interface KeySource {
   readonly issuer: string;
-  /** Where its keys are; found by its metadata unless stated. */
+  /** URL of the JWK set. Default: the `jwks_uri` of the issuer's metadata. */
   readonly jwksUri?: string | undefined;
-  /** The keys themselves. */
+  /** The keys themselves. Nothing is fetched then. */
   readonly jwks?: JSONWebKeySet | undefined;
 }
 
@@ -67,10 +67,10 @@ class RemoteKeys {
 
   #usable(): Resolver {
     if (this.#resolver !== undefined && this.#age() < USABLE_MS) return this.#resolver;
-    throw new KeysUnavailableError(`The keys of ${this.#source.issuer} cannot be had`);
+    throw new KeysUnavailableError(`The keys of ${this.#source.issuer} are unavailable`);
   }
 
-  /** All who wait share one fetch; after one that failed there is none for a while. */
+  /** Fetches the keys. Concurrent callers share one fetch. After a failure, no fetch starts before the retry delay has passed. */
   async #refresh(): Promise<void> {
     if (this.#pending === undefined && performance.now() < this.#notBefore) return;
     this.#pending ??= this.#fetch().finally(() => {
@@ -94,7 +94,7 @@ class RemoteKeys {
   }
 }
 
-/** RFC 8414, section 3.1, and OpenID Connect Discovery, section 4, in MCP's order. */
+/** Returns the URLs of an issuer's metadata (RFC 8414, section 3.1, and OpenID Connect Discovery, section 4), in MCP's order. */
 export function metadataUrls(issuer: string): readonly URL[] {
   const { origin, pathname } = new URL(issuer);
   const path = pathname.replace(/\/$/, "");
@@ -107,17 +107,17 @@ export function metadataUrls(issuer: string): readonly URL[] {
 }
 
 async function discoverKeys(issuer: string): Promise<string> {
-  const problems: unknown[] = [];
+  const failures: unknown[] = [];
   for (const url of metadataUrls(issuer)) {
     try {
       const metadata = MetadataSchema.parse(await fetchDocument(url));
-      // RFC 8414, section 3.3: else one server could speak for another.
+      // RFC 8414, section 3.3: otherwise one authorization server could impersonate another.
       if (metadata.issuer !== issuer) throw new Error(`Expected the metadata of ${issuer} at ${url.href}`);
       if (!isSecure(new URL(metadata.jwks_uri))) throw new Error(`Expected an https jwks_uri at ${url.href}`);
       return metadata.jwks_uri;
     } catch (error) {
-      problems.push(error);
+      failures.push(error);
     }
   }
-  throw new AggregateError(problems, `The metadata of ${issuer} cannot be had`);
+  throw new AggregateError(failures, `Fetching the metadata of ${issuer} failed`);
 }

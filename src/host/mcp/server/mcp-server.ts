@@ -1,4 +1,5 @@
-// Makes an MCP server of the SDK that serves the tools of a Glovebox, for one connection or one request, in either era of the protocol.
+// Creates an MCP server of the SDK that serves the tools of a Glovebox: one for each connection, or for each request of protocol revision
+// 2026-07-28.
 import { McpServer, ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import { packageVersion } from "../../config/package-version.ts";
@@ -9,22 +10,27 @@ import { toInputSchema } from "./tool-arguments.ts";
 import { toToolPage } from "./tool-list.ts";
 import type { WaitingCalls } from "./waiting-calls.ts";
 
-/** The presentation and the content of an MCP server. */
+/** Name, instructions and additional content of an MCP server. */
 export interface McpServerOptions {
-  /** Shown to clients. Default: `glovebox`, with the version of the package. */
+  /**
+   * Name of the server that clients receive.
+   * @default "glovebox"
+   */
   readonly name?: string | undefined;
+  /** Version of the server that clients receive. Default: the version of this package. */
   readonly version?: string | undefined;
+  /** Name of the server that clients show to people. */
   readonly title?: string | undefined;
-  /** Tells a model how to use the tools. */
+  /** Instructions for the client's model on how to use the tools. */
   readonly instructions?: string | undefined;
-  /** Part of the context of every call: `timeoutMs`, `executionId` … */
+  /** Context of every call, such as `timeoutMs` and `executionId`. */
   readonly context?: McpCallContext | undefined;
   /**
    * Registers resources, prompts and completions with the SDK's own methods. Called for each connection or
    * request. If it throws, rejects or takes more than 5 s, the request is answered with an internal error.
    */
   readonly register?: ((server: McpServer, caller: McpCaller) => void | Promise<void>) | undefined;
-  /** Receives errors that clients do not receive. Errors of the listener itself are ignored. */
+  /** Receives the errors that clients see as internal errors only. Errors of the listener itself are ignored. */
   readonly onError?: ((error: unknown) => unknown) | undefined;
 }
 
@@ -34,11 +40,12 @@ interface CreateServerOptions extends McpServerOptions {
 
 const REGISTER_TIMEOUT_MS = 5_000;
 
-/** Without it, the SDK answers a cursor that is not text with an internal error. */
+/** Rejects a cursor that is not a string. The SDK would answer it with an internal error. */
 const ListParamsSchema = z.looseObject({ cursor: z.string().optional() });
 
 /**
- * @param waiting of all requests of the same endpoint
+ * Creates a server with handlers for `tools/list` and `tools/call`, and with what `register` adds.
+ * @param waiting the waiting calls of all requests to the same endpoint
  * @throws {Error} as a rejection, if `register` fails
  */
 export async function createServer(
@@ -65,7 +72,7 @@ export async function createServer(
   server.setRequestHandler("tools/call", ({ params }, ctx) =>
     withoutInternals(() => callServerTool({ host, caller, waiting, server, context }, params, ctx), onError),
   );
-  // Used before a call over HTTP: headers that a tool declares for its arguments (x-mcp-header) must equal the arguments.
+  // The SDK reads the schema before a call over HTTP: a header that a tool declares for an argument (x-mcp-header) must equal the argument.
   mcp.toolInputSchemaJson = (toolName) => {
     const tool = host.router.registry.get(toolName, tenantId);
     return tool && toInputSchema(tool.definition.inputSchema);
@@ -77,10 +84,10 @@ export async function createServer(
 async function registerMore(mcp: McpServer, register: () => unknown): Promise<void> {
   const outcome = await runCallback(register, { timeoutMs: REGISTER_TIMEOUT_MS });
   if ("failed" in outcome) {
-    const what = outcome.failed === "threw" ? "failed" : `did not end within ${REGISTER_TIMEOUT_MS} ms`;
-    throw new Error(`options.register ${what}`, { cause: outcome.cause });
+    const failure = outcome.failed === "threw" ? "failed" : `timed out after ${REGISTER_TIMEOUT_MS} ms`;
+    throw new Error(`options.register ${failure}`, { cause: outcome.cause });
   }
-  // The SDK calls these listeners where nothing catches what they throw.
+  // The SDK does not catch the errors of these listeners.
   const { server } = mcp;
   const { onerror, onclose, oninitialized } = server;
   if (onerror !== undefined) server.onerror = (error) => notifySafely(onerror, error);
@@ -88,7 +95,7 @@ async function registerMore(mcp: McpServer, register: () => unknown): Promise<vo
   if (oninitialized !== undefined) server.oninitialized = () => notifySafely(oninitialized);
 }
 
-/** Runs code that answers a client. The SDK sends the message of whatever it throws; only that of a protocol error is for clients. */
+/** Runs code that answers a client. The SDK sends the message of any error to the client; only protocol errors are meant for it. */
 async function withoutInternals<Result>(
   run: () => Promise<Result>,
   onError: (error: unknown) => void,

@@ -1,5 +1,6 @@
-// One tools/call, whose tool may ask its caller. In 2025's protocol it is asked at once, while its request is open. In 2026-07-28's that
-// takes rounds: the caller is told what is asked, and comes back with answers to a call that has been waiting for them.
+// Runs one `tools/call` whose tool may request input from the client. In the revisions of 2025, the server sends such a request at once,
+// while the call's HTTP request is open. In 2026-07-28 it takes rounds: the response contains the input requests, the call waits, and the
+// client's next request contains the answers.
 import { randomUUID } from "node:crypto";
 import {
   type ClientCapabilities,
@@ -18,166 +19,173 @@ import {
 } from "../../contract/client-requests.ts";
 import type { ToolResult } from "../../contract/tool-call.ts";
 
-/** What a caller has said that it can be asked. */
-export interface AskableClient {
+/** The client capabilities that input requests need. */
+export interface RequestCapabilities {
   readonly elicitation?: { readonly form?: unknown; readonly url?: unknown } | undefined;
   readonly sampling?: { readonly tools?: unknown; readonly context?: unknown } | undefined;
   readonly roots?: unknown;
 }
 
-/** What it would have had to say. */
-type Missing = Pick<ClientCapabilities, keyof AskableClient>;
+type MissingCapabilities = Pick<ClientCapabilities, keyof RequestCapabilities>;
 
-interface Question {
+interface PendingRequest {
   readonly request: InputRequest;
   readonly schema: z.ZodType;
-  readonly answer: (result: unknown) => void;
+  readonly resolve: (result: unknown) => void;
 }
 
 type Responses = Readonly<Record<string, unknown>>;
 
-export type Round = { readonly result: ToolResult } | { readonly questions: InputRequests };
+export type Round = { readonly result: ToolResult } | { readonly inputRequests: InputRequests };
 
 /**
- * What aborts when a request is cancelled, or whoever made it has gone. Of a session's request the protocol's machinery does not tell that
- * its stream has broken off; nobody else can have its answer.
+ * Returns the signals that abort when a request is cancelled or its client disconnects. For requests in a session the SDK does not report a
+ * closed stream, so the signal of the HTTP request is needed too. The response could not be delivered to another client.
  */
-const endsOf = ({ mcpReq, http }: ServerContext): readonly AbortSignal[] =>
+const abortSignalsOf = ({ mcpReq, http }: ServerContext): readonly AbortSignal[] =>
   http?.req === undefined ? [mcpReq.signal] : [mcpReq.signal, http.req.signal];
 
-/** A timer's longest: how long an answer may take is whoever asks to say. */
-const NEVER_MS = 2_147_483_647;
-/** Questions of one turn of the tool are asked together. */
-const GATHER_MS = 5;
+/** Longest delay of a timer. It disables the SDK's timeout, because the tool's own timeout applies to its input requests. */
+const NO_TIMEOUT_MS = 2_147_483_647;
+/** Time in ms in which input requests are combined into one round. */
+const DEBOUNCE_MS = 5;
 
 export class OpenToolCall {
-  readonly #questions = new Map<string, Question>();
+  readonly #pending = new Map<string, PendingRequest>();
   readonly #controller = new AbortController();
   readonly #result: Promise<ToolResult>;
-  #asked = 0;
-  #onQuestion: (() => void) | undefined;
-  #hearer: ServerContext;
-  /** Answers to what has not been asked yet: a caller that knows what will be asked may send them with its first request. */
-  #ahead: Responses;
-  /** What the tool would have asked of its caller, had that one declared that it can be asked. */
-  missing: Missing = {};
-  /** Rounds begun: what names an earlier one is out of date. */
+  #requestCount = 0;
+  #onRequest: (() => void) | undefined;
+  #currentRequest: ServerContext;
+  /** Answers to requests that the tool has not made yet. A client that knows a request's key can send them with the call. */
+  #earlyResponses: Responses;
+  /** Capabilities that the tool's requests needed and the client did not declare. */
+  missing: MissingCapabilities = {};
+  /** Number of the current round. A token of an earlier round is no longer valid. */
   round = 0;
 
-  /** @param run begins the call; whoever it tells of progress and logs is the request of the present round */
+  /** @param run starts the call; its last argument returns the request that receives progress and logs */
   constructor(
-    hearer: ServerContext,
-    client: AskableClient,
-    ahead: Responses,
-    run: (client: CallClient, signal: AbortSignal, hearer: () => ServerContext) => Promise<ToolResult>,
+    currentRequest: ServerContext,
+    capabilities: RequestCapabilities,
+    earlyResponses: Responses,
+    run: (client: CallClient, signal: AbortSignal, currentRequest: () => ServerContext) => Promise<ToolResult>,
   ) {
-    this.#hearer = hearer;
-    this.#ahead = ahead;
-    this.#result = run(this.#toCallClient(client), this.#controller.signal, () => this.#hearer);
+    this.#currentRequest = currentRequest;
+    this.#earlyResponses = earlyResponses;
+    this.#result = run(this.#toCallClient(capabilities), this.#controller.signal, () => this.#currentRequest);
   }
 
   get #hasRounds(): boolean {
-    return this.#hearer.mcpReq.envelope !== undefined;
+    return this.#currentRequest.mcpReq.envelope !== undefined;
   }
 
   cancel(): void {
     this.#controller.abort();
   }
 
-  /** The tool's result, or what it asks before it goes on; a request that is cancelled, or whose caller goes away, ends the call. */
-  async next(hearer: ServerContext): Promise<Round> {
-    this.#hearer = hearer;
+  /** Returns the tool's result, or the input requests that it waits for. The call is cancelled if the request is, or if its client disconnects. */
+  async next(currentRequest: ServerContext): Promise<Round> {
+    this.#currentRequest = currentRequest;
     this.round += 1;
-    const signals = endsOf(hearer);
+    const signals = abortSignalsOf(currentRequest);
     const cancel = (): void => this.cancel();
     if (signals.some(({ aborted }) => aborted)) cancel();
     for (const signal of signals) signal.addEventListener("abort", cancel, { once: true });
     try {
-      const result = this.#result.then((one) => ({ result: one }));
-      return await Promise.race([result, this.#gather()]);
+      const result = this.#result.then((toolResult) => ({ result: toolResult }));
+      return await Promise.race([result, this.#collectRequests()]);
     } finally {
       for (const signal of signals) signal.removeEventListener("abort", cancel);
-      this.#onQuestion = undefined;
+      this.#onRequest = undefined;
     }
   }
 
-  async #gather(): Promise<Round> {
-    if (this.#questions.size === 0) await new Promise<void>((resolve) => (this.#onQuestion = resolve));
-    await new Promise((resolve) => setTimeout(resolve, GATHER_MS));
-    return { questions: Object.fromEntries([...this.#questions].map(([key, { request }]) => [key, request])) };
+  async #collectRequests(): Promise<Round> {
+    if (this.#pending.size === 0) await new Promise<void>((resolve) => (this.#onRequest = resolve));
+    await new Promise((resolve) => setTimeout(resolve, DEBOUNCE_MS));
+    return { inputRequests: Object.fromEntries([...this.#pending].map(([key, { request }]) => [key, request])) };
   }
 
-  /** What is not asked, or is no answer, is not heard; what is not answered is asked again. */
+  /** Resolves pending requests with their answers. Unknown keys and invalid answers are ignored; unanswered requests stay pending. */
   answer(responses: Responses): void {
-    this.#ahead = {};
-    for (const [key, { schema, answer }] of [...this.#questions]) {
+    this.#earlyResponses = {};
+    for (const [key, { schema, resolve }] of [...this.#pending]) {
       const response = Object.hasOwn(responses, key) ? responses[key] : undefined;
       if (!schema.safeParse(response).success) continue;
-      this.#questions.delete(key);
-      answer(response);
+      this.#pending.delete(key);
+      resolve(response);
     }
   }
 
-  #ask<Answer>(request: InputRequest, schema: z.ZodType<Answer>, { signal, key: named }: AskOptions): Promise<Answer> {
-    const ahead =
-      named !== undefined && Object.hasOwn(this.#ahead, named) ? schema.safeParse(this.#ahead[named]) : undefined;
-    if (ahead?.success === true) return Promise.resolve(ahead.data);
-    if (!this.#hasRounds) return this.#askNow(request, schema, signal);
-    const key = this.#keyOf(named);
+  #request<Answer>(
+    request: InputRequest,
+    schema: z.ZodType<Answer>,
+    { signal, key: name }: AskOptions,
+  ): Promise<Answer> {
+    const early =
+      name !== undefined && Object.hasOwn(this.#earlyResponses, name)
+        ? schema.safeParse(this.#earlyResponses[name])
+        : undefined;
+    if (early?.success === true) return Promise.resolve(early.data);
+    if (!this.#hasRounds) return this.#requestNow(request, schema, signal);
+    const key = this.#keyOf(name);
     const { promise, resolve } = Promise.withResolvers<Answer>();
-    const question = { request, schema, answer: (result: unknown) => resolve(result as Answer) };
-    const forget = (): void => {
-      // Another one may have the same name by then.
-      if (this.#questions.get(key) === question) this.#questions.delete(key);
+    const pending = { request, schema, resolve: (result: unknown) => resolve(result as Answer) };
+    const remove = (): void => {
+      // A later request may have the same key by then.
+      if (this.#pending.get(key) === pending) this.#pending.delete(key);
     };
-    this.#questions.set(key, question);
-    signal.addEventListener("abort", forget, { once: true });
-    this.#onQuestion?.();
+    this.#pending.set(key, pending);
+    signal.addEventListener("abort", remove, { once: true });
+    this.#onRequest?.();
     return promise;
   }
 
-  async #askNow<Answer>(request: InputRequest, schema: z.ZodType<Answer>, signal: AbortSignal): Promise<Answer> {
+  async #requestNow<Answer>(request: InputRequest, schema: z.ZodType<Answer>, signal: AbortSignal): Promise<Answer> {
     const { method, params } = request as { readonly method: string; readonly params?: Record<string, unknown> };
-    // That revision has its pages named.
-    const named = params?.mode === "url" ? { elicitationId: randomUUID(), ...params } : params;
-    const asked = { method, ...(named === undefined ? {} : { params: named }) };
-    return await this.#hearer.mcpReq.send(asked, schema, { signal, timeout: NEVER_MS });
+    // The revisions of 2025 require an id in requests to open a URL.
+    const withId = params?.mode === "url" ? { elicitationId: randomUUID(), ...params } : params;
+    const message = { method, ...(withId === undefined ? {} : { params: withId }) };
+    return await this.#currentRequest.mcpReq.send(message, schema, { signal, timeout: NO_TIMEOUT_MS });
   }
 
-  /** What the tool calls its question, or the next number: no question that is open has it. */
-  #keyOf(named: string | undefined): string {
-    this.#asked += 1;
-    if (named !== undefined && !this.#questions.has(named)) return named;
-    while (this.#questions.has(`q${this.#asked}`)) this.#asked += 1;
-    return `q${this.#asked}`;
+  /** Returns the name that the tool gave its request, or a numbered one if it has none or the name is in use. */
+  #keyOf(name: string | undefined): string {
+    this.#requestCount += 1;
+    if (name !== undefined && !this.#pending.has(name)) return name;
+    while (this.#pending.has(`q${this.#requestCount}`)) this.#requestCount += 1;
+    return `q${this.#requestCount}`;
   }
 
-  #toCallClient({ elicitation, sampling, roots }: AskableClient): CallClient {
-    const takesUrls = elicitation?.url !== undefined;
-    const takesForms = elicitation !== undefined && (elicitation.form !== undefined || !takesUrls);
-    const cannot = (missing: Missing): undefined => {
+  #toCallClient({ elicitation, sampling, roots }: RequestCapabilities): CallClient {
+    const supportsUrls = elicitation?.url !== undefined;
+    const supportsForms = elicitation !== undefined && (elicitation.form !== undefined || !supportsUrls);
+    const reportMissing = (missing: MissingCapabilities): undefined => {
       this.missing = { ...this.missing, ...missing };
     };
     return {
       elicit: (request, options) => {
         if (request.mode === "url") {
-          if (!takesUrls) return cannot({ elicitation: { url: {} } });
+          if (!supportsUrls) return reportMissing({ elicitation: { url: {} } });
           const { message, url } = request;
-          return this.#ask(inputRequired.elicitUrl({ message, url }), ElicitResultSchema, options);
+          return this.#request(inputRequired.elicitUrl({ message, url }), ElicitResultSchema, options);
         }
-        if (!takesForms) return cannot({ elicitation: {} });
+        if (!supportsForms) return reportMissing({ elicitation: {} });
         const sent = inputRequired.elicit(request as Parameters<typeof inputRequired.elicit>[0]);
-        return this.#ask(sent, ElicitResultSchema, options);
+        return this.#request(sent, ElicitResultSchema, options);
       },
       sample: (request, options) => {
-        if (sampling === undefined) return cannot({ sampling: {} });
+        if (sampling === undefined) return reportMissing({ sampling: {} });
         const hasTools = request.tools !== undefined || request.toolChoice !== undefined;
-        if (hasTools && sampling.tools === undefined) return cannot({ sampling: { tools: {} } });
+        if (hasTools && sampling.tools === undefined) return reportMissing({ sampling: { tools: {} } });
         const sent = inputRequired.createMessage(request as Parameters<typeof inputRequired.createMessage>[0]);
-        return this.#ask(sent, SampleResultSchema, options);
+        return this.#request(sent, SampleResultSchema, options);
       },
       listRoots: (options) =>
-        roots === undefined ? cannot({ roots: {} }) : this.#ask(inputRequired.listRoots(), RootsSchema, options),
+        roots === undefined
+          ? reportMissing({ roots: {} })
+          : this.#request(inputRequired.listRoots(), RootsSchema, options),
     };
   }
 }

@@ -1,5 +1,5 @@
-// One request that the MCP server is answering: its share of the caller's quotas, the signal that cancels its call, and its end when the
-// client leaves, reads nothing, or its token expires.
+// Tracks a request that the MCP server is answering: its share of the caller's quotas, and the signal that cancels its call. The request
+// ends when its response was read, the client disconnects or stops reading, or its token expires.
 import { rejectExpired } from "./authentication.ts";
 import { BoundedBody, PART_BYTES } from "./bounded-body.ts";
 import type { CallerQuota, Exceeded } from "./caller-quota.ts";
@@ -7,8 +7,8 @@ import type { HttpLimits, HttpQuotas } from "./http-limits.ts";
 import { reject, rejectOverLimit } from "./rejection.ts";
 
 /**
- * `listen`: the response is a stream of notifications. `call`: a request that is answered. `message`: a notification, or the answer to a
- * request of the server, which does not count as a request: otherwise a client whose calls wait for its answers could not send them.
+ * `listen`: the response is a stream of notifications. `call`: a JSON-RPC request. `message`: a notification, or the answer to a request of
+ * the server. Messages do not count as requests: otherwise a client whose calls wait for its answers could not send them.
  */
 export type RequestKind = "listen" | "call" | "message";
 
@@ -23,17 +23,17 @@ interface OpenRequestParts {
   readonly onEnd: () => void;
 }
 
-/** Names of kinds of requests in messages. */
+/** Names of the request kinds in error messages. */
 const NAMES = { listen: "listen streams", call: "requests or unread responses", message: "messages" } as const;
-/** Longest delay of a timer, in ms. */
+/** Longest delay in ms that Node.js timers accept. */
 const MAX_DELAY_MS = 2_147_483_647;
 
 interface InnerRequest {
   /** The request without its body. */
   readonly request: Request;
-  /** Aborts it. */
+  /** Controls the signal of `request`. */
   readonly controller: AbortController;
-  /** Aborted when the client leaves. */
+  /** Aborts when the client disconnects. */
   readonly client: AbortSignal;
 }
 
@@ -52,7 +52,7 @@ class OpenRequest {
   #body: BoundedBody | undefined;
   #timer: NodeJS.Timeout | undefined;
   #isEnded = false;
-  /** The token has expired, and nothing was answered before. */
+  /** Whether the token expired before there was a response. */
   isExpired = false;
 
   private constructor(inner: InnerRequest, parts: OpenRequestParts, slot: CallerQuota | undefined) {
@@ -64,23 +64,23 @@ class OpenRequest {
   }
 
   /**
-   * Takes a slot of the caller's quota; returns the limit that has been reached.
-   * @throws {TypeError} for a request that the Fetch standard does not allow, such as one with a password in its URL; no slot is taken then
+   * Opens a request, which takes one unit of the caller's quota. Returns the exceeded limit if there is none left.
+   * @throws {TypeError} for a request that the Fetch standard does not allow, such as one with a password in its URL; the quota is unchanged
    */
   static open(client: Request, parts: OpenRequestParts): OpenRequest | { readonly exceeded: Exceeded } {
     const { kind, owner, quotas } = parts;
-    // First, because it can throw: a slot that is taken before would never be given back.
+    // Comes first because it can throw: what was taken from the quota before would never be released.
     const inner = toInner(client);
     const slot = { listen: quotas.listening, call: quotas.answering, message: undefined }[kind];
-    // A caller that reads nothing gets no further calls: their results would be lost.
-    const exceeded = (kind === "call" ? isFull(quotas.responseBytes, owner) : undefined) ?? slot?.take(owner, 1);
+    // A caller with too many unread responses cannot start calls: their results would be dropped.
+    const exceeded = (kind === "call" ? exceededOf(quotas.responseBytes, owner) : undefined) ?? slot?.take(owner, 1);
     if (exceeded !== undefined) return { exceeded };
     const open = new OpenRequest(inner, parts, slot);
-    open.#watch();
+    open.#observeEnd();
     return open;
   }
 
-  /** Returns the response for the client, bounded by the caller's quotas. The request ends when it has been read or aborted. */
+  /** Returns the response for the client, limited by the caller's quotas. The request ends when the response was read or aborted. */
   async respond(response: Response): Promise<Response> {
     const { status, headers } = response;
     if (response.body === null) {
@@ -111,12 +111,12 @@ class OpenRequest {
     return new Response(stream, { status, headers: sized });
   }
 
-  /** Ends the request; doing so twice has no effect. */
+  /** Ends the request and releases its quota. A second call has no effect. */
   end(outcome: "read" | "aborted"): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
     clearTimeout(this.#timer);
-    this.#client.removeEventListener("abort", this.#onClientGone);
+    this.#client.removeEventListener("abort", this.#onDisconnect);
     this.#slot?.give(this.#parts.owner, 1);
     if (outcome === "aborted") this.#controller.abort();
     this.#parts.onEnd();
@@ -134,18 +134,18 @@ class OpenRequest {
     );
     this.#body = body;
     fill(body);
-    if (this.#isEnded) body.leave();
+    if (this.#isEnded) body.discard();
     return body.stream;
   }
 
-  #onClientGone = (): void => {
+  #onDisconnect = (): void => {
     if (this.#body === undefined) this.end("aborted");
-    else this.#body.leave();
+    else this.#body.discard();
   };
 
-  #watch(): void {
-    this.#client.addEventListener("abort", this.#onClientGone, { once: true });
-    if (this.#client.aborted) this.#onClientGone();
+  #observeEnd(): void {
+    this.#client.addEventListener("abort", this.#onDisconnect, { once: true });
+    if (this.#client.aborted) this.#onDisconnect();
     else this.#awaitExpiry();
   }
 
@@ -158,7 +158,7 @@ class OpenRequest {
       if (leftMs <= 0) this.#expire();
       else this.#timer = setTimeout(wait, Math.min(leftMs, MAX_DELAY_MS)).unref();
     };
-    // Never at once: an open request has a response to end.
+    // Not synchronously, so that the request first gets a response that can be ended.
     this.#timer = setTimeout(wait, 0).unref();
   }
 
@@ -174,21 +174,22 @@ class OpenRequest {
   }
 }
 
-function isFull(quota: CallerQuota, owner: string): Exceeded | undefined {
+/** Returns the limit that a further byte would exceed. */
+function exceededOf(quota: CallerQuota, owner: string): Exceeded | undefined {
   const exceeded = quota.take(owner, 1);
   if (exceeded === undefined) quota.give(owner, 1);
   return exceeded;
 }
 
 function sourceOf({ body }: Response): ReadableStream<Uint8Array> {
-  if (body === null) throw new Error("A response without a body");
+  if (body === null) throw new Error("The response has no body");
   return body;
 }
 
 const rejectUnread = (exceeded: Exceeded): Response =>
   reject(
     exceeded === "caller" ? 429 : 503,
-    "The call has run, and its response was dropped: too many bytes of responses are unread (limits.responseBytes)",
+    "The call has run, but its response was dropped: too many bytes of responses are unread (limits.responseBytes)",
   );
 
 function tryOpen(client: Request, parts: OpenRequestParts): ReturnType<typeof OpenRequest.open> | undefined {
@@ -211,7 +212,7 @@ export async function answerWithinLimits(
   const open = tryOpen(client, parts);
   if (open === undefined) {
     parts.onEnd();
-    return reject(400, "Expected a request that the Fetch standard allows");
+    return reject(400, "The request is not valid under the Fetch standard");
   }
   if ("exceeded" in open) {
     parts.onEnd();
@@ -220,7 +221,7 @@ export async function answerWithinLimits(
   try {
     const response = await answer(open.request);
     if (!open.isExpired) return await open.respond(response);
-    // Nobody will read it, and what produces it would wait for a reader.
+    // The response will not be read, and its producer would wait for a reader.
     response.body?.cancel().catch(() => {});
     return await open.respond(rejectExpired());
   } catch (thrown) {

@@ -1,5 +1,5 @@
-// Parses the arguments of the public functions of the MCP server. Unknown options and values of the wrong type are rejected: a
-// misspelled `auth` would serve everyone.
+// Parses the arguments of the MCP server's public functions. Unknown options and values of the wrong type are rejected: a misspelled `auth`
+// would serve everyone.
 
 import type { Readable, Writable } from "node:stream";
 import * as z from "zod";
@@ -60,30 +60,37 @@ const SERVER_OPTIONS = {
 };
 
 export interface McpHandlerOptions extends McpServerOptions, GuardOptions {
-  /** Authenticates callers; without it, every client that reaches the server is served. {@link createResourceServer} makes one. */
+  /**
+   * Authenticates callers, for example the result of {@link createResourceServer}. Without it, every client that can reach the server is
+   * served.
+   */
   readonly auth?: ResourceServer | undefined;
   /**
-   * Returns the tenant whose tools a caller sees and calls: 1 to 1,024 characters. A caller for whom it returns anything else, throws or
-   * rejects is answered with 403; past `limits.identifyMs`, with 503. Required for a Glovebox with `tenancy: "multi"`, and rejected for one
-   * with `tenancy: "single"`.
+   * Returns the id of the tenant whose tools a caller can list and call, 1 to 1,024 characters. If it throws, rejects or returns anything
+   * else, the request is answered with 403. If it takes longer than `limits.identifyMs`, the request is answered with 503. Required for a
+   * Glovebox with `tenancy: "multi"`, and rejected for one with `tenancy: "single"`.
    */
   readonly tenantOf?: ((request: McpRequest) => string | undefined | Promise<string | undefined>) | undefined;
-  /** Sessions of clients of 2025; those of 2026-07-28 have none. */
+  /** Sessions of clients that use a protocol revision of 2025. Revision 2026-07-28 has no sessions. */
   readonly sessions?: HttpSessionOptions | undefined;
-  /** Largest body of a request, in bytes, 1 KiB to 64 MiB. Default: 4 MiB. */
+  /**
+   * Largest body of a request in bytes, 1 KiB to 64 MiB.
+   * @default 4_194_304 (4 MiB)
+   */
   readonly maxBodyBytes?: number | undefined;
-  /** Limits of what callers may have open, send and leave unread. */
+  /** Limits on open requests and streams, request bodies and unread responses. */
   readonly limits?: HttpLimitOptions | undefined;
 }
 
 export interface McpStdioOptions extends McpServerOptions {
   /**
-   * The tenant whose tools are served, 1 to 1,024 characters. Required for a Glovebox with `tenancy: "multi"`, and rejected for one with
-   * `tenancy: "single"`.
+   * The id of the tenant whose tools are served, 1 to 1,024 characters. Required for a Glovebox with `tenancy: "multi"`, and rejected for
+   * one with `tenancy: "single"`.
    */
   readonly tenantId?: string | undefined;
-  /** Default: those of this process. */
+  /** @default process.stdin */
   readonly stdin?: Readable | undefined;
+  /** @default process.stdout */
   readonly stdout?: Writable | undefined;
 }
 
@@ -138,7 +145,7 @@ export function checkHost(host: unknown): asserts host is McpHost {
   throw new ToolError("PARAM_INVALID", `host: Expected a Glovebox, got ${describeKind(host)}`);
 }
 
-/** A server decides for each request whose it is, unless there is one tenant only. @throws {ToolError} PARAM_INVALID */
+/** Checks that `tenantOf` is present if, and only if, the Glovebox has several tenants. @throws {ToolError} PARAM_INVALID */
 export function checkTenantOf(tenantOf: unknown, { mode }: Tenancy): void {
   if ((tenantOf !== undefined) === (mode === "multi")) return;
   const message =
@@ -148,9 +155,9 @@ export function checkTenantOf(tenantOf: unknown, { mode }: Tenancy): void {
   throw new ToolError("PARAM_INVALID", `options.tenantOf: ${message}`);
 }
 
-/** Returns the tenant whose tools have changed; undefined for all tenants. @throws {ToolError} PARAM_INVALID */
-export function parseChanged(whose: unknown, tenancy: Tenancy): string | undefined {
-  if (isPlainObject(whose) && whose.scope !== undefined) return tenancy.reachOf(parseTenantReach(whose));
-  const tenantId = whose === undefined ? undefined : parseOptions(TenantIdSchema, whose, "tenantId");
+/** Returns the id of the tenant whose tools have changed; undefined for all tenants. @throws {ToolError} PARAM_INVALID */
+export function parseChanged(tenant: unknown, tenancy: Tenancy): string | undefined {
+  if (isPlainObject(tenant) && tenant.scope !== undefined) return tenancy.reachOf(parseTenantReach(tenant));
+  const tenantId = tenant === undefined ? undefined : parseOptions(TenantIdSchema, tenant, "tenantId");
   return tenancy.reachOf({ tenantId });
 }

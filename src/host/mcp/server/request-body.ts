@@ -5,14 +5,14 @@ import { isSmallJson, parseLargeText, parseSmallJson } from "../../json/parse-js
 import type { Exceeded } from "./caller-quota.ts";
 import { reject, rejectOverLimit } from "./rejection.ts";
 
-/** Bounds of a message as JSON. Limits of tools apply to the arguments in it; these are for what surrounds them. */
+/** Limits of a whole JSON message. The tools' own limits apply to the arguments in it. */
 const BOUNDS = { depth: 200, values: 1_250_000 } as const;
 const CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
 
 export interface BodyLimits {
   readonly maxBytes: number;
   readonly timeoutMs: number;
-  /** Takes bytes of the caller's quota as they arrive; returns the limit that they exceed. */
+  /** Takes bytes from the caller's quota as they arrive. Returns the limit that they exceed. */
   readonly take: (bytes: number) => Exceeded | undefined;
 }
 
@@ -30,7 +30,7 @@ export async function readJsonBody(
   if (typeof text !== "string") return text;
   const bounds = { ...BOUNDS, bytes: limits.maxBytes };
   try {
-    // In slices where it is large, so that no body holds up the event loop.
+    // A large body is parsed in slices, so that it does not block the event loop.
     const value = isSmallJson(text)
       ? parseSmallJson(text, bounds, CODES, "The body")
       : await parseLargeText(text, bounds, CODES, "The body", request.signal);
@@ -50,7 +50,7 @@ async function readText(request: Request, limits: BodyLimits): Promise<string | 
   try {
     return await collect(reader, late, limits);
   } catch {
-    // The client has gone, or sent less than it had announced.
+    // The client disconnected, or sent less than its Content-Length.
     return reject(400, "Parse error: the body ended early", -32_700);
   } finally {
     clearTimeout(timer);
@@ -70,7 +70,7 @@ async function collect(
     const reading = reader.read();
     const part = await Promise.race([reading, late]);
     if (part === "late") {
-      // Releasing the lock rejects it.
+      // Releasing the lock rejects the pending read.
       reading.catch(() => {});
       return reject(408, `The body did not arrive within ${limits.timeoutMs} ms`, -32_000, { Connection: "close" });
     }

@@ -1,4 +1,4 @@
-// The MCP server over this process's stdin and stdout, for the one client that has started it.
+// Serves MCP over the stdin and stdout of this process, for the client that started it.
 
 import type { McpServer } from "@modelcontextprotocol/server";
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
@@ -10,12 +10,12 @@ import { notifyToolsChanged, watchTools } from "./tool-changes.ts";
 import { WaitingCalls } from "./waiting-calls.ts";
 
 export interface McpStdioServer extends AsyncDisposable {
-  /** Resolves when the client has gone: its end of stdin or stdout is closed. Calls still running have been cancelled. */
+  /** Resolves when the client has closed stdin or stdout, or `close()` was called. Running calls have been cancelled by then. */
   readonly closed: Promise<void>;
   close(): Promise<void>;
 }
 
-/** Closed by the end of stdin, by a stdout that nobody reads, and by a message that is too long: none of these is a client any more. */
+/** A stdio transport that reports when it is closed. The end of stdin, a closed stdout and a message that is too long close it. */
 class ClosingTransport extends StdioServerTransport {
   onClosed: () => void = () => {};
 
@@ -26,8 +26,8 @@ class ClosingTransport extends StdioServerTransport {
 }
 
 /**
- * Serves the tools of a Glovebox over MCP's stdio transport. Nothing else of the process may write to stdout. Dispose it before the
- * Glovebox.
+ * Serves the tools of a Glovebox over MCP's stdio transport. No other code in the process may write to stdout. The caller disposes the
+ * server, before the Glovebox.
  * @throws {ToolError} PARAM_INVALID for a `host` that is not a Glovebox, for an unknown or invalid option, and for a missing or unexpected
  *   tenant
  */
@@ -40,20 +40,20 @@ export function serveMcpStdio(host: McpHost, options: McpStdioOptions = {}): Mcp
   const waiting = new WaitingCalls(({ mcpReq }) => mcpReq.method);
   const closed = Promise.withResolvers<void>();
   const transport = new ClosingTransport(stdin, stdout);
-  // One that answers `server/discover`, perhaps, and the one that goes on.
+  // The SDK may create a server for `server/discover` and another one for the connection.
   const servers = new Set<McpServer>();
   const create = async (): Promise<McpServer> => {
     const server = await createServer(host, { tenantId, principal: "" }, waiting, { ...parsed, onError });
     servers.add(server);
     return server;
   };
-  const watch = watchTools(host.router.registry, (changed) => {
+  const subscription = watchTools(host.router.registry, (changed) => {
     if (changed !== undefined && changed !== tenantId) return;
     for (const server of servers) notifyToolsChanged(server);
   });
   const handle = serveStdio(create, { transport, onerror: onError });
   const end = (): void => {
-    watch[Symbol.dispose]();
+    subscription[Symbol.dispose]();
     waiting[Symbol.dispose]();
     closed.resolve();
   };

@@ -1,4 +1,5 @@
-// MCP's arguments are an object. A tool that takes other values is shown as one that takes them in an object, under one name.
+// Converts input schemas and arguments between MCP, whose arguments are always an object, and tools that take other values: those are
+// published with one property, `input`, that holds the value.
 import type { Tool } from "@modelcontextprotocol/server";
 import type { JsonSchema } from "../../../sandbox/contract/definition.ts";
 import type { JsonValue } from "../../../sandbox/contract/errors.ts";
@@ -18,16 +19,16 @@ function resolve(root: JsonSchema, reference: string): JsonValue | undefined {
   );
 }
 
-/** Whether a schema says of itself, or of one of its choices, that it takes something that is no object. */
-function takesOthers(root: JsonSchema): boolean {
+/** Returns whether a schema, or one of its alternatives, accepts values other than objects. */
+function acceptsNonObjects(root: JsonSchema): boolean {
   const seen = new Set<JsonValue>();
   const visit = (schema: JsonValue | undefined): boolean => {
     if (!isObject(schema) || seen.has(schema)) return false;
     seen.add(schema);
     const { type, enum: values, anyOf, oneOf, allOf, $ref } = schema;
     if (type !== undefined) return type !== "object";
-    const stated = Object.hasOwn(schema, "const") ? [schema.const] : Array.isArray(values) ? values : [];
-    if (stated.some((value) => !isObject(value))) return true;
+    const allowed = Object.hasOwn(schema, "const") ? [schema.const] : Array.isArray(values) ? values : [];
+    if (allowed.some((value) => !isObject(value))) return true;
     if (typeof $ref === "string" && visit(resolve(root, $ref))) return true;
     return [anyOf, oneOf, allOf].some((parts) => Array.isArray(parts) && parts.some(visit));
   };
@@ -35,17 +36,18 @@ function takesOthers(root: JsonSchema): boolean {
 }
 
 /**
- * What the tool is called with. Arguments that do not stand in the one name that was asked for go on as they are: what is wrong with them
- * the tool's own schema says.
+ * Returns the value that the tool is called with. Arguments that are not wrapped as `{ input }` are returned unchanged: the tool's own
+ * schema then reports what is wrong with them.
  * @param inputSchema undefined for a tool that is not known yet
  */
 export function toArguments(inputSchema: JsonSchema | undefined, args: Readonly<Record<string, unknown>>): unknown {
   const isWrapped = Object.keys(args).length === 1 && Object.hasOwn(args, WRAPPED);
-  return isWrapped && inputSchema !== undefined && takesOthers(inputSchema) ? args[WRAPPED] : args;
+  return isWrapped && inputSchema !== undefined && acceptsNonObjects(inputSchema) ? args[WRAPPED] : args;
 }
 
+/** Returns the input schema that clients see, which always describes an object. */
 export function toInputSchema(inputSchema: JsonSchema): Tool["inputSchema"] {
-  if (!takesOthers(inputSchema)) return { ...inputSchema, type: "object" };
+  if (!acceptsNonObjects(inputSchema)) return { ...inputSchema, type: "object" };
   const input = embedSchema(inputSchema, `#/properties/${WRAPPED}`, "urn:glovebox:input") as JsonSchema;
   return {
     type: "object",

@@ -1,4 +1,4 @@
-// Clients that listen are told that there are other tools now: those whose tools they are, and once for all that happens together.
+// Notifies listening clients when the tools of their tenant have changed. Changes in quick succession cause one notification.
 import { AsyncLocalStorage } from "node:async_hooks";
 import {
   InMemoryServerEventBus,
@@ -8,22 +8,22 @@ import {
 } from "@modelcontextprotocol/server";
 import type { ToolRegistry } from "../../routing/registry.ts";
 
-/** Changes within so long are told of as one: an upstream server brings all its tools at once. */
-const GATHER_MS = 20;
+/** Time in ms in which changes are combined: an upstream server adds all its tools at once. */
+const DEBOUNCE_MS = 20;
 
-/** @param tell hears whose tools have changed; undefined for everybody's */
-export function watchTools(registry: ToolRegistry, tell: (tenantId: string | undefined) => void): Disposable {
+/** @param notify receives the tenant whose tools have changed; undefined for all tenants */
+export function watchTools(registry: ToolRegistry, notify: (tenantId: string | undefined) => void): Disposable {
   const changed = new Set<string | undefined>();
   let timer: NodeJS.Timeout | undefined;
-  const tellAll = (): void => {
+  const notifyAll = (): void => {
     const all = changed.has(undefined) ? [undefined] : [...changed];
     timer = undefined;
     changed.clear();
-    for (const tenantId of all) tell(tenantId);
+    for (const tenantId of all) notify(tenantId);
   };
   const stop = registry.onChange?.((tenantId) => {
     changed.add(tenantId);
-    timer ??= setTimeout(tellAll, GATHER_MS).unref();
+    timer ??= setTimeout(notifyAll, DEBOUNCE_MS).unref();
   });
   return {
     [Symbol.dispose]: () => {
@@ -33,52 +33,53 @@ export function watchTools(registry: ToolRegistry, tell: (tenantId: string | und
   };
 }
 
-/** Notifies the client of a connection, if it is still there. */
+/** Notifies the client of a connection, if it is still open. */
 export function notifyToolsChanged(mcp: McpServer): void {
   if (mcp.isConnected()) mcp.server.sendToolListChanged().catch(() => {});
 }
 
 /**
- * Notifies the client of a connection, if it is still there and prompts are served. The SDK's own `McpServer.sendPromptListChanged()` leaves
- * its promise unhandled, so that it would end the process for a server without prompts.
+ * Notifies the client of a connection, if it is still open and prompts are served. The SDK's own `McpServer.sendPromptListChanged()` does not
+ * handle its promise: for a server without prompts, the unhandled rejection would end the process.
  */
 export function notifyPromptsChanged(mcp: McpServer): void {
   if (mcp.isConnected()) mcp.server.sendPromptListChanged().catch(() => {});
 }
 
-/** Subscriptions of 2026-07-28, each its tenant's: what one tenant adds is no other's to hear of. */
+/** Event buses of the subscriptions in revision 2026-07-28. Each tenant has one, so that a change notifies only that tenant's clients. */
 export class TenantEvents {
   readonly #tenant = new AsyncLocalStorage<string>();
   readonly #all = new InMemoryServerEventBus();
-  readonly #ofTenant = new Map<string, InMemoryServerEventBus>();
+  readonly #byTenant = new Map<string, InMemoryServerEventBus>();
 
-  /** What the SDK subscribes to while it serves a request within {@link TenantEvents.serve}. */
+  /** The bus of the SDK. A subscription made within {@link TenantEvents.serve} receives the events of that tenant and of all tenants. */
   readonly bus: ServerEventBus = {
     publish: (event) => this.#all.publish(event),
     subscribe: (listener) => this.#subscribe(listener),
   };
 
+  /** Runs a function whose subscriptions belong to a tenant. */
   serve<Result>(tenantId: string, run: () => Result): Result {
     return this.#tenant.run(tenantId, run);
   }
 
-  /** @param tenantId undefined for everybody's */
+  /** @param tenantId undefined for all tenants */
   toolsChanged(tenantId: string | undefined): void {
-    const bus = tenantId === undefined ? this.#all : this.#ofTenant.get(tenantId);
+    const bus = tenantId === undefined ? this.#all : this.#byTenant.get(tenantId);
     bus?.publish({ kind: "tools_list_changed" });
   }
 
   #subscribe(listener: (event: ServerEvent) => void): () => void {
-    const leaveAll = this.#all.subscribe(listener);
+    const unsubscribeAll = this.#all.subscribe(listener);
     const tenantId = this.#tenant.getStore();
-    if (tenantId === undefined) return leaveAll;
-    const own = this.#ofTenant.get(tenantId) ?? new InMemoryServerEventBus();
-    this.#ofTenant.set(tenantId, own);
-    const leaveOwn = own.subscribe(listener);
+    if (tenantId === undefined) return unsubscribeAll;
+    const own = this.#byTenant.get(tenantId) ?? new InMemoryServerEventBus();
+    this.#byTenant.set(tenantId, own);
+    const unsubscribeOwn = own.subscribe(listener);
     return () => {
-      leaveAll();
-      leaveOwn();
-      if (own.listenerCount === 0 && this.#ofTenant.get(tenantId) === own) this.#ofTenant.delete(tenantId);
+      unsubscribeAll();
+      unsubscribeOwn();
+      if (own.listenerCount === 0 && this.#byTenant.get(tenantId) === own) this.#byTenant.delete(tenantId);
     };
   }
 }

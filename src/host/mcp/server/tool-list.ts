@@ -1,12 +1,12 @@
-// tools/list: a tenant's tools in MCP's words, in the order of their names, a page at a time.
+// Handles `tools/list`: converts a tenant's tool definitions to MCP, sorted by name and split into pages.
 import { type ListToolsResult, ProtocolError, ProtocolErrorCode, type Tool } from "@modelcontextprotocol/server";
 import type { ToolDefinition } from "../../../sandbox/contract/definition.ts";
 import { toInputSchema } from "./tool-arguments.ts";
 
-/** Of a page, in tools. */
-const PAGE = 250;
-/** Longer than that of any name. */
-const MAX_CURSOR_UNITS = 1_024;
+/** Largest number of tools in a page. */
+const PAGE_SIZE = 250;
+/** Longest accepted cursor, in UTF-16 code units. The cursor of every valid tool name is shorter. */
+const MAX_CURSOR_LENGTH = 1_024;
 
 export function toMcpTool(definition: ToolDefinition): Tool {
   const { name, description, inputSchema, outputSchema, annotations } = definition;
@@ -24,11 +24,11 @@ export function toMcpTool(definition: ToolDefinition): Tool {
 const toCursor = (name: string): string => Buffer.from(name).toString("base64url");
 
 function fromCursor(cursor: string): string {
-  const name = cursor.length > MAX_CURSOR_UNITS ? "" : Buffer.from(cursor, "base64url").toString();
+  const name = cursor.length > MAX_CURSOR_LENGTH ? "" : Buffer.from(cursor, "base64url").toString();
   if (name === "" || toCursor(name) !== cursor) {
     throw new ProtocolError(
       ProtocolErrorCode.InvalidParams,
-      "Expected a cursor of an earlier page, got something else",
+      "Invalid cursor: expected the nextCursor of an earlier response",
     );
   }
   return name;
@@ -37,13 +37,14 @@ function fromCursor(cursor: string): string {
 const byName = ({ name: a }: ToolDefinition, { name: b }: ToolDefinition): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /**
- * The page after the name that a cursor holds: tools that come and go meanwhile move no other to another page, or off all of them.
- * @throws {ProtocolError} -32602 for a cursor that is none
+ * Returns the page of tools after the cursor. A cursor holds a tool name, not an index: when tools are added or removed between two
+ * requests, the client still receives each of the others exactly once.
+ * @throws {ProtocolError} -32602 for an invalid cursor
  */
 export function toToolPage(definitions: readonly ToolDefinition[], cursor: string | undefined): ListToolsResult {
   const after = cursor === undefined ? undefined : fromCursor(cursor);
   const rest = definitions.filter(({ name }) => after === undefined || name > after).sort(byName);
-  const page = rest.slice(0, PAGE);
+  const page = rest.slice(0, PAGE_SIZE);
   const last = page.at(-1);
   const hasMore = rest.length > page.length && last !== undefined;
   return { tools: page.map(toMcpTool), ...(hasMore ? { nextCursor: toCursor(last.name) } : {}) };

@@ -1,4 +1,4 @@
-// A ToolResult in MCP's words: content for a model, structured content for a program, a failure as a result that says so.
+// Converts a ToolResult to MCP's CallToolResult: content for a model, structured content for a program, and failures with `isError`.
 import type { CallToolResult, ContentBlock } from "@modelcontextprotocol/server";
 import type { ContentPart } from "../../../sandbox/contract/content.ts";
 import type { JsonValue } from "../../../sandbox/contract/errors.ts";
@@ -6,7 +6,7 @@ import { createToolFailureMessage } from "../../contract/failure-message.ts";
 import type { ToolResult } from "../../contract/tool-call.ts";
 import { toJson } from "../../contract/tool-value.ts";
 
-/** Where a result's `_meta` tells a program the code of a failure. */
+/** Key in a failed result's `_meta` whose value is the error code, for programs. */
 export const ERROR_CODE_META = "glovebox/errorCode";
 
 const toBase64 = (bytes: Uint8Array): string => toJson(bytes) as string;
@@ -26,10 +26,13 @@ function toBlock(part: ContentPart): ContentBlock {
   }
 }
 
-/** An output that is text is shown as it is, everything else as JSON. */
+/** Returns a string output unchanged, and every other output as JSON. */
 const toText = (output: JsonValue): string => (typeof output === "string" ? output : JSON.stringify(output));
 
-/** @param hasOutputSchema its output is promised to be structured; else it is if it is an object, as MCP's older revisions have it */
+/**
+ * @param hasOutputSchema whether the tool declares an output schema, so that its output must be structured content. Without a schema only
+ *   objects are, as the revisions of 2025 require.
+ */
 export function toCallToolResult(result: ToolResult, hasOutputSchema: boolean): CallToolResult {
   if (!result.success) {
     const text = createToolFailureMessage(result) ?? "";
@@ -39,7 +42,7 @@ export function toCallToolResult(result: ToolResult, hasOutputSchema: boolean): 
   const isObject = typeof output === "object" && output !== null && !Array.isArray(output);
   const structured = hasOutputSchema || isObject ? { structuredContent: output as Record<string, unknown> } : {};
   const blocks = (result.content ?? []).map(toBlock);
-  // A client that knows no structured content finds it as text; content without an output stands for itself.
-  const says = blocks.length === 0 || (output !== null && hasOutputSchema) || isObject;
-  return { content: says ? [...blocks, { type: "text", text: toText(output) }] : blocks, ...structured };
+  // The text repeats structured content for clients that do not support it. Content without an output needs no text.
+  const includesText = blocks.length === 0 || (output !== null && hasOutputSchema) || isObject;
+  return { content: includesText ? [...blocks, { type: "text", text: toText(output) }] : blocks, ...structured };
 }

@@ -1,18 +1,18 @@
-// The calls that wait for their caller's answers between two requests: found again by a signed, single-use token, bounded, and ended
-// when nobody comes back.
+// Keeps tool calls that wait for their client's answers between two requests (protocol revision 2026-07-28). A signed, single-use token
+// identifies a call. The number of waiting calls is limited, and a call is cancelled if the client does not return in time.
 import { randomBytes, randomUUID } from "node:crypto";
 import { createRequestStateCodec, type RequestStateCodec, type ServerContext } from "@modelcontextprotocol/server";
 import { largestOwnerItems } from "./greediest.ts";
 import type { OpenToolCall } from "./open-call.ts";
 
-/** So long a caller may take to come back. */
+/** Longest time in ms that a call waits for its client's next request. */
 const WAIT_MS = 300_000;
 /**
- * Of one caller: each keeps an isolate, and a place among the calls that its tenant may have running. Past that the one that has waited
- * longest gives way: who leaves calls behind is in nobody's way but its own.
+ * Largest number of waiting calls of one caller. Each of them occupies an isolate and one of its tenant's concurrency slots. For a further
+ * call, the caller's longest waiting call is cancelled, so that abandoned calls affect only their own caller.
  */
-const MAX_OF_ONE = 8;
-/** Past it, one of whoever has the most of them gives way. */
+const MAX_PER_CALLER = 8;
+/** Largest number of waiting calls. For a further call, one of the caller with the most waiting calls is cancelled. */
 const MAX_WAITING = 256;
 
 export interface RequestState {
@@ -31,7 +31,7 @@ export class WaitingCalls implements Disposable {
   readonly #waiting = new Map<string, Waiting>();
   readonly codec: RequestStateCodec<RequestState>;
 
-  /** @param ownerOf whose a request is: a token is of no use to anybody else */
+  /** @param ownerOf returns the owner of a request; a token is valid for the owner that it was created for only */
   constructor(ownerOf: (ctx: ServerContext) => string) {
     this.codec = createRequestStateCodec<RequestState>({
       key: randomBytes(32),
@@ -40,18 +40,18 @@ export class WaitingCalls implements Disposable {
     });
   }
 
-  /** @returns the token that the next request has to bring */
+  /** Adds a call. @returns the token that the client's next request must contain */
   async keep(call: OpenToolCall, owner: string, toolName: string, ctx: ServerContext): Promise<string> {
-    const own = [...this.#waiting].filter(([, one]) => one.owner === owner);
-    if (own.length >= MAX_OF_ONE) this.#giveUp(own[0]?.[0]);
-    if (this.#waiting.size >= MAX_WAITING) this.#giveUp(largestOwnerItems(this.#waiting)[0]?.[0]);
+    const own = [...this.#waiting].filter(([, waiting]) => waiting.owner === owner);
+    if (own.length >= MAX_PER_CALLER) this.#cancel(own[0]?.[0]);
+    if (this.#waiting.size >= MAX_WAITING) this.#cancel(largestOwnerItems(this.#waiting)[0]?.[0]);
     const callId = randomUUID();
-    const timer = setTimeout(() => this.#giveUp(callId), WAIT_MS).unref();
+    const timer = setTimeout(() => this.#cancel(callId), WAIT_MS).unref();
     this.#waiting.set(callId, { call, owner, toolName, timer });
     return await this.codec.mint({ callId, round: call.round }, ctx);
   }
 
-  /** Once: undefined for a token that was used, is of somebody else, or has expired. */
+  /** Removes and returns a call; undefined for a token that was used, belongs to another caller, or has expired. */
   take({ callId, round }: RequestState, owner: string, toolName: string): OpenToolCall | undefined {
     const waiting = this.#waiting.get(callId);
     const isOwn = waiting?.owner === owner && waiting.toolName === toolName && waiting.call.round === round;
@@ -61,7 +61,7 @@ export class WaitingCalls implements Disposable {
     return waiting.call;
   }
 
-  #giveUp(callId: string | undefined): void {
+  #cancel(callId: string | undefined): void {
     const waiting = callId === undefined ? undefined : this.#waiting.get(callId);
     if (callId === undefined || waiting === undefined) return;
     this.#waiting.delete(callId);
@@ -70,6 +70,6 @@ export class WaitingCalls implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    for (const callId of [...this.#waiting.keys()]) this.#giveUp(callId);
+    for (const callId of [...this.#waiting.keys()]) this.#cancel(callId);
   }
 }

@@ -1,4 +1,4 @@
-// The event stream of an upstream server, read within bounds and in slices of time, as a stream of stubs for the SDK's transport.
+// Reads the event stream of an upstream server, within limits and in time slices, and returns a stream of stubs for the SDK's transport.
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
 import { isThenable } from "../../../util/host-callback.ts";
 import { EventReader, type ServerEvent } from "../reading/event-reader.ts";
@@ -6,27 +6,27 @@ import { readMessage } from "../reading/read-message.ts";
 import { readingBudget } from "../reading/reading-budget.ts";
 import type { MessageStubs } from "./message-stubs.ts";
 
-/** Reads a line past the limit to its end, up to this many times the limit. */
+/** A line over the limit is skipped. Reading fails if the line exceeds this many times the limit. */
 const MAX_LONG_LINES = 16;
 
 export interface EventStreamOptions {
-  /** Limit for one message. */
+  /** Limit for one message, in bytes. */
   readonly maxBytes: number;
   readonly stubs: MessageStubs;
 }
 
-/** Reads only as fast as its reader takes the events: what is more waits in the connection, and then in the server. */
+/** Returns the events as stubs. Reads only as fast as the consumer takes them, so that backpressure blocks a faster server. */
 export function toStubStream(
   body: ReadableStream<Uint8Array>,
   options: EventStreamOptions,
 ): ReadableStream<Uint8Array> {
   const source = body.getReader();
   const aborter = new AbortController();
-  const handed = new Set<number>();
-  const events = readStubs(source, options, aborter.signal, handed);
-  const dropHanded = (): void => {
-    for (const number of handed) options.stubs.drop(number);
-    handed.clear();
+  const unread = new Set<number>();
+  const events = readStubs(source, options, aborter.signal, unread);
+  const dropUnread = (): void => {
+    for (const number of unread) options.stubs.drop(number);
+    unread.clear();
   };
   return new ReadableStream<Uint8Array>(
     {
@@ -36,14 +36,14 @@ export function toStubStream(
           if (done === true) controller.close();
           else controller.enqueue(Buffer.from(value, "utf8"));
         } catch (thrown) {
-          // The transport may be about to take the last stubs before the error, which it does within this turn of the event loop.
-          setImmediate(dropHanded);
+          // Deferred, because the transport takes the last stubs before the error within this turn of the event loop.
+          setImmediate(dropUnread);
           throw thrown;
         }
       },
       cancel: async (reason) => {
         aborter.abort();
-        dropHanded();
+        dropUnread();
         await source.cancel(reason);
       },
     },
@@ -51,18 +51,18 @@ export function toStubStream(
   );
 }
 
-/** Stubs of one stream that the transport may still have to read. It reads at most about four ahead, so older ones are dropped. */
+/** Largest number of unread stubs of one stream. The transport reads about four ahead at most, so older ones are dropped. */
 const MAX_UNREAD = 16;
 
-/** Cancels the source however the reading ends: otherwise an error would leave the connection open. */
+/** Reads stubs and finally cancels the source: otherwise an error would leave the connection open. */
 async function* readStubs(
   source: ReadableStreamDefaultReader<Uint8Array>,
   options: EventStreamOptions,
   signal: AbortSignal,
-  handed: Set<number>,
+  unread: Set<number>,
 ): AsyncGenerator<string, void> {
   try {
-    yield* readEvents(source, options, signal, handed);
+    yield* readEvents(source, options, signal, unread);
   } finally {
     source.cancel().catch(() => {});
   }
@@ -72,7 +72,7 @@ async function* readEvents(
   source: ReadableStreamDefaultReader<Uint8Array>,
   { maxBytes, stubs }: EventStreamOptions,
   signal: AbortSignal,
-  handed: Set<number>,
+  unread: Set<number>,
 ): AsyncGenerator<string, void> {
   const reader = new EventReader(maxBytes);
   let began = performance.now();
@@ -88,12 +88,12 @@ async function* readEvents(
         continue;
       }
       const reading = isMessage(event) ? readMessage(event.data, maxBytes, signal) : undefined;
-      // What is parsed over several turns of the event loop has time slices of its own.
+      // A message that is parsed over several turns of the event loop has its own time slices.
       const isSliced = isThenable(reading);
       const message = await reading;
       const wait = readingBudget.charge(isSliced ? performance.now() : began, message === undefined ? 0 : 1);
       if (wait !== undefined) await wait;
-      const text = toText(event, message, reader.retryMs, stubs, handed);
+      const text = toText(event, message, reader.retryMs, stubs, unread);
       if (text !== undefined) yield text;
       began = performance.now();
     }
@@ -105,20 +105,20 @@ async function* readEvents(
 
 const isMessage = ({ name, data }: ServerEvent): boolean => name === "message" && ("head" in data || data.length > 0);
 
-/** The event as the SDK's transport is to see it; undefined where that would see nothing. */
+/** Returns the text of the event for the SDK's transport; undefined for an event that it would ignore. */
 function toText(
   { id }: ServerEvent,
   message: JSONRPCMessage | undefined,
   retryMs: number | undefined,
   stubs: MessageStubs,
-  handed: Set<number>,
+  unread: Set<number>,
 ): string | undefined {
   const stub = message === undefined ? undefined : stubs.put(message);
   if (stub !== undefined) {
-    handed.add(stub.number);
-    const [oldest] = handed;
-    if (handed.size > MAX_UNREAD && oldest !== undefined) {
-      handed.delete(oldest);
+    unread.add(stub.number);
+    const [oldest] = unread;
+    if (unread.size > MAX_UNREAD && oldest !== undefined) {
+      unread.delete(oldest);
       stubs.drop(oldest);
     }
   } else if (id === undefined) return undefined;

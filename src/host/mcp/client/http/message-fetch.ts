@@ -1,5 +1,5 @@
-// fetch for the requests of the protocol itself: they go to the server's own origin, carry the host's headers, and what comes back is
-// bounded and parsed before the SDK's transport sees any of it.
+// Creates the fetch function for protocol requests. They go to the server's own origin only and carry the host's headers. Responses are
+// limited and parsed before the SDK's transport receives them.
 import { type FetchLike, ProtocolError } from "@modelcontextprotocol/client";
 import { isSmallJson, parseSmallJson } from "../../../json/parse-json.ts";
 import { BoundedBytes, type LongMessage } from "../reading/bounded-bytes.ts";
@@ -8,7 +8,7 @@ import { readingBudget } from "../reading/reading-budget.ts";
 import { toStubStream } from "./event-stream.ts";
 import type { MessageStubs } from "./message-stubs.ts";
 
-/** Limit for the body of a response that is no message: an error, or the answer to a notification. */
+/** Limit for the body of a response that is not a message: an error, or the response to a notification. */
 const MAX_NOTE_BYTES = 64 * 1024;
 const NOTE_LIMITS = { bytes: MAX_NOTE_BYTES, depth: 32, values: 10_000 } as const;
 const NOTE_CODES = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE" } as const;
@@ -17,15 +17,15 @@ const KEPT_HEADERS = ["content-type", "location", "mcp-session-id", "www-authent
 
 export interface MessageFetchOptions {
   readonly endpoint: URL;
-  /** Sent with each request, unless the protocol has a value of its own for one. */
+  /** Headers of each request. Headers of the protocol take precedence. */
   readonly headers: { readonly [name: string]: string };
   /** Limit for one message, in bytes. */
   readonly maxBytes: number;
   readonly stubs: MessageStubs;
 }
 
-/** Whether a URL is of the server's own origin, or of the same host over https where it was configured over http. */
-function isOwn(url: URL, { protocol, origin, hostname, port }: URL): boolean {
+/** Returns whether a URL has the server's own origin, or the same host with https instead of the configured http. */
+function isServerUrl(url: URL, { protocol, origin, hostname, port }: URL): boolean {
   if (url.origin === origin) return true;
   const isUpgrade = protocol === "http:" && url.protocol === "https:";
   return isUpgrade && url.hostname === hostname && url.port === "" && port === "";
@@ -34,16 +34,17 @@ function isOwn(url: URL, { protocol, origin, hostname, port }: URL): boolean {
 export function createMessageFetch(options: MessageFetchOptions): FetchLike {
   return async (input, init) => {
     const url = new URL(input);
-    if (!isOwn(url, options.endpoint)) throw new TypeError("The request goes to another origin than the server's");
+    if (!isServerUrl(url, options.endpoint))
+      throw new TypeError("The request was blocked: its origin differs from the server's");
     const headers = new Headers(options.headers);
     for (const [name, value] of new Headers(init?.headers)) headers.set(name, value);
     const response = await fetch(url, { ...init, headers });
-    return toBounded(response, options, init?.signal ?? undefined);
+    return limitResponse(response, options, init?.signal ?? undefined);
   };
 }
 
-/** Returns a response whose body is read within bounds, and only when the transport reads it. */
-function toBounded(response: Response, options: MessageFetchOptions, signal: AbortSignal | undefined): Response {
+/** Returns a response whose body is limited, and read only when the transport reads it. */
+function limitResponse(response: Response, options: MessageFetchOptions, signal: AbortSignal | undefined): Response {
   const { status, statusText, ok, url, type, redirected, body } = response;
   const headers = new Headers();
   for (const name of KEPT_HEADERS) {
@@ -54,7 +55,7 @@ function toBounded(response: Response, options: MessageFetchOptions, signal: Abo
   const events = isEvents && body !== null ? toStubStream(body, options) : null;
   const bounded = new Response(events, { status, statusText, headers });
   return Object.defineProperties(bounded, {
-    // The SDK's rules for redirects read these.
+    // The SDK reads these for its redirect policy.
     url: { value: url },
     type: { value: type },
     redirected: { value: redirected },
@@ -63,13 +64,13 @@ function toBounded(response: Response, options: MessageFetchOptions, signal: Abo
   });
 }
 
-/** The SDK reads a response as text only to discard it: nobody would take the messages of an event stream. Never rejects. */
+/** Cancels an event stream that the SDK reads as text, which it does only to discard a response. Never rejects. */
 async function discard(events: ReadableStream<Uint8Array>): Promise<string> {
   await events.cancel().catch(() => {});
   return "";
 }
 
-/** Reads a body that is one message, and returns its stub. @throws {ProtocolError} for what is no message, as a rejection */
+/** Reads a body that is one message, and returns its stub. @throws {ProtocolError} as a rejection, if it is not a message */
 async function readStub(
   body: ReadableStream<Uint8Array> | null,
   { maxBytes, stubs }: MessageFetchOptions,
@@ -82,11 +83,11 @@ async function readStub(
   const isLong = "head" in bytes;
   throw new ProtocolError(
     UNREADABLE_CODE,
-    isLong ? `The answer is longer than ${maxBytes} bytes` : "The answer is not a JSON-RPC message",
+    isLong ? `The response is longer than ${maxBytes} bytes` : "The response is not a JSON-RPC message",
   );
 }
 
-/** Text of an error, which the transport may parse as JSON: nothing where that would not be safe. Never rejects. */
+/** Returns the text of an error, which the transport may parse as JSON; an empty string if that would be unsafe. Never rejects. */
 async function readNote(body: ReadableStream<Uint8Array> | null): Promise<string> {
   try {
     const bytes = await readBody(body, MAX_NOTE_BYTES);
@@ -100,7 +101,7 @@ async function readNote(body: ReadableStream<Uint8Array> | null): Promise<string
   }
 }
 
-/** Reads a body to its end, or to the first byte past the limit. */
+/** Reads a body to its end, or until it exceeds the limit. */
 async function readBody(body: ReadableStream<Uint8Array> | null, maxBytes: number): Promise<Buffer | LongMessage> {
   const bytes = new BoundedBytes(maxBytes);
   if (body === null) return bytes.take();

@@ -1,30 +1,30 @@
-// The host's provider of credentials, as the SDK sees it: what is stored is used with the issuer that gave it and with no other.
+// Wraps the host's credential provider for the SDK, so that stored credentials are used only with the issuer that they came from.
 import type { AuthProvider, OAuthClientProvider, OAuthDiscoveryState } from "@modelcontextprotocol/client";
 import { runCallback } from "../../../util/host-callback.ts";
 import { isJsonObject } from "../reading/json-size.ts";
 import { isSameIssuer, OAuthDenied, type OAuthPolicy } from "./oauth-policy.ts";
 
-/** Printable characters of ASCII: what a header can hold (RFC 6750 has fewer). */
+/** Printable ASCII characters, which a header can contain. RFC 6750 allows fewer. */
 const TOKEN = /^[\x20-\x7e]{1,65536}$/;
 
 type Context = { readonly issuer?: string } | undefined;
 
-/** Either kind of provider, as the SDK tells them apart. */
+/** Distinguishes the two kinds of providers as the SDK does. */
 export const isOAuthProvider = (provider: AuthProvider | OAuthClientProvider): provider is OAuthClientProvider =>
   "tokens" in provider && typeof provider.tokens === "function" && "clientInformation" in provider;
 
-type LookUp = (what: string, run: () => unknown) => Promise<unknown>;
+type LookUp = (method: string, run: () => unknown) => Promise<unknown>;
 
-/** Asks the host's provider for something that it keeps. Rejects with what it throws, or when it takes too long. */
+/** Creates a function that calls a method of the host's provider. It rejects if the method throws or times out. */
 const createLookUp =
   (timeoutMs: number): LookUp =>
-  async (what, run) => {
+  async (method, run) => {
     const outcome = await runCallback(run, { timeoutMs });
     if ("answer" in outcome) return outcome.answer;
-    throw new Error(`The authProvider's ${what}() ${outcome.failed}`, { cause: outcome.cause });
+    throw new Error(`authProvider.${method}() ${outcome.failed}`, { cause: outcome.cause });
   };
 
-/** Returns stored credentials if they are bound to this issuer, or to an allowed one where the caller names none; otherwise undefined. */
+/** Returns stored credentials if they belong to the issuer of the context, or to any allowed issuer if it has none; otherwise undefined. */
 function boundTo(stored: unknown, context: Context, policy: OAuthPolicy): unknown {
   if (!isJsonObject(stored)) return undefined;
   const { issuer } = stored;
@@ -50,10 +50,10 @@ function guardOAuth(provider: OAuthClientProvider, policy: OAuthPolicy, lookUp: 
     clientInformation: async (context) => {
       const stored = await lookUp("clientInformation", () => provider.clientInformation(context));
       const bound = boundTo(stored, context, policy);
-      // A provider that cannot save has these credentials and no others.
+      // A provider that cannot save client information would never return any other.
       if (bound === undefined && isJsonObject(stored) && provider.saveClientInformation === undefined) {
         throw new OAuthDenied(
-          "The authProvider's client information has no issuer, or that of another one: set its issuer",
+          "authProvider.clientInformation() returned a missing or different issuer: set its issuer",
         );
       }
       return bound as Awaited<ReturnType<OAuthClientProvider["clientInformation"]>>;
@@ -76,7 +76,7 @@ function guardOAuth(provider: OAuthClientProvider, policy: OAuthPolicy, lookUp: 
         }),
   };
   // A proxy, because a provider may be an instance of a class with private members, and may have members that only the SDK knows.
-  // Its target is an empty object: with a frozen provider as the target, a proxy may not return any other value than the provider's.
+  // Its target is an empty object: with a frozen provider as the target, the proxy could not return other values than the provider's.
   return new Proxy({} as OAuthClientProvider, {
     has: (_, key) => Object.hasOwn(overrides, key) || Reflect.has(provider, key),
     get: (_, key) => {
@@ -87,10 +87,10 @@ function guardOAuth(provider: OAuthClientProvider, policy: OAuthPolicy, lookUp: 
   });
 }
 
-/** Rejects a value that only converts to text, such as an object. @throws {TypeError} */
+/** Rejects anything that is not a string, even if it could be converted to one. @throws {TypeError} */
 function checkToken(token: unknown): asserts token is string {
   if (typeof token !== "string" || !TOKEN.test(token)) {
-    throw new TypeError("The authProvider's token is not one: expected printable characters of ASCII");
+    throw new TypeError("The authProvider returned an invalid token: expected 1 to 65536 printable ASCII characters");
   }
 }
 
@@ -107,7 +107,7 @@ function guardTokens(provider: AuthProvider, lookUp: LookUp): AuthProvider {
   };
 }
 
-/** @param timeoutMs how long the provider may take to look up what it keeps */
+/** Wraps a provider. @param timeoutMs longest time in ms for the provider to return stored credentials */
 export function guardProvider(
   provider: AuthProvider | OAuthClientProvider,
   policy: OAuthPolicy,

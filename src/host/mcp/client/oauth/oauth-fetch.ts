@@ -1,5 +1,5 @@
-// fetch for discovery, registration and tokens: only where the policy allows it, to addresses that were checked, without redirects, and
-// with small answers in JSON that were parsed within bounds.
+// Creates the fetch function for OAuth discovery, registration and tokens. Requests go only to URLs that the policy allows and to checked
+// addresses, without redirects. Responses must be small JSON documents.
 import type { Readable } from "node:stream";
 import type { FetchLike } from "@modelcontextprotocol/client";
 import type { Dispatcher } from "undici";
@@ -14,71 +14,72 @@ import { BoundedBytes } from "../reading/bounded-bytes.ts";
 import { isJsonObject } from "../reading/json-size.ts";
 import { OAuthDenied, type OAuthPolicy } from "./oauth-policy.ts";
 
-/** Limit for one answer: metadata have some 4 KiB. */
+/** Limit for one response. Metadata documents have about 4 KiB. */
 const MAX_BYTES = 64 * 1024;
-const ANSWER_LIMITS = { bytes: MAX_BYTES, depth: 16, values: 10_000 } as const;
-const ANSWER_CODES = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE" } as const;
-/** From the request to the end of the answer. */
+const RESPONSE_LIMITS = { bytes: MAX_BYTES, depth: 16, values: 10_000 } as const;
+const RESPONSE_CODES = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE" } as const;
+/** Longest time in ms from the request to the end of the response. */
 const TIMEOUT_MS = 10_000;
 const ISSUER_METADATA = /\/\.well-known\/(?:oauth-authorization-server|openid-configuration)(?:\/|$)/;
 
 const resolver = new SystemResolver();
 const resolveBySystem: Resolver = (hostname, signal) => resolver.resolve(hostname, "mcp-oauth", signal);
 
-interface Answer {
+interface OAuthResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
 }
 
-/** @param resolve gives a host name's addresses; those of the operating system by default */
+/** @param resolve returns the addresses of a host name. Default: the resolver of the operating system */
 export function createOAuthFetch(policy: OAuthPolicy, resolve: Resolver = resolveBySystem): FetchLike {
   return async (input, init) => {
     const url = new URL(input);
     const method = (init?.method ?? "GET").toUpperCase();
-    const isIssuers = ISSUER_METADATA.test(url.pathname);
+    const isIssuerMetadata = ISSUER_METADATA.test(url.pathname);
     policy.checkTarget(url);
-    if (method === "GET" && isIssuers) policy.checkIssuerMetadataUrl(url);
+    if (method === "GET" && isIssuerMetadata) policy.checkIssuerMetadataUrl(url);
     else if (method === "GET") policy.checkResourceMetadataUrl(url);
     const { status, headers, text } = await exchange(policy, resolve, url, method, init);
-    if (status >= 300 && status < 400) throw new OAuthDenied(`${url.origin} answered with a redirect`);
-    const isResources = method === "GET" && !isIssuers;
-    const value = readAnswer(text, status, isResources);
+    if (status >= 300 && status < 400)
+      throw new OAuthDenied(`${url.origin} answered with a redirect, which is not followed`);
+    const isResourceMetadata = method === "GET" && !isIssuerMetadata;
+    const value = parseResponse(text, status, isResourceMetadata);
     const isMetadata = method === "GET" && isSuccess(status) && isJsonObject(value);
-    const body = isMetadata ? checkMetadata(policy, value, isIssuers) : value;
+    const body = isMetadata ? checkMetadata(policy, value, isIssuerMetadata) : value;
     return new Response(body === undefined ? null : JSON.stringify(body), { status, headers });
   };
 }
 
 const isSuccess = (status: number): boolean => status >= 200 && status < 300;
 
-/** Checks the body of a success. The SDK does not use the body of an error as metadata: it tries the next URL. */
+/** Checks the metadata of a successful response. For an error, the SDK ignores the body and tries the next URL. */
 function checkMetadata(
   policy: OAuthPolicy,
   metadata: { readonly [name: string]: unknown },
-  isIssuers: boolean,
+  isIssuerMetadata: boolean,
 ): { readonly [name: string]: unknown } {
-  if (!isIssuers) return policy.readResourceMetadata(metadata);
+  if (!isIssuerMetadata) return policy.readResourceMetadata(metadata);
   policy.checkIssuerMetadata(metadata);
   return metadata;
 }
 
 /**
- * Parses an answer; undefined for an error whose body is no JSON.
- * @param isResources whether it should be metadata of the resource. Where those are no JSON, the SDK treats them as missing and uses the
- * server's own origin, as after a 404; the policy checks what it requests there.
- * @throws {Error} for metadata of the resource that are no JSON
- * @throws {OAuthDenied} for any other success that is no JSON
+ * Parses a response. Returns undefined for an error whose body is not JSON.
+ * @param isResourceMetadata whether resource metadata is expected. If it is not JSON, the SDK treats it as missing and uses the server's own
+ * origin, as after a 404; the policy checks the requests that follow.
+ * @throws {Error} for resource metadata that is not JSON
+ * @throws {OAuthDenied} for any other successful response that is not JSON
  */
-function readAnswer(text: string, status: number, isResources: boolean): JsonValue | undefined {
+function parseResponse(text: string, status: number, isResourceMetadata: boolean): JsonValue | undefined {
   try {
     return text === "" && !isSuccess(status)
       ? undefined
-      : parseSmallJson(text, ANSWER_LIMITS, ANSWER_CODES, "The answer");
+      : parseSmallJson(text, RESPONSE_LIMITS, RESPONSE_CODES, "The response");
   } catch {
     if (!isSuccess(status)) return undefined;
-    if (isResources) throw new Error("The server's resource metadata are no JSON that can be read");
-    throw new OAuthDenied("The authorization server's answer is no JSON that can be read");
+    if (isResourceMetadata) throw new Error("The server's resource metadata is not valid JSON");
+    throw new OAuthDenied("The authorization server's response is not valid JSON");
   }
 }
 
@@ -88,9 +89,9 @@ async function exchange(
   url: URL,
   method: string,
   init: RequestInit | undefined,
-): Promise<Answer> {
-  const late = AbortSignal.timeout(TIMEOUT_MS);
-  const signal = init?.signal ? AbortSignal.any([init.signal, late]) : late;
+): Promise<OAuthResponse> {
+  const timeout = AbortSignal.timeout(TIMEOUT_MS);
+  const signal = init?.signal ? AbortSignal.any([init.signal, timeout]) : timeout;
   const egress = { ...NO_EGRESS, timeoutMs: TIMEOUT_MS };
   using connections = new Connections(egress, resolve);
   const client = await connections.take(url, policy.addressesFor(url), signal);
@@ -120,7 +121,7 @@ function toBody(body: RequestInit["body"]): string | null {
   if (body === undefined || body === null) return null;
   if (typeof body === "string") return body;
   if (body instanceof URLSearchParams) return body.toString();
-  throw new TypeError("Expected a body of text");
+  throw new TypeError("Expected a string or URLSearchParams as the body");
 }
 
 async function readText(body: Readable): Promise<string> {
@@ -128,7 +129,7 @@ async function readText(body: Readable): Promise<string> {
   for await (const chunk of body) {
     bytes.add(chunk as Buffer);
     if (bytes.bytes > MAX_BYTES)
-      throw new OAuthDenied(`The authorization server's answer is longer than ${MAX_BYTES} bytes`);
+      throw new OAuthDenied(`The authorization server's response is longer than ${MAX_BYTES} bytes`);
   }
   const whole = bytes.take();
   return "head" in whole ? "" : whole.toString("utf8");

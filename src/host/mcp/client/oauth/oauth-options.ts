@@ -1,20 +1,23 @@
-// What a host allows of OAuth for one upstream server.
+// Declares and parses the options that limit the OAuth flow of an upstream server.
 import * as z from "zod";
 import { strictObject } from "../../../../sandbox/contract/plain-object.ts";
 import { type AddressList, parseCidr } from "../../../capabilities/fetch/address-guard.ts";
 
-/** Where the authorization of one server may lead. */
+/** Limits which URLs the OAuth flow of a server may use. */
 export interface McpOAuthOptions {
   /**
-   * Issuers that the server may name as its authorization server, as URLs; no other is used.
-   * @default the server's own origin
+   * URLs of the issuers that are accepted as the server's authorization server. Default: issuers at the server's own origin.
    */
   readonly issuers?: readonly string[] | undefined;
-  /** Origins where an issuer's endpoints are allowed, in addition to its own origin. @default [] */
+  /**
+   * Origins where an issuer's endpoints are allowed, in addition to the issuer's own origin.
+   * @default []
+   */
   readonly endpointOrigins?: readonly string[] | undefined;
   /**
-   * Addresses and CIDR ranges that requests for metadata and tokens may go to though they are private, loopback or link-local. An address
-   * that stands in the server's URL or in an issuer's is allowed for that URL. @default []
+   * Private, loopback and link-local addresses and CIDR ranges that requests for metadata and tokens may connect to. A literal address in
+   * the URL of the server or of an issuer is always allowed for that URL.
+   * @default []
    */
   readonly allowAddresses?: readonly string[] | undefined;
 }
@@ -24,7 +27,7 @@ const MAX_ITEMS = 100;
 const UrlSchema = z.string().refine((text) => {
   const url = URL.parse(text);
   return url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
-}, "Expected an http: or https: URL without a user in it");
+}, "Expected an http: or https: URL without a user name and password");
 
 const OriginSchema = UrlSchema.transform((text, context) => {
   const { origin, href } = new URL(text);

@@ -14,20 +14,20 @@ export class OAuthDenied extends TypeError {}
 
 const LOCALHOST = /^(?:.+\.)?localhost$/;
 const LOOPBACK: AddressList = ["127.0.0.0/8", "::1"].map(parseCidr).filter((cidr) => cidr !== undefined);
-/** Endpoints that a client uses. Others, such as `userinfo_endpoint`, receive no request, and are often at another origin. */
+/** Endpoints that a client uses. Others, such as `userinfo_endpoint`, are not requested, and are often at another origin. */
 const ENDPOINTS = ["authorization_endpoint", "token_endpoint", "registration_endpoint", "revocation_endpoint"] as const;
 const MAX_SHOWN_LENGTH = 200;
 
 const isText = (value: unknown): value is string => typeof value === "string";
 
-/** Tells whether two issuers are the same but for a slash at the end, which the SDK adds to some. */
+/** Returns whether two issuers are equal, apart from a trailing slash, which the SDK adds to some. */
 export const isSameIssuer = (one: string, other: string): boolean => withoutSlash(one) === withoutSlash(other);
 const withoutSlash = (issuer: string): string => (issuer.endsWith("/") ? issuer.slice(0, -1) : issuer);
 
-/** Names a URL in a message: its origin only, since the rest is the server's own text. */
-const nameOf = (url: string): string => URL.parse(url)?.origin.slice(0, MAX_SHOWN_LENGTH) ?? "a URL that is invalid";
+/** Returns the origin of a URL for a message. The rest of the URL is the server's text and is not shown. */
+const nameOf = (url: string): string => URL.parse(url)?.origin.slice(0, MAX_SHOWN_LENGTH) ?? "an invalid URL";
 
-/** Whether the host of a URL is this machine, whatever a name server says. */
+/** Returns whether the host of a URL is this machine, without a name lookup. */
 const isLoopback = ({ hostname }: URL): boolean =>
   LOCALHOST.test(hostname) || hostname === "[::1]" || (isIP(hostname) === 4 && hostname.startsWith("127."));
 
@@ -44,54 +44,55 @@ export class OAuthPolicy {
     this.#allowAddresses = allowAddresses;
   }
 
-  /** Whether an authorization server may be used: one that the host has configured, or else one at the server's own origin. */
+  /** Returns whether an authorization server is allowed: one of `oauth.issuers`, or by default one at the server's own origin. */
   isIssuer(issuer: unknown): issuer is string {
     if (!isText(issuer)) return false;
     if (this.#issuers !== undefined) return this.#issuers.some((one) => isSameIssuer(one, issuer));
     return URL.parse(issuer)?.origin === this.#server.origin;
   }
 
-  /** @throws {OAuthDenied} for a URL that no request may go to */
+  /** Checks the URL of a request. @throws {OAuthDenied} for a URL that is not allowed */
   checkTarget(url: URL): void {
     this.#checkScheme(url, "A request");
-    if (url.username !== "" || url.password !== "") throw new OAuthDenied("A request has a user in its URL");
+    if (url.username !== "" || url.password !== "")
+      throw new OAuthDenied("The URL of a request contains a user name or password");
     const origins = [this.#server.origin, ...this.#issuerOrigins, ...this.#endpointOrigins];
-    if (!origins.includes(url.origin)) throw this.#foreign("A request", url.href);
+    if (!origins.includes(url.origin)) throw this.#deniedUrl("A request", url.href);
   }
 
-  /** @throws {OAuthDenied} for metadata of the resource from another origin than the server's */
+  /** @throws {OAuthDenied} for a URL of resource metadata that is not at the server's origin */
   checkResourceMetadataUrl(url: URL): void {
-    if (url.origin !== this.#server.origin) throw this.#foreign("The resource metadata", url.href);
+    if (url.origin !== this.#server.origin) throw this.#deniedUrl("The resource metadata", url.href);
   }
 
-  /** @throws {OAuthDenied} for metadata that are not from where the authorization servers are */
+  /** @throws {OAuthDenied} for a URL of issuer metadata that is not at the origin of an allowed issuer */
   checkIssuerMetadataUrl(url: URL): void {
-    if (!this.#issuerOrigins.includes(url.origin)) throw this.#foreign("The authorization server", url.href);
+    if (!this.#issuerOrigins.includes(url.origin)) throw this.#deniedUrl("The authorization server", url.href);
   }
 
   /**
-   * Returns metadata of the resource with the authorization servers that may be used.
-   * @throws {OAuthDenied} when it names others only
+   * Returns the resource metadata with the allowed authorization servers only.
+   * @throws {OAuthDenied} if it lists only servers that are not allowed
    */
   readResourceMetadata(metadata: JsonObject): JsonObject {
-    const named = metadata.authorization_servers;
-    if (!Array.isArray(named) || named.length === 0) return metadata;
-    const allowed = named.filter((issuer) => this.isIssuer(issuer));
-    if (allowed.length === 0) throw this.#foreign("The authorization server", String(named[0]));
+    const listed = metadata.authorization_servers;
+    if (!Array.isArray(listed) || listed.length === 0) return metadata;
+    const allowed = listed.filter((issuer) => this.isIssuer(issuer));
+    if (allowed.length === 0) throw this.#deniedUrl("The authorization server", String(listed[0]));
     return { ...metadata, authorization_servers: allowed };
   }
 
-  /** @throws {OAuthDenied} for an issuer that may not be used, or an endpoint elsewhere */
+  /** @throws {OAuthDenied} for an issuer that is not allowed, or an endpoint at another origin */
   checkIssuerMetadata(metadata: JsonObject): void {
     const { issuer } = metadata;
-    if (!this.isIssuer(issuer)) throw this.#foreign("The authorization server", String(issuer));
+    if (!this.isIssuer(issuer)) throw this.#deniedUrl("The authorization server", String(issuer));
     for (const name of ENDPOINTS) {
       const value = metadata[name];
       if (isText(value)) this.checkEndpoint(issuer, value, name);
     }
   }
 
-  /** @throws {OAuthDenied} for an endpoint that is not of its issuer's origin, nor of one that the host has configured */
+  /** @throws {OAuthDenied} for an endpoint that is neither at its issuer's origin nor at one of `oauth.endpointOrigins` */
   checkEndpoint(issuer: string, endpoint: string, name: string): void {
     const url = URL.parse(endpoint);
     const origins = [URL.parse(issuer)?.origin, ...this.#endpointOrigins];
@@ -103,18 +104,18 @@ export class OAuthPolicy {
     this.#checkScheme(url, name);
   }
 
-  /** @throws {OAuthDenied} for a page that a person is sent to elsewhere than at an authorization server that may be used */
+  /** Checks the page on which a user signs in. @throws {OAuthDenied} for a page that is not at an allowed authorization server */
   checkPage(url: URL): void {
     this.#checkScheme(url, "authorization_endpoint");
     if (![...this.#issuerOrigins, ...this.#endpointOrigins].includes(url.origin)) {
-      throw this.#foreign("The page to sign in", url.href);
+      throw this.#deniedUrl("The sign-in page", url.href);
     }
   }
 
-  /** Addresses that a request to this URL may go to though they are not public. */
+  /** Returns the non-public addresses to which a request to this URL may connect. */
   addressesFor(url: URL): AddressList {
     if (LOCALHOST.test(url.hostname)) return LOOPBACK;
-    // The host has written this address itself: no other origin passes checkTarget().
+    // A literal address in the host's own options: checkTarget() rejects all other origins.
     const own = isIP(hostOf(url)) === 0 ? undefined : parseCidr(hostOf(url));
     return own === undefined ? this.#allowAddresses : [...this.#allowAddresses, own];
   }
@@ -124,13 +125,13 @@ export class OAuthPolicy {
     return issuers.map((issuer) => new URL(issuer).origin);
   }
 
-  #checkScheme(url: URL, what: string): void {
+  #checkScheme(url: URL, subject: string): void {
     if (url.protocol === "https:" || (url.protocol === "http:" && isLoopback(url))) return;
-    throw new OAuthDenied(`${what} is at ${nameOf(url.href)}: expected https, or http on a loopback address`);
+    throw new OAuthDenied(`${subject} is at ${nameOf(url.href)}: expected https, or http on a loopback address`);
   }
 
-  #foreign(what: string, url: string): OAuthDenied {
+  #deniedUrl(subject: string, url: string): OAuthDenied {
     const hint = this.#issuers === undefined ? "oauth.issuers is not set" : "it is not in oauth.issuers";
-    return new OAuthDenied(`${what} is at ${nameOf(url)}, which the host does not allow (${hint})`);
+    return new OAuthDenied(`${subject} is at ${nameOf(url)}, which the host does not allow (${hint})`);
   }
 }

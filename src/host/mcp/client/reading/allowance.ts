@@ -5,7 +5,7 @@ export interface AllowanceOptions {
   readonly perSecond: number;
 }
 
-/** A bucket of tokens. */
+/** A token bucket. */
 export class Allowance {
   readonly #burst: number;
   readonly #perSecond: number;
@@ -18,7 +18,7 @@ export class Allowance {
     this.#left = burst;
   }
 
-  /** Whether there was one more. */
+  /** Takes one token. Returns false if there is none. */
   take(): boolean {
     const now = performance.now();
     this.#left = Math.min(this.#burst, this.#left + ((now - this.#countedAt) / 1_000) * this.#perSecond);

@@ -1,8 +1,8 @@
-// Reads server-sent events (HTML standard, "Server-sent events") from bytes: each event within a size, and nothing of it parsed yet.
+// Reads server-sent events (HTML standard, "Server-sent events") from bytes, with a size limit for each event. It does not parse their data.
 import { BoundedBytes, type LongMessage } from "./bounded-bytes.ts";
 import { LineReader } from "./line-reader.ts";
 
-/** Field names and what may stand before an event's data on its line. */
+/** Largest size of a field name, and of the bytes before the data on a line. */
 const FIELD_BYTES = 64;
 const MAX_ID_BYTES = 1_024;
 const COLON = 58;
@@ -12,9 +12,9 @@ const DATA = Buffer.from("data");
 
 export interface ServerEvent {
   readonly data: Buffer | LongMessage;
-  /** Without it, the event is not one to resume from. */
+  /** Undefined if a stream cannot be resumed after this event. */
   readonly id: string | undefined;
-  /** `message` where the stream names none. */
+  /** Default: `message`. */
   readonly name: string;
 }
 
@@ -24,7 +24,7 @@ export class EventReader {
   #hasData = false;
   #id: string | undefined;
   #name = "";
-  /** How long the server wants its client to wait before it connects again, in ms. */
+  /** Time in ms that the server wants its client to wait before reconnecting. */
   retryMs: number | undefined;
 
   /** @param maxBytes limit for the data of one event */
@@ -38,7 +38,7 @@ export class EventReader {
     return this.#lines.openBytes;
   }
 
-  /** Yields for each line that ends in this piece: the event that ends with it, or undefined. */
+  /** Yields a value for each line that ends in this piece: the event that the line completes, or undefined. */
   *read(piece: Buffer): Generator<ServerEvent | undefined, void> {
     for (const line of this.#lines.read(piece)) {
       if (!("head" in line)) yield line.length === 0 ? this.#end() : this.#take(line);
@@ -52,7 +52,7 @@ export class EventReader {
   #take(line: Buffer): undefined {
     const colon = line.indexOf(COLON);
     const field = line.subarray(0, colon < 0 ? line.length : colon);
-    // A comment, or an unknown field.
+    // The line is a comment or an unknown field.
     if (field.length === 0 || field.length > FIELD_BYTES) return;
     const from = colon < 0 ? line.length : colon + (line[colon + 1] === SPACE ? 2 : 1);
     const value = line.subarray(from);
@@ -76,7 +76,7 @@ export class EventReader {
     this.#data.add(value);
   }
 
-  /** A line past the limit: of its data, what is left tells whose answer it is. */
+  /** Adds the ends of a line that exceeds the limit, from which the id of the answered request can be read. */
   #takeLong({ bytes, head, tail }: LongMessage): void {
     const isData = head.subarray(0, DATA.length).equals(DATA) && head[DATA.length] === COLON;
     if (!isData) return;

@@ -1,14 +1,14 @@
-// How large a parsed value is, counted no further than its limit: what is past one costs no more than what is at it.
+// Measures the size of parsed values. Counting stops at the limit, so the cost does not grow with larger values.
 
 export type JsonObject = { readonly [name: string]: unknown };
 
 export const isJsonObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** What each value counts as in a size: an object's header, or a number. */
+/** Size of each value in addition to its characters, for example for an object's header or a number. */
 const VALUE_SIZE = 16;
 
-/** Tells whether a parsed value contains at most `most` values, at any depth. */
+/** Returns whether a parsed value contains at most `most` values, at any depth. */
 export function hasAtMost(value: unknown, most: number): boolean {
   const open: unknown[] = [value];
   for (let seen = 0; open.length > 0; seen += 1) {
@@ -16,7 +16,7 @@ export function hasAtMost(value: unknown, most: number): boolean {
     const next = open.pop();
     if (typeof next !== "object" || next === null) continue;
     if (Array.isArray(next) && next.length > most) return false;
-    // Object.values takes four times as long for an object of many keys, and does not stop.
+    // `Object.values` takes four times as long for an object with many keys, and cannot stop early.
     for (const key in next) {
       open.push((next as { readonly [key: string]: unknown })[key]);
       if (open.length > most) return false;
@@ -25,7 +25,7 @@ export function hasAtMost(value: unknown, most: number): boolean {
   return true;
 }
 
-/** Returns the size of a parsed value in characters, its values included; more than `most` for one that is larger than that. */
+/** Returns the size of a parsed value, in characters and values; a number greater than `most` if the size exceeds `most`. */
 export function sizeOf(value: unknown, most: number): number {
   const open: unknown[] = [value];
   let size = 0;

@@ -1,5 +1,5 @@
-// Splits a stream of bytes into lines: the messages of a program's stdout, or the fields of an event stream. Of a line that is too long
-// only the ends are kept.
+// Splits a stream of bytes into lines: the messages on a program's stdout, or the fields of an event stream. Only the ends of a line that
+// exceeds the limit are kept.
 import { BoundedBytes, type LongMessage } from "./bounded-bytes.ts";
 
 const LINE_FEED = 10;
@@ -8,11 +8,14 @@ const CARRIAGE_RETURN = 13;
 export interface LineReaderOptions {
   /** Limit for one line, in bytes. */
   readonly maxBytes: number;
-  /** Whether a carriage return ends a line too, alone or before a line feed, as in event streams. @default false */
+  /**
+   * Whether a carriage return also ends a line, alone or before a line feed, as in event streams.
+   * @default false
+   */
   readonly endsAtReturn?: boolean;
 }
 
-/** Memory stays below three times `maxBytes`, however small the pieces are that a line comes in. */
+/** Reads lines. Memory stays below three times `maxBytes`, however small the pieces of a line are. */
 export class LineReader {
   readonly #maxBytes: number;
   readonly #endsAtReturn: boolean;
@@ -31,7 +34,7 @@ export class LineReader {
     return this.#open.bytes;
   }
 
-  /** Yields the lines that end in this piece, without their line ends; empty lines too. */
+  /** Yields the lines that end in this piece, including empty ones, without their line ends. */
   *read(piece: Buffer): Generator<Buffer | LongMessage, void> {
     let from = this.#isAfterReturn && piece[0] === LINE_FEED ? 1 : 0;
     if (piece.length > 0) this.#isAfterReturn = false;
@@ -44,7 +47,7 @@ export class LineReader {
         if (from === piece.length) this.#isAfterReturn = true;
         else if (piece[from] === LINE_FEED) from += 1;
       }
-      // Each is looked for once: to look for both at every line would read a piece of short lines thousands of times.
+      // Each byte is searched only after the last position found: searching both for every line would be quadratic for short lines.
       if (feed < from) feed = indexAfter(piece, LINE_FEED, from);
       if (back < from) back = indexAfter(piece, CARRIAGE_RETURN, from);
       if (this.#open.bytes === 0 && part.length <= this.#maxBytes) yield part;
@@ -57,7 +60,7 @@ export class LineReader {
   }
 }
 
-/** Returns the index of the next such byte, or the length where there is none. */
+/** Returns the index of the next occurrence of a byte, or the length of the piece if there is none. */
 function indexAfter(piece: Buffer, byte: number, from: number): number {
   const found = piece.indexOf(byte, from);
   return found < 0 ? piece.length : found;

@@ -1,21 +1,21 @@
-// Parses one message of an upstream server, whichever transport it came by: within a size, a depth and a number of values, at once where
-// it is small and over several turns of the event loop where it is not.
+// Parses one message of an upstream server, for all transports, with limits on size, depth and number of values. A large message is parsed
+// over several turns of the event loop.
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
 import { isSmallJson, parseLargeText, parseSmallJson } from "../../../json/parse-json.ts";
 import { endsOf, type LongMessage, type MessageEnds } from "./bounded-bytes.ts";
 
-/** JSON-RPC error code for an answer that cannot be read: ours, in the range that is left to implementations. */
+/** JSON-RPC error code for a response that cannot be read, in the range for implementation-defined errors. */
 export const UNREADABLE_CODE = -32_098;
 /** Listing the keys of one object took 15 ms for 40,000 keys and 60 ms for 160,000 (measured on Node 26, two cores). */
 const MESSAGE_LIMITS = { depth: 256, values: 2_000_000, members: 40_000 } as const;
 const MESSAGE_CODES = { invalid: "OUTPUT_INVALID", tooLarge: "OUTPUT_TOO_LARGE" } as const;
-const WHAT = "The answer";
+const SUBJECT = "The response";
 const OPEN_BRACE = 123;
 const SPACE = 32;
-/** White space before a message. */
+/** Largest number of white-space bytes before a message. */
 const MAX_SPACES = 64;
 
-/** An id of JSON-RPC, of a reasonable length. */
+/** Matches a JSON-RPC id of a reasonable length. */
 const ID = String.raw`(\d{1,15}|"[^"\\]{1,200}")`;
 const BEGINS_WITH_ID = new RegExp(
   String.raw`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*${ID}\s*,\s*"(?:result|error)"`,
@@ -23,7 +23,7 @@ const BEGINS_WITH_ID = new RegExp(
 const BEGINS_AS_ANSWER = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"(?:result|error)"/;
 const ENDS_WITH_ID = new RegExp(String.raw`,\s*"id"\s*:\s*${ID}\s*\}\s*$`);
 
-/** Returns the id of the request that an unreadable message answers, as far as its ends tell. */
+/** Returns the id of the request that an unreadable message answers; undefined if its ends do not contain the id. */
 export function answeredId({ head, tail }: MessageEnds): string | number | undefined {
   const begin = head.toString("latin1");
   const found =
@@ -32,13 +32,14 @@ export function answeredId({ head, tail }: MessageEnds): string | number | undef
   return found?.[1] === undefined ? undefined : (JSON.parse(found[1]) as string | number);
 }
 
-/** Fails the request that an unreadable message answers; undefined where that cannot be told. */
+/** Returns an error response for the request that an unreadable message answers; undefined if that request is unknown. */
 function toUnreadable(ends: MessageEnds, message: string): JSONRPCMessage | undefined {
   const id = answeredId(ends);
   return id === undefined ? undefined : { jsonrpc: "2.0", id, error: { code: UNREADABLE_CODE, message } };
 }
 
-const messageOf = (thrown: unknown): string => (Error.isError(thrown) ? thrown.message : "It could not be read");
+const messageOf = (thrown: unknown): string =>
+  Error.isError(thrown) ? thrown.message : "The message could not be read";
 
 function toMessage(value: unknown): JSONRPCMessage | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
@@ -49,24 +50,24 @@ function toMessage(value: unknown): JSONRPCMessage | undefined {
 }
 
 /**
- * Parses one message. An answer that is there and cannot be read becomes an error for the request that it answers.
- * @returns undefined for what is no message; a promise where the parsing takes more than one turn of the event loop
+ * Parses one message. A response that cannot be read is replaced by an error response for the same request.
+ * @returns undefined if the bytes are not a message; a promise if parsing takes more than one turn of the event loop
  */
 export function readMessage(
   bytes: Buffer | LongMessage,
   maxBytes: number,
   signal: AbortSignal,
 ): JSONRPCMessage | undefined | Promise<JSONRPCMessage | undefined> {
-  if ("head" in bytes) return toUnreadable(bytes, `The answer is longer than ${maxBytes} bytes`);
+  if ("head" in bytes) return toUnreadable(bytes, `The response is longer than ${maxBytes} bytes`);
   if (bytes.subarray(0, MAX_SPACES).find((byte) => byte > SPACE) !== OPEN_BRACE) return undefined;
   const limits = { ...MESSAGE_LIMITS, bytes: maxBytes };
   const fail = (thrown: unknown): JSONRPCMessage | undefined => toUnreadable(endsOf(bytes), messageOf(thrown));
   if (isSmallJson(bytes)) {
     try {
-      return toMessage(parseSmallJson(bytes.toString("utf8"), limits, MESSAGE_CODES, WHAT));
+      return toMessage(parseSmallJson(bytes.toString("utf8"), limits, MESSAGE_CODES, SUBJECT));
     } catch (thrown) {
       return fail(thrown);
     }
   }
-  return parseLargeText(bytes, limits, MESSAGE_CODES, WHAT, signal).then(toMessage, fail);
+  return parseLargeText(bytes, limits, MESSAGE_CODES, SUBJECT, signal).then(toMessage, fail);
 }

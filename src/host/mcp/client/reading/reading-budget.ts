@@ -1,7 +1,7 @@
-// How much of the host's time all upstream servers together get for reading what they send: a slice of each period. A server that floods
-// the host, or a hundred of them, hold the event loop for one slice at a time, and the rest of each period is for other work.
+// Limits the time that the host spends on reading messages of all upstream servers together to a slice of each period. Servers that flood
+// the host block the event loop for one slice at a time, and the rest of each period is left for other work.
 
-/** Time of each period in which messages are read, in ms. */
+/** Time in ms per period in which messages are read. */
 const SLICE_MS = 4;
 /** Length of a period, in ms. */
 const PERIOD_MS = 8;
@@ -15,8 +15,8 @@ export class ReadingBudget {
   #isWaking = false;
 
   /**
-   * Charges the time since `began` (by performance.now()), and that of as many messages.
-   * @returns a promise that resolves when there is time again; undefined where reading may go on at once
+   * Charges the time since `began` (on the clock of `performance.now()`), and an estimated time for each message.
+   * @returns a promise that resolves when reading may continue; undefined if it may continue at once
    */
   charge(began: number, messages = 0): Promise<void> | undefined {
     const now = performance.now();
@@ -44,7 +44,7 @@ export class ReadingBudget {
     }, delayMs).unref();
   }
 
-  /** One reader in each turn of the event loop, for as long as there is time. */
+  /** Resumes one reader in each turn of the event loop, until the slice is used up. */
   #wake(): void {
     this.#isWaking = false;
     if (this.#leftMs <= 0) {
@@ -58,5 +58,5 @@ export class ReadingBudget {
   }
 }
 
-/** One for the whole process: the event loop is the process's. */
+/** The budget of the whole process, whose event loop all servers share. */
 export const readingBudget: ReadingBudget = new ReadingBudget();

@@ -18,13 +18,13 @@ interface Frame {
 
 const isContainer = (value: unknown): value is object => typeof value === "object" && value !== null;
 
-/** How many keys an object has; 0 for any other value. Listing the keys of a large object takes milliseconds. */
+/** Returns the number of keys of an object; 0 for any other value. Listing the keys of a large object takes milliseconds. */
 export const countKeys = (value: unknown): number =>
   isContainer(value) && !Array.isArray(value) ? Object.keys(value).length : 0;
 
 /**
- * Returns what is still to be compared of a pair: nothing, or a pair of containers; false where they differ already.
- * @param otherKeys how many keys `other` has, where the caller has counted them
+ * Compares two values without their members. Returns the frame for comparing the members of two containers, or whether the values are equal.
+ * @param otherKeys number of keys of `other`, if the caller has counted them
  */
 function open(one: unknown, other: unknown, otherKeys?: number): Frame | boolean {
   if (!isContainer(one) || !isContainer(other)) return Object.is(one, other) || (one === 0 && other === 0);
@@ -37,7 +37,7 @@ function open(one: unknown, other: unknown, otherKeys?: number): Frame | boolean
   return { one: one as JsonObject, other: other as JsonObject, keys, length: keys.length, at: 0 };
 }
 
-/** Returns the next pair in a frame; undefined where the other has no such member. */
+/** Returns the next pair in a frame; undefined if `other` lacks the member. */
 function nextPair(frame: Frame): readonly [unknown, unknown] | undefined {
   const index = frame.at;
   frame.at += 1;
@@ -48,8 +48,8 @@ function nextPair(frame: Frame): readonly [unknown, unknown] | undefined {
 }
 
 /**
- * The order of an object's members does not count. Rejects with the signal's reason.
- * @param otherKeys countKeys(other), for a caller that compares several values with the same one
+ * Returns whether two JSON values are equal. The order of an object's members is ignored. If the signal aborts, rejects with its reason.
+ * @param otherKeys `countKeys(other)`, for a caller that compares several values with the same one
  */
 export async function isSameJson(
   one: unknown,

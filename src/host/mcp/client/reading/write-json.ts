@@ -1,4 +1,4 @@
-// The text of a parsed JSON value, made over several turns of the event loop: JSON.stringify of what fits into a message takes 100 ms.
+// Serializes a parsed JSON value over several turns of the event loop: `JSON.stringify` can take 100 ms for the value of one message.
 import type { JsonValue } from "../../../../sandbox/contract/errors.ts";
 import { runTimeSliced } from "../../../util/time-slicing.ts";
 
@@ -25,7 +25,7 @@ function toFrame(value: readonly JsonValue[] | JsonObject): Frame {
 class JsonWriter {
   readonly #frames: Frame[] = [];
   readonly #pieces: string[] = [];
-  /** Joined after each batch: text that `+=` puts together is a tree of its parts, which V8 copies with each collection. */
+  /** Joined after each batch. A string that is built with `+=` is a tree of its parts, which V8 copies in each garbage collection. */
   #parts: string[] = [];
 
   constructor(value: JsonValue) {
@@ -36,7 +36,7 @@ class JsonWriter {
     return this.#pieces.join("");
   }
 
-  /** Writes some more; true when all is written. */
+  /** Writes one batch. Returns true when everything has been written. */
   step(): boolean {
     for (let count = 0; count < BATCH_VALUES; count += 1) {
       const frame = this.#frames.at(-1);
@@ -72,7 +72,7 @@ class JsonWriter {
   }
 }
 
-/** Returns what JSON.stringify returns for a value that JSON.parse has made. Rejects with the signal's reason. */
+/** Returns the same text as `JSON.stringify`, for a value from `JSON.parse`. If the signal aborts, rejects with its reason. */
 export async function writeJson(value: JsonValue, signal: AbortSignal): Promise<string> {
   const writer = new JsonWriter(value);
   await runTimeSliced(() => writer.step(), signal);

@@ -1,12 +1,12 @@
-// A JSON Schema of an upstream server as a model may be shown it: words without what is invisible, and no schema whose names or values
-// hold any. Those must come back as they are, so nothing can be removed from them.
+// Prepares a JSON Schema of an upstream server for a model: removes invisible characters from descriptive texts, and rejects a schema with
+// invisible characters in names or values. A model must repeat names and values exactly, so they cannot be changed.
 import { invisibleIn, toVisible } from "./visible-text.ts";
 
-/** Members of a schema that are words. */
-const WORDS: ReadonlySet<string> = new Set(["title", "description", "$comment"]);
-/** Members of a schema that are values, whatever is in them. */
+/** Members of a schema that are descriptive texts. */
+const TEXTS: ReadonlySet<string> = new Set(["title", "description", "$comment"]);
+/** Members of a schema that are values, not schemas. */
 const VALUES: ReadonlySet<string> = new Set(["enum", "const", "default", "examples"]);
-/** Members of a schema whose own members are schemas by name. */
+/** Members of a schema that map names to schemas. */
 const NAMED_SCHEMAS: ReadonlySet<string> = new Set([
   "properties",
   "patternProperties",
@@ -34,13 +34,13 @@ function check(text: string, subject: string): void {
 }
 
 /**
- * Returns a copy of a schema of bounded depth.
+ * Returns a copy of a schema, whose depth must have been checked.
  * @throws {RangeError} for an invisible character in a name or a value
  */
 export function toVisibleSchema<Schema>(schema: Schema, subject: string): Schema {
   const copy = (value: unknown, kind: Kind, key: string): unknown => {
     if (typeof value === "string") {
-      if (kind === "schema" && WORDS.has(key)) return toVisible(value);
+      if (kind === "schema" && TEXTS.has(key)) return toVisible(value);
       check(value, subject);
       return value;
     }
