@@ -47,7 +47,7 @@ describe("runBuild()", () => {
     const error = await building;
     expect(children()).toEqual([]);
     expect(error.code).toBe("BUNDLE_FAILED");
-    expect(error.message).toBe("Building the tool took longer than it may; the limit timeoutMs is 1500 ms");
+    expect(error.message).toBe("Build timed out; the limit timeoutMs is 1500 ms");
     expect(performance.now() - startedAt).toBeLessThan(3_500);
   });
 
@@ -80,7 +80,7 @@ describe("runBuild()", () => {
     const building = failureOf(build({ source: HANGING }));
     const [child] = await bothRunning();
     process.kill(child ?? 0, "SIGKILL");
-    expect((await building).message).toBe("The bundler ended before it was done with this source");
+    expect((await building).message).toBe("The process of the bundler exited before it had built this source");
   });
 
   test("the child ends, and esbuild with it, when its parent is killed", async () => {

@@ -361,12 +361,12 @@ describe.concurrent("bundleTool() says what is wrong", () => {
     [
       "a path known at run time only",
       "export default (x) => import(x)",
-      "tool.ts:1:23: Cannot import a path that is known only when the tool runs",
+      "tool.ts:1:23: Cannot import a path that is computed at run time",
     ],
     [
       "a require known at run time only",
       "export default (x) => require(x)",
-      "tool.ts:1:23: Cannot import a path that is known only when the tool runs",
+      "tool.ts:1:23: Cannot import a path that is computed at run time",
     ],
     ["our host side", 'import g from "glovebox"; export default g', 'a tool\'s side of glovebox is "glovebox/tool"'],
   ] as const)("%s", async ([, source, message]) => {

@@ -4,7 +4,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { bundleOwnRequire, findDataReferences } from "../../src/bundler/compile/data-files.ts";
-import { declarePlaces } from "../../src/bundler/locate/package-locations.ts";
+import { declareLocations } from "../../src/bundler/locate/package-locations.ts";
 import { openCode } from "../support/guest.ts";
 import { buildHere, failureOf, makeFolder, packageFiles } from "./workbench.ts";
 
@@ -45,8 +45,8 @@ test.for([
   ["#!/usr/bin/env node\n'use strict'; a()", "#!/usr/bin/env node\n'use strict';;! a()"],
   ["/* never closed 'use strict'", "!/* never closed 'use strict'"],
   ["/**/".repeat(50_000), `!${"/**/".repeat(50_000)}`],
-] as const)("declarePlaces() leaves a hashbang and a directive first", ([text, expected]) => {
-  expect(declarePlaces(text, "!")).toBe(expected);
+] as const)("declareLocations() leaves a hashbang and a directive first", ([text, expected]) => {
+  expect(declareLocations(text, "!")).toBe(expected);
 });
 
 test("bundleOwnRequire() leaves calls of a literal to the bundler", () => {
