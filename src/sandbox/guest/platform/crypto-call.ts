@@ -1,10 +1,10 @@
-// Calls of the worker's functions for node:crypto: bytes are copied, errors are Node's.
+// Calls the functions of the worker for node:crypto: copies bytes and turns failures into Node's errors.
 import type { Failure } from "../../protocol/crypto-messages.ts";
 import { ask } from "../host.ts";
 import { runJob } from "./crypto.ts";
 import { copyBytes } from "./crypto-bytes.ts";
 
-/** As Node's own functions throw it: no DOMException. */
+/** Creates the error that Node's own function throws, which is not a DOMException. */
 export function toNodeError({ name, message, code }: Failure): Error {
   let error: Error;
   if (name === "TypeError") error = new TypeError(message);
@@ -21,7 +21,7 @@ function question(method: string, args: readonly unknown[], bytes: readonly Uint
 }
 
 function read(answer: unknown): unknown {
-  if (typeof answer !== "string") throw new Error("The sandbox's cryptography does not answer");
+  if (typeof answer !== "string") throw new Error("The sandbox's cryptography did not respond");
   const reply = JSON.parse(answer) as Reply;
   if (reply.ok) return reply.value;
   throw toNodeError(reply);

@@ -1,5 +1,5 @@
-// What takes longer than a question: jobs that the worker does on threads of its own. As many as it takes wait there; the rest wait here,
-// in the guest's own memory.
+// Runs long operations as jobs on the worker's threads. The worker queues a limited number of jobs. The others are queued here, in the
+// guest's own memory.
 import type { Failure, JobAnswer } from "../../protocol/crypto-messages.ts";
 import { MAX_JOB_BYTES, MAX_JOBS, MAX_WAITING_BYTES } from "../../protocol/crypto-messages.ts";
 import { makeDomException } from "../chunk-loader.ts";
@@ -58,7 +58,7 @@ function begin(job: Job): void {
   begunBytes += job.bytes;
 }
 
-const NO_ANSWER = JSON.stringify({ name: "OperationError", message: "The sandbox could not begin this" });
+const NO_ANSWER = JSON.stringify({ name: "OperationError", message: "The sandbox could not start this operation" });
 
 function beginNext(): void {
   while (begun.size < MAX_JOBS) {
@@ -70,12 +70,12 @@ function beginNext(): void {
   }
 }
 
-/** Resolves with what has become of it; rejects with the error that the worker has named. */
+/** Resolves with the result of the job. Rejects with the error that the worker reports. */
 export function runJob({ text, buffers }: JobRequest): Promise<JobResult> {
   const bytes = buffers.reduce((sum, { byteLength }) => sum + byteLength, 0);
   return new Promise((resolve, reject) => {
     if (bytes > MAX_JOB_BYTES) {
-      reject(makeDomException(`One operation may take ${MAX_JOB_BYTES} bytes at most here`, "OperationError"));
+      reject(makeDomException(`The input of one operation is limited to ${MAX_JOB_BYTES} bytes`, "OperationError"));
       return;
     }
     waiting.push({ text, buffers, bytes, resolve, reject });

@@ -1,11 +1,11 @@
-// CryptoKey: what the guest may know of a key that is the worker's. The key itself is a number here, and only this file reads it.
+// CryptoKey: exposes the metadata of a key that the worker owns. The guest has only a number for it, which this file alone reads.
 import type { KeyFacts } from "../../protocol/crypto-messages.ts";
 import { makeDomException } from "../chunk-loader.ts";
 import { ask } from "../host.ts";
 import { addPlatformType } from "../platform-types.ts";
 import { Handles } from "./crypto-handles.ts";
 
-/** About what a key takes in the worker. As much of the guest's own memory goes with it, so that V8 looks for keys that nobody holds. */
+/** Approximate size of a key in the worker. The guest's object takes the same size, so that V8 collects unreferenced keys. */
 const KEY_BYTES = 4_096;
 const TOKEN = Symbol("CryptoKey");
 
@@ -59,7 +59,7 @@ function toAlgorithm(facts: KeyFacts["algorithm"]): object {
   return Array.isArray(publicExponent) ? { ...facts, publicExponent: Uint8Array.from(publicExponent) } : facts;
 }
 
-/** Undefined for what is no key. */
+/** Returns undefined if the value is not a CryptoKey. */
 export const handleOf = (key: unknown): number | undefined => handle(key);
 
 const handles = new Handles("forgetKeys");

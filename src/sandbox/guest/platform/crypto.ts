@@ -1,4 +1,4 @@
-// crypto, Crypto, CryptoKey, SubtleCrypto (W3C Web Cryptography API): the guest's side. Node's own cryptography does the work, in the worker.
+// crypto, Crypto, CryptoKey and SubtleCrypto (W3C Web Cryptography API), the guest's side. The worker computes with Node's cryptography.
 import {
   type Argument,
   MAX_PIECE_BYTES,
@@ -57,7 +57,7 @@ async function callSubtle(method: string, signature: readonly Argument[], args: 
   }
 }
 
-/** A job of that size would be copied whole in the worker; a plain hash can be had in pieces. */
+/** Above this size a plain hash is computed in pieces, because the worker would copy the input of a job as a whole. */
 const LARGE_BYTES = 4 * MAX_PIECE_BYTES;
 const PLAIN_HASH = /^SHA(?:-(?:1|256|384|512)|3-(?:256|384|512))$/;
 
@@ -74,7 +74,7 @@ function digestInPieces(algorithm: unknown, data: ArrayBuffer | undefined): Arra
     question("updateHash", [handle], data.slice(start, start + MAX_PIECE_BYTES));
   }
   const digest = question("digest", [handle]);
-  if (!(digest instanceof ArrayBuffer)) throw makeDomException("The digest could not be made", "OperationError");
+  if (!(digest instanceof ArrayBuffer)) throw makeDomException("The digest could not be computed", "OperationError");
   return digest;
 }
 
@@ -121,7 +121,7 @@ const toIdentifier = (value: unknown): unknown =>
   (typeof value === "object" && value !== null) || typeof value === "function" ? value : `${value as string}`;
 const toLength = (value: unknown): number | null => (value === null ? null : Math.trunc(Number(value)));
 
-/** What `supports` is asked about, by the names of methods. */
+/** Returns the operations that `supports` checks for a method. */
 function operationsOf(method: string): readonly Operation[] {
   const signature = (SUBTLE_METHODS as { readonly [name: string]: readonly Argument[] | undefined })[method];
   return signature?.find(({ kind }) => kind === "algorithm")?.operations ?? [];
@@ -146,7 +146,7 @@ defineInterface(SubtleCrypto, "SubtleCrypto");
 
 const subtle = new SubtleCrypto(TOKEN);
 
-/** RFC 9562, version 4. */
+/** Returns a version 4 UUID (RFC 9562). */
 export function randomUUID(): string {
   const bytes = new Uint8Array(16);
   fillRandom(bytes);

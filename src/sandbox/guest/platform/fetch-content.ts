@@ -1,4 +1,4 @@
-// What a body is made of, by the type of the value given, and what it is read as: the two ends of the Body mixin.
+// Both ends of the Body mixin: creates a body from a value by its type, and reads a body as text, JSON, bytes, a blob or form data.
 import { Body, type BodySource, readAll } from "./fetch-body.ts";
 import { FormData, formDataEntries, isBlob } from "./fetch-form-data.ts";
 import { extractMimeType, serializeMimeType } from "./fetch-mime.ts";
@@ -11,7 +11,7 @@ import { bytesOf } from "./webidl.ts";
 
 export interface Extracted {
   readonly body: Body;
-  /** What Content-Type is to say, unless it is stated. */
+  /** Default value of Content-Type. */
   readonly type: string | undefined;
 }
 
@@ -23,7 +23,7 @@ function extractStream(stream: Stream): Extracted {
   return { body, type: undefined };
 }
 
-/** Node's own addition: an async iterable of chunks. */
+/** Extension of Node: the body may be an async iterable of chunks. */
 function extractIterable(iterable: AsyncIterable<unknown>): Extracted {
   const iterator = iterable[Symbol.asyncIterator]();
   const source: BodySource = {
@@ -41,7 +41,7 @@ function extractIterable(iterable: AsyncIterable<unknown>): Extracted {
   return { body: Body.ofSource(source), type: undefined };
 }
 
-/** The standard's "extract", without the null that has no body. */
+/** Implements the standard's "extract a body". The caller handles null, which means no body. */
 export function extractBody(value: unknown): Extracted {
   if (typeof value === "object" && value !== null) {
     const bytes = bytesOf(value);
@@ -64,7 +64,7 @@ export function extractBody(value: unknown): Extracted {
 
 const EMPTY = new Uint8Array(0);
 
-/** The first half of each reading method: throws, or has the body for itself. */
+/** First half of each reading method: takes the body, or throws. */
 async function take(body: Body | null, what: string): Promise<Uint8Array<ArrayBuffer>> {
   return body === null ? EMPTY : await readAll(body.take(what));
 }
@@ -72,7 +72,7 @@ async function take(body: Body | null, what: string): Promise<Uint8Array<ArrayBu
 export const readText = async (body: Body | null): Promise<string> => decodeUtf8(await take(body, "text"));
 export const readJson = async (body: Body | null): Promise<unknown> => JSON.parse(decodeUtf8(await take(body, "json")));
 
-/** The text as it comes; a character is never in two pieces. */
+/** Streams the decoded text. A character is never split between two pieces. */
 export function toTextStream(body: Body | null): ReadableStream<string> {
   const source = body?.take("textStream");
   const decoder = makeDecoder();
