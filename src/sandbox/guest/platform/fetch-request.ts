@@ -1,4 +1,4 @@
-// Request (Fetch standard, 5.4). What only a browser acts on (mode, credentials, cache …) is kept, checked and told, and no more.
+// Request (Fetch standard, 5.4). Options for browsers only (mode, credentials, cache …) are validated, stored and reported without effect.
 
 import type { Body } from "./fetch-body.ts";
 import { extractBody, readBlob, readBytes, readFormData, readJson, readText, toTextStream } from "./fetch-content.ts";
@@ -52,7 +52,7 @@ export interface RequestState {
   redirect: (typeof REDIRECTS)[number];
   integrity: string;
   keepalive: boolean;
-  /** Whose abort is this request's. */
+  /** The signal whose abort aborts this request. */
   followed: Signal | undefined;
   headers: Headers;
   body: Body | null;
@@ -60,7 +60,7 @@ export interface RequestState {
 
 type Members = { readonly [member: string]: unknown };
 
-/** The members of a RequestInit, converted in the order in which Web IDL reads them: by name. */
+/** Reads and converts the members of a RequestInit in alphabetical order, as Web IDL requires. */
 function readInit(init: unknown) {
   const { body, cache, credentials, duplex, headers, integrity, keepalive, method, mode, priority, ...rest } =
     pick(init);
@@ -105,13 +105,13 @@ const MEMBERS = [
   "window",
 ] as const;
 
-/** Also those that an object inherits. */
+/** Reads the members of an object, including inherited ones. */
 function pick(init: unknown): Members {
   const source = toDictionary(init, "Request");
   return Object.fromEntries(MEMBERS.map((member) => [member, source[member]]));
 }
 
-/** Undefined where none is given, null where none is wanted. */
+/** Returns undefined if no signal is given, and null if none is wanted. */
 function toSignal(value: unknown): Signal | null | undefined {
   if (value === undefined || value === null) return value;
   if (typeof value === "object" && tagOf(value) === "AbortSignal" && value instanceof AbortSignal) return value;
@@ -149,10 +149,10 @@ function freshState(url: ParsedUrl): RequestState {
   };
 }
 
-/** Everything but headers and body. */
+/** Applies all members except headers and body. */
 function applyInit(state: RequestState, init: RequestInit): void {
   if (init.window !== undefined && init.window !== null) throw new TypeError("Request: expected window to be null");
-  if (init.mode === "navigate") throw new TypeError('Request: the mode "navigate" is a browser\'s own');
+  if (init.mode === "navigate") throw new TypeError('Request: the mode "navigate" is for browsers only');
   if (init.referrer !== undefined) state.referrer = toReferrer(init.referrer);
   state.referrerPolicy = init.referrerPolicy ?? state.referrerPolicy;
   state.mode = init.mode ?? state.mode;
@@ -171,7 +171,7 @@ function applyInit(state: RequestState, init: RequestInit): void {
   }
 }
 
-/** The body that the init gives, or the one that another request has had. */
+/** Uses the body of the init, or the body of the request that is copied. */
 function applyBody(state: RequestState, init: RequestInit, inherited: Body | null): void {
   const isGiven = init.body !== undefined && init.body !== null;
   if ((isGiven || inherited !== null) && (state.method === "GET" || state.method === "HEAD")) {
@@ -266,7 +266,7 @@ export class Request {
   get isHistoryNavigation(): boolean {
     return this.#state === undefined;
   }
-  /** Made when somebody looks: a request by itself follows the signal that it was given. */
+  /** Created when it is first read. Until then the request uses the given signal directly. */
   get signal(): Signal {
     const { followed } = this.#state;
     this.#signal ??= followed === undefined ? new AbortController().signal : AbortSignal.any([followed]);
@@ -285,7 +285,7 @@ export class Request {
   clone(): Request {
     const state = this.#state;
     if (state.body?.isUnusable) {
-      throw new TypeError("Request.clone: the body has been used already, or is locked by a reader");
+      throw new TypeError("Request.clone: the body has already been used, or is locked by a reader");
     }
     const cloned = new Request("about:blank");
     const headers = copyHeaders(state.headers);

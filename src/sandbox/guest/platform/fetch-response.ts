@@ -25,10 +25,10 @@ const NULL_BODY_STATUSES: readonly number[] = [101, 103, 204, 205, 304];
 const REDIRECT_STATUSES: readonly number[] = [301, 302, 303, 307, 308];
 export const isNullBodyStatus = (status: number): boolean => NULL_BODY_STATUSES.includes(status);
 
-/** Reason-phrase: tabs, spaces, visible characters and the upper half of Latin-1. */
+/** Pattern of a reason-phrase: tabs, spaces, visible characters and the upper half of Latin-1. */
 const REASON_PHRASE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-/** Web IDL's unsigned short: what is no number is 0. */
+/** Converts to Web IDL's unsigned short. A value that is not a number becomes 0. */
 const toUnsignedShort = (value: unknown): number => Math.trunc(Number(value)) & 0xffff;
 
 type ResponseType = "default" | "basic" | "error";
@@ -43,7 +43,7 @@ interface ResponseState {
   readonly body: Body | null;
 }
 
-/** What a host has answered. */
+/** Status and headers that the host has received. */
 export interface ResponseHead {
   readonly status: number;
   readonly statusText: string;
@@ -54,12 +54,12 @@ export interface ResponseHead {
 
 export let isResponse: (value: object) => boolean;
 export let makeResponse: (head: ResponseHead, body: Body | null) => Response;
-/** Reads the body to its end, for a look at it before it is the tool's. */
+/** Reads the whole body and passes it to a check before the tool receives the response. */
 export let settleBody: (response: Response, look: (bytes: Uint8Array) => Promise<void>) => Promise<void>;
 
 function initialize(init: unknown, extracted: Extracted | null, type?: string): ResponseState {
   const { headers, status, statusText } = toDictionary(init, "Response");
-  // In the order of their names, as Web IDL reads a dictionary.
+  // Web IDL reads the members of a dictionary in alphabetical order.
   const made = new Headers(headers);
   const code = status === undefined ? 200 : toUnsignedShort(status);
   const phrase = statusText === undefined ? "" : toByteString(statusText, "Response: statusText");
@@ -84,7 +84,7 @@ function initialize(init: unknown, extracted: Extracted | null, type?: string): 
 
 function jsonText(data: unknown): string {
   const text = JSON.stringify(data) as string | undefined;
-  if (text === undefined) throw new TypeError(`Response.json: expected a value that JSON can say, got ${typeof data}`);
+  if (text === undefined) throw new TypeError(`Response.json: expected a JSON value, got ${typeof data}`);
   return text;
 }
 
@@ -174,7 +174,7 @@ export class Response {
   clone(): Response {
     const { body, headers } = this.#state;
     if (body?.isUnusable)
-      throw new TypeError("Response.clone: the body has been used already, or is locked by a reader");
+      throw new TypeError("Response.clone: the body has already been used, or is locked by a reader");
     const cloned = new Response();
     cloned.#state = { ...this.#state, headers: copyHeaders(headers), body: body?.clone() ?? null };
     return cloned;
@@ -206,6 +206,6 @@ export class Response {
 }
 
 defineInterface("Response", Response);
-// Without `body`: to show it would make a stream of it.
+// Without `body`, because reading it would create a stream.
 const SHOWN = ["status", "statusText", "headers", "bodyUsed", "ok", "redirected", "type", "url"] as const;
 showAs("Response", Response, (response) => pickFields(response, SHOWN));

@@ -1,4 +1,4 @@
-// X509Certificate: what is in a certificate, and what it says yes to. The worker reads it.
+// X509Certificate: the fields of a certificate, and its checks. The worker parses it.
 import type { KeyObjectFacts } from "../../protocol/crypto-messages.ts";
 import { CERTIFICATE_FACTS } from "../../protocol/guest-messages.ts";
 import { callWorker } from "./crypto-call.ts";
@@ -8,7 +8,7 @@ import { type KeyObject, keyHandle, publicKeyOfFacts } from "./node-keys.ts";
 
 interface Facts {
   readonly publicKey: KeyObjectFacts;
-  /** Base64. */
+  /** Base64 of the DER encoding. */
   readonly raw: string;
   readonly validFrom: string;
   readonly validTo: string;

@@ -1,4 +1,4 @@
-// node:http and node:https: what packages read of them while they load. Requests and servers refuse: fetch is what a tool has.
+// node:http and node:https: the members that packages read while they load. Requests and servers throw, because a tool has fetch only.
 
 import { METHODS, STATUS_CODES } from "./http-constants.ts";
 import { checkString, nodeError, unsupported } from "./node-error.ts";
@@ -13,7 +13,7 @@ const refuse = (what: string, instead: string) => (): never => {
   throw unsupported(what, instead);
 };
 
-/** Made for its options alone: nothing ever connects. */
+/** Only its options are used. It never opens a connection. */
 class Agent extends EventEmitter {
   readonly options: object;
   readonly requests = {};
@@ -97,7 +97,7 @@ class OutgoingMessage extends Writable {
   flushHeaders(): void {}
 }
 
-/** Without a connection: what is written goes nowhere. */
+/** A response without a connection. Data that is written to it is discarded. */
 class ServerResponse extends OutgoingMessage {
   statusCode = 200;
   statusMessage = "";

@@ -1,4 +1,4 @@
-// Keys of node:crypto. A secret one is bytes of the guest's; an asymmetric one is a number here, and the key itself is the worker's.
+// Keys of node:crypto. The bytes of a secret key are in the guest. An asymmetric key is in the worker, and the guest has a number for it.
 import type { Failure, KeyFacts, KeyObjectFacts } from "../../protocol/crypto-messages.ts";
 import { handleOf, runJob, toCryptoKey } from "./crypto.ts";
 import { callWorker, callWorkerForBytes, toNodeError } from "./crypto-call.ts";
@@ -28,7 +28,7 @@ interface ExportOptions {
 }
 
 const TOKEN = Symbol("KeyObject");
-/** About what a key takes in the worker, so that V8 looks for those that nobody holds. */
+/** Approximate size of a key in the worker. The guest's object takes the same size, so that V8 collects unreferenced keys. */
 const KEY_BYTES = 8_192;
 const handles = new Handles("forgetKeyObjects");
 
@@ -51,7 +51,7 @@ export class KeyObject {
     return callWorker("equalKeyObjects", [keyHandle(this), keyHandle(other)], []) as boolean;
   }
 
-  /** As `subtle.importKey` takes algorithm, extractable and usages. */
+  /** Takes algorithm, extractable and usages like `subtle.importKey`. */
   toCryptoKey(algorithm: unknown, extractable: boolean, usages: readonly string[]): unknown {
     const isSecret = this instanceof SecretKeyObject;
     const handle = isSecret ? secretHandle(bytesOf(this)) : keyHandle(this);
@@ -72,7 +72,7 @@ export class KeyObject {
 }
 Object.defineProperty(KeyObject.prototype, Symbol.toStringTag, { value: "KeyObject", configurable: true });
 
-/** As text, or with the members that importing a key reads. */
+/** Returns the algorithm as text, or with the members that importing a key reads. */
 function toWireAlgorithm(algorithm: unknown): unknown {
   if (typeof algorithm !== "object" || algorithm === null) return `${algorithm as string}`;
   const { name, hash, namedCurve, length } = algorithm as { readonly [member: string]: unknown };
@@ -151,7 +151,7 @@ function exportKey(key: KeyObject, { format, type, cipher, passphrase }: ExportO
     : callWorker("exportKeyObject", args, secret);
 }
 
-/** @throws TypeError for a secret key */
+/** @throws {TypeError} for a secret key */
 export function keyHandle(key: KeyObject): number {
   const facts = factsOf(key);
   if (facts === undefined) {
@@ -161,7 +161,7 @@ export function keyHandle(key: KeyObject): number {
   return facts.handle;
 }
 
-/** Bytes of a secret key, or of what is data; an HMAC's or a cipher's key. */
+/** Returns the bytes of a secret key or of data, for the key of an HMAC or a cipher. */
 export function keyBytes(key: unknown, name: string, encoding?: string): Uint8Array {
   if (key instanceof SecretKeyObject) return bytesOf(key);
   if (handleOf(key) !== undefined) return bytesOf(KeyObject.from(key));
@@ -202,7 +202,7 @@ const isInput = (value: unknown): value is KeyInput =>
   !(value instanceof KeyObject) &&
   handleOf(value) === undefined;
 
-/** What any function of node:crypto takes as a key, made into one. */
+/** Converts a key argument of any function of node:crypto to a KeyObject. */
 function toKey(kind: "private" | "public", given: unknown): KeyObject {
   const input: KeyInput = isInput(given) ? given : { key: given };
   if (input.key instanceof KeyObject) return input.key;
@@ -212,7 +212,7 @@ function toKey(kind: "private" | "public", given: unknown): KeyObject {
 
 export const toPrivateKey = (given: unknown): KeyObject => ofType(toKey("private", given), "private");
 
-/** A private one is as good: its public half is used. */
+/** Also accepts a private key, whose public half is used. */
 export function toPublicKey(given: unknown): KeyObject {
   const key = toKey("public", given);
   if (key.type === "secret") return ofType(key, "public");
@@ -256,7 +256,7 @@ interface Pair {
   readonly privateKey: unknown;
 }
 
-/** Whose names the worker knows; `hash` and `mgf1Hash` are what the others were called. */
+/** Converts the options to the worker's names. `hash` and `mgf1Hash` are deprecated names in Node. */
 function pairRequest(type: unknown, options: PairOptions): [string, object] {
   checkString(type, "type");
   const {
@@ -272,7 +272,7 @@ function pairRequest(type: unknown, options: PairOptions): [string, object] {
     throw nodeError(
       Error,
       "ERR_SANDBOX_UNSUPPORTED",
-      "Diffie-Hellman keys are made of a group in the sandbox: state group",
+      "set the option group: the sandbox generates Diffie-Hellman keys from a named group only",
     );
   }
   const renamed = { hashAlgorithm: hash, mgf1HashAlgorithm: mgf1Hash, group: groupName };

@@ -1,19 +1,19 @@
-// The built-ins that have no meaning in a sandbox: they can be imported, and say when they are used what to use in their place. What is
-// only asked of them (isIP, isMainThread) is answered.
+// Built-in modules without a meaning in a sandbox. They can be imported, and their functions throw an error that names an alternative. Pure
+// queries (isIP, isMainThread) return a value.
 
 import { unsupported } from "./node-error.ts";
 import { EventEmitter } from "./node-events.ts";
 import { unsupportedMembers } from "./unsupported-members.ts";
 
-/** Instances of these classes are event emitters, as Node's are. */
+/** Returns members that throw. Instances of the classes are event emitters, as in Node. */
 const refuseAll = (module: string, instead: string, names: string) =>
   unsupportedMembers(module, instead, names, EventEmitter);
 
 const SOCKETS = "a tool has no sockets; use fetch, which the host can grant";
 const PROCESSES = "a tool cannot start processes or threads";
-const CODE = "a tool's code is bundled ahead";
-const ENGINE = "the engine is not a tool's to steer";
-const NAMES = "a tool looks up no names; use fetch, which the host can grant";
+const CODE = "code is bundled at build time";
+const ENGINE = "a tool cannot control the engine";
+const NAMES = "a tool has no DNS; use fetch, which the host can grant";
 
 const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?!$)|$)){4}$/;
 
@@ -56,8 +56,8 @@ const { JSStreamSocket } = refuseAll("_stream_wrap", SOCKETS, "JSStreamSocket") 
 };
 
 /**
- * http2-wrapper, and so got, constructs one over a stream while it loads, to find Node's own class JSStreamSocket behind it. That one can be
- * constructed; its methods fail.
+ * A TLSSocket that can be constructed and whose methods throw. While it loads, http2-wrapper (and therefore got) constructs one over a
+ * stream to find Node's internal class JSStreamSocket.
  */
 class TLSSocket extends EventEmitter {
   readonly _handle: object;
@@ -252,7 +252,7 @@ export const builtins = {
   sqlite: {
     ...refuseAll(
       "sqlite",
-      "a tool has no files; ask the host for a store",
+      "a tool has no database files; the host can grant a key-value store (ctx.kv)",
       "DatabaseSync Session StatementSync backup",
     ),
     constants: {},

@@ -1,4 +1,4 @@
-// What node:zlib takes, and its errors.
+// Input conversion and errors of node:zlib.
 import { Buffer } from "./node-buffer.ts";
 import { invalidArgument, nodeError } from "./node-error.ts";
 
@@ -27,12 +27,12 @@ export function toBytes(input: unknown): Uint8Array {
   );
 }
 
-/** Of a result larger than the option maxOutputLength. */
+/** Creates the error for a result larger than the option maxOutputLength. */
 export function tooLarge(most: number): Error {
   return nodeError(RangeError, "ERR_BUFFER_TOO_LARGE", `Cannot create a Buffer larger than ${most} bytes`);
 }
 
-/** Of bytes after the end of the compressed data, where the option rejectGarbageAfterEnd is set. */
+/** Creates the error for bytes after the end of the compressed data, if the option rejectGarbageAfterEnd is set. */
 export function trailingJunk(): Error {
   const message = "Trailing junk found after the end of the compressed stream";
   return nodeError(TypeError, "ERR_TRAILING_JUNK_AFTER_STREAM_END", message);

@@ -1,6 +1,6 @@
-// Numbers of Linux and of zlib by their names, as Node tells them on that platform. Data.
+// Constants of Linux and of zlib, as Node reports them on Linux.
 
-/** "A 1 B 2" as { A: 1, B: 2 }. */
+/** Parses "A 1 B 2" into { A: 1, B: 2 }. */
 function table(text: string): { readonly [name: string]: number } {
   const words = text.trim().split(/\s+/);
   const values: { [name: string]: number } = {};

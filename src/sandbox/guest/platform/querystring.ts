@@ -1,4 +1,4 @@
-// node:querystring.
+// node:querystring: parses and serializes query strings.
 import { Buffer } from "./node-buffer.ts";
 
 type Values = { [name: string]: string | string[] };

@@ -1,4 +1,4 @@
-// node:readline over a stream: its lines, as events or one by one. There is no terminal.
+// node:readline over a stream: its lines as events or as an iterator. There is no terminal.
 
 import { StringDecoder } from "./node-buffer.ts";
 import { unsupported } from "./node-error.ts";

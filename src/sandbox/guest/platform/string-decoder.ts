@@ -1,8 +1,8 @@
-// node:string_decoder: text of bytes that come in pieces, never with half a character at a seam.
+// node:string_decoder: decodes bytes that arrive in pieces, without splitting a character.
 import { Buffer, encodingName } from "./buffer-class.ts";
 import { invalidArgument, nodeError } from "./node-error.ts";
 
-/** How many bytes at the end are the beginning of a character. */
+/** Returns the number of bytes at the end that are an incomplete character. */
 type Unfinished = (bytes: Uint8Array) => number;
 
 function unfinishedUtf8(bytes: Uint8Array): number {
@@ -47,7 +47,7 @@ interface StringDecoderShape {
   end(bytes?: Uint8Array | string): string;
 }
 
-/** A function and not a class: old packages call it on objects of their own. */
+/** A function instead of a class: old packages call it on their own objects. */
 export const StringDecoder = function StringDecoder(this: StringDecoderShape, encoding: unknown = "utf8"): void {
   const name = encodingName(encoding ?? "utf8");
   if (name === undefined) throw nodeError(TypeError, "ERR_UNKNOWN_ENCODING", `Unknown encoding: ${String(encoding)}`);

@@ -1,17 +1,17 @@
-// Brotli and Zstandard, which are the worker's: a codec there, and what it gives, piece by piece.
+// Brotli and Zstandard in the worker: opens a codec there, and reads its output piece by piece.
 import { type Failure, MAX_PIECE_BYTES } from "../../protocol/crypto-messages.ts";
 import { ask } from "../host.ts";
 import type { runJob, toError } from "./crypto.ts";
 import { Handles } from "./crypto-handles.ts";
 
-// The chunk of cryptography knows how the worker is given a job; for these codecs alone is it wanted.
+// The cryptography module implements worker jobs. It is loaded only when a codec is used.
 declare function require(name: "./crypto.ts"): { readonly runJob: typeof runJob; readonly toError: typeof toError };
 
 export type CodecKind = "brotliCompress" | "brotliDecompress" | "zstdCompress" | "zstdDecompress";
 
 export interface CodecSettings {
   readonly params: { readonly [key: string]: number };
-  /** Of all that will come, where that is known: what is short is packed better. */
+  /** Total input size if known, which improves the compression of short input. */
   readonly size: number | null;
   readonly rejectsTrailing: boolean;
   readonly maxOutputLength: number | null;
@@ -33,12 +33,12 @@ export const codecAtOnce = (kind: CodecKind, settings: CodecSettings, bytes: Uin
 
 type Emit = (bytes: Uint8Array<ArrayBuffer>) => void | Promise<void>;
 
-/** One operation at a time. Whoever is done with one closes it, or lets go of it. */
+/** A codec that runs one operation at a time. Its owner closes it, or drops it for garbage collection. */
 export class WorkerCodec {
   readonly #handle: number;
 
   constructor(kind: CodecKind, settings: CodecSettings) {
-    // There is room for few: those that somebody has dropped go first.
+    // The number of codecs is limited, so unreferenced ones are closed first.
     handles.sweep();
     this.#handle = question("openCodec", [kind, settings]) as number;
     handles.add(this.#handle, this);

@@ -1,6 +1,6 @@
-// The numbers of zlib by their names, as Node tells them. Data.
+// The constants of zlib, as Node reports them.
 
-/** "A 1 B 2" as { A: 1, B: 2 }. */
+/** Parses "A 1 B 2" into { A: 1, B: 2 }. */
 function table(text: string): { readonly [name: string]: number } {
   const words = text.trim().split(/\s+/);
   const values: { [name: string]: number } = {};

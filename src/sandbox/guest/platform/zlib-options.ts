@@ -1,4 +1,4 @@
-// The options of the deflate, gzip and raw streams of node:zlib, checked as Node checks them.
+// Reads the options of the deflate, gzip and raw streams of node:zlib, with Node's checks.
 import { invalidArgument, outOfRange } from "./node-error.ts";
 import { toBytes } from "./node-zlib-data.ts";
 import { type Format, isCompressor, type ZlibSettings } from "./zlib-handle.ts";
@@ -18,7 +18,7 @@ export interface ZlibOptions {
   readonly [name: string]: unknown;
 }
 
-/** An option that is a number in a range, or its default. */
+/** Returns an option that is a number in a range, or its default. */
 export function readNumber(
   options: ZlibOptions,
   name: string,
@@ -37,7 +37,7 @@ function readWindowBits(options: ZlibOptions, format: Format): number {
   if (!isCompressor(format) && !isRaw && !options.windowBits) return 0;
   const least = format === "Gzip" ? 9 : 8;
   const windowBits = readNumber(options, "windowBits", [least, 15, 15]);
-  // zlib itself cannot write a window of 256 bytes.
+  // zlib cannot write a window of 256 bytes.
   return isCompressor(format) ? Math.max(windowBits, 9) : windowBits;
 }
 

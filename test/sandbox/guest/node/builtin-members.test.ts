@@ -62,9 +62,9 @@ test.for([
   ["tls", "TLSSocket", "has no sockets"],
   ["net", "Socket", "has no sockets"],
   ["child_process", "ChildProcess", "cannot start processes"],
-  ["crypto", "DiffieHellman", "has no such function"],
-  ["fs", "Dir", "files are in memory"],
-  ["util", "MIMEType", "has no such function"],
+  ["crypto", "DiffieHellman", "use WebCrypto"],
+  ["fs", "Dir", "in-memory files"],
+  ["util", "MIMEType", "does not support it"],
   ["http", "WebSocket", "use fetch"],
 ])("a class that extends %s.%s fails when it is constructed", async ([module, name, reason]) => {
   const end = await runGuest(`() => {

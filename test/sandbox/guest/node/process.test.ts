@@ -78,12 +78,12 @@ describe("the table of built-ins", () => {
     ["child_process", "execSync", /cannot start processes/],
     ["worker_threads", "Worker", /cannot start processes or threads/],
     ["cluster", "fork", /cannot start processes/],
-    ["vm", "runInNewContext", /bundled ahead/],
-    ["v8", "setFlagsFromString", /not a tool's to steer/],
-    ["inspector", "open", /not a tool's to steer/],
+    ["vm", "runInNewContext", /bundled at build time/],
+    ["v8", "setFlagsFromString", /cannot control the engine/],
+    ["inspector", "open", /cannot control the engine/],
     ["sqlite", "DatabaseSync", /no files/],
     ["wasi", "WASI", /no files/],
-    ["module", "register", /bundled ahead/],
+    ["module", "register", /bundled at build time/],
   ] as const)("%s.%s refuses and says what to do", async ([module, name, words]) => {
     const call = /^[A-Z]/.test(name) ? `new module.${name}("x")` : `module.${name}("x")`;
     const end = await runGuest(`() => { const module = process.getBuiltinModule("node:${module}"); return ${call}; }`);
