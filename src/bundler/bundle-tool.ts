@@ -35,8 +35,8 @@ export interface BuiltBundle {
 const PROBLEMS_IN_MESSAGE = 3;
 
 function formatProblem({ file, line, column, message, hint }: BuildProblem): string {
-  const place = file === undefined ? "" : `${[file, line, column].filter((part) => part !== undefined).join(":")}: `;
-  return `${place}${message}${hint === undefined ? "" : `; ${hint}`}`;
+  const location = file === undefined ? "" : `${[file, line, column].filter((part) => part !== undefined).join(":")}: `;
+  return `${location}${message}${hint === undefined ? "" : `; ${hint}`}`;
 }
 
 function toToolError(problems: readonly BuildProblem[]): ToolError {

@@ -55,8 +55,8 @@ export const CODE_CACHE_FACTOR = 4;
  * only after reading it.
  */
 export function engineKeyOf(v8Flags: readonly string[]): string {
-  const facts = [process.versions.v8, process.arch, process.platform, ...v8Flags];
-  return createHash("sha256").update(JSON.stringify(facts)).digest("hex").slice(0, 16);
+  const keyParts = [process.versions.v8, process.arch, process.platform, ...v8Flags];
+  return createHash("sha256").update(JSON.stringify(keyParts)).digest("hex").slice(0, 16);
 }
 
 function parseBuilt(text: string): BuiltBundle | undefined {

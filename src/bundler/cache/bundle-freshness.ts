@@ -15,7 +15,7 @@ export function cacheKeyOf(request: BuildRequest): string {
   const allowPackages = request.allowPackages === null ? null : [...request.allowPackages].sort();
   const sorted =
     files.kind === "memory" ? Object.entries(files.files).sort(([a], [b]) => (a < b ? -1 : 1)) : files.folder;
-  const facts = [
+  const keyParts = [
     BUILD_VERSION,
     esbuildPackage.version,
     cell,
@@ -28,7 +28,7 @@ export function cacheKeyOf(request: BuildRequest): string {
     sizeLimits,
     sorted,
   ];
-  return createHash("sha256").update(JSON.stringify(facts)).digest("hex");
+  return createHash("sha256").update(JSON.stringify(keyParts)).digest("hex");
 }
 
 function looksUntouched(stats: Stats, dependency: BuildDependency): boolean {

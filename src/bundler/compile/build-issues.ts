@@ -78,23 +78,23 @@ function isUnguarded(location: Location, context: ProblemContext): boolean {
 
 /** Returns esbuild's text without internal namespaces and without host paths. No message is known to contain a host path here. */
 function reword(text: string, { workingDirectory }: ProblemContext): string {
-  const words = text.replaceAll(`"${NAMESPACES.tool}:`, '"');
-  return workingDirectory === "/" ? words : words.replaceAll(workingDirectory, "");
+  const shown = text.replaceAll(`"${NAMESPACES.tool}:`, '"');
+  return workingDirectory === "/" ? shown : shown.replaceAll(workingDirectory, "");
 }
 
 function toProblem(message: Message, context: ProblemContext): BuildProblem {
-  const place = issueLocationOf(message.location, context);
+  const location = issueLocationOf(message.location, context);
   if (message.pluginName !== "") {
-    return { ...place, message: clean(message.text, MAX_MESSAGE_LENGTH), hint: hintOf(message) };
+    return { ...location, message: clean(message.text, MAX_MESSAGE_LENGTH), hint: hintOf(message) };
   }
   if (message.location === null) return { message: "The bundler failed to build this source" };
   if (isUnguarded(message.location, context)) {
     return { message: "A package.json in the package store is invalid", hint: "it must be a file of valid JSON" };
   }
-  if (FATAL_WARNINGS.has(message.id) || GLOB_FAILURE.test(message.text)) return { ...place, ...RUNTIME_IMPORT };
+  if (FATAL_WARNINGS.has(message.id) || GLOB_FAILURE.test(message.text)) return { ...location, ...RUNTIME_IMPORT };
   const unresolved = UNRESOLVED.exec(message.text)?.[1];
-  if (unresolved !== undefined) return { ...place, ...explainUnresolved(unresolved, context.store) };
-  return { ...place, message: clean(reword(message.text, context), MAX_MESSAGE_LENGTH) };
+  if (unresolved !== undefined) return { ...location, ...explainUnresolved(unresolved, context.store) };
+  return { ...location, message: clean(reword(message.text, context), MAX_MESSAGE_LENGTH) };
 }
 
 export function toProblems(messages: readonly Message[], context: ProblemContext): BuildProblem[] {

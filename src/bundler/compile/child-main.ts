@@ -58,7 +58,7 @@ async function readRequest(): Promise<BuildRequest> {
   });
 }
 
-async function answer(request: BuildRequest, build: RunEsbuild): Promise<BuildResponse> {
+async function respond(request: BuildRequest, build: RunEsbuild): Promise<BuildResponse> {
   try {
     return await Promise.race([compileTool(request, build), watchMemory(request.limits.memoryMiB)]);
   } catch {
@@ -75,7 +75,7 @@ async function main(): Promise<void> {
   });
   const request = await readRequest();
   // Imported lazily, because a cell may not need esbuild.
-  const response = await answer(request, async (options) => (await import("esbuild")).build(options));
+  const response = await respond(request, async (options) => (await import("esbuild")).build(options));
   await endService("SIGKILL");
   process.stdout.write(encodeFrame(response), () => process.exit(0));
 }

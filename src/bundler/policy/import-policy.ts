@@ -358,10 +358,10 @@ class ImportPolicy {
 }
 
 /** Turns exceptions into messages that contain no path of the host. */
-function guarded<Args, Result>(answer: (args: Args) => Result | Promise<Result>) {
+function guarded<Args, Result>(respond: (args: Args) => Result | Promise<Result>) {
   return async (args: Args): Promise<Result | { errors: PartialMessage[] }> => {
     try {
-      return await answer(args);
+      return await respond(args);
     } catch (error) {
       return { errors: [toMessage(error)] };
     }

@@ -47,18 +47,18 @@ export class AbortSignal extends EventTarget {
     // All dependents are marked as aborted before the first event is dispatched.
     abortSignal = (signal, reason) => {
       if (signal.#aborted) return;
-      const told = [signal];
+      const affected = [signal];
       for (let index = 0; index < signal.#dependents.length; index += 1) {
         const dependent = signal.#dependents[index] as AbortSignal;
-        if (!dependent.#aborted) append(told, dependent);
+        if (!dependent.#aborted) append(affected, dependent);
       }
       const shared = reason === undefined ? makeDomException("This operation was aborted", "AbortError") : reason;
-      for (let index = 0; index < told.length; index += 1) {
-        const one = told[index] as AbortSignal;
+      for (let index = 0; index < affected.length; index += 1) {
+        const one = affected[index] as AbortSignal;
         one.#aborted = true;
         one.#reason = shared;
       }
-      for (let index = 0; index < told.length; index += 1) runSteps(told[index] as AbortSignal);
+      for (let index = 0; index < affected.length; index += 1) runSteps(affected[index] as AbortSignal);
     };
   }
 

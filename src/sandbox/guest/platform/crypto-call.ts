@@ -15,20 +15,20 @@ export function toNodeError({ name, message, code }: Failure): Error {
 
 type Reply = { readonly ok: true; readonly value: unknown } | Failure;
 
-function question(method: string, args: readonly unknown[], bytes: readonly Uint8Array[]): unknown {
+function request(method: string, args: readonly unknown[], bytes: readonly Uint8Array[]): unknown {
   const [first, second, third] = bytes.map((source) => copyBytes(source as Uint8Array<ArrayBuffer>));
   return ask("crypto", JSON.stringify({ method, args }), first, second, third);
 }
 
-function read(answer: unknown): unknown {
-  if (typeof answer !== "string") throw new Error("The sandbox's cryptography did not respond");
-  const reply = JSON.parse(answer) as Reply;
+function read(response: unknown): unknown {
+  if (typeof response !== "string") throw new Error("The sandbox's cryptography did not respond");
+  const reply = JSON.parse(response) as Reply;
   if (reply.ok) return reply.value;
   throw toNodeError(reply);
 }
 
 export function callWorker(method: string, args: readonly unknown[], bytes: readonly Uint8Array[]): unknown {
-  return read(question(method, args, bytes));
+  return read(request(method, args, bytes));
 }
 
 export function callWorkerForBytes(
@@ -36,8 +36,8 @@ export function callWorkerForBytes(
   args: readonly unknown[],
   bytes: readonly Uint8Array[],
 ): Uint8Array<ArrayBuffer> {
-  const answer = question(method, args, bytes);
-  return answer instanceof ArrayBuffer ? new Uint8Array(answer) : (read(answer) as never);
+  const response = request(method, args, bytes);
+  return response instanceof ArrayBuffer ? new Uint8Array(response) : (read(response) as never);
 }
 
 export async function deriveInWorker(

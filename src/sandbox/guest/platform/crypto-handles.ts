@@ -26,7 +26,7 @@ function collectGarbage(): void {
 }
 
 export class Handles {
-  readonly #held = new Map<number, WeakRef<object>>();
+  readonly #references = new Map<number, WeakRef<object>>();
   readonly #forget: string;
   #sweepAt = SWEEP_EVERY;
   #collectAt = COLLECT_FROM;
@@ -37,25 +37,25 @@ export class Handles {
   }
 
   add(handle: number, holder: object): void {
-    if (this.#held.size >= this.#sweepAt) this.sweep();
-    this.#held.set(handle, new WeakRef(holder));
+    if (this.#references.size >= this.#sweepAt) this.sweep();
+    this.#references.set(handle, new WeakRef(holder));
   }
 
   /** Removes a handle that the worker has already dropped. */
   delete(handle: number): void {
-    this.#held.delete(handle);
+    this.#references.delete(handle);
   }
 
   /** Tells the worker to drop the handles whose objects were garbage-collected. */
   sweep(): void {
     // Collects before reading the references: an object that a task has read stays alive until its end.
-    const collects = this.#held.size >= this.#collectAt;
+    const collects = this.#references.size >= this.#collectAt;
     if (collects) collectGarbage();
     const gone: number[] = [];
-    for (const [handle, reference] of this.#held) if (reference.deref() === undefined) gone.push(handle);
-    for (const handle of gone) this.#held.delete(handle);
+    for (const [handle, reference] of this.#references) if (reference.deref() === undefined) gone.push(handle);
+    for (const handle of gone) this.#references.delete(handle);
     if (gone.length > 0) ask("crypto", JSON.stringify({ method: this.#forget, args: [gone] }));
-    this.#sweepAt = this.#held.size + SWEEP_EVERY;
-    if (collects) this.#collectAt = Math.max(COLLECT_FROM, 2 * this.#held.size);
+    this.#sweepAt = this.#references.size + SWEEP_EVERY;
+    if (collects) this.#collectAt = Math.max(COLLECT_FROM, 2 * this.#references.size);
   }
 }

@@ -12,24 +12,24 @@ const TOKEN = Symbol("CryptoKey");
 let handle: (key: unknown) => number | undefined;
 
 export class CryptoKey {
-  readonly #facts: KeyFacts;
+  readonly #metadata: KeyFacts;
   readonly #algorithm: object;
   readonly #usages: readonly string[];
   readonly #weight = new ArrayBuffer(KEY_BYTES);
 
   constructor(...parts: readonly unknown[]) {
     if (parts[0] !== TOKEN) throw new TypeError("Illegal constructor");
-    this.#facts = parts[1] as KeyFacts;
-    this.#algorithm = toAlgorithm(this.#facts.algorithm);
-    this.#usages = [...this.#facts.usages];
+    this.#metadata = parts[1] as KeyFacts;
+    this.#algorithm = toAlgorithm(this.#metadata.algorithm);
+    this.#usages = [...this.#metadata.usages];
   }
 
   get type(): string {
-    return this.#facts.type;
+    return this.#metadata.type;
   }
 
   get extractable(): boolean {
-    return this.#facts.extractable;
+    return this.#metadata.extractable;
   }
 
   get algorithm(): object {
@@ -42,8 +42,8 @@ export class CryptoKey {
 
   static {
     handle = (key) => {
-      const isKey = typeof key === "object" && key !== null && #facts in key && key.#weight !== undefined;
-      return isKey ? key.#facts.handle : undefined;
+      const isKey = typeof key === "object" && key !== null && #metadata in key && key.#weight !== undefined;
+      return isKey ? key.#metadata.handle : undefined;
     };
   }
 }
@@ -54,9 +54,9 @@ for (const name of ["type", "extractable", "algorithm", "usages"]) {
 const tag = { value: "CryptoKey", writable: false, enumerable: false, configurable: true };
 Object.defineProperty(CryptoKey.prototype, Symbol.toStringTag, tag);
 
-function toAlgorithm(facts: KeyFacts["algorithm"]): object {
-  const { publicExponent } = facts;
-  return Array.isArray(publicExponent) ? { ...facts, publicExponent: Uint8Array.from(publicExponent) } : facts;
+function toAlgorithm(metadata: KeyFacts["algorithm"]): object {
+  const { publicExponent } = metadata;
+  return Array.isArray(publicExponent) ? { ...metadata, publicExponent: Uint8Array.from(publicExponent) } : metadata;
 }
 
 /** Returns undefined if the value is not a CryptoKey. */
@@ -64,17 +64,17 @@ export const handleOf = (key: unknown): number | undefined => handle(key);
 
 const handles = new Handles("forgetKeys");
 
-export function toCryptoKey(facts: KeyFacts): CryptoKey {
-  const key = new CryptoKey(TOKEN, facts);
-  handles.add(facts.handle, key);
+export function toCryptoKey(metadata: KeyFacts): CryptoKey {
+  const key = new CryptoKey(TOKEN, metadata);
+  handles.add(metadata.handle, key);
   return key;
 }
 
 addPlatformType({
   owns: (value) => handle(value) !== undefined,
   clone: (key) => {
-    const answer = ask("crypto", JSON.stringify({ method: "cloneKey", args: [handle(key)] }));
-    const reply = JSON.parse(typeof answer === "string" ? answer : "{}") as { readonly value?: KeyFacts };
+    const response = ask("crypto", JSON.stringify({ method: "cloneKey", args: [handle(key)] }));
+    const reply = JSON.parse(typeof response === "string" ? response : "{}") as { readonly value?: KeyFacts };
     if (reply.value === undefined) throw makeDomException("The key could not be cloned", "DataCloneError");
     return toCryptoKey(reply.value);
   },

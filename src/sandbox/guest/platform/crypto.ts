@@ -39,21 +39,21 @@ async function callSubtle(method: string, signature: readonly Argument[], args: 
   const digest = method === "digest" ? digestInPieces(crossed[0], crossing.buffers[0]) : undefined;
   if (digest !== undefined) return digest;
   const text = JSON.stringify({ method, args: crossed });
-  const { answer, buffers } = await runJob({ text, buffers: crossing.buffers });
-  switch (answer.type) {
+  const { response, buffers } = await runJob({ text, buffers: crossing.buffers });
+  switch (response.type) {
     case "bytes":
       return buffers[0];
     case "key":
-      return toCryptoKey(answer.key);
+      return toCryptoKey(response.key);
     case "pair":
-      return { publicKey: toCryptoKey(answer.publicKey), privateKey: toCryptoKey(answer.privateKey) };
+      return { publicKey: toCryptoKey(response.publicKey), privateKey: toCryptoKey(response.privateKey) };
     case "encapsulated": {
-      const { sharedKey } = answer;
+      const { sharedKey } = response;
       const [ciphertext, bits] = buffers;
       return { sharedKey: sharedKey === undefined ? bits : toCryptoKey(sharedKey), ciphertext };
     }
     default:
-      return answer.value;
+      return response.value;
   }
 }
 
@@ -66,14 +66,14 @@ function digestInPieces(algorithm: unknown, data: ArrayBuffer | undefined): Arra
   const { name } = (typeof algorithm === "string" ? { name: algorithm } : algorithm) as { readonly name: string };
   const known = name.toUpperCase();
   if (!PLAIN_HASH.test(known)) return undefined;
-  const question = (method: string, args: readonly unknown[], piece?: ArrayBuffer): unknown =>
+  const request = (method: string, args: readonly unknown[], piece?: ArrayBuffer): unknown =>
     ask("crypto", JSON.stringify({ method, args }), piece);
-  const opened = question("openHash", [known.toLowerCase().replace("sha-", "sha"), null]);
+  const opened = request("openHash", [known.toLowerCase().replace("sha-", "sha"), null]);
   const { value: handle } = JSON.parse(`${opened}`) as { readonly value?: number };
   for (let start = 0; start < data.byteLength; start += MAX_PIECE_BYTES) {
-    question("updateHash", [handle], data.slice(start, start + MAX_PIECE_BYTES));
+    request("updateHash", [handle], data.slice(start, start + MAX_PIECE_BYTES));
   }
-  const digest = question("digest", [handle]);
+  const digest = request("digest", [handle]);
   if (!(digest instanceof ArrayBuffer)) throw makeDomException("The digest could not be computed", "OperationError");
   return digest;
 }
@@ -106,10 +106,10 @@ export class SubtleCrypto {
       ];
       const text = JSON.stringify({ method: "supports", args: crossed });
       const [first, second, ...others] = crossing.buffers;
-      const answer = JSON.parse(`${ask("crypto", text, first, second, others[0], others[1])}`) as {
+      const response = JSON.parse(`${ask("crypto", text, first, second, others[0], others[1])}`) as {
         readonly value?: unknown;
       };
-      return answer.value === true;
+      return response.value === true;
     } catch (thrown) {
       if (thrown instanceof TypeError) return false;
       throw thrown;

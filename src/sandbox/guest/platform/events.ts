@@ -298,8 +298,8 @@ export class EventTarget {
           value,
           listener: (event: Event): void => {
             if (typeof handler.value !== "function") return;
-            const answer = ReflectApply(handler.value as () => unknown, target, [event]);
-            if (answer === false) event.preventDefault();
+            const result = ReflectApply(handler.value as () => unknown, target, [event]);
+            if (result === false) event.preventDefault();
           },
         };
         MapPrototypeSet(handlers, type, handler);

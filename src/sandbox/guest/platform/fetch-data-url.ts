@@ -38,16 +38,16 @@ export function readDataUrl(href: string): DataUrl {
   const input = href.slice("data:".length, hash < 0 ? undefined : hash);
   const comma = input.indexOf(",");
   if (comma < 0) throw new TypeError("Expected a comma in a data: URL");
-  let stated = input.slice(0, comma).replace(/^[\t\n\f\r ]+|[\t\n\f\r ]+$/g, "");
+  let type = input.slice(0, comma).replace(/^[\t\n\f\r ]+|[\t\n\f\r ]+$/g, "");
   let bytes = percentDecode(input.slice(comma + 1));
-  if (BASE64_MARK.test(stated)) {
+  if (BASE64_MARK.test(type)) {
     try {
       bytes = decodeBase64(decodeUtf8(bytes));
     } catch (cause) {
       throw new TypeError("Expected valid base64 in a data: URL marked as base64", { cause });
     }
-    stated = stated.replace(BASE64_MARK, "");
+    type = type.replace(BASE64_MARK, "");
   }
-  if (stated.startsWith(";")) stated = `text/plain${stated}`;
-  return { type: serializeMimeType(parseMimeType(stated) ?? DEFAULT_TYPE), bytes };
+  if (type.startsWith(";")) type = `text/plain${type}`;
+  return { type: serializeMimeType(parseMimeType(type) ?? DEFAULT_TYPE), bytes };
 }

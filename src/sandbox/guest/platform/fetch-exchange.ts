@@ -25,12 +25,13 @@ const PREFIX = "The exchange failed: ";
  * reason. An error of the host's policy is returned unchanged.
  */
 function toFetchError(error: unknown, message: string): unknown {
-  const { code, networkCode, message: said } = (error ?? {}) as Partial<Record<string, unknown>>;
+  const { code, networkCode, message: hostMessage } = (error ?? {}) as Partial<Record<string, unknown>>;
   if (code !== "TOOL_FAILED") return error;
-  if (typeof networkCode !== "string" || typeof said !== "string") return new TypeError(message, { cause: error });
-  const words = said.startsWith(PREFIX) ? said.slice(PREFIX.length) : said;
-  const cause = Object.assign(new Error(words), { code: networkCode });
-  return new TypeError(`${message}: ${words} (${networkCode})`, { cause });
+  if (typeof networkCode !== "string" || typeof hostMessage !== "string")
+    return new TypeError(message, { cause: error });
+  const reason = hostMessage.startsWith(PREFIX) ? hostMessage.slice(PREFIX.length) : hostMessage;
+  const cause = Object.assign(new Error(reason), { code: networkCode });
+  return new TypeError(`${message}: ${reason} (${networkCode})`, { cause });
 }
 
 type WireBody = null | { readonly base64: string } | { readonly stream: true };
@@ -81,7 +82,7 @@ export class Exchange {
     this.#signal?.addEventListener("abort", this.#onAbort);
     const hash = url.href.indexOf("#");
     try {
-      const asked = this.#ask({
+      const response = this.#ask({
         op: "request",
         method,
         url: hash < 0 ? url.href : url.href.slice(0, hash),
@@ -90,7 +91,7 @@ export class Exchange {
         redirect,
       });
       if (this.#upload !== undefined) void this.#sendBody(this.#upload);
-      return this.#respond((await this.#wait(asked)) as HostHead);
+      return this.#respond((await this.#wait(response)) as HostHead);
     } catch (error) {
       this.#finish();
       throw toFetchError(error, "fetch failed");
@@ -102,10 +103,10 @@ export class Exchange {
   }
 
   /** Waits for a response of the host, or for the end of the exchange if that comes first. */
-  #wait(asked: Promise<unknown>): Promise<unknown> {
+  #wait(response: Promise<unknown>): Promise<unknown> {
     return new Promise((resolve, reject) => {
       this.#rejectWaiting = reject;
-      asked.then(resolve, reject);
+      response.then(resolve, reject);
     });
   }
 

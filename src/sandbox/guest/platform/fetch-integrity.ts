@@ -9,15 +9,15 @@ const toPlain = (base64: string): string => base64.replace(/[=]+$/, "").replaceA
 
 /** Ignores expressions that are not a known hash. Metadata without a known hash matches any bytes. */
 export async function matchesIntegrity(bytes: Uint8Array, metadata: string): Promise<boolean> {
-  const stated = metadata.split(/[\t\n\f\r ]+/).flatMap((word) => {
+  const expressions = metadata.split(/[\t\n\f\r ]+/).flatMap((word) => {
     const found = EXPRESSION.exec(word);
     if (found === null) return [];
     const [, algorithm = "", value = ""] = found;
     return [{ rank: (ALGORITHMS as readonly string[]).indexOf(algorithm.toLowerCase()), value: toPlain(value) }];
   });
-  if (stated.length === 0) return true;
-  const strongest = Math.max(...stated.map(({ rank }) => rank));
+  if (expressions.length === 0) return true;
+  const strongest = Math.max(...expressions.map(({ rank }) => rank));
   const name = (ALGORITHMS[strongest] as string).replace("sha", "SHA-");
   const digest = toPlain(toBase64(new Uint8Array(await digests().digest(name, bytes))));
-  return stated.some(({ rank, value }) => rank === strongest && value === digest);
+  return expressions.some(({ rank, value }) => rank === strongest && value === digest);
 }

@@ -47,17 +47,17 @@ export function encodeMultipart(entries: readonly FormDataEntry[]): EncodedForm 
 const CR = 13;
 const LF = 10;
 
-/** Returns the index of `wanted` at or after `from`, or a negative number. */
-function indexOfBytes(bytes: Uint8Array, wanted: Uint8Array, from: number): number {
-  const first = wanted[0] as number;
+/** Returns the index of `pattern` at or after `from`, or a negative number. */
+function indexOfBytes(bytes: Uint8Array, pattern: Uint8Array, from: number): number {
+  const first = pattern[0] as number;
   for (let at = bytes.indexOf(first, from); at >= 0; at = bytes.indexOf(first, at + 1)) {
-    if (startsWith(bytes, wanted, at)) return at;
+    if (startsWith(bytes, pattern, at)) return at;
   }
   return -1;
 }
 
-function startsWith(bytes: Uint8Array, wanted: Uint8Array, at: number): boolean {
-  for (let index = 0; index < wanted.length; index += 1) if (bytes[at + index] !== wanted[index]) return false;
+function startsWith(bytes: Uint8Array, pattern: Uint8Array, at: number): boolean {
+  for (let index = 0; index < pattern.length; index += 1) if (bytes[at + index] !== pattern[index]) return false;
   return true;
 }
 

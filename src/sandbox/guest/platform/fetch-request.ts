@@ -1,14 +1,12 @@
 // Request (Fetch standard, 5.4). Options for browsers only (mode, credentials, cache …) are validated, stored and reported without effect.
 
 import type { Body } from "./fetch-body.ts";
-import { extractBody, readBlob, readBytes, readFormData, readJson, readText, toTextStream } from "./fetch-content.ts";
-import type { FormData } from "./fetch-form-data.ts";
+import { type BodyMembers, defineBodyMembers, extractBody } from "./fetch-content.ts";
 import { copyHeaders, Headers, headerListOf, isToken } from "./fetch-headers.ts";
 import { pickFields, showAs } from "./fetch-inspect.ts";
-import type { Blob, Stream } from "./fetch-platform.ts";
+import type { Stream } from "./fetch-platform.ts";
 import { type ParsedUrl, parseUrl } from "./fetch-url.ts";
 import { tagOf, toByteString, toEnum, toUsvString } from "./fetch-webidl.ts";
-import type { ReadableStream } from "./streams.ts";
 import { defineInterface, requireArguments, toDictionary } from "./webidl.ts";
 
 export interface Signal {
@@ -194,6 +192,8 @@ function applyBody(state: RequestState, init: RequestInit, inherited: Body | nul
 export let requestState: (request: Request) => RequestState;
 export let isRequest: (value: object) => boolean;
 
+export interface Request extends BodyMembers {}
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: defineBodyMembers() adds these members to the prototype
 export class Request {
   #state: RequestState;
   #signal: Signal | undefined;
@@ -292,32 +292,9 @@ export class Request {
     cloned.#state = { ...state, headers, body: state.body?.clone() ?? null };
     return cloned;
   }
-
-  async arrayBuffer(): Promise<ArrayBuffer> {
-    return (await readBytes(this.#state.body)).buffer;
-  }
-  async blob(): Promise<Blob> {
-    const { body, headers } = this.#state;
-    return await readBlob(body, () => headerListOf(headers).get("content-type"));
-  }
-  async bytes(): Promise<Uint8Array> {
-    return await readBytes(this.#state.body);
-  }
-  async formData(): Promise<FormData> {
-    const { body, headers } = this.#state;
-    return await readFormData(body, () => headerListOf(headers).get("content-type"));
-  }
-  async json(): Promise<unknown> {
-    return await readJson(this.#state.body);
-  }
-  async text(): Promise<string> {
-    return await readText(this.#state.body);
-  }
-  textStream(): ReadableStream<string> {
-    return toTextStream(this.#state.body);
-  }
 }
 
+defineBodyMembers(Request.prototype, requestState);
 defineInterface("Request", Request);
 const SHOWN = [
   "method",

@@ -1,24 +1,13 @@
 // Response (Fetch standard, 5.5).
 
 import { Body, readAll } from "./fetch-body.ts";
-import {
-  type Extracted,
-  extractBody,
-  readBlob,
-  readBytes,
-  readFormData,
-  readJson,
-  readText,
-  toTextStream,
-} from "./fetch-content.ts";
-import type { FormData } from "./fetch-form-data.ts";
+import { type BodyMembers, defineBodyMembers, type Extracted, extractBody } from "./fetch-content.ts";
 import { copyHeaders, HeaderList, Headers, headerListOf, makeHeaders } from "./fetch-headers.ts";
 import { pickFields, showAs } from "./fetch-inspect.ts";
-import type { Blob, Stream } from "./fetch-platform.ts";
+import type { Stream } from "./fetch-platform.ts";
 import { parseUrl } from "./fetch-url.ts";
 import { encodeUtf8 } from "./fetch-utf8.ts";
 import { toByteString } from "./fetch-webidl.ts";
-import type { ReadableStream } from "./streams.ts";
 import { defineInterface, requireArguments, toDictionary } from "./webidl.ts";
 
 const NULL_BODY_STATUSES: readonly number[] = [101, 103, 204, 205, 304];
@@ -53,6 +42,7 @@ export interface ResponseHead {
 }
 
 export let isResponse: (value: object) => boolean;
+let responseState: (response: Response) => ResponseState;
 export let makeResponse: (head: ResponseHead, body: Body | null) => Response;
 /** Reads the whole body and passes it to a check before the tool receives the response. */
 export let settleBody: (response: Response, look: (bytes: Uint8Array) => Promise<void>) => Promise<void>;
@@ -88,10 +78,13 @@ function jsonText(data: unknown): string {
   return text;
 }
 
+export interface Response extends BodyMembers {}
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: defineBodyMembers() adds these members to the prototype
 export class Response {
   #state: ResponseState;
 
   static {
+    responseState = (response) => response.#state;
     isResponse = (value) => #state in value;
     settleBody = async (response, look) => {
       const { body } = response.#state;
@@ -179,32 +172,9 @@ export class Response {
     cloned.#state = { ...this.#state, headers: copyHeaders(headers), body: body?.clone() ?? null };
     return cloned;
   }
-
-  async arrayBuffer(): Promise<ArrayBuffer> {
-    return (await readBytes(this.#state.body)).buffer;
-  }
-  async blob(): Promise<Blob> {
-    const { body, headers } = this.#state;
-    return await readBlob(body, () => headerListOf(headers).get("content-type"));
-  }
-  async bytes(): Promise<Uint8Array> {
-    return await readBytes(this.#state.body);
-  }
-  async formData(): Promise<FormData> {
-    const { body, headers } = this.#state;
-    return await readFormData(body, () => headerListOf(headers).get("content-type"));
-  }
-  async json(): Promise<unknown> {
-    return await readJson(this.#state.body);
-  }
-  async text(): Promise<string> {
-    return await readText(this.#state.body);
-  }
-  textStream(): ReadableStream<string> {
-    return toTextStream(this.#state.body);
-  }
 }
 
+defineBodyMembers(Response.prototype, responseState);
 defineInterface("Response", Response);
 // Without `body`, because reading it would create a stream.
 const SHOWN = ["status", "statusText", "headers", "bodyUsed", "ok", "redirected", "type", "url"] as const;

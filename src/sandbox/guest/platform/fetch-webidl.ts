@@ -17,11 +17,11 @@ export function toByteString(value: unknown, what: string): string {
 export const toUsvString = (value: unknown): string => `${value as string}`.toWellFormed();
 
 /** Converts to one of the values of an enumeration. */
-export function toEnum<Word extends string>(value: unknown, words: readonly Word[], what: string): Word | undefined {
+export function toEnum<Word extends string>(value: unknown, allowed: readonly Word[], what: string): Word | undefined {
   if (value === undefined) return undefined;
   const text = `${value as string}`;
-  if (!(words as readonly string[]).includes(text)) {
-    throw new TypeError(`${what}: expected one of ${words.join(", ")}, got "${text.slice(0, 100)}"`);
+  if (!(allowed as readonly string[]).includes(text)) {
+    throw new TypeError(`${what}: expected one of ${allowed.join(", ")}, got "${text.slice(0, 100)}"`);
   }
   return text as Word;
 }

@@ -22,7 +22,7 @@ for (const isOurs of [isHeaders, isRequest, isResponse, (value: object) => formD
 
 const failed = (reason: string): TypeError => new TypeError("fetch failed", { cause: new Error(reason) });
 
-function answerDataUrl({ method, url }: RequestState): Response {
+function respondWithDataUrl({ method, url }: RequestState): Response {
   const { type, bytes } = readDataUrl(url.href);
   const body = method === "HEAD" ? null : Body.ofParts([bytes]);
   const headers = [["Content-Type", type]] as const;
@@ -30,7 +30,7 @@ function answerDataUrl({ method, url }: RequestState): Response {
 }
 
 /** Responds with a blob of this tool, without a request to the host. */
-function answerBlobUrl({ method, url }: RequestState): Response {
+function respondWithBlobUrl({ method, url }: RequestState): Response {
   const { blobBytes, resolveObjectURL } = blobs();
   const blob = resolveObjectURL(url.href);
   if (blob === undefined) throw failed("The URL does not refer to a blob");
@@ -51,12 +51,12 @@ async function fetchRequest(state: RequestState): Promise<Response> {
   }
   if (url.scheme === "data") {
     try {
-      return answerDataUrl(state);
+      return respondWithDataUrl(state);
     } catch (cause) {
       throw new TypeError("fetch failed", { cause });
     }
   }
-  if (url.scheme === "blob") return answerBlobUrl(state);
+  if (url.scheme === "blob") return respondWithBlobUrl(state);
   if (url.scheme !== "http" && url.scheme !== "https") throw failed(`The scheme ${url.scheme} is not supported`);
   const port = blockedPort(url.href);
   if (port !== undefined) throw failed(`Port ${port} is blocked by the Fetch standard`);

@@ -31,7 +31,7 @@ function widthOf(text: string): number {
 }
 
 function draw(head: readonly string[], columns: readonly (readonly string[])[]): string {
-  const rows = columns.reduce((most, column) => Math.max(most, column.length), 0);
+  const rows = columns.reduce((longest, column) => Math.max(longest, column.length), 0);
   const widths = columns.map((column, index) => {
     const texts = [head[index], ...column].map((text) => widthOf(text ?? ""));
     return texts.reduce((widest, width) => Math.max(widest, width), 0) + 2;

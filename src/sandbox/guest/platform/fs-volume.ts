@@ -43,8 +43,8 @@ const WORDS: { readonly [code: string]: string } = {
 };
 
 export function fsError(code: string, syscall: string, path?: string, dest?: string): Error {
-  const places = `${path === undefined ? "" : ` '${path}'`}${dest === undefined ? "" : ` -> '${dest}'`}`;
-  const error = new Error(`${code}: ${WORDS[code] ?? "unknown error"}, ${syscall}${places}`);
+  const paths = `${path === undefined ? "" : ` '${path}'`}${dest === undefined ? "" : ` -> '${dest}'`}`;
+  const error = new Error(`${code}: ${WORDS[code] ?? "unknown error"}, ${syscall}${paths}`);
   const details: { [name: string]: unknown } = { errno: -(errno[code] ?? 0), code, syscall };
   if (path !== undefined) details.path = path;
   if (dest !== undefined) details.dest = dest;

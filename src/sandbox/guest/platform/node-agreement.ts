@@ -95,7 +95,7 @@ export class ECDH extends Agreement {
 
 const groups = new Handles("forgetGroups");
 
-interface GroupFacts {
+interface GroupMetadata {
   readonly handle: number;
   readonly prime: string;
   readonly generator: string;
@@ -103,22 +103,22 @@ interface GroupFacts {
 
 export class DiffieHellmanGroup extends Agreement {
   readonly verifyError = 0;
-  readonly #facts: GroupFacts;
+  readonly #metadata: GroupMetadata;
 
   constructor(group: string) {
     checkString(group, "name");
     super(group);
-    this.#facts = callWorker("openGroup", [group], []) as GroupFacts;
-    groups.add(this.#facts.handle, this);
+    this.#metadata = callWorker("openGroup", [group], []) as GroupMetadata;
+    groups.add(this.#metadata.handle, this);
   }
   getPrime(encoding?: string): unknown {
-    return encode(Buffer.from(this.#facts.prime, "hex"), encoding);
+    return encode(Buffer.from(this.#metadata.prime, "hex"), encoding);
   }
   getGenerator(encoding?: string): unknown {
-    return encode(Buffer.from(this.#facts.generator, "hex"), encoding);
+    return encode(Buffer.from(this.#metadata.generator, "hex"), encoding);
   }
   generateKeys(encoding?: string): unknown {
-    this.keep(split(callWorkerForBytes("groupGenerate", [this.#facts.handle], [])));
+    this.keep(split(callWorkerForBytes("groupGenerate", [this.#metadata.handle], [])));
     return this.getPublicKey(encoding);
   }
   getPublicKey(encoding?: string): unknown {
@@ -126,7 +126,7 @@ export class DiffieHellmanGroup extends Agreement {
   }
   computeSecret(other: Data, inputEncoding?: string, outputEncoding?: string): unknown {
     const bytes = dataBytes(other, "otherPublicKey", inputEncoding);
-    return encode(callWorkerForBytes("groupSecret", [this.#facts.handle], [bytes]), outputEncoding);
+    return encode(callWorkerForBytes("groupSecret", [this.#metadata.handle], [bytes]), outputEncoding);
   }
 }
 

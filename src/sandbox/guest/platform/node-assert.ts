@@ -110,11 +110,11 @@ function fits(thrown: unknown, expected: unknown, message: unknown, from: Check)
     fail({ actual: thrown, expected, operator: from.name, text }, message, from);
   }
   if (typeof expected === "object" && expected !== null) {
-    const wanted = expected as { readonly [key: string]: unknown };
+    const expectedFields = expected as { readonly [key: string]: unknown };
     const keys = expected instanceof Error ? [...Object.keys(expected), "name", "message"] : Object.keys(expected);
     const got = thrown as { readonly [key: string]: unknown };
     for (const key of keys) {
-      const [a, b] = [got?.[key], wanted[key]];
+      const [a, b] = [got?.[key], expectedFields[key]];
       if (b instanceof RegExp && typeof a === "string" ? b.test(a) : isDeepStrictEqual(a, b)) continue;
       fail({ actual: thrown, expected, operator: from.name }, message, from);
     }
@@ -127,8 +127,8 @@ function fits(thrown: unknown, expected: unknown, message: unknown, from: Check)
   if (Object.getPrototypeOf(expected) === Error || expected === Error || expected.prototype instanceof Error)
     throw thrown;
   if (Reflect.apply(expected, {}, [thrown]) === true) return;
-  const words = 'The validation function is expected to return "true"';
-  fail({ actual: thrown, expected, operator: from.name, text: words }, message, from);
+  const text = 'The validation function is expected to return "true"';
+  fail({ actual: thrown, expected, operator: from.name, text }, message, from);
 }
 
 const splitMessage = (expected: unknown, message: unknown): readonly [unknown, unknown] =>

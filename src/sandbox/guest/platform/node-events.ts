@@ -70,8 +70,8 @@ function checkListener(listener: unknown): asserts listener is Listener {
 
 /** Warns of a possible leak, once per event. */
 function warnOfMany(emitter: EventEmitter, name: EventName, list: Listener[] & { warned?: boolean }): void {
-  const most = emitter.getMaxListeners();
-  if (most <= 0 || list.length <= most || list.warned) return;
+  const limit = emitter.getMaxListeners();
+  if (limit <= 0 || list.length <= limit || list.warned) return;
   list.warned = true;
   const console = (globalThis as { console?: { warn(text: string): void } }).console;
   console?.warn(

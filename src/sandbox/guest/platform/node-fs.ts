@@ -200,17 +200,17 @@ class FileHandle extends EventEmitter {
   }
 }
 
-const refuse = (name: string, instead: string) => (): never => {
+const unsupportedFunction = (name: string, instead: string) => (): never => {
   throw unsupported(`fs.${name}()`, instead);
 };
 
 const WATCH = "only the tool itself changes its files";
 const shared = {
   constants: fsConstants,
-  watch: refuse("watch", WATCH),
-  glob: refuse("glob", "list folders with readdir"),
-  opendir: refuse("opendir", "list folders with readdir"),
-  statfs: refuse("statfs", "files are in memory"),
+  watch: unsupportedFunction("watch", WATCH),
+  glob: unsupportedFunction("glob", "list folders with readdir"),
+  opendir: unsupportedFunction("opendir", "list folders with readdir"),
+  statfs: unsupportedFunction("statfs", "files are in memory"),
 };
 
 /** Functions that have more than one name. */
@@ -248,7 +248,7 @@ const fs: { [name: string]: unknown } = {
   FileWriteStream: WriteStream,
   createReadStream: (path: unknown, options?: unknown) => new ReadStream(path, options),
   createWriteStream: (path: unknown, options?: unknown) => new WriteStream(path, options),
-  watchFile: refuse("watchFile", WATCH),
+  watchFile: unsupportedFunction("watchFile", WATCH),
   unwatchFile: (): void => {},
 };
 for (const [name, run] of Object.entries(functions)) {

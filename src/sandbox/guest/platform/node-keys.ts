@@ -56,9 +56,9 @@ export class KeyObject {
     const isSecret = this instanceof SecretKeyObject;
     const handle = isSecret ? secretHandle(bytesOf(this)) : keyHandle(this);
     const args = [handle, toWireAlgorithm(algorithm), extractable === true, [...usages]];
-    const facts = callWorker("cryptoKeyOf", args, []) as KeyFacts;
+    const metadata = callWorker("cryptoKeyOf", args, []) as KeyFacts;
     if (isSecret) callWorker("forgetKeyObjects", [[handle]], []);
-    return toCryptoKey(facts);
+    return toCryptoKey(metadata);
   }
 
   static from(key: unknown): KeyObject {
@@ -105,28 +105,28 @@ class SecretKeyObject extends KeyObject {
   }
 }
 
-let factsOf: (key: KeyObject) => KeyObjectFacts | undefined;
+let metadataOf: (key: KeyObject) => KeyObjectFacts | undefined;
 
 abstract class AsymmetricKeyObject extends KeyObject {
-  readonly #facts: KeyObjectFacts;
+  readonly #metadata: KeyObjectFacts;
   readonly #weight = new ArrayBuffer(KEY_BYTES);
 
-  constructor(facts: KeyObjectFacts) {
-    super(TOKEN, facts.type);
-    this.#facts = facts;
-    handles.add(facts.handle, this);
+  constructor(metadata: KeyObjectFacts) {
+    super(TOKEN, metadata.type);
+    this.#metadata = metadata;
+    handles.add(metadata.handle, this);
   }
 
   static {
-    factsOf = (key) => (#facts in key && key.#weight !== undefined ? key.#facts : undefined);
+    metadataOf = (key) => (#metadata in key && key.#weight !== undefined ? key.#metadata : undefined);
   }
 
   get asymmetricKeyType(): string | undefined {
-    return this.#facts.asymmetricKeyType;
+    return this.#metadata.asymmetricKeyType;
   }
 
   get asymmetricKeyDetails(): object {
-    const { publicExponent, ...details } = this.#facts.details;
+    const { publicExponent, ...details } = this.#metadata.details;
     return publicExponent === undefined ? details : { ...details, publicExponent: BigInt(publicExponent as string) };
   }
 
@@ -137,8 +137,8 @@ abstract class AsymmetricKeyObject extends KeyObject {
 class PublicKeyObject extends AsymmetricKeyObject {}
 class PrivateKeyObject extends AsymmetricKeyObject {}
 
-const toKeyObject = (facts: KeyObjectFacts): KeyObject =>
-  facts.type === "private" ? new PrivateKeyObject(facts) : new PublicKeyObject(facts);
+const toKeyObject = (metadata: KeyObjectFacts): KeyObject =>
+  metadata.type === "private" ? new PrivateKeyObject(metadata) : new PublicKeyObject(metadata);
 
 function exportKey(key: KeyObject, { format, type, cipher, passphrase }: ExportOptions): unknown {
   if (format !== "pem" && format !== "der" && format !== "jwk") {
@@ -153,12 +153,12 @@ function exportKey(key: KeyObject, { format, type, cipher, passphrase }: ExportO
 
 /** @throws {TypeError} for a secret key */
 export function keyHandle(key: KeyObject): number {
-  const facts = factsOf(key);
-  if (facts === undefined) {
+  const metadata = metadataOf(key);
+  if (metadata === undefined) {
     const message = `Invalid key object type ${key.type}, expected private or public.`;
     throw nodeError(TypeError, "ERR_CRYPTO_INVALID_KEY_OBJECT_TYPE", message);
   }
-  return facts.handle;
+  return metadata.handle;
 }
 
 /** Returns the bytes of a secret key or of data, for the key of an HMAC or a cipher. */
@@ -240,14 +240,14 @@ export function createPublicKey(given: unknown): KeyObject {
   return toKeyObject(callWorker("publicKeyObject", [keyHandle(key)], []) as KeyObjectFacts);
 }
 
-export const publicKeyOfFacts = (facts: KeyObjectFacts): KeyObject => toKeyObject(facts);
+export const toPublicKeyObject = (metadata: KeyObjectFacts): KeyObject => toKeyObject(metadata);
 
 interface PairOptions {
   readonly publicKeyEncoding?: ExportOptions;
   readonly privateKeyEncoding?: ExportOptions;
   readonly [option: string]: unknown;
 }
-interface PairFacts {
+interface PairMetadata {
   readonly publicKey: KeyObjectFacts;
   readonly privateKey: KeyObjectFacts;
 }
@@ -276,12 +276,12 @@ function pairRequest(type: unknown, options: PairOptions): [string, object] {
     );
   }
   const renamed = { hashAlgorithm: hash, mgf1HashAlgorithm: mgf1Hash, group: groupName };
-  const stated = Object.entries({ ...renamed, ...rest }).filter(([, value]) => value !== undefined);
-  return [type, Object.fromEntries(stated)];
+  const defined = Object.entries({ ...renamed, ...rest }).filter(([, value]) => value !== undefined);
+  return [type, Object.fromEntries(defined)];
 }
 
-function toPair(facts: PairFacts, { publicKeyEncoding, privateKeyEncoding }: PairOptions): Pair {
-  const [publicKey, privateKey] = [toKeyObject(facts.publicKey), toKeyObject(facts.privateKey)];
+function toPair(metadata: PairMetadata, { publicKeyEncoding, privateKeyEncoding }: PairOptions): Pair {
+  const [publicKey, privateKey] = [toKeyObject(metadata.publicKey), toKeyObject(metadata.privateKey)];
   return {
     publicKey: publicKeyEncoding === undefined ? publicKey : exportKey(publicKey, publicKeyEncoding),
     privateKey: privateKeyEncoding === undefined ? privateKey : exportKey(privateKey, privateKeyEncoding),
@@ -289,14 +289,14 @@ function toPair(facts: PairFacts, { publicKeyEncoding, privateKeyEncoding }: Pai
 }
 
 export function generateKeyPairSync(type: string, options: PairOptions = {}): Pair {
-  return toPair(callWorker("generateKeyObjects", pairRequest(type, options), []) as PairFacts, options);
+  return toPair(callWorker("generateKeyObjects", pairRequest(type, options), []) as PairMetadata, options);
 }
 
 async function generatePair(type: string, options: PairOptions): Promise<Pair> {
   const text = JSON.stringify({ method: "generateKeyPair", args: pairRequest(type, options) });
   try {
-    const { answer } = await runJob({ text, buffers: [] });
-    return toPair((answer as unknown as { readonly value: PairFacts }).value, options);
+    const { response } = await runJob({ text, buffers: [] });
+    return toPair((response as unknown as { readonly value: PairMetadata }).value, options);
   } catch (thrown) {
     const { name, message, code } = thrown as Failure;
     throw toNodeError({ ok: false, name, message, ...(typeof code === "string" ? { code } : {}) });

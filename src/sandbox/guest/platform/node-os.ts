@@ -33,7 +33,7 @@ const os = {
   version: (): string => "",
 };
 
-const refusal = (what: string, instead: string) =>
+const unsupportedClass = (what: string, instead: string) =>
   class {
     constructor() {
       throw unsupported(what, instead);
@@ -43,8 +43,8 @@ const refusal = (what: string, instead: string) =>
 const NO_TERMINAL = "a tool has no terminal";
 const tty = {
   isatty: (): boolean => false,
-  ReadStream: refusal("tty.ReadStream", NO_TERMINAL),
-  WriteStream: refusal("tty.WriteStream", NO_TERMINAL),
+  ReadStream: unsupportedClass("tty.ReadStream", NO_TERMINAL),
+  WriteStream: unsupportedClass("tty.WriteStream", NO_TERMINAL),
 };
 
 const web = globalThis as unknown as { readonly [name: string]: unknown };

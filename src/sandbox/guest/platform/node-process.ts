@@ -47,7 +47,7 @@ function emitWarning(warning: unknown, options?: unknown): void {
   else console.warn(`${given ?? "Warning"}: ${String(warning)}`);
 }
 
-const refuse =
+const unsupportedFunction =
   (name: string, instead: string) =>
   (...args: unknown[]): never => {
     throw unsupported(`process.${name}(${args.filter((arg) => typeof arg === "number").join(", ")})`, instead);
@@ -96,14 +96,14 @@ const process: { [name: string]: unknown } = {
   constrainedMemory: (): number => 0,
   getActiveResourcesInfo: () => [],
   getBuiltinModule,
-  exit: refuse("exit", "a tool ends when it returns or throws"),
-  reallyExit: refuse("reallyExit", "a tool ends when it returns or throws"),
-  abort: refuse("abort", "a tool ends when it returns or throws"),
-  kill: refuse("kill", NO_PROCESS),
-  chdir: refuse("chdir", 'the working directory is always "/"'),
-  dlopen: refuse("dlopen", "native add-ons cannot be loaded"),
-  binding: refuse("binding", "Node's internals are not there"),
-  loadEnvFile: refuse("loadEnvFile", "a tool has no environment; request secrets"),
+  exit: unsupportedFunction("exit", "a tool ends when it returns or throws"),
+  reallyExit: unsupportedFunction("reallyExit", "a tool ends when it returns or throws"),
+  abort: unsupportedFunction("abort", "a tool ends when it returns or throws"),
+  kill: unsupportedFunction("kill", NO_PROCESS),
+  chdir: unsupportedFunction("chdir", 'the working directory is always "/"'),
+  dlopen: unsupportedFunction("dlopen", "native add-ons cannot be loaded"),
+  binding: unsupportedFunction("binding", "Node's internals are not there"),
+  loadEnvFile: unsupportedFunction("loadEnvFile", "a tool has no environment; request secrets"),
 };
 
 let emitter: Emitter | undefined;

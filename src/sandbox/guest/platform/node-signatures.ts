@@ -20,7 +20,7 @@ type Done = (error?: Error | null) => void;
 const optionsOf = (given: unknown): KeyOptions =>
   typeof given === "object" && given !== null && !ArrayBuffer.isView(given) ? (given as KeyOptions) : {};
 
-const stated = (options: object): object =>
+const withoutUndefined = (options: object): object =>
   Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 
 interface Operation {
@@ -47,7 +47,7 @@ function joined(pieces: readonly Uint8Array[], size: number): Uint8Array {
 /** Sends long input piece by piece, except for algorithms that read the whole input twice. */
 function run({ algorithm, pieces, key, options, signature }: Operation): unknown {
   const { padding, saltLength, dsaEncoding } = options;
-  const wire = stated({ padding, saltLength, dsaEncoding });
+  const wire = withoutUndefined({ padding, saltLength, dsaEncoding });
   const size = pieces.reduce((sum, { length }) => sum + length, 0);
   const call = (method: string, args: readonly unknown[], bytes: readonly Uint8Array[]): unknown =>
     signature === undefined ? callWorkerForBytes(method, args, bytes) : callWorker(method, args, [...bytes, signature]);
@@ -145,7 +145,7 @@ const crypt =
     const { padding, oaepHash, oaepLabel, encoding } = optionsOf(given);
     const bytes = dataBytes(data, "buffer", encoding);
     const label = oaepLabel === undefined ? [] : [dataBytes(oaepLabel, "key.oaepLabel", encoding)];
-    const args = [method, keyHandle(toKey(given)), stated({ padding, oaepHash })];
+    const args = [method, keyHandle(toKey(given)), withoutUndefined({ padding, oaepHash })];
     return encode(callWorkerForBytes("cryptWithKey", args, [bytes, ...label]));
   };
 

@@ -72,13 +72,13 @@ function callbackify(original: (...args: unknown[]) => Promise<unknown>): AnyFun
 const warned = new Set<string>();
 
 export function deprecate(original: AnyFunction, message: string, code?: string): AnyFunction {
-  let told = false;
+  let hasWarned = false;
   function deprecated(this: unknown, ...args: unknown[]): unknown {
-    if (!told && (code === undefined || !warned.has(code))) {
+    if (!hasWarned && (code === undefined || !warned.has(code))) {
       console.warn(`DeprecationWarning: ${message}`);
       if (code !== undefined) warned.add(code);
     }
-    told = true;
+    hasWarned = true;
     if (new.target !== undefined) return Reflect.construct(original, args, new.target);
     return Reflect.apply(original, this, args);
   }

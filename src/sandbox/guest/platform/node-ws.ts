@@ -34,9 +34,9 @@ function toError({ error, message }: PlatformEvent): Error {
 function toSettings(given: unknown, options: Options | undefined): object {
   const isOptions = typeof given === "object" && given !== null && !Array.isArray(given);
   const { headers = {}, origin, protocols } = (isOptions ? given : (options ?? {})) as Options;
-  const stated = isOptions || given === undefined || given === null ? protocols : given;
+  const protocolList = isOptions || given === undefined || given === null ? protocols : given;
   const own = origin === undefined ? {} : { origin };
-  return { protocols: stated ?? [], headers: { ...headers, ...own } };
+  return { protocols: protocolList ?? [], headers: { ...headers, ...own } };
 }
 
 export class WebSocket extends EventEmitter {

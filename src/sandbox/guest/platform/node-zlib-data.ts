@@ -12,8 +12,8 @@ export const ERROR_NAMES: { readonly [errno: number]: string } = {
 };
 
 export function zlibError(errno: number, message: string): Error {
-  const words = errno === 2 ? "Missing dictionary" : message || "zlib error";
-  return Object.assign(new Error(words), { errno, code: ERROR_NAMES[errno] ?? "Z_STREAM_ERROR" });
+  const text = errno === 2 ? "Missing dictionary" : message || "zlib error";
+  return Object.assign(new Error(text), { errno, code: ERROR_NAMES[errno] ?? "Z_STREAM_ERROR" });
 }
 
 export function toBytes(input: unknown): Uint8Array {
@@ -28,8 +28,8 @@ export function toBytes(input: unknown): Uint8Array {
 }
 
 /** Creates the error for a result larger than the option maxOutputLength. */
-export function tooLarge(most: number): Error {
-  return nodeError(RangeError, "ERR_BUFFER_TOO_LARGE", `Cannot create a Buffer larger than ${most} bytes`);
+export function tooLarge(maxBytes: number): Error {
+  return nodeError(RangeError, "ERR_BUFFER_TOO_LARGE", `Cannot create a Buffer larger than ${maxBytes} bytes`);
 }
 
 /** Creates the error for bytes after the end of the compressed data, if the option rejectGarbageAfterEnd is set. */

@@ -48,12 +48,12 @@ function runSync(kind: CodecKind, input: unknown, options: Options = {}): Buffer
 
 async function runWhole(kind: CodecKind, bytes: Uint8Array, options: Options): Promise<Buffer> {
   const codec = new WorkerCodec(kind, settingsOf(options, bytes.length));
-  const most = options.maxOutputLength ?? Number.POSITIVE_INFINITY;
+  const maxBytes = options.maxOutputLength ?? Number.POSITIVE_INFINITY;
   const parts: Uint8Array[] = [];
   let size = 0;
   const emit = (part: Uint8Array): void => {
     size += part.length;
-    if (size > most) throw tooLarge(most);
+    if (size > maxBytes) throw tooLarge(maxBytes);
     parts.push(part);
   };
   await codec.write(bytes, emit);
@@ -77,20 +77,20 @@ class WorkerZlib extends Transform {
   readonly #codec: WorkerCodec;
   #size = 0;
   #wake: (() => void) | undefined;
-  readonly #most: number;
+  readonly #maxBytes: number;
   bytesWritten = 0;
 
   constructor(kind: CodecKind, options: Options = {}) {
     super(options);
     this.#codec = new WorkerCodec(kind, settingsOf(options, null));
-    this.#most = options.maxOutputLength ?? Number.POSITIVE_INFINITY;
+    this.#maxBytes = options.maxOutputLength ?? Number.POSITIVE_INFINITY;
   }
 
   #run(run: (emit: (bytes: Uint8Array<ArrayBuffer>) => Promise<void>) => Promise<void>, done: Done): void {
     const emit = async (bytes: Uint8Array<ArrayBuffer>): Promise<void> => {
       if (this.destroyed) return;
       this.#size += bytes.length;
-      if (this.#size > this.#most) throw tooLarge(this.#most);
+      if (this.#size > this.#maxBytes) throw tooLarge(this.#maxBytes);
       if (this.push(Buffer.from(bytes.buffer))) return;
       await new Promise<void>((resolve) => {
         this.#wake = resolve;

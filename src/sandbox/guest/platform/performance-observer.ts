@@ -43,7 +43,7 @@ function queueNotification(): void {
 }
 
 let notify: (observer: PerformanceObserver) => void;
-let tell: (observer: PerformanceObserver, entry: PerformanceEntry) => void;
+let enqueue: (observer: PerformanceObserver, entry: PerformanceEntry) => void;
 /** Returns the entries so far. */
 let timeline: () => readonly PerformanceEntry[] = () => [];
 
@@ -53,7 +53,7 @@ export function connectTimeline(entries: () => readonly PerformanceEntry[]): voi
 
 /** Handles a new entry: "queue a PerformanceEntry". */
 export function observe(entry: PerformanceEntry): void {
-  for (const observer of observers) tell(observer, entry);
+  for (const observer of observers) enqueue(observer, entry);
 }
 
 export class PerformanceObserver {
@@ -64,7 +64,7 @@ export class PerformanceObserver {
   #isNew = true;
 
   static {
-    tell = (observer, entry) => {
+    enqueue = (observer, entry) => {
       if (!observer.#types.has(entry.entryType)) return;
       observer.#waiting.push(entry);
       queueNotification();
@@ -103,8 +103,8 @@ export class PerformanceObserver {
       );
     }
     this.#form = form;
-    const wanted = type === undefined ? [...(entryTypes as Iterable<unknown>)].map(String) : [String(type)];
-    const types = wanted.filter(isEntryType);
+    const requested = type === undefined ? [...(entryTypes as Iterable<unknown>)].map(String) : [String(type)];
+    const types = requested.filter(isEntryType);
     if (types.length === 0) return;
     this.#types = new Set(type === undefined ? types : [...this.#types, ...types]);
     observers.add(this);

@@ -6,8 +6,8 @@ import { invalidArgument, nodeError } from "./node-error.ts";
 type Unfinished = (bytes: Uint8Array) => number;
 
 function unfinishedUtf8(bytes: Uint8Array): number {
-  const most = Math.min(3, bytes.length);
-  for (let back = 1; back <= most; back += 1) {
+  const maxBack = Math.min(3, bytes.length);
+  for (let back = 1; back <= maxBack; back += 1) {
     const byte = bytes[bytes.length - back] as number;
     if (byte >= 0x80 && byte < 0xc0) continue;
     const needed = byte >= 0xf0 && byte < 0xf8 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;

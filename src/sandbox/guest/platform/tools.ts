@@ -46,8 +46,8 @@ function unmarkBytes(value: unknown, { mark, parts }: MarkedBytes): unknown {
 export function createMember(ask: Ask): ToolCalls {
   const call = async (name: string, input: unknown = {}): Promise<unknown> => {
     const { value, bytes } = markBytes(input);
-    const answer = (await ask({ name: String(name), input: value, bytes })) as Marked;
-    return answer.bytes === undefined ? answer.value : unmarkBytes(answer.value, answer.bytes);
+    const response = (await ask({ name: String(name), input: value, bytes })) as Marked;
+    return response.bytes === undefined ? response.value : unmarkBytes(response.value, response.bytes);
   };
   const known = Object.freeze(Object.assign(Object.create(null) as object, { call }));
   return new Proxy(known, {

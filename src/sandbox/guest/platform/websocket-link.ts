@@ -74,7 +74,7 @@ export class Link {
     try {
       const request = { op: "request", method: "GET", url, headers, body: null, redirect: "error", mode: "websocket" };
       const { protocol } = (await this.#ask(request)) as { readonly protocol: string };
-      await this.#tell(() => this.#listener.onOpen(protocol));
+      await this.#runInTask(() => this.#listener.onOpen(protocol));
       await this.#receive();
     } catch (error) {
       this.fail(error);
@@ -115,7 +115,7 @@ export class Link {
   }
 
   /** Resolves after the task and after the microtasks that its listeners have queued. */
-  #tell(run: () => void): Promise<void> {
+  #runInTask(run: () => void): Promise<void> {
     return new Promise((resolve) => {
       this.#inTask(() => {
         resolve();
@@ -129,10 +129,10 @@ export class Link {
       const { messages, closed } = (await this.#ask({ op: "receive" })) as Received;
       for (const message of messages) {
         const data = this.#join(message);
-        if (data !== undefined) await this.#tell(() => this.#listener.onMessage(data));
+        if (data !== undefined) await this.#runInTask(() => this.#listener.onMessage(data));
       }
       if (closed === undefined) continue;
-      await this.#tell(() => {
+      await this.#runInTask(() => {
         this.#isOver = true;
         this.#listener.onClose(closed);
       });

@@ -136,8 +136,9 @@ export class WebSocket extends EventTarget {
       this.#link.fail(new TypeError(`Port ${port} is blocked by the Fetch standard`));
       return;
     }
-    const asked = settings.protocols.length === 0 ? [] : [["sec-websocket-protocol", settings.protocols.join(", ")]];
-    void this.#link.run(target.requestHref, [...settings.headers, ...(asked as [string, string][])]);
+    const protocolHeaders =
+      settings.protocols.length === 0 ? [] : [["sec-websocket-protocol", settings.protocols.join(", ")]];
+    void this.#link.run(target.requestHref, [...settings.headers, ...(protocolHeaders as [string, string][])]);
   }
 
   get url(): string {

@@ -20,16 +20,16 @@ export interface CodecSettings {
 const handles = new Handles("closeCodecs");
 const NOTHING = new Uint8Array(0);
 
-function question(method: string, args: readonly unknown[], bytes?: ArrayBuffer): unknown {
-  const answer = ask("crypto", JSON.stringify({ method, args }), bytes);
-  if (answer instanceof ArrayBuffer) return answer;
-  const reply = JSON.parse(typeof answer === "string" ? answer : "{}") as Failure | { ok: true; value: unknown };
+function request(method: string, args: readonly unknown[], bytes?: ArrayBuffer): unknown {
+  const response = ask("crypto", JSON.stringify({ method, args }), bytes);
+  if (response instanceof ArrayBuffer) return response;
+  const reply = JSON.parse(typeof response === "string" ? response : "{}") as Failure | { ok: true; value: unknown };
   if (reply.ok) return reply.value;
   throw require("./crypto.ts").toError(reply);
 }
 
 export const codecAtOnce = (kind: CodecKind, settings: CodecSettings, bytes: Uint8Array): Uint8Array<ArrayBuffer> =>
-  new Uint8Array(question("codecAtOnce", [kind, settings], bytes.slice().buffer as ArrayBuffer) as ArrayBuffer);
+  new Uint8Array(request("codecAtOnce", [kind, settings], bytes.slice().buffer as ArrayBuffer) as ArrayBuffer);
 
 type Emit = (bytes: Uint8Array<ArrayBuffer>) => void | Promise<void>;
 
@@ -40,7 +40,7 @@ export class WorkerCodec {
   constructor(kind: CodecKind, settings: CodecSettings) {
     // The number of codecs is limited, so unreferenced ones are closed first.
     handles.sweep();
-    this.#handle = question("openCodec", [kind, settings]) as number;
+    this.#handle = request("openCodec", [kind, settings]) as number;
     handles.add(this.#handle, this);
   }
 
@@ -57,10 +57,10 @@ export class WorkerCodec {
     const { runJob } = require("./crypto.ts");
     for (let next = step, input = bytes; ; next = "more", input = NOTHING) {
       const text = JSON.stringify({ method: "codecStep", args: [this.#handle, next] });
-      const { answer, buffers } = await runJob({ text, buffers: [new Uint8Array(input).buffer] });
+      const { response, buffers } = await runJob({ text, buffers: [new Uint8Array(input).buffer] });
       const [made] = buffers;
       if (made !== undefined && made.byteLength > 0) await emit(new Uint8Array(made));
-      if ((answer as unknown as { readonly value: unknown }).value !== true) return;
+      if ((response as unknown as { readonly value: unknown }).value !== true) return;
     }
   }
 
@@ -81,6 +81,6 @@ export class WorkerCodec {
 
   close(): void {
     handles.delete(this.#handle);
-    question("closeCodecs", [[this.#handle]]);
+    request("closeCodecs", [[this.#handle]]);
   }
 }

@@ -70,8 +70,8 @@ export function initZlibStream(stream: ZlibStream, given: ZlibOptions | null | u
   const chunkSize = readNumber(options, "chunkSize", [64, Number.POSITIVE_INFINITY, Z_DEFAULT_CHUNK]);
   const flush = readNumber(options, "flush", [Z_NO_FLUSH, Z_BLOCK, Z_NO_FLUSH]);
   const finishFlush = readNumber(options, "finishFlush", [Z_NO_FLUSH, Z_BLOCK, Z_FINISH]);
-  const most = Number.MAX_SAFE_INTEGER;
-  const maxOutputLength = readNumber(options, "maxOutputLength", [1, most, most]);
+  const max = Number.MAX_SAFE_INTEGER;
+  const maxOutputLength = readNumber(options, "maxOutputLength", [1, max, max]);
   const bytesOnly = { encoding: null, objectMode: false, writableObjectMode: false };
   Reflect.apply(TransformFunction, stream, [{ autoDestroy: true, ...options, ...bytesOnly }]);
   const state = new Uint32Array(2);
@@ -148,10 +148,10 @@ function advance(stream: ZlibStream, work: Work): void {
   const made = step(stream, work);
   // The error has destroyed the stream.
   if (made === undefined) return;
-  const isWanted = made.output === undefined || stream.push(made.output);
+  const hasRoom = made.output === undefined || stream.push(made.output);
   const next = (): void => queueMicrotask(() => advance(stream, work));
   if (stream.destroyed) work.done();
-  else if (made.isFull && isWanted) next();
+  else if (made.isFull && hasRoom) next();
   else if (made.isFull) continueOnRead(stream, next);
   else finishChunk(stream, work);
 }

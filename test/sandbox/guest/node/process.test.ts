@@ -81,7 +81,7 @@ describe("the table of built-ins", () => {
     ["vm", "runInNewContext", /bundled at build time/],
     ["v8", "setFlagsFromString", /cannot control the engine/],
     ["inspector", "open", /cannot control the engine/],
-    ["sqlite", "DatabaseSync", /no files/],
+    ["sqlite", "DatabaseSync", /no database files/],
     ["wasi", "WASI", /no files/],
     ["module", "register", /bundled at build time/],
   ] as const)("%s.%s refuses and says what to do", async ([module, name, words]) => {
