@@ -39,7 +39,7 @@ interface CellText {
   readonly comments: readonly Comment[];
 }
 
-/** What the top level of a cell contains. */
+/** Contents of the top level of a cell. */
 interface Findings {
   /** Declared names, which are kept for later cells. */
   readonly names: Set<string>;

@@ -47,7 +47,7 @@ const SPECIFIER_RULES: readonly SpecifierRule[] = [
   { matches: /^~/, importers: TOOL_ONLY, reason: "path aliases and home folders (~) are not supported" },
   { matches: /^#/, importers: TOOL_ONLY, reason: "package imports (#name) work inside packages only" },
   { matches: /%[0-9a-f]{2}/i, importers: TOOL_ONLY, reason: "paths are not percent-decoded" },
-  { matches: /^glovebox(?:$|\/)/, importers: TOOL_ONLY, reason: 'a tool imports "glovebox/tool"' },
+  { matches: /^glovebox(?:$|\/)/, importers: TOOL_ONLY, reason: 'tools import "glovebox/tool" instead' },
 ];
 
 const ALLOWED_HINT = "a tool may import relative files, JSON files, Node's built-ins, and npm packages from its store";

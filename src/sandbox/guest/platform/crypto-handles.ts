@@ -1,4 +1,4 @@
-// Numbers that refer to objects in the worker. When the guest's object is garbage-collected, the worker is told to drop its own.
+// Numbers that refer to objects in the worker. When the guest's object is garbage-collected, the worker drops its own.
 import { ask } from "../host.ts";
 import { ArrayBufferConstructor } from "../primordials.ts";
 
