@@ -1,5 +1,4 @@
-// Files that a package reads relative to its own code are part of the bundle: found in the code, read from the package's folder, and read
-// in the guest.
+// Tests data files that a package reads relative to its own code: they are found in the code, bundled, and readable in the guest.
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -107,7 +106,7 @@ describe("a package's data files", () => {
     ]);
   });
 
-  test("of an ES module, by import.meta", async () => {
+  test("are read by an ES module through import.meta", async () => {
     const files = {
       "index.js": `
         import fs from "fs";
@@ -175,7 +174,7 @@ describe("a package's data files", () => {
   });
 });
 
-test("a data file that the code names outside of its package is not bundled, and neither is one behind a link", async () => {
+test("does not bundle a data file outside its package or behind a link", async () => {
   const secret = "TOP-SECRET-OF-THE-HOST";
   const root = makeFolder({
     ...packageFiles("data", {

@@ -1,5 +1,5 @@
-// What fetch's classes are asked, in a guest and in Node: each case is run in both, and gives the same. A case may use nothing from
-// around it, since its source is what crosses.
+// Cases for fetch's classes. Each runs in a guest and in Node, and must return the same value. A case must not use anything from its scope,
+// because its source text is sent to the guest.
 
 interface Given {
   readonly run: (input: never) => unknown;
@@ -9,16 +9,16 @@ interface Given {
 export type Case = (() => unknown) | Given;
 export type Cases = { readonly [title: string]: Case };
 
-/** One question of many inputs. */
+/** Runs one function on many inputs. */
 const given = <Input>(what: string, inputs: readonly Input[], run: (input: Input) => unknown): Cases =>
   Object.fromEntries(inputs.map((input) => [`${what} ${JSON.stringify(input)}`, { run, input }]));
 
 export const HEADERS_CASES: Cases = {
   "an empty one": () => [...new Headers()],
   "undefined makes an empty one": () => [...new Headers(undefined)],
-  "null is refused": () => new Headers(null as never),
-  "a number is refused": () => new Headers(1 as never),
-  "a string is refused": () => new Headers("a" as never),
+  "null is rejected": () => new Headers(null as never),
+  "a number is rejected": () => new Headers(1 as never),
+  "a string is rejected": () => new Headers("a" as never),
   "a record": () => [...new Headers({ b: "2", A: "1" })],
   "a record of other types": () => [...new Headers({ a: 1, b: null, c: undefined, d: true } as never)],
   "a record with a symbol": () => new Headers({ [Symbol("x")]: "1" } as never),
@@ -53,10 +53,10 @@ export const HEADERS_CASES: Cases = {
       })() as never,
     ),
   ],
-  "a pair of three is refused": () => new Headers([["a", "b", "c"]] as never),
-  "a pair of one is refused": () => new Headers([["a"]] as never),
+  "a pair of three is rejected": () => new Headers([["a", "b", "c"]] as never),
+  "a pair of one is rejected": () => new Headers([["a"]] as never),
   "a pair that is a string of two": () => new Headers(["ab"] as never),
-  "a sequence of numbers is refused": () => new Headers([1] as never),
+  "a sequence of numbers is rejected": () => new Headers([1] as never),
   "another Headers": () => [
     ...new Headers(
       new Headers([
@@ -70,16 +70,16 @@ export const HEADERS_CASES: Cases = {
   "an iterator that is no function": () => new Headers({ [Symbol.iterator]: 1 } as never),
   "an iterator that is null makes a record": () => [...new Headers({ [Symbol.iterator]: null } as never)],
   "values are trimmed": () => [...new Headers({ a: "  x y\t\r\n ", b: "\t" })],
-  "a value with a line break is refused": () => new Headers({ a: "x\ny" }),
-  "a value with a carriage return is refused": () => new Headers({ a: "x\ry" }),
-  "a value with NUL is refused": () => new Headers({ a: "x\0y" }),
+  "a value with a line break is rejected": () => new Headers({ a: "x\ny" }),
+  "a value with a carriage return is rejected": () => new Headers({ a: "x\ry" }),
+  "a value with NUL is rejected": () => new Headers({ a: "x\0y" }),
   "a value with other controls is taken": () => new Headers({ a: "x\u0001y\u007f" }).get("a"),
   "a value of Latin-1 is taken": () => new Headers({ a: "caf\u00e9" }).get("a"),
-  "a value past Latin-1 is refused": () => new Headers({ a: "\u0100" }),
-  "an empty name is refused": () => new Headers({ "": "1" }),
-  "a name with a space is refused": () => new Headers({ "a b": "1" }),
-  "a name with a colon is refused": () => new Headers({ "a:": "1" }),
-  "a name past ASCII is refused": () => new Headers({ "\u00e9": "1" }),
+  "a value past Latin-1 is rejected": () => new Headers({ a: "\u0100" }),
+  "an empty name is rejected": () => new Headers({ "": "1" }),
+  "a name with a space is rejected": () => new Headers({ "a b": "1" }),
+  "a name with a colon is rejected": () => new Headers({ "a:": "1" }),
+  "a name past ASCII is rejected": () => new Headers({ "\u00e9": "1" }),
   "a name of every token character": () => [...new Headers({ "!#$%&'*+-.^_`|~09azAZ": "1" })],
   "append joins": () => {
     const headers = new Headers({ a: "1" });
@@ -215,11 +215,11 @@ export const FORM_DATA_CASES: Cases = {
     form.append("\ud800", "\udc00x");
     return [...form];
   },
-  "a symbol is refused": () => new FormData().append("a", Symbol("x") as never),
+  "a symbol is rejected": () => new FormData().append("a", Symbol("x") as never),
   "append of one argument": () => (new FormData().append as (name: string) => void)("a"),
   "append gives undefined": () => String(new FormData().append("a", "b")),
-  "a form is refused": () => new (FormData as new (form: unknown) => FormData)({}),
-  "null is refused": () => new (FormData as new (form: unknown) => FormData)(null),
+  "a form is rejected": () => new (FormData as new (form: unknown) => FormData)({}),
+  "null is rejected": () => new (FormData as new (form: unknown) => FormData)(null),
   "undefined is taken": () => [...new (FormData as new (form: unknown) => FormData)(undefined)],
   "set replaces the first and drops the others": () => {
     const form = new FormData();
@@ -338,7 +338,7 @@ export const RESPONSE_CASES: Cases = {
   "a stated type stays": () => new Response("x", { headers: { "Content-Type": "x/y" } }).headers.get("content-type"),
   "other values are text": () => Promise.all([1, true, {}, [1, 2]].map((body) => new Response(body as never).text())),
   "undefined is no body": () => new Response(undefined).body,
-  "a symbol is refused": () => new Response(Symbol("x") as never),
+  "a symbol is rejected": () => new Response(Symbol("x") as never),
   text: () => new Response("h\u00e9llo \u{1f600}").text(),
   "text without surrogates": () => new Response("\ud800").text(),
   "text drops a byte order mark": async () => (await new Response("\ufeffa\ufeff").text()).length,
@@ -461,7 +461,7 @@ export const RESPONSE_CASES: Cases = {
     return new Response(stream).text();
   },
   "a given stream has no type": () => new Response(new ReadableStream()).headers.get("content-type"),
-  "a stream of text is refused when it is read": () =>
+  "a stream of text is rejected when it is read": () =>
     new Response(
       new ReadableStream({
         start: (controller) => {
@@ -472,12 +472,12 @@ export const RESPONSE_CASES: Cases = {
     ).text(),
   "a stream that fails": () =>
     new Response(new ReadableStream({ start: (controller) => controller.error(new RangeError("mine")) })).text(),
-  "a locked stream is refused": () => {
+  "a locked stream is rejected": () => {
     const stream = new ReadableStream();
     stream.getReader();
     return new Response(stream);
   },
-  "a disturbed stream is refused": async () => {
+  "a disturbed stream is rejected": async () => {
     const stream = new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(1)) });
     const reader = stream.getReader();
     await reader.read();
@@ -660,7 +660,7 @@ export const RESPONSE_CASES: Cases = {
     const { body } = new Response("real");
     const written: number[] = [];
     const sink = new WritableStream({ write: (chunk: Uint8Array) => void written.push(...chunk) });
-    // biome-ignore lint/suspicious/noThenProperty: what a guest may do
+    // biome-ignore lint/suspicious/noThenProperty: a guest may do this
     prototype.then = (resolve: (value: unknown) => void) => {
       delete prototype.then;
       resolve({ done: false, value: new Uint8Array([1]) });
@@ -673,10 +673,10 @@ export const RESPONSE_CASES: Cases = {
     return written;
   },
   ...given("fetch() of a blocked port", [1, 25, 6000, 10_080], async (port: number) => {
-    const refusal = (error: Error) => [error.name, error.message];
+    const rejection = (error: Error) => [error.name, error.message];
     return [
-      await fetch(`http://127.0.0.1:${port}/`).then(String, refusal),
-      await fetch(`https://[::1]:${port}?x`).then(String, refusal),
+      await fetch(`http://127.0.0.1:${port}/`).then(String, rejection),
+      await fetch(`https://[::1]:${port}?x`).then(String, rejection),
     ];
   }),
   "none of fetch's objects is cloned as a value": () => {

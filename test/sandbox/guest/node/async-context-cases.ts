@@ -1,5 +1,5 @@
-// What follows an AsyncLocalStorage, as cases that run in Node and, bundled, in a guest: async-context.test.ts compares. Each gives what
-// it has seen, in order.
+// Cases for the propagation of an AsyncLocalStorage, which run in Node and, bundled, in a guest. async-context.test.ts compares the
+// results. Each case returns the stores that it has seen, in order.
 import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
 import { pbkdf2, randomBytes } from "node:crypto";
 import { channel, tracingChannel } from "node:diagnostics_channel";
@@ -355,7 +355,7 @@ export const cases: { readonly [name: string]: Case } = {
     als.run("a", async () => {
       const seen: string[] = [];
       const thenable = {
-        // biome-ignore lint/suspicious/noThenProperty: it is one
+        // biome-ignore lint/suspicious/noThenProperty: the case tests a thenable
         then(resolve: (value: string) => void): void {
           seen.push(store());
           setTimeout(() => resolve(store()), 1);
@@ -367,7 +367,7 @@ export const cases: { readonly [name: string]: Case } = {
     als.run("a", async () => {
       const seen: string[] = [];
       class Lazy extends Promise<string> {
-        // biome-ignore lint/suspicious/noThenProperty: it is one
+        // biome-ignore lint/suspicious/noThenProperty: the case tests a thenable
         override then<A = string, B = never>(
           done?: ((value: string) => A | PromiseLike<A>) | null,
           failed?: ((reason: unknown) => B | PromiseLike<B>) | null,
