@@ -171,9 +171,9 @@ describe("BundleCache removes", () => {
     writeFileSync(join(directory, ".old.tmp"), "x");
     utimesSync(join(directory, ".old.tmp"), 1_000, 1_000);
     writeFileSync(join(directory, ".new.tmp"), "x");
-    writeFileSync(join(directory, "somebody-elses.txt"), "x");
+    writeFileSync(join(directory, "other-file.txt"), "x");
     await onDisk(directory).set(OTHER, built("2"));
-    expect(filesOf(directory)).toEqual([".new.tmp", `${KEY}.bundle`, `${OTHER}.bundle`, "somebody-elses.txt"].sort());
+    expect(filesOf(directory)).toEqual([".new.tmp", `${KEY}.bundle`, `${OTHER}.bundle`, "other-file.txt"].sort());
   });
 });
 

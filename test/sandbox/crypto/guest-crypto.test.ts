@@ -206,7 +206,7 @@ describe("GuestCrypto.begin()", () => {
 
 describe("GuestCrypto.ask()", () => {
   test.for<[string, string, readonly unknown[]]>([
-    ["text that is no JSON", "{", []],
+    ["text that is not JSON", "{", []],
     ["text that is too long", `"${"x".repeat(200_000)}"`, []],
     ["JSON that is not a request", "null", []],
     ["an unknown function", `{"method":"__proto__","args":[]}`, []],

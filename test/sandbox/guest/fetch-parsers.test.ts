@@ -265,7 +265,7 @@ describe("a form", () => {
     }
   });
 
-  /** Where the standard and Node's are not of one mind: what the standard's newest words say. */
+  /** Cases in which Node differs from the current standard, with the result of the standard. */
   test.for([
     ["a%0Ab%22", "a%0Ab%22", "escapes are not undone"],
     ["_charset_", "_charset_", "no name is special"],
